@@ -1,0 +1,1 @@
+"""The Trainyard controller: from what hosts report to the order that switches and hosts enforce."""

@@ -1,0 +1,210 @@
+"""The words of the house as values: frozen, typed, SI units (seconds, bytes, bit/s).
+
+Everything that the pure rooms take and return is here. Nothing in this module talks to anything.
+Mappings inside values are treated as read-only by convention; nobody mutates one after construction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Literal
+
+BITS_PER_BYTE = 8
+
+# RFC 2474, section 6: code points xxxx11 (pool 2) are for local use. The upper three bits still give an
+# IP precedence that falls with the class, so a switch that knows only precedence orders them the same way.
+MAX_CLASSES = 7
+CLASS_DSCP: tuple[int, ...] = tuple(((MAX_CLASSES - k) << 3) | 0b011 for k in range(MAX_CLASSES))
+OTHER_DSCP = 0
+
+
+class Direction(StrEnum):
+    """Which way bytes cross a host's link, seen from the host."""
+
+    INGRESS = "ingress"
+    EGRESS = "egress"
+
+
+class Role(StrEnum):
+    """What a task of a job does: parameter server, worker, or a peer of an all-reduce."""
+
+    PS = "ps"
+    WORKER = "worker"
+    PEER = "peer"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Port:
+    """A host's ingress or egress link, where jobs compete."""
+
+    host: str
+    direction: Direction
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A server: its link rates in bit/s, its IPv4 address and where it is plugged in (None: not known)."""
+
+    name: str
+    ingress_bps: float = 1e9
+    egress_bps: float = 1e9
+    address: str | None = None
+    switch: int | None = None
+    switch_port: int | None = None
+
+    def rate_bps(self, direction: Direction) -> float:
+        """The rate of one of the two links, in bit/s."""
+        return self.ingress_bps if direction is Direction.INGRESS else self.egress_bps
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """Bytes that one iteration of a job sends from one host to another."""
+
+    src: str
+    dst: str
+    bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One process of a job. ``port`` is the TCP port that it listens on, if it does."""
+
+    role: Role
+    host: str
+    port: int | None = None
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Flow:
+    """One direction of a job's TCP traffic between two hosts; a port of None matches any."""
+
+    job: str
+    src: str
+    dst: str
+    src_port: int | None = None
+    dst_port: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One report of a job: iterations done, when (seconds), and the metric then, if it was measured."""
+
+    iteration: float
+    time: float
+    metric: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """What a job's progress is measured by, and which way is better."""
+
+    name: str = "accuracy"
+    direction: Literal["max", "min"] = "max"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A training job as the policies see it.
+
+    ``demand`` is for one iteration; ``iterations_left`` may be fractional or 0. ``iterations_total`` is the
+    length of the whole run where it is known. ``sent_bytes`` is what has been measured to leave each host
+    for this job since it began (empty: not measured).
+    """
+
+    id: str
+    demand: tuple[Demand, ...] = ()
+    arrival: float = 0.0
+    weight: float = 1.0
+    stage: str | None = None
+    iterations_left: float = 1.0
+    iterations_total: float | None = None
+    compute_seconds: float = 0.0
+    progress: tuple[Progress, ...] = ()
+    metric: Metric = Metric()
+    tasks: tuple[Task, ...] = ()
+    flows: tuple[Flow, ...] = ()
+    sent_bytes: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def iterations_done(self) -> float:
+        """Iterations that the job is known to have finished."""
+        return self.progress[-1].iteration if self.progress else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Jobs of one hyper-parameter rung that end together."""
+
+    id: str
+    jobs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """A switch that is connected and proven. ``inner_ports`` lead to other switches, whose DSCP is trusted.
+
+    ``trusted_ports`` are host ports whose DSCP is believed in marked mode; None trusts every host port.
+    """
+
+    dpid: int
+    inner_ports: frozenset[int] = frozenset()
+    trusted_ports: frozenset[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What is known at one moment: the input of a plan.
+
+    ``period`` is the controller's T in seconds, the unit in which ageing counts.
+    """
+
+    now: float
+    hosts: Mapping[str, Host]
+    jobs: tuple[Job, ...]
+    classes: int = MAX_CLASSES
+    stages: tuple[Stage, ...] = ()
+    switches: tuple[Switch, ...] = ()
+    period: float = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """A policy's answer: bands of job ids, first served first; the jobs of one band share.
+
+    ``reasons`` says why for each job, in a sentence with numbers. ``memory`` is the policy's own: numbers by
+    key that it gets back with the next snapshot, so that the policy itself keeps no state. ``watch`` gives, for
+    a job, the metric value whose crossing should cause a new plan at once.
+    """
+
+    policy: str
+    bands: tuple[tuple[str, ...], ...]
+    reasons: Mapping[str, str]
+    memory: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    watch: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def load_seconds(job: Job, hosts: Mapping[str, Host]) -> dict[Port, float]:
+    """Seconds that each port needs to carry one iteration of ``job``: bytes x 8 / rate, summed a port.
+
+    Raises KeyError for a host that is not in ``hosts``.
+    """
+    load: dict[Port, float] = {}
+    for demand in job.demand:
+        for port in (Port(demand.src, Direction.EGRESS), Port(demand.dst, Direction.INGRESS)):
+            rate = hosts[port.host].rate_bps(port.direction)
+            load[port] = load.get(port, 0.0) + demand.bytes * BITS_PER_BYTE / rate
+    return load
+
+
+def bottleneck_seconds(load: Mapping[Port, float]) -> float:
+    """The load of the busiest port; 0 without demand."""
+    return max(load.values(), default=0.0)
+
+
+def by_id(jobs: Iterable[Job]) -> dict[str, Job]:
+    """Jobs by id, in the order given."""
+    return {job.id: job for job in jobs}

@@ -1,0 +1,103 @@
+"""``plan``: the pure function from what is known to what should be, with the reason for each job.
+
+Dry-run is ``plan`` without applying it; ``explain`` prints it; the simulator calls the same function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from controller.bssi import bssi, completion_times
+from controller.classes import top
+from controller.model import Ordering, Port, Snapshot, load_seconds
+from controller.policies._base import Policy
+from controller.rules import Rule
+
+CompileRules = Callable[[Snapshot, Mapping[str, int]], frozenset[Rule]]
+
+
+class PlanError(RuntimeError):
+    """A policy broke its contract; the message says which and how."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What should be. ``classes`` has every job of the snapshot; ``rules`` is all that the switches should hold.
+
+    ``objective_seconds`` and ``lower_bound_seconds`` are the weighted mean V of the ordering over all jobs (see
+    ``bssi.completion_times``; a job's load is that of all iterations it has left) and its bound over all orders.
+    ``moves`` counts the jobs whose class differs from the plan before.
+    """
+
+    made_at: float
+    ordering: Ordering
+    classes: Mapping[str, int]
+    rules: frozenset[Rule]
+    objective_seconds: float
+    lower_bound_seconds: float
+    moves: int
+
+
+def no_rules(_snapshot: Snapshot, _classes: Mapping[str, int]) -> frozenset[Rule]:
+    """The compiler of a world without switches: the simulator's, and a dry run's."""
+    return frozenset()
+
+
+def plan(
+    snapshot: Snapshot,
+    previous: Plan | None,
+    *,
+    policy: Policy,
+    compile_rules: CompileRules = no_rules,
+) -> Plan:
+    """Order the jobs, cut the order into classes, compile the rules.
+
+    ``previous`` is the plan in force; its ordering reaches the policy only if it was that policy's own. Raises
+    PlanError where a policy leaves a job out, names one twice or one that is not there.
+    """
+    own = previous.ordering if previous is not None and previous.ordering.policy == policy.name else None
+    ordering = policy.order(snapshot, own)
+    _check(ordering, snapshot)
+    classes = top(ordering, snapshot.classes)
+    objective, bound = objective_and_bound(snapshot, ordering)
+    before = previous.classes if previous is not None else {}
+    return Plan(
+        made_at=snapshot.now,
+        ordering=ordering,
+        classes=classes,
+        rules=compile_rules(snapshot, classes),
+        objective_seconds=objective,
+        lower_bound_seconds=bound,
+        moves=sum(1 for job, its_class in classes.items() if job in before and before[job] != its_class),
+    )
+
+
+def objective_and_bound(snapshot: Snapshot, ordering: Ordering) -> tuple[float, float]:
+    """The weighted mean V of an ordering in seconds, and the lower bound of it over every order; (0, 0) without jobs."""
+    if not snapshot.jobs:
+        return 0.0, 0.0
+    loads: list[dict[Port, float]] = [
+        {port: load * job.iterations_left for port, load in load_seconds(job, snapshot.hosts).items()}
+        for job in snapshot.jobs
+    ]
+    weights = np.array([job.weight for job in snapshot.jobs])
+    index = {job.id: j for j, job in enumerate(snapshot.jobs)}
+    finish = completion_times(loads, [[index[job] for job in band] for band in ordering.bands])
+    total = float(weights.sum())
+    return float(weights @ finish) / total, bssi(loads, weights.tolist()).lower_bound / total
+
+
+def _check(ordering: Ordering, snapshot: Snapshot) -> None:
+    placed = [job for band in ordering.bands for job in band]
+    expected = {job.id for job in snapshot.jobs}
+    if len(placed) != len(set(placed)) or set(placed) != expected:
+        twice = sorted({job for job in placed if placed.count(job) > 1})
+        raise PlanError(
+            f"policy {ordering.policy} broke its contract: left out {sorted(expected - set(placed))}, "
+            f"unknown {sorted(set(placed) - expected)}, twice {twice}"
+        )
+    if silent := [job for job in placed if not ordering.reasons.get(job)]:
+        raise PlanError(f"policy {ordering.policy} gave no reason for {silent}")

@@ -1,0 +1,32 @@
+"""The interface of a policy: values in, an ordering out; no state, no clock, no network."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar
+
+from controller.model import Ordering, Snapshot
+
+
+class Policy(ABC):
+    """An ordering of jobs.
+
+    A policy is constructed from its options (keyword arguments with defaults; a wrong one raises
+    ``ValueError`` with a sentence for the operator) and is immutable afterwards. Every job of the snapshot
+    stands in exactly one band of the answer and has a reason there.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
+        """Order the jobs of ``snapshot``.
+
+        ``previous`` is this policy's answer to the snapshot before (None at the start, or when another policy
+        was active): its ``memory`` is all that a policy may remember.
+        """
+
+    def options(self) -> Mapping[str, object]:
+        """The options in force, for ``explain`` and the journal."""
+        return {key: value for key, value in vars(self).items() if not key.startswith("_")}

@@ -1,0 +1,24 @@
+"""Fair sharing: one class for all jobs, so that TCP shares each link between flows. The baseline of everything.
+
+[known] What a network does that knows nothing of jobs. Cost O(n).
+"""
+
+from __future__ import annotations
+
+from controller.model import Ordering, Snapshot
+from controller.policies._base import Policy
+
+
+class Fair(Policy):
+    """One band with every job."""
+
+    name = "fair"
+
+    def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:  # noqa: ARG002
+        """All jobs share one band."""
+        band = tuple(job.id for job in snapshot.jobs)
+        return Ordering(
+            policy=self.name,
+            bands=(band,) if band else (),
+            reasons=dict.fromkeys(band, f"fair sharing: one class for all {len(band)} jobs"),
+        )

@@ -1,0 +1,27 @@
+"""FIFO: the job that was submitted first goes first.
+
+[known] The order of a batch queue; no knowledge of jobs is needed. Cost O(n log n).
+"""
+
+from __future__ import annotations
+
+from controller.model import Ordering, Snapshot
+from controller.policies._base import Policy
+
+
+class Fifo(Policy):
+    """One job a band, by arrival; ties by id."""
+
+    name = "fifo"
+
+    def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:  # noqa: ARG002
+        """Order by arrival."""
+        jobs = sorted(snapshot.jobs, key=lambda job: (job.arrival, job.id))
+        return Ordering(
+            policy=self.name,
+            bands=tuple((job.id,) for job in jobs),
+            reasons={
+                job.id: f"arrived {max(snapshot.now - job.arrival, 0.0):.1f} s ago, number {i} of {len(jobs)}"
+                for i, job in enumerate(jobs, 1)
+            },
+        )

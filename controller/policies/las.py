@@ -1,0 +1,49 @@
+"""LAS: least attained service first, in exponentially spaced bands; needs no size and no progress.
+
+[known] The idea of D-CLAS: M. Chowdhury, I. Stoica: Efficient Coflow Scheduling Without Prior Knowledge (Aalo),
+SIGCOMM 2015, doi:10.1145/2785956.2787480: K queues with exponentially spaced thresholds, FIFO within one.
+[ours] Service counts in seconds of a job's own bottleneck port, so that links of different rates compare; the
+jobs of a band share, in the order of their arrival only by id in the list. Cost O(n log n).
+"""
+
+from __future__ import annotations
+
+import math
+
+from controller.model import Ordering, Snapshot
+from controller.policies._base import Policy
+from controller.service import attained_seconds
+
+
+class Las(Policy):
+    """Bands by attained service: band q ends at ``first_seconds`` x ``factor``^q."""
+
+    name = "las"
+
+    def __init__(self, first_seconds: float = 1.0, factor: float = 2.0) -> None:
+        if not first_seconds > 0:
+            raise ValueError(f"first_seconds: {first_seconds}; it must be above 0")
+        if not factor > 1:
+            raise ValueError(f"factor: {factor}; it must be above 1")
+        self.first_seconds = first_seconds
+        self.factor = factor
+
+    def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:  # noqa: ARG002
+        """Band the jobs by what they have used so far."""
+        attained = {job.id: attained_seconds(job, snapshot.hosts) for job in snapshot.jobs}
+        band_of = {
+            job: 0 if used < self.first_seconds else 1 + int(math.log(used / self.first_seconds, self.factor))
+            for job, used in attained.items()
+        }
+        bands: dict[int, list[str]] = {}
+        for job in sorted(snapshot.jobs, key=lambda job: (job.arrival, job.id)):
+            bands.setdefault(band_of[job.id], []).append(job.id)
+        return Ordering(
+            policy=self.name,
+            bands=tuple(tuple(bands[band]) for band in sorted(bands)),
+            reasons={
+                job: f"has used {used:.2f} s of its bottleneck port: band {band_of[job]}, "
+                f"which ends at {self.first_seconds * self.factor ** band_of[job]:.2f} s"
+                for job, used in attained.items()
+            },
+        )

@@ -1,0 +1,258 @@
+"""The REST messages, version 1: the one contract between hosts, operators and the controller.
+
+Every body that crosses the wire is a model here. Unknown fields, NaN, infinities and numbers outside their
+range are refused by the model itself, so that nothing behind it has to check again. SI units: seconds, bytes,
+bit/s. Times are seconds since the Unix epoch.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from controller.model import Role
+
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
+Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
+"""A job's, host's or stage's id: 1 to 63 letters, digits, dots, dashes, underscores."""
+
+TcpPort = Annotated[int, Field(ge=1, le=65535)]
+Bytes = Annotated[float, Field(ge=0, le=1e18)]
+Seconds = Annotated[float, Field(ge=0, le=1e12)]
+Iterations = Annotated[float, Field(ge=0, le=1e15)]
+MetricValue = Annotated[float, Field(ge=-1e30, le=1e30)]
+
+MAX_BODY_BYTES = 4 * 2**20
+"""A larger request body is refused before it is read (413)."""
+
+
+class Message(BaseModel):
+    """Base of every body: immutable, no unknown fields, no NaN or infinity, no silent type changes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
+
+
+class MetricSpec(Message):
+    """What a job's progress is measured by."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=63)] = "accuracy"
+    direction: Literal["max", "min"] = "max"
+
+
+class TaskSpec(Message):
+    """One process of a job and the TCP port that it listens on; all traffic to and from that port is the job's."""
+
+    role: Annotated[Role, Field(strict=False)]
+    host: Name
+    port: TcpPort | None = None
+
+
+class FlowSpec(Message):
+    """One direction of TCP traffic between two hosts; at least one port must be given."""
+
+    src: Name
+    dst: Name
+    src_port: TcpPort | None = None
+    dst_port: TcpPort | None = None
+
+    @model_validator(mode="after")
+    def _has_a_port(self) -> FlowSpec:
+        if self.src_port is None and self.dst_port is None:
+            raise ValueError("a flow needs src_port or dst_port")
+        if self.src == self.dst:
+            raise ValueError("a flow's source and destination must differ")
+        return self
+
+
+class DemandSpec(Message):
+    """Bytes that one iteration sends from one host to another."""
+
+    src: Name
+    dst: Name
+    bytes: Bytes
+
+    @model_validator(mode="after")
+    def _crosses_the_network(self) -> DemandSpec:
+        if self.src == self.dst:
+            raise ValueError("a demand's source and destination must differ")
+        return self
+
+
+class JobSpec(Message):
+    """Body of ``PUT /v1/jobs/{id}``: what a job says of itself.
+
+    ``arrival``: when it was submitted (None: now). ``iterations``: the length of the whole run, where known.
+    ``compute_seconds``: of one iteration, without communication.
+    """
+
+    tasks: Annotated[tuple[TaskSpec, ...], Field(max_length=4096, strict=False)] = ()
+    flows: Annotated[tuple[FlowSpec, ...], Field(max_length=4096, strict=False)] = ()
+    demand: Annotated[tuple[DemandSpec, ...], Field(max_length=65536, strict=False)] = ()
+    metric: MetricSpec = MetricSpec()
+    iterations: Annotated[float, Field(gt=0, le=1e15)] | None = None
+    compute_seconds: Seconds = 0.0
+    weight: Annotated[float, Field(gt=0, le=1e9)] = 1.0
+    arrival: Seconds | None = None
+    stage: Name | None = None
+    model: Annotated[str, StringConstraints(max_length=127)] | None = None
+
+
+class JobState(Message):
+    """A job as ``GET /v1/jobs/{id}`` shows it: its spec and what is known of it now."""
+
+    id: Name
+    spec: JobSpec
+    arrival: float
+    state: Literal["waiting", "running", "ended", "lost"]
+    iterations_done: float
+    last_metric: float | None
+    last_report: float | None
+    service_class: int | None
+
+
+class JobList(Message):
+    """Body of ``GET /v1/jobs``."""
+
+    jobs: Annotated[tuple[JobState, ...], Field(strict=False)]
+
+
+class StageSpec(Message):
+    """Body of ``PUT /v1/stages/{id}``: the jobs of one hyper-parameter rung."""
+
+    jobs: Annotated[tuple[Name, ...], Field(max_length=4096, strict=False)]
+
+
+class ProgressPoint(Message):
+    """Iterations done at a time, and the metric then, if it was measured."""
+
+    iteration: Iterations
+    time: Seconds
+    metric: MetricValue | None = None
+
+
+class JobReport(Message):
+    """What one host knows anew of one job. ``sent_bytes`` is cumulative, of this host, since the job began."""
+
+    job: Name
+    points: Annotated[tuple[ProgressPoint, ...], Field(max_length=10000, strict=False)] = ()
+    sent_bytes: Bytes | None = None
+    ended: bool = False
+
+
+class FlowSeen(Message):
+    """A connection of a job that the host found (IPv4, TCP)."""
+
+    job: Name
+    flow: FlowSpec
+
+
+class HostReport(Message):
+    """Body of ``POST /v1/hosts/{host}/reports``: one batch of a host.
+
+    ``session`` names one run of the agent; ``seq`` counts its batches from 1. A batch that was already taken is
+    ignored, one that comes late is merged; both are answered like any other. An empty batch renews the lease.
+    """
+
+    session: Name
+    seq: Annotated[int, Field(ge=1, le=2**62)]
+    sent_at: Seconds
+    jobs: Annotated[tuple[JobReport, ...], Field(max_length=4096, strict=False)] = ()
+    flows: Annotated[tuple[FlowSeen, ...], Field(max_length=65536, strict=False)] = ()
+
+
+class ReportRefusal(Message):
+    """One part of a batch that was not taken, and why; the rest was."""
+
+    job: str
+    reason: str
+
+
+class ReportAnswer(Message):
+    """Answer to a report: whether it was new, what was refused, and how long the host's lease runs."""
+
+    status: Literal["taken", "duplicate"]
+    refused: Annotated[tuple[ReportRefusal, ...], Field(strict=False)] = ()
+    lease_seconds: float
+    period_seconds: float
+
+
+class Mark(Message):
+    """Traffic of a host's job to be marked: outgoing TCP packets that match get the DSCP of the job's class.
+
+    ``remote`` is an IPv4 address; a part of None matches anything.
+    """
+
+    job: Name
+    service_class: Annotated[int, Field(ge=0, le=6)]
+    dscp: Annotated[int, Field(ge=0, le=63)]
+    local_port: TcpPort | None = None
+    remote: str | None = None
+    remote_port: TcpPort | None = None
+
+
+class HostPlan(Message):
+    """Body of ``GET /v1/hosts/{host}/plan``: the host's marking plan.
+
+    ``class_dscp[k]`` is the DSCP of class k; all other traffic has DSCP 0. ``class_floor`` and ``other_floor`` are
+    the shares of the link that each job class and all other traffic keep. ``egress_bps`` is the host's link.
+    """
+
+    host: Name
+    epoch: int
+    policy: str
+    mode: Literal["classified", "marked"]
+    class_dscp: Annotated[tuple[int, ...], Field(strict=False)]
+    class_floor: float
+    other_floor: float
+    egress_bps: float
+    marks: Annotated[tuple[Mark, ...], Field(strict=False)] = ()
+
+
+class PlanView(Message):
+    """Body of ``GET /v1/plan``: the plan in force, or what another policy would do (``?policy=NAME``)."""
+
+    policy: str
+    options: dict[str, object]
+    applied: bool
+    epoch: int
+    age_seconds: float
+    order: Annotated[tuple[tuple[str, ...], ...], Field(strict=False)]
+    classes: dict[str, int]
+    reasons: dict[str, str]
+    objective_seconds: float
+    lower_bound_seconds: float | None
+
+
+class Explanation(Message):
+    """Body of ``GET /v1/jobs/{id}/explain``: why the job has its class, with the numbers."""
+
+    job: Name
+    policy: str
+    service_class: int
+    position: int
+    jobs_before: Annotated[tuple[str, ...], Field(strict=False)]
+    reason: str
+    bottleneck_port: str | None
+    bottleneck_seconds_per_iteration: float
+    iterations_done: float
+    iterations_left: float
+
+
+class Settings(Message):
+    """Body of ``GET`` and ``PATCH /v1/settings``: what can change at run time; absent parts stay as they are."""
+
+    policy: str | None = None
+    policy_options: dict[str, object] | None = None
+    period_seconds: Annotated[float, Field(ge=0.1, le=3600)] | None = None
+
+
+class Problem(Message):
+    """An error: a problem document (RFC 9457). ``errors`` names each field at fault."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    instance: str | None = None
+    errors: Annotated[tuple[dict[str, str], ...], Field(strict=False)] = ()

@@ -1,0 +1,75 @@
+"""An experiment as a value: the testbed, the jobs, when they arrive. The lab runs it, the trainers read it.
+
+File format: one JSON or YAML document of ``Experiment``; unknown fields are refused.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from controller.wire import Message, Name
+
+
+class JobPlan(Message):
+    """One job to be trained.
+
+    ``architecture`` ps: ``hosts[0]`` runs the parameter server, the others a worker each; every iteration
+    each worker computes, pushes ``model_bytes`` to the server and pulls as many back (BSP). ring: ``hosts``
+    are the peers in ring order; every iteration each computes, then sends 2 (n-1)/n x ``model_bytes`` to its
+    successor in 2 (n-1) steps. The chief (``hosts[0]``) writes the training log. Task i listens on ``port``
+    at its host (ps: only the server listens). ``curve`` names a recorded curve: the metric of iteration k is its
+    row k. ``arrival`` counts from the experiment's start, in seconds.
+    """
+
+    id: Name
+    arrival: Annotated[float, Field(ge=0, le=1e6)]
+    architecture: Literal["ps", "ring"]
+    hosts: Annotated[tuple[Name, ...], Field(min_length=2, max_length=1024, strict=False)]
+    port: Annotated[int, Field(ge=1024, le=65535)]
+    model: str
+    model_bytes: Annotated[int, Field(ge=1, le=10**12)]
+    compute_seconds: Annotated[float, Field(ge=0, le=3600)]
+    iterations: Annotated[int, Field(ge=1, le=10**7)]
+    curve: str
+
+    @model_validator(mode="after")
+    def _hosts_differ(self) -> JobPlan:
+        if len(set(self.hosts)) != len(self.hosts):
+            raise ValueError("a job's hosts must differ")
+        return self
+
+
+class Experiment(Message):
+    """Jobs on a testbed of ``hosts`` servers h1..hN on one switch, every link limited to ``link_bps`` at both ends.
+
+    ``queues`` counts the switch's queues a port: one less job classes. ``limit_seconds``: jobs still running
+    then are stopped and counted as censored.
+    """
+
+    name: Name
+    seed: int = 0
+    hosts: Annotated[int, Field(ge=2, le=200)] = 13
+    link_bps: Annotated[float, Field(ge=1e5, le=1e11)] = 100e6
+    queues: Annotated[int, Field(ge=2, le=8)] = 8
+    period_seconds: Annotated[float, Field(ge=0.1, le=60)] = 1.0
+    jobs: Annotated[tuple[JobPlan, ...], Field(min_length=1, max_length=1000, strict=False)]
+    limit_seconds: Annotated[float, Field(gt=0, le=86400)] = 600.0
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Experiment:
+        names = {f"h{i}" for i in range(1, self.hosts + 1)}
+        ids: set[str] = set()
+        ports: set[tuple[str, int]] = set()
+        for job in self.jobs:
+            if job.id in ids:
+                raise ValueError(f"two jobs are called {job.id}")
+            ids.add(job.id)
+            if unknown := set(job.hosts) - names:
+                raise ValueError(f"job {job.id}: unknown hosts {sorted(unknown)}; there are h1..h{self.hosts}")
+            for host in job.hosts if job.architecture == "ring" else job.hosts[:1]:
+                if (host, job.port) in ports:
+                    raise ValueError(f"job {job.id}: port {job.port} on {host} is taken by another job")
+                ports.add((host, job.port))
+        return self
