@@ -32,9 +32,36 @@ MIN_POINTS = 3
 MAX_POINTS = 200
 SCALES = 24
 SAMPLES = 24
-TEMPER = 0.15  # what one report is worth of an independent one; set on recorded runs (see docs/policies.md)
+TEMPER = 0.05  # what one report is worth of an independent one; set on recorded runs (see docs/policies.md)
 INTERVAL = (0.1, 0.5, 0.9)
 HUBER = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A target to be predicted: a share of convergence, and after which share of a run it typically comes.
+
+    The latter is a log-normal prior, its median and the standard deviation of its logarithm; it counts only where the
+    run's length is known.
+    """
+
+    fraction: float
+    typical: float
+    spread: float
+
+    def shares(self, n: int) -> Array:
+        """n equally likely shares of a run (at most 1)."""
+        return np.minimum(self.typical * np.exp(self.spread * ndtri((np.arange(n) + 0.5) / n)), 1.0)
+
+    def density(self, share: Array) -> Array:
+        """The prior over the logarithm of the share, up to a constant factor."""
+        with np.errstate(divide="ignore"):
+            density: Array = np.exp(-0.5 * (np.log(share / self.typical) / self.spread) ** 2)
+        return density
+
+
+T90 = Asked(0.90, typical=0.20, spread=0.4)
+T95 = Asked(0.95, typical=0.30, spread=0.4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +73,19 @@ class Estimate:
     high: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Target:
     """A share of convergence: the metric there, the iteration at which it is crossed, and how likely it was already.
 
-    ``iteration`` counts from the job's start. ``crossed`` is a probability.
+    ``iteration`` counts from the job's start. ``crossed`` is a probability. ``draws`` are possible
+    iterations of the crossing and their weights (both (D,), the weights sum to 1); infinite: it lies behind already.
     """
 
     fraction: float
     metric: float
     iteration: Estimate
     crossed: float
+    draws: tuple[Array, Array]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +109,7 @@ def fit(
     progress: Sequence[Progress],
     metric: Metric,
     total: float | None = None,
-    fractions: Sequence[float] = (0.9, 0.95),
+    asked: Sequence[Asked] = (T90, T95),
 ) -> Fit | None:
     """Fit a history; None with fewer than 3 finite metric values.
 
@@ -105,31 +134,34 @@ def fit(
     candidates = _solve(iterations[keep], falling[keep] / size, scales, floor / size)
 
     x_end = np.zeros(2 * SCALES) if end is None else _basis(np.array([0.95 * end]), scales)[:, 0]
-    c0, c1, weight = candidates.sample()
+    c0, c1, likely = candidates.sample()
     converged = c0 + c1 * x_end[:, None]
     converged = np.minimum(converged, start / size)
     gap = converged - start / size
     targets = []
-    for fraction in fractions:
-        level = start / size + fraction * gap
+    for ask in asked:
+        level = start / size + ask.fraction * gap
         # Where the curve is flat (c1 = 0) its target lies behind it: the ratio is then beyond the start's.
         ratio = np.divide(level - c0, c1, out=np.full_like(c0, np.inf), where=c1 > 1e-12)
         crossing = _inverse(ratio, scales)
         crossing = np.clip(crossing, 0.0, end if end is not None else 1e3 * max(float(iterations[-1]), 1.0))
-        crossed = float(weight[level >= best_seen / size].sum())
+        weight = _reweighted(likely, ask.density(crossing / end)) if end is not None else likely
+        behind = (level >= best_seen / size) | (crossing <= float(iterations[-1]))
+        crossed = float(weight[behind].sum())
         targets.append(
             Target(
-                fraction=fraction,
+                fraction=ask.fraction,
                 metric=sign * size * _quantiles(level, weight)[1],
                 iteration=Estimate(*_median_first(_quantiles(crossing, weight))),
                 crossed=min(crossed, 1.0),
+                draws=(np.where(behind, np.inf, crossing).ravel(), weight.ravel()),
             )
         )
-    low, median, high = sorted(sign * size * q for q in _quantiles(converged, weight))
+    low, median, high = sorted(sign * size * q for q in _quantiles(converged, likely))
     return Fit(points=len(iterations), converged=Estimate(median, low, high), targets=tuple(targets))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Candidates:
     """The solved grid: mean (G, 2) and Cholesky factor (G, 2, 2) of (c0, c1), weight (G,), least c0."""
 
@@ -145,6 +177,13 @@ class _Candidates:
         c0 = np.maximum(draws[..., 0], self.floor)
         c1 = np.maximum(draws[..., 1], 0.0)
         return c0, c1, np.repeat(self.weight[:, None] / SAMPLES, SAMPLES, axis=1)
+
+
+def _reweighted(weight: Array, prior: Array) -> Array:
+    """Weights times a prior, to sum 1; a prior that denies everything is not heeded."""
+    product = weight * prior
+    total = float(product.sum())
+    return product / total if total > 1e-6 * float(prior.max(initial=0.0)) and total > 0 else weight
 
 
 def _natural_limit(falling: Array, metric: Metric) -> float:

@@ -14,11 +14,7 @@ def attained_seconds(job: Job, hosts: Mapping[str, Host]) -> float:
     Only egress is measured; a receiver's port is at least as loaded as progress says.
     """
     measured = max(
-        (
-            sent * BITS_PER_BYTE / hosts[host].egress_bps
-            for host, sent in job.sent_bytes.items()
-            if host in hosts
-        ),
+        (sent * BITS_PER_BYTE / hosts[host].egress_bps for host, sent in job.sent_bytes.items() if host in hosts),
         default=0.0,
     )
     reported = bottleneck_seconds(load_seconds(job, hosts)) * job.iterations_done

@@ -256,3 +256,79 @@ class Problem(Message):
     detail: str
     instance: str | None = None
     errors: Annotated[tuple[dict[str, str], ...], Field(strict=False)] = ()
+
+
+class StageState(Message):
+    """A stage as the API shows it: the jobs that are in it now."""
+
+    id: Name
+    jobs: Annotated[tuple[str, ...], Field(strict=False)]
+
+
+class PortState(Message):
+    """What the probe found at one port of a switch: packets counted a queue, and what is wrong (None: proven)."""
+
+    port: int
+    name: str
+    packets: dict[str, int]
+    problem: str | None
+
+
+class SwitchState(Message):
+    """A switch: ``dpid`` as 16 hexadecimal digits; ``reason`` says why it is not ready."""
+
+    dpid: str
+    connected: bool
+    ready: bool
+    reason: str | None
+    rules: int
+    bundles: bool | None
+    ports: Annotated[tuple[PortState, ...], Field(strict=False)]
+
+
+class HostState(Message):
+    """A host of the settings, and whether its agent's lease runs."""
+
+    name: Name
+    address: str | None
+    alive: bool
+
+
+class LatencyState(Message):
+    """Exact quantiles of the latest ``count`` samples (10,000 at most), in seconds; None without any."""
+
+    count: int
+    p50_seconds: float | None
+    p99_seconds: float | None
+    max_seconds: float | None
+
+
+class Status(Message):
+    """Body of ``GET /v1/status``: the controller's own state.
+
+    ``report_to_rule`` counts from a trigger's arrival to the barrier reply, for plans that changed rules;
+    ``report_to_plan`` for all. ``bytes_by_class`` is by switch and class ("other": all other traffic).
+    """
+
+    policy: str
+    epoch: int
+    plan_age_seconds: float | None
+    jobs: int
+    journal: Literal["memory", "written", "degraded"]
+    problems: Annotated[tuple[str, ...], Field(strict=False)]
+    plans: dict[str, int]
+    plan_errors: int
+    flow_mods: int
+    gate_renewals: int
+    report_to_rule: LatencyState
+    report_to_plan: LatencyState
+    bytes_by_class: dict[str, dict[str, int]]
+    hosts: Annotated[tuple[HostState, ...], Field(strict=False)]
+    switches: Annotated[tuple[SwitchState, ...], Field(strict=False)]
+
+
+class Readiness(Message):
+    """Body of ``GET /readyz`` and ``GET /healthz``: degraded is ready, with something that an operator should see to."""
+
+    status: Literal["alive", "ready", "degraded"]
+    problems: Annotated[tuple[str, ...], Field(strict=False)] = ()

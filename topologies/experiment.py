@@ -19,8 +19,9 @@ class JobPlan(Message):
     each worker computes, pushes ``model_bytes`` to the server and pulls as many back (BSP). ring: ``hosts``
     are the peers in ring order; every iteration each computes, then sends 2 (n-1)/n x ``model_bytes`` to its
     successor in 2 (n-1) steps. The chief (``hosts[0]``) writes the training log. Task i listens on ``port``
-    at its host (ps: only the server listens). ``curve`` names a recorded curve: the metric of iteration k is its
-    row k. ``arrival`` counts from the experiment's start, in seconds.
+    at its host (ps: only the server listens). ``curve`` names a recorded curve, which is replayed over the whole
+    run: the metric of iteration k (from 1) of n is row ceil(k x rows / n) of its rows. ``arrival`` counts from the
+    experiment's start, in seconds.
     """
 
     id: Name

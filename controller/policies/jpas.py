@@ -5,54 +5,62 @@ Journal of Network and Computer Applications 158, 2020, doi:10.1016/j.jnca.2020.
 server; progress is read from job logs; every period a greedy orders all jobs, those early in training first; hosts
 mark their flows, the network does the rest. The goal is the time until 90 % or 95 % of the converged accuracy.
 
-[ours] The text of the greedy is not public; ours is, every period T and at every event:
+[ours] The text of the greedy is not public. Ours, every period T and at every event:
 
-1. Fit each job's history (``controller.curves``) and take the iterations left until 90 % of convergence; once
-   that is passed until 95 %; once that is passed, all iterations left.
-2. c_j = the seconds of the job's own bottleneck port that these iterations take. Jobs before 90 % come first, then
-   jobs before 95 %, then the rest; within each by the kernel: ``bssi`` (over all ports) or ``shortest`` (least c_j).
-3. A job with fewer than 3 reports comes first of all, but for at most ``new_job_seconds`` of bottleneck time; then
-   c_j is its attained service, so a job that never reports gains nothing. The same where the fit is too uncertain.
+1. Fit each job's history (``controller.curves``): not one number of iterations left until 90 % (95 %) of convergence,
+   but a distribution, in which a target that may lie behind already has its chance too.
+2. A job's index is the best chance of reaching the target per second of its own bottleneck port (the Gittins index,
+   ``controller.gittins``): for a sure prediction that is 1 / c_j, c_j = the seconds that the iterations left take, so
+   the least c_j goes first; a vague one counts for less the longer it is served in vain. Reaching 95 % counts
+   ``weight_95`` of reaching 90 %, the end of the run ``weight_end``, so a job that has passed its targets falls behind
+   by as much as it is sure to have passed them. Highest index first.
+3. A job with fewer than 3 reports has the index of the prior (any iteration of its run may be the target's, evenly on
+   a logarithmic scale), or 1 / its attained service where that is less, so a job that never reports gains nothing. If
+   its length is not declared it comes first of all, but for at most ``new_job_seconds`` of bottleneck time, then by
+   attained service. By attained service also where the fit says too little (``uncertain``).
 4. Ageing (``controller.policies._ageing``): every W periods the longest wait is ended for one period.
 
-Variants, by what takes the place of step 1 and 2: ``gain`` orders by predicted progress toward the target per second of
-bottleneck, ``remaining`` by all that a job has left, ``attained`` by what it has used.
+Variants replace steps 1 and 2. ``median``: tiers (before 90 %, before 95 %, past both), within each the least c_j by
+the median prediction. ``gain``: the most predicted progress toward the target per second of bottleneck. ``remaining``:
+the least that is left of the whole run. ``attained``: the least service used.
 
-Cost: one fit a job (a millisecond, remembered until the history changes), then that of the kernel, O(n (n + m)).
+Cost: one fit a job (2 ms, remembered until its history grows), then O(n log n).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, get_args
 
-from controller import curves
-from controller.bssi import bssi
+import numpy as np
+
+from controller import curves, gittins
 from controller.model import Host, Job, Metric, Ordering, Progress, Snapshot, bottleneck_seconds, load_seconds
 from controller.policies._ageing import age
 from controller.policies._base import Policy
 from controller.service import attained_seconds
 
-Variant = Literal["target", "gain", "remaining", "attained"]
-Kernel = Literal["bssi", "shortest"]
+Variant = Literal["index", "median", "gain", "remaining", "attained"]
 
-TARGETS = (0.9, 0.95)
+TARGETS = (curves.T90, curves.T95)
 NEW, PAST = -1, len(TARGETS)
 _PASSED = "passed:"
+
+PRIOR_SHARE = 0.4
+"""How much the prior alone counts beside the fit: curves are not bound to be of the families that are fitted."""
+PRIOR_DRAWS = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a job stands: tier (-1 new, 0 before 90 %, 1 before 95 %, 2 past both) and the iterations that count.
+    """Where a job stands: by tier, and within a tier by ``seconds``, of its bottleneck port, least first.
 
-    ``seconds`` is what they take at the job's bottleneck port; ``watch`` is the metric that ends the tier.
+    Tiers: -1 new, 0 before 90 %, 1 before 95 %, 2 past both. ``watch`` is the metric whose crossing ends the tier.
     """
 
-    job: Job
     tier: int
-    iterations: float
     seconds: float
     why: str
     watch: float | None = None
@@ -69,44 +77,53 @@ class Jpas(Policy):
 
     def __init__(
         self,
-        variant: Variant = "target",
-        kernel: Kernel = "bssi",
+        *,
+        variant: Variant = "index",
         new_job_seconds: float = 5.0,
-        uncertain: float = 4.0,
+        uncertain: float = 10.0,
+        weight_95: float = 0.05,
+        weight_end: float = 0.1,
         ageing_periods: int = 20,
     ) -> None:
-        _one_of("variant", variant, get_args(Variant))
-        _one_of("kernel", kernel, get_args(Kernel))
-        if not new_job_seconds >= 0:
-            raise ValueError(f"new_job_seconds: {new_job_seconds}; it must be 0 or more")
-        if not uncertain > 0:
-            raise ValueError(f"uncertain: {uncertain}; it must be above 0")
+        if variant not in get_args(Variant):
+            raise ValueError(f"variant: {variant!r}; it must be one of {', '.join(get_args(Variant))}")
+        for name, value in (
+            ("new_job_seconds", new_job_seconds),
+            ("weight_95", weight_95),
+            ("weight_end", weight_end),
+        ):
+            if not 0 <= value < float("inf"):
+                raise ValueError(f"{name}: {value}; it must be a number of 0 or more")
+        if not 0 < uncertain < float("inf"):
+            raise ValueError(f"uncertain: {uncertain}; it must be a number above 0")
         if not (isinstance(ageing_periods, int) and ageing_periods >= 1):
             raise ValueError(f"ageing_periods: {ageing_periods}; it must be a whole number of at least 1")
         self.variant = variant
-        self.kernel = kernel
         self.new_job_seconds = new_job_seconds
         self.uncertain = uncertain
+        self.weight_95 = weight_95
+        self.weight_end = weight_end
         self.ageing_periods = ageing_periods
 
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
         """Order the jobs of ``snapshot``; the memory holds targets passed and waits."""
         memory = previous.memory if previous is not None else {}
-        standings = {job.id: self._standing(job, snapshot.hosts, memory) for job in snapshot.jobs}
-        order = self._sorted(list(standings.values()), snapshot.hosts)
         jobs = {job.id: job for job in snapshot.jobs}
+        standings = {job.id: self._standing(job, snapshot.hosts, memory) for job in snapshot.jobs}
+        order = sorted(
+            jobs, key=lambda j: (standings[j].tier, standings[j].seconds / jobs[j].weight, jobs[j].arrival, j)
+        )
         aged = age(order, jobs, memory, now=snapshot.now, period=snapshot.period, periods=self.ageing_periods)
         reasons = {job: standing.why for job, standing in standings.items()}
         if aged.promoted is not None:
             reasons[aged.promoted] += (
                 f"; ageing: it had not held the first class for {aged.waited_seconds:.1f} s, so it does for one period"
             )
-        passed = {_PASSED + job: float(standing.tier) for job, standing in standings.items() if standing.tier > 0}
         return Ordering(
             policy=self.name,
             bands=tuple((job,) for job in aged.order),
             reasons=reasons,
-            memory={**aged.memory, **passed},
+            memory={**aged.memory, **_passed(jobs.values(), memory)},
             watch={job: standing.watch for job, standing in standings.items() if standing.watch is not None},
         )
 
@@ -114,85 +131,113 @@ class Jpas(Policy):
         per_iteration = bottleneck_seconds(load_seconds(job, hosts))
         used = attained_seconds(job, hosts)
         if self.variant == "attained":
-            return _by_service(job, 0, used, per_iteration, "least attained service")
+            return _by_service(used, "least attained service")
         if self.variant == "remaining":
             seconds = per_iteration * job.iterations_left
-            return Standing(job, 0, job.iterations_left, seconds, f"{seconds:.1f} s of its bottleneck port left in all")
+            return Standing(0, seconds, f"{seconds:.1f} s of its bottleneck port left in all")
         fitted = _fit(job.progress, job.metric, job.iterations_total)
         if fitted is None:
-            reports = sum(point.metric is not None for point in job.progress)
-            if used < self.new_job_seconds:
-                why = f"new: {reports} of {curves.MIN_POINTS} reports that a fit needs, {used:.1f} s of service used"
-                return Standing(job, NEW, 0.0, used, why)
-            return _by_service(job, 0, used, per_iteration, f"only {reports} reports")
-        tier = _tier(fitted, int(memory.get(_PASSED + job.id, 0.0)))
-        if tier == PAST:
-            seconds = per_iteration * job.iterations_left
-            why = f"past {TARGETS[-1]:.0%} of convergence; {seconds:.1f} s of its bottleneck port left in all"
-            return Standing(job, tier, job.iterations_left, seconds, why)
-        return self._before_target(job, tier, fitted.targets[tier], per_iteration, used)
+            return self._unreported(job, per_iteration, used)
+        passed = _targets_passed(fitted, memory.get(_PASSED + job.id, 0.0))
+        if passed == PAST:
+            return self._past(job, per_iteration, fitted)
+        return self._before_target(job, per_iteration, used, fitted, passed)
 
-    def _before_target(
-        self, job: Job, tier: int, target: curves.Target, per_iteration: float, used: float
-    ) -> Standing:
-        done = job.iterations_done
-        left = max(target.iteration.median - done, 1.0)
-        low, high = max(target.iteration.low - done, 1.0), max(target.iteration.high - done, 1.0)
+    def _unreported(self, job: Job, per_iteration: float, used: float) -> Standing:
+        """Too few reports for a fit: by the prior where the run's length is declared, else first for a while."""
+        reports = sum(point.metric is not None for point in job.progress)
+        by_service = _by_service(used, f"only {reports} of the {curves.MIN_POINTS} reports that a fit needs")
+        if self.variant == "index" and job.iterations_total is not None and per_iteration > 0:
+            # Service counts as iterations, reported or not: silence must not keep a job young.
+            done = max(job.iterations_done, min(used / per_iteration, job.iterations_total - 1.0))
+            expected = per_iteration / max(gittins.index(*_prior(TARGETS[0], job.iterations_total, done)), 1e-12)
+            if expected > used:
+                return Standing(0, expected, f"new: {expected:.1f} s expected for a run of its length")
+            return by_service
+        if used < self.new_job_seconds:
+            return Standing(NEW, used, f"new: first until it has used {self.new_job_seconds:g} s, {used:.1f} s so far")
+        return by_service
+
+    def _past(self, job: Job, per_iteration: float, fitted: curves.Fit) -> Standing:
+        left = per_iteration * job.iterations_left
+        why = f"past {TARGETS[-1].fraction:.0%} of convergence; {left:.1f} s of its bottleneck port left in all"
+        if self.variant == "index":
+            return Standing(0, self._index_seconds(job, per_iteration, fitted), why)
+        return Standing(PAST, left, why)
+
+    def _before_target(self, job: Job, per_iteration: float, used: float, fitted: curves.Fit, passed: int) -> Standing:
+        target, done = fitted.targets[passed], job.iterations_done
+        left, low, high = (
+            max(k - done, 1.0) for k in (target.iteration.median, target.iteration.low, target.iteration.high)
+        )
+        tier = 0 if self.variant == "index" else passed
         if high - low > self.uncertain * left:
             why = f"uncertain: {low:.0f} to {high:.0f} iterations to {target.fraction:.0%} of convergence"
-            return _by_service(job, tier, used, per_iteration, why, target.metric)
-        seconds = per_iteration * left
+            return _by_service(used, why, tier, target.metric)
         why = (
             f"{target.fraction:.0%} of convergence ({job.metric.name} {target.metric:.4g}) in {left:.0f} iterations "
-            f"({low:.0f} to {high:.0f}): {seconds:.1f} s of its bottleneck port"
+            f"({low:.0f} to {high:.0f}), {per_iteration * left:.1f} s of its bottleneck port"
         )
+        if self.variant == "median":
+            return Standing(tier, per_iteration * left, why, target.metric)
         if self.variant == "gain":
-            now_at = next((p.metric for p in reversed(job.progress) if p.metric is not None), target.metric)
-            gain = max(abs(target.metric - now_at) / max(abs(target.metric), 1e-12), 1e-6)
-            return Standing(job, tier, left / gain, seconds / gain, f"{why}, {gain:.1%} of it to gain", target.metric)
-        return Standing(job, tier, left, seconds, why, target.metric)
+            latest = next((p.metric for p in reversed(job.progress) if p.metric is not None), target.metric)
+            gain = max(abs(target.metric - latest) / max(abs(target.metric), 1e-12), 1e-6)
+            return Standing(tier, per_iteration * left / gain, f"{why}, {gain:.1%} of it to gain", target.metric)
+        seconds = self._index_seconds(job, per_iteration, fitted)
+        return Standing(0, seconds, f"{why}; {seconds:.1f} s for each target to be expected", target.metric)
 
-    def _sorted(self, standings: Sequence[Standing], hosts: Mapping[str, Host]) -> list[str]:
-        """Job ids, first served first: by tier, within a tier by the kernel."""
-        order: list[str] = []
-        for tier in sorted({standing.tier for standing in standings}):
-            members = sorted(
-                (standing for standing in standings if standing.tier == tier),
-                key=lambda standing: (standing.seconds / standing.job.weight, standing.job.arrival, standing.job.id),
-            )
-            if self.kernel == "bssi" and tier != NEW:
-                loads = [
-                    {port: load * member.iterations for port, load in load_seconds(member.job, hosts).items()}
-                    for member in members
-                ]
-                ranked = bssi(loads, [member.job.weight for member in members]).order
-                members = [members[position] for position in ranked]
-            order += [member.job.id for member in members]
-        return order
+    def _index_seconds(self, job: Job, per_iteration: float, fitted: curves.Fit) -> float:
+        """Seconds of the bottleneck port for each target that they should bring: 1 / the index."""
+        weights = (1.0, self.weight_95)
+        total = sum(
+            weight * _target_index(target, asked, job)
+            for weight, target, asked in zip(weights, fitted.targets, TARGETS, strict=True)
+        )
+        total += self.weight_end / max(job.iterations_left, 1.0)
+        return per_iteration / total
 
 
-def _by_service(
-    job: Job, tier: int, used: float, per_iteration: float, why: str, watch: float | None = None
-) -> Standing:
+def _target_index(target: curves.Target, asked: curves.Asked, job: Job) -> float:
+    """Chance of reaching a target per iteration to be spent, the fit and the prior together."""
+    done = job.iterations_done
+    crossing, weight = target.draws
+    run = job.iterations_total if job.iterations_total is not None else 10 * max(done, 1.0)
+    prior, share = _prior(asked, run, done)
+    left = np.concatenate((np.maximum(crossing - done, 1.0), prior))
+    return gittins.index(left, np.concatenate((weight * (1.0 - PRIOR_SHARE), share * PRIOR_SHARE)))
+
+
+def _prior(asked: curves.Asked, run: float, done: float) -> tuple[curves.Array, curves.Array]:
+    """Iterations left until a target by the prior alone, and their weights, which sum to 1; infinite: behind."""
+    crossing = run * asked.shares(PRIOR_DRAWS)
+    left = np.where(crossing > done, np.maximum(crossing - done, 1.0), np.inf)
+    return left, np.full(len(left), 1.0 / len(left))
+
+
+def _by_service(used: float, why: str, tier: int = 0, watch: float | None = None) -> Standing:
     """A standing by attained service: what a job has used is the best guess of what it still needs."""
-    iterations = used / per_iteration if per_iteration > 0 else 0.0
-    return Standing(job, tier, iterations, used, f"{why}: by its attained service, {used:.1f} s", watch)
+    return Standing(tier, used, f"{why}: by its attained service, {used:.1f} s", watch)
 
 
-def _tier(fitted: curves.Fit, before: int) -> int:
-    """The first target that is not passed yet. A target once passed stays so unless the fit now denies it."""
-    for tier, target in enumerate(fitted.targets):
-        if target.crossed < (0.2 if tier < before else 0.5):
-            return tier
+def _targets_passed(fitted: curves.Fit, before: float) -> int:
+    """How many targets lie behind. A target once passed stays so unless the fit now denies it."""
+    for passed, target in enumerate(fitted.targets):
+        if target.crossed < (0.2 if passed < before else 0.5):
+            return passed
     return PAST
+
+
+def _passed(jobs: Iterable[Job], memory: Mapping[str, float]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for job in jobs:
+        fitted = _fit(job.progress, job.metric, job.iterations_total)
+        if fitted is not None and (passed := _targets_passed(fitted, memory.get(_PASSED + job.id, 0.0))):
+            found[_PASSED + job.id] = float(passed)
+    return found
 
 
 @lru_cache(maxsize=4096)
 def _fit(progress: tuple[Progress, ...], metric: Metric, total: float | None) -> curves.Fit | None:
     """A fit is a pure function of the history, so it is remembered until the history grows."""
     return curves.fit(progress, metric, total, TARGETS)
-
-
-def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise ValueError(f"{name}: {value!r}; it must be one of {', '.join(allowed)}")

@@ -1,0 +1,77 @@
+"""Who asks, by bearer token, and what a host's own token allows."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Collection
+from http import HTTPStatus
+
+from controller.api.http import Call, HttpError, Identity
+from controller.config import Api, is_loopback
+
+REALM = 'Bearer realm="trainyard"'
+
+
+class Guard:
+    """Knows the tokens. Without any, the API is open to this machine, and listens nowhere else."""
+
+    def __init__(self, api: Api) -> None:
+        self._host = api.host
+        self._tokens: list[tuple[bytes, Identity]] = []
+        if api.token is not None:
+            self._tokens.append((api.token.get_secret_value().encode(), Identity()))
+        for host, token in api.host_tokens.items():
+            self._tokens.append((token.get_secret_value().encode(), Identity(host)))
+
+    def identify(self, authorization: str | None, host_header: str | None) -> Identity:
+        """Who asks; raises HttpError 401 without a right token, and 403 for a foreign page in a browser."""
+        if not self._tokens:
+            self._check_name(host_header)
+            return Identity()
+        scheme, _, token = (authorization or "").partition(" ")
+        given = token.strip().encode("utf-8", "replace") if scheme.lower() == "bearer" else b""
+        found: Identity | None = None
+        for known, identity in self._tokens:  # all of them, so that the time tells nothing
+            if hmac.compare_digest(known, given):
+                found = identity
+        if found is None:
+            problem = "a bearer token is required" if not authorization else "the token is not known here"
+            raise HttpError(HTTPStatus.UNAUTHORIZED, problem, headers={"WWW-Authenticate": REALM}, close=True)
+        return found
+
+    def _check_name(self, host_header: str | None) -> None:
+        """Without tokens, a web page whose name was pointed at this machine must not pass for an operator."""
+        name = (host_header or "").strip().lower()
+        name = name[1:].partition("]")[0] if name.startswith("[") else name.partition(":")[0]
+        if name and not is_loopback(name) and name != self._host.lower():
+            raise HttpError(
+                HTTPStatus.FORBIDDEN,
+                f"the request is addressed to {name!r}, which is not this machine's own name; set api.token",
+                close=True,
+            )
+
+
+def require_operator(call: Call) -> None:
+    """Raises HttpError 403 for a host's own token."""
+    if call.identity.host is not None:
+        raise HttpError(
+            HTTPStatus.FORBIDDEN,
+            f"the token of host {call.identity.host} is for its reports, its plan and its jobs only",
+            close=True,
+        )
+
+
+def require_host(call: Call, host: str) -> None:
+    """Raises HttpError 403 where a host's token is used for another host."""
+    if call.identity.host not in (None, host):
+        raise HttpError(
+            HTTPStatus.FORBIDDEN, f"this is the token of host {call.identity.host}, not of {host}", close=True
+        )
+
+
+def require_involved(call: Call, job: str, hosts: Collection[str]) -> None:
+    """Raises HttpError 403 where a host's token is used for a job that does not involve the host."""
+    if call.identity.host is not None and call.identity.host not in hosts:
+        raise HttpError(
+            HTTPStatus.FORBIDDEN, f"this is the token of host {call.identity.host}, and job {job} does not involve it"
+        )

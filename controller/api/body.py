@@ -1,0 +1,68 @@
+"""The bounded reading of request bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any, TypeVar
+
+import eventlet
+from pydantic import BaseModel, ValidationError
+
+from controller.api.errors import from_validation
+from controller.api.http import JSON, Call, HttpError
+from controller.wire import MAX_BODY_BYTES
+
+BODY_SECONDS = 20.0
+Body = TypeVar("Body", bound=BaseModel)
+
+
+def read(call: Call, model: type[Body]) -> Body:
+    """The body as a message; raises HttpError with what is wrong with it: 400, 408, 411, 413, 415 or 422."""
+    raw = read_raw(call.environ)
+    try:
+        return model.model_validate_json(raw)
+    except ValidationError as error:
+        raise from_validation(error) from None
+
+
+def read_raw(environ: dict[str, Any]) -> bytes:
+    """The body, refused by its announced length before any of it is read, or as soon as it grows too large."""
+    media_type = environ.get("CONTENT_TYPE", "").partition(";")[0].strip().lower()
+    if media_type != JSON:
+        named = f"is {media_type!r}" if environ.get("HTTP_CONTENT_TYPE") or media_type else "is missing"
+        raise HttpError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"the content type {named}; send {JSON}", close=True)
+    coding = environ.get("HTTP_TRANSFER_ENCODING", "").strip().lower()
+    if coding not in ("", "chunked"):
+        raise HttpError(HTTPStatus.NOT_IMPLEMENTED, f"transfer coding {coding!r} is not spoken here", close=True)
+    if environ.get("HTTP_CONTENT_ENCODING", "identity").strip().lower() != "identity":
+        raise HttpError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "compressed bodies are not taken", close=True)
+    too_large = HttpError(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        f"the body is larger than {MAX_BODY_BYTES} bytes; send less at once",
+        close=True,
+    )
+    if int(environ.get("CONTENT_LENGTH") or 0) > MAX_BODY_BYTES:
+        raise too_large
+    body = _read_in_time(environ["wsgi.input"].read)
+    if len(body) > MAX_BODY_BYTES:
+        raise too_large
+    if coding == "" and len(body) < int(environ.get("CONTENT_LENGTH") or 0):
+        raise HttpError(HTTPStatus.BAD_REQUEST, "the connection ended in the middle of the body", close=True)
+    return body
+
+
+def _read_in_time(read_bytes: Callable[[int], bytes]) -> bytes:
+    deadline = eventlet.Timeout(BODY_SECONDS)
+    try:
+        return read_bytes(MAX_BODY_BYTES + 1)
+    except (eventlet.Timeout, TimeoutError) as timeout:
+        if isinstance(timeout, eventlet.Timeout) and timeout is not deadline:
+            raise
+        raise HttpError(
+            HTTPStatus.REQUEST_TIMEOUT, f"the body did not come within {BODY_SECONDS:g} s", close=True
+        ) from None
+    except (OSError, ValueError) as error:
+        raise HttpError(HTTPStatus.BAD_REQUEST, f"the body cannot be read: {error}", close=True) from None
+    finally:
+        deadline.cancel()

@@ -1,0 +1,118 @@
+"""From a WSGI request to the handler of its call, and back; whatever goes wrong becomes a problem document."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import parse_qsl
+
+from controller.api.auth import Guard, require_operator
+from controller.api.errors import from_refusal, problem
+from controller.api.http import Call, HttpError, Identity, Reply
+from controller.api.openapi import document
+from controller.api.routes import ROUTES, Access, Route, pattern
+from controller.api.services import Services
+from controller.refusals import Refused
+
+LOG = logging.getLogger("trainyard.api")
+MAX_PATH = 2048
+CLOSE = "trainyard.close"
+"""Key of the WSGI environment: a callable that ends the connection after the answer."""
+
+StartResponse = Callable[[str, list[tuple[str, str]]], object]
+
+
+class Api:
+    """The WSGI application."""
+
+    def __init__(self, services: Services, routes: tuple[Route, ...] = ROUTES) -> None:
+        self._services = services
+        self._guard = Guard(services.config.api)
+        self._by_path: dict[str, dict[str, Route]] = {}
+        described = (*routes, Route("GET", "/openapi.json", self._openapi, Access.OPERATOR, {200: None}))
+        for route in described:
+            self._by_path.setdefault(route.path, {})[route.method] = route
+        self._patterns = [(pattern(path), path) for path in self._by_path]
+        self._document = document(routes)
+
+    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        """Answer one request."""
+        received_at = time.monotonic()
+        path = str(environ.get("PATH_INFO", ""))
+        name, reply = self._answer(environ, path, received_at)
+        self._services.metrics.requests.labels(call=name, status=str(int(reply.status))).inc()
+        if reply.close and CLOSE in environ:
+            environ[CLOSE]()
+        status = HTTPStatus(reply.status)
+        headers = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", **reply.headers}
+        if status not in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED):
+            headers |= {"Content-Type": reply.content_type, "Content-Length": str(len(reply.body))}
+        start_response(f"{int(status)} {status.phrase}", list(headers.items()))
+        return [b""] if environ.get("REQUEST_METHOD") == "HEAD" else [reply.body]
+
+    def _answer(self, environ: dict[str, Any], path: str, received_at: float) -> tuple[str, Reply]:
+        name = "unknown"
+        try:
+            try:
+                if len(path) > MAX_PATH:
+                    raise HttpError(HTTPStatus.REQUEST_URI_TOO_LONG, f"the path is longer than {MAX_PATH}", close=True)
+                found = self._find(path)
+                method = _method(environ)
+                route = found[0].get(method) if found is not None else None
+                if route is not None:
+                    name = f"{route.method} {route.path}"
+                call = self._authorise(environ, route, found[1] if found is not None else {}, received_at)
+                if found is None:
+                    raise HttpError(HTTPStatus.NOT_FOUND, f"there is nothing at {path[:200]!r}; see /openapi.json")
+                if route is None:
+                    allowed = ", ".join(sorted(found[0]))
+                    raise HttpError(
+                        HTTPStatus.METHOD_NOT_ALLOWED, f"{method[:20]} does not apply here", headers={"Allow": allowed}
+                    )
+                return name, route.handler(self._services, call)
+            except Refused as refused:
+                raise from_refusal(refused) from refused
+        except HttpError as error:
+            return name, problem(error, path)
+        except Exception:
+            LOG.exception("a request to %r failed", path[:200])
+            internal = HttpError(
+                HTTPStatus.INTERNAL_SERVER_ERROR, "the controller failed on this request; its log says how", close=True
+            )
+            return name, problem(internal, path)
+
+    def _find(self, path: str) -> tuple[dict[str, Route], Mapping[str, str]] | None:
+        for regex, template in self._patterns:
+            match = regex.fullmatch(path)
+            if match is not None:
+                return self._by_path[template], match.groupdict()
+        return None
+
+    def _authorise(
+        self, environ: dict[str, Any], route: Route | None, parts: Mapping[str, str], received_at: float
+    ) -> Call:
+        query = dict(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True, max_num_fields=20))
+        access = route.access if route is not None else Access.HOST
+        if access is Access.OPEN:
+            return Call(environ, parts, query, identity=Identity(), received_at=received_at)
+        identity = self._guard.identify(environ.get("HTTP_AUTHORIZATION"), environ.get("HTTP_HOST"))
+        call = Call(environ, parts, query, identity, received_at)
+        if access is Access.OPERATOR:
+            require_operator(call)
+        if route is not None and (unknown := sorted(query.keys() - route.query.keys())):
+            asked = ", ".join(route.query) or "none"
+            errors = [(key[:40], f"unknown query parameter; there are: {asked}") for key in unknown]
+            raise HttpError(HTTPStatus.UNPROCESSABLE_ENTITY, f"{errors[0][0]}: {errors[0][1]}", errors=errors)
+        return call
+
+    def _openapi(self, _services: Services, _call: Call) -> Reply:
+        """This document."""
+        return Reply(HTTPStatus.OK, self._document)
+
+
+def _method(environ: dict[str, Any]) -> str:
+    method = str(environ.get("REQUEST_METHOD", ""))
+    return "GET" if method == "HEAD" else method

@@ -1,0 +1,62 @@
+"""Every error of the API as a problem document (RFC 9457)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from http import HTTPStatus
+
+from pydantic import ValidationError
+
+from controller.api.http import HttpError, Reply
+from controller.refusals import Conflict, Invalid, NotFound, Refused, Unavailable
+from controller.wire import Problem
+
+MEDIA_TYPE = "application/problem+json"
+
+
+def problem(error: HttpError, instance: str) -> Reply:
+    """The reply that tells of an error."""
+    document = Problem(
+        title=error.status.phrase,
+        status=int(error.status),
+        detail=error.detail,
+        instance=instance[:200],
+        errors=tuple({"field": field, "detail": detail} for field, detail in error.errors),
+    )
+    return Reply(
+        int(error.status),
+        document.model_dump_json(exclude_none=True).encode(),
+        content_type=MEDIA_TYPE,
+        headers=error.headers,
+        close=error.close,
+    )
+
+
+def from_refusal(refused: Refused) -> HttpError:
+    """A refusal of the registry or the loop as an answer."""
+    if isinstance(refused, Invalid):
+        return HttpError(HTTPStatus.UNPROCESSABLE_ENTITY, _summary(refused.errors), errors=refused.errors)
+    if isinstance(refused, NotFound):
+        return HttpError(HTTPStatus.NOT_FOUND, str(refused))
+    if isinstance(refused, Unavailable):
+        return HttpError(HTTPStatus.SERVICE_UNAVAILABLE, str(refused), headers={"Retry-After": "1"})
+    assert isinstance(refused, Conflict)
+    return HttpError(HTTPStatus.CONFLICT, str(refused))
+
+
+def from_validation(error: ValidationError) -> HttpError:
+    """A body that is no JSON (400, with line and column), or not what it should be (422, each field at fault)."""
+    faults = error.errors(include_url=False, include_context=False, include_input=False)
+    if faults[0]["type"] == "json_invalid":
+        return HttpError(HTTPStatus.BAD_REQUEST, f"the body is not valid JSON: {faults[0]['msg']}")
+    errors = [
+        (".".join(str(part) for part in fault["loc"]) or "(body)", fault["msg"].removeprefix("Value error, "))
+        for fault in faults[:50]
+    ]
+    return HttpError(HTTPStatus.UNPROCESSABLE_ENTITY, _summary(errors), errors=errors)
+
+
+def _summary(errors: Sequence[tuple[str, str]]) -> str:
+    field, detail = errors[0]
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return f"{field}: {detail}{more}"

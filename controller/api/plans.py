@@ -1,0 +1,97 @@
+"""The calls on hosts, plans and settings."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from controller.api.auth import require_host
+from controller.api.body import read
+from controller.api.http import Call, HttpError, Reply
+from controller.api.services import Services
+from controller.planner import Plan
+from controller.policies._base import Policy
+from controller.policies.registry import PolicyError, make
+from controller.refusals import Invalid, Unavailable
+from controller.wire import HostReport, PlanView, Settings
+
+MAX_WAIT_SECONDS = 60.0
+
+
+def post_report(services: Services, call: Call) -> Reply:
+    """Take one batch of a host."""
+    host = call.path["host"]
+    require_host(call, host)
+    report = read(call, HostReport)
+    answer = services.registry.report(host, report, call.received_at)
+    services.metrics.reports.labels(status=answer.status).inc()
+    # Progress may be told again; an end is told once, and must not be lost to a restart.
+    if any(part.ended for part in report.jobs):
+        services.journal.commit()
+    return Reply.of(answer)
+
+
+def host_plan(services: Services, call: Call) -> Reply:
+    """A host's marking plan; with If-None-Match and ``wait``, as soon as it is another one."""
+    host = call.path["host"]
+    require_host(call, host)
+    known = call.header("If-None-Match")
+    wait = _seconds(call.query.get("wait", "0")) if known is not None else 0.0
+    plan, tag = services.loop.host_plans.get(host, known=known, wait=wait)
+    if tag == known:
+        return Reply(HTTPStatus.NOT_MODIFIED, headers={"ETag": tag})
+    return Reply.of(plan, ETag=tag, Cache_Control="no-cache")
+
+
+def get_plan(services: Services, call: Call) -> Reply:
+    """The plan in force, or what another policy would do now."""
+    loop = services.loop
+    name = call.query.get("policy")
+    if name is None:
+        if loop.plan is None:
+            raise Unavailable("there is no plan yet; ask again in a second")
+        return Reply.of(_view(services, loop.plan, loop.settings.policy, applied=True))
+    current = loop.settings.policy
+    try:
+        policy = current if name == current.name else make(name)
+        plan, _ = loop.dry_run(policy)
+    except PolicyError as error:
+        raise Invalid([("policy", str(error))]) from error
+    return Reply.of(_view(services, plan, policy, applied=False))
+
+
+def get_settings(services: Services, _call: Call) -> Reply:
+    """The settings that can change at run time."""
+    return Reply.of(services.loop.settings.view())
+
+
+def patch_settings(services: Services, call: Call) -> Reply:
+    """Change the policy, its options or the period."""
+    settings = services.loop.change(read(call, Settings), call.received_at)
+    services.journal.commit()
+    return Reply.of(settings)
+
+
+def _view(services: Services, plan: Plan, policy: Policy, *, applied: bool) -> PlanView:
+    return PlanView(
+        policy=plan.ordering.policy,
+        options=dict(policy.options()),
+        applied=applied,
+        epoch=services.loop.epoch,
+        age_seconds=max(0.0, services.loop.now() - plan.made_at),
+        order=plan.ordering.bands,
+        classes=dict(plan.classes),
+        reasons=dict(plan.ordering.reasons),
+        objective_seconds=plan.objective_seconds,
+        lower_bound_seconds=plan.lower_bound_seconds,
+    )
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= MAX_WAIT_SECONDS:
+        problem = f"{text[:20]!r} is no number of seconds from 0 to {MAX_WAIT_SECONDS:g}"
+        raise HttpError(HTTPStatus.UNPROCESSABLE_ENTITY, f"wait: {problem}", errors=[("wait", problem)])
+    return value

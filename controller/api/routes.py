@@ -1,0 +1,103 @@
+"""The table of calls: what there is, who may, and what goes in and out. Dispatch and OpenAPI both read it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from controller.api import jobs, plans, state
+from controller.api.http import Call, Reply
+from controller.api.services import Services
+from controller.wire import (
+    NAME_PATTERN,
+    Explanation,
+    HostPlan,
+    HostReport,
+    JobList,
+    JobSpec,
+    JobState,
+    Message,
+    PlanView,
+    Readiness,
+    ReportAnswer,
+    Settings,
+    StageSpec,
+    StageState,
+    Status,
+)
+
+Handler = Callable[[Services, Call], Reply]
+
+
+class Access(Enum):
+    """Who may use a call. HOST: an operator, or a host for what is its own (the handler checks that)."""
+
+    OPEN = auto()
+    HOST = auto()
+    OPERATOR = auto()
+
+
+@dataclass(frozen=True)
+class Route:
+    """One call. ``answers``: the model of each success status (None: no body); ``query``: what may be asked."""
+
+    method: str
+    path: str
+    handler: Handler
+    access: Access
+    answers: Mapping[int, type[Message] | None]
+    body: type[Message] | None = None
+    query: Mapping[str, str] = field(default_factory=dict)
+    media_type: str = "application/json"
+
+    @property
+    def summary(self) -> str:
+        """What the call does, from its handler's first line."""
+        return (self.handler.__doc__ or "").strip().splitlines()[0]
+
+
+ROUTES: tuple[Route, ...] = (
+    Route("GET", "/v1/jobs", jobs.list_jobs, Access.OPERATOR, {200: JobList}),
+    Route("GET", "/v1/jobs/{id}", jobs.get_job, Access.OPERATOR, {200: JobState}),
+    Route("PUT", "/v1/jobs/{id}", jobs.put_job, Access.HOST, {200: JobState, 201: JobState}, body=JobSpec),
+    Route("DELETE", "/v1/jobs/{id}", jobs.delete_job, Access.HOST, {204: None}),
+    Route("GET", "/v1/jobs/{id}/explain", jobs.explain, Access.OPERATOR, {200: Explanation}),
+    Route(
+        "PUT", "/v1/stages/{id}", jobs.put_stage, Access.OPERATOR, {200: StageState, 201: StageState}, body=StageSpec
+    ),
+    Route("DELETE", "/v1/stages/{id}", jobs.delete_stage, Access.OPERATOR, {204: None}),
+    Route("POST", "/v1/hosts/{host}/reports", plans.post_report, Access.HOST, {200: ReportAnswer}, body=HostReport),
+    Route(
+        "GET",
+        "/v1/hosts/{host}/plan",
+        plans.host_plan,
+        Access.HOST,
+        {200: HostPlan, 304: None},
+        query={"wait": "seconds (0 to 60) to wait for a plan whose entity tag is not that of If-None-Match"},
+    ),
+    Route(
+        "GET",
+        "/v1/plan",
+        plans.get_plan,
+        Access.OPERATOR,
+        {200: PlanView},
+        query={"policy": "the name of a policy: what it would do now, without applying it"},
+    ),
+    Route("GET", "/v1/settings", plans.get_settings, Access.OPERATOR, {200: Settings}),
+    Route("PATCH", "/v1/settings", plans.patch_settings, Access.OPERATOR, {200: Settings}, body=Settings),
+    Route("GET", "/v1/status", state.status, Access.OPERATOR, {200: Status}),
+    Route("GET", "/metrics", state.metrics, Access.OPERATOR, {200: None}, media_type="text/plain"),
+    Route("GET", "/healthz", state.healthz, Access.OPEN, {200: Readiness}),
+    Route("GET", "/readyz", state.readyz, Access.OPEN, {200: Readiness}),
+)
+
+_NAME = NAME_PATTERN.removeprefix("^").removesuffix("$")
+
+
+def pattern(path: str) -> re.Pattern[str]:
+    """A path's template as a regular expression that matches names in its places."""
+    parts = re.split(r"\{(\w+)\}", path)
+    text = "".join(re.escape(part) if i % 2 == 0 else f"(?P<{part}>{_NAME})" for i, part in enumerate(parts))
+    return re.compile(text)

@@ -1,0 +1,182 @@
+"""Ryu's WSGI server with what it lacks: deadlines for slow senders, TLS, a bounded reading of chunks, and errors
+as problem documents even where no application was reached."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from http import HTTPStatus
+from typing import Any
+
+import eventlet
+import eventlet.wsgi
+from eventlet.green import ssl
+from ryu.app import wsgi
+
+from controller.api.dispatch import CLOSE
+from controller.api.errors import MEDIA_TYPE, problem
+from controller.api.http import HttpError
+from controller.config import Api
+from controller.wire import MAX_BODY_BYTES
+
+LOG = logging.getLogger("trainyard.api")
+HEADER_SECONDS = 5.0
+IDLE_SECONDS = 120.0
+SOCKET_SECONDS = 30.0
+LINGER_SECONDS = 2.0
+LINGER_BYTES = 32 * 2**20
+MAX_CONNECTIONS = 4096
+CHUNK_OVERHEAD = 2**20
+"""What chunk headers may add to the largest body."""
+
+
+class _Bounded:
+    """A connection's input while a chunked body is read: eventlet itself would read lines without end."""
+
+    def __init__(self, stream: Any, limit: int) -> None:
+        self._stream = stream
+        self._left = limit
+
+    def read(self, size: int) -> bytes:
+        return self._count(self._stream.read(min(size, self._left + 1)))
+
+    def readline(self, size: int = -1) -> bytes:
+        limit = self._left + 1 if size < 0 else min(size, self._left + 1)
+        return self._count(self._stream.readline(limit))
+
+    def _count(self, data: bytes) -> bytes:
+        self._left -= len(data)
+        if self._left < 0:
+            raise ValueError("its chunks are too long")
+        return data
+
+
+class Protocol(eventlet.wsgi.HttpProtocol):
+    """One connection."""
+
+    close_connection: bool | int
+    _unread = False
+
+    def _read_request_line(self) -> bytes | str:
+        # One deadline for the whole line: a byte now and then does not hold the connection.
+        line: bytes | str = ""
+        with eventlet.Timeout(IDLE_SECONDS, False):
+            line = super()._read_request_line()
+        return line
+
+    def parse_request(self) -> bool:
+        """Read the headers, all within HEADER_SECONDS."""
+        is_whole = False
+        with eventlet.Timeout(HEADER_SECONDS, False):
+            is_whole = bool(super().parse_request())
+        if not is_whole:
+            self.close_connection = True
+        return is_whole
+
+    def get_environ(self) -> dict[str, Any]:
+        """The WSGI environment, with the bound on chunks, and a way to end the connection."""
+        environ: dict[str, Any] = super().get_environ()
+        given = environ["eventlet.input"]
+        if given.chunked_input:
+            given.rfile = _Bounded(given.rfile, MAX_BODY_BYTES + CHUNK_OVERHEAD)
+        if self.headers.get("content-type") is None:
+            environ["CONTENT_TYPE"] = ""
+        environ[CLOSE] = self._close_after
+        return environ
+
+    def send_error(self, code: int, message: str | None = None, _explain: str | None = None) -> None:
+        """An error in the request line or the headers, as a problem document."""
+        try:
+            status = HTTPStatus(code)
+        except ValueError:
+            status = HTTPStatus.BAD_REQUEST
+        body = problem(HttpError(status, message or status.phrase), "").body
+        head = (
+            f"HTTP/1.1 {int(status)} {status.phrase}\r\nContent-Type: {MEDIA_TYPE}\r\n"
+            f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        )
+        self.wfile.write(head.encode("latin-1") + body)
+        self.wfile.flush()
+        self._close_after()
+
+    def finish(self) -> None:
+        """End the connection; what was not read is drained for a moment, so that the answer is not reset away."""
+        if self._unread:
+            self._drain()
+        super().finish()
+
+    def _close_after(self) -> None:
+        self.close_connection = True
+        self._unread = True
+
+    def _drain(self) -> None:
+        deadline = time.monotonic() + LINGER_SECONDS
+        left = LINGER_BYTES
+        try:
+            self.wfile.flush()
+            if not isinstance(self.connection, ssl.SSLSocket):
+                self.connection.shutdown(socket.SHUT_WR)
+            while left > 0 and (seconds := deadline - time.monotonic()) > 0:
+                self.connection.settimeout(seconds)
+                data = self.connection.recv(65536)
+                if not data:
+                    return
+                left -= len(data)
+        except (OSError, ValueError) as error:
+            LOG.debug("a connection ended while it was drained: %s", error)
+
+
+class ServerError(RuntimeError):
+    """The API cannot listen; the message says where and why."""
+
+
+class ApiServer(wsgi.WSGIServer):
+    """Listens where ``api`` says; calling it serves for ever. Raises ServerError."""
+
+    def __init__(self, application: Any, api: Api) -> None:
+        wsgi.CONF.set_override("wsapi_host", api.host)
+        wsgi.CONF.set_override("wsapi_port", api.port)
+        self._context = _tls(api)
+        try:
+            super().__init__(application)
+        except OSError as error:
+            raise ServerError(
+                f"the API cannot listen on {api.host}:{api.port}: {error.strerror}; "
+                "set api.host and api.port to what is free"
+            ) from error
+        self.address: tuple[str, int] = self.server.getsockname()[:2]
+
+    def serve_forever(self) -> None:
+        """Serve until the green thread is killed."""
+        scheme = "https" if self._context is not None else "http"
+        LOG.info("the API listens on %s://%s:%d", scheme, *self.address)
+        listener = self.server
+        if self._context is not None:
+            # The handshake comes with the first read, in the connection's own green thread and under its deadline.
+            listener = self._context.wrap_socket(listener, server_side=True, do_handshake_on_connect=False)
+        eventlet.wsgi.server(
+            listener,
+            self.handle,
+            log=LOG,
+            log_output=False,
+            protocol=Protocol,
+            max_size=MAX_CONNECTIONS,
+            keepalive=IDLE_SECONDS,
+            socket_timeout=SOCKET_SECONDS,
+            debug=False,
+        )
+
+
+def _tls(api: Api) -> Any:
+    if api.tls_certificate is None or api.tls_key is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(api.tls_certificate, api.tls_key)
+    except (OSError, ValueError) as error:
+        raise ServerError(
+            f"the certificate {api.tls_certificate} and the key {api.tls_key} cannot be used: {error}"
+        ) from error
+    return context

@@ -1,0 +1,135 @@
+"""The calls on the controller's own state."""
+
+from __future__ import annotations
+
+import logging
+from http import HTTPStatus
+from typing import Literal
+
+from controller.api.http import Call, HttpError, Reply
+from controller.api.services import Services
+from controller.dataplane.values import SwitchStatus
+from controller.metrics import Samples, counted
+from controller.wire import HostState, LatencyState, PortState, Readiness, Status, SwitchState
+
+LOG = logging.getLogger("trainyard.api")
+TEXT = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def healthz(_services: Services, _call: Call) -> Reply:
+    """The process answers."""
+    return Reply.of(Readiness(status="alive"))
+
+
+def readyz(services: Services, _call: Call) -> Reply:
+    """A plan is in force on at least one switch whose queues are proven; 503 says what is missing."""
+    if not services.dataplane.switches():
+        missing = _switch_problems(services) or ["no switch has connected"]
+        raise HttpError(HTTPStatus.SERVICE_UNAVAILABLE, "; ".join(missing), headers={"Retry-After": "1"})
+    # Anybody may ask this: the causes, with their paths, are for GET /v1/status.
+    problems = [problem.partition(": ")[0] for problem in _problems(services)]
+    return Reply.of(Readiness(status="degraded" if problems else "ready", problems=tuple(problems)))
+
+
+def status(services: Services, _call: Call) -> Reply:
+    """The controller's state in numbers."""
+    loop, metrics = services.loop, services.metrics
+    plans = {
+        sample.labels["cause"]: int(sample.value)
+        for family in metrics.plans.collect()
+        for sample in family.samples
+        if sample.name.endswith("_total")
+    }
+    return Reply.of(
+        Status(
+            policy=loop.settings.policy.name,
+            epoch=loop.epoch,
+            plan_age_seconds=max(0.0, loop.now() - loop.plan.made_at) if loop.plan is not None else None,
+            jobs=len(loop.classes),
+            journal=_journal_state(services),
+            problems=tuple(_problems(services)),
+            plans=plans,
+            plan_errors=int(counted(metrics.plan_errors)),
+            flow_mods=int(counted(metrics.flow_mods)),
+            gate_renewals=int(counted(metrics.gate_renewals)),
+            report_to_rule=_latency(metrics.report_to_rule),
+            report_to_plan=_latency(metrics.report_to_plan),
+            bytes_by_class=_class_bytes(services),
+            hosts=tuple(
+                HostState(name=name, address=host.address, alive=services.registry.host_alive(name))
+                for name, host in services.registry.hosts.items()
+            ),
+            switches=tuple(map(_switch, services.dataplane.status())),
+        )
+    )
+
+
+def metrics(services: Services, _call: Call) -> Reply:
+    """Everything that is counted, for Prometheus."""
+    for dpid, classes in _class_bytes(services).items():
+        for service_class, count in classes.items():
+            services.metrics.class_bytes.labels(dpid=dpid, service_class=service_class).set(count)
+    services.metrics.journal_degraded.set(services.store.failure is not None)
+    services.metrics.switches_ready.set(len(services.dataplane.switches()))
+    return Reply(HTTPStatus.OK, services.metrics.text(), content_type=TEXT)
+
+
+def _problems(services: Services) -> list[str]:
+    problems = _switch_problems(services)
+    if services.store.failure is not None:
+        problems.append(f"the journal cannot be written, the state is in memory only: {services.store.failure}")
+    if services.loop.failure is not None:
+        problems.append(f"the last plan could not be made or applied: {services.loop.failure}")
+    return problems
+
+
+def _switch_problems(services: Services) -> list[str]:
+    return [
+        f"switch {status.dpid:016x} is not ready: {status.reason or 'being looked at'}"
+        for status in services.dataplane.status()
+        if not status.ready
+    ]
+
+
+def _journal_state(services: Services) -> Literal["memory", "written", "degraded"]:
+    if not services.store.persistent:
+        return "memory"
+    return "written" if services.store.failure is None else "degraded"
+
+
+def _latency(samples: Samples) -> LatencyState:
+    latency = samples.latency()
+    return LatencyState(count=latency.count, p50_seconds=latency.p50, p99_seconds=latency.p99, max_seconds=latency.max)
+
+
+def _class_bytes(services: Services) -> dict[str, dict[str, int]]:
+    result: dict[str, dict[str, int]] = {}
+    try:
+        counts = services.dataplane.class_bytes()
+    except Exception as error:  # a switch that does not answer must not cost the rest of the status
+        LOG.warning("the switches' counters could not be read: %s: %s", type(error).__name__, error)
+        return result
+    for (dpid, service_class), count in counts.items():
+        name = "other" if service_class is None else str(service_class)
+        result.setdefault(f"{dpid:016x}", {})[name] = count
+    return result
+
+
+def _switch(status: SwitchStatus) -> SwitchState:
+    return SwitchState(
+        dpid=f"{status.dpid:016x}",
+        connected=status.connected,
+        ready=status.ready,
+        reason=status.reason,
+        rules=status.rules,
+        bundles=status.bundles,
+        ports=tuple(
+            PortState(
+                port=port.port,
+                name=port.name,
+                packets={str(queue): count for queue, count in port.packets.items()},
+                problem=port.problem,
+            )
+            for port in status.ports
+        ),
+    )

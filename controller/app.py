@@ -1,0 +1,136 @@
+"""The controller as a Ryu app: wires the rest together, holds no logic.
+
+    ryu-manager controller.app
+
+``TRAINYARD_CONFIG`` names its YAML file; without it every setting has its default. Exit status: 0 after SIGINT or
+SIGTERM, 1 where it cannot start, 2 for wrong settings.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import Any, ClassVar
+
+from ryu import cfg
+from ryu.app.wsgi import WSGIApplication
+from ryu.base.app_manager import RyuApp
+from ryu.controller import ofp_event
+from ryu.controller.handler import DEAD_DISPATCHER, MAIN_DISPATCHER, set_ev_cls
+from ryu.lib import hub
+from ryu.ofproto import ofproto_v1_3
+
+from controller import startup
+from controller.api import ApiServer, ServerError, Services, register
+from controller.config import Config, ConfigError, load_config
+from controller.dataplane.plane import Dataplane
+from controller.journal import Journal
+from controller.loop import Loop
+from controller.metrics import Metrics
+from controller.model import Snapshot, Switch
+from controller.registry import Registry
+from controller.rules import Rule, compile_rules
+from controller.store import Store, StoreError
+
+ECHO_SECONDS = 5.0
+UNANSWERED_ECHOES = 3
+"""A switch that has not answered so many is taken for gone; Ryu by itself would wait for ever."""
+
+
+class Wsgi(WSGIApplication):
+    """Ryu's own, under another name: Ryu would start its plain server for it, and we start ours."""
+
+
+class Trainyard(RyuApp):
+    """All parts of the controller, and who tells whom what."""
+
+    OFP_VERSIONS: ClassVar[list[int]] = [ofproto_v1_3.OFP_VERSION]
+    _CONTEXTS: ClassVar[dict[str, type]] = {"wsgi": Wsgi}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        try:
+            config = load_config(startup.config_path())
+            settings = startup.dataplane_settings(config)
+        except ConfigError as error:
+            startup.end(2, str(error))
+        try:
+            startup.free_port("the API", config.api.host, config.api.port)
+            _listen_for_switches(config)
+            store = Store(config.journal)
+        except (StoreError, startup.StartError) as error:
+            startup.end(1, str(error))
+        metrics = Metrics()
+        hosts = config.host_map()
+        registry = Registry(hosts, store, time.time, lease_seconds=config.lease_seconds)
+        compiler = partial(
+            compile_rules,
+            mode=config.mode,
+            forwarding=config.forwarding,
+            links=settings.links,
+            control=startup.control_endpoints(config),
+        )
+
+        def base(switch: Switch) -> frozenset[Rule]:
+            return compiler(Snapshot(0.0, hosts, (), config.classes, switches=(switch,)), {})
+
+        self._dataplane = Dataplane(settings, base)
+        self._loop = Loop(registry, self._dataplane, config, store, metrics, compile_rules=compiler)
+        self._journal = Journal(store)
+        services = Services(config, registry, self._dataplane, self._loop, store, self._journal, metrics)
+        register(kwargs["wsgi"], services)
+        try:
+            self._server = ApiServer(kwargs["wsgi"], config.api)
+        except ServerError as error:
+            startup.end(1, str(error))
+
+    def start(self) -> Any:
+        """Start everything that runs by itself; Ryu calls this once all apps are there."""
+        super().start()
+        startup.stop_on_signals(hub.getcurrent())
+        self._journal.start()
+        self._loop.start()
+        return hub.spawn(self._server)
+
+    def close(self) -> None:
+        """Stop; switches keep their rules, and their order until the gate closes."""
+        self._loop.stop()
+        self._dataplane.close()
+        self._journal.stop()
+
+    @set_ev_cls(ofp_event.EventOFPStateChange, [MAIN_DISPATCHER, DEAD_DISPATCHER])
+    def _on_connection(self, event: Any) -> None:
+        if event.datapath.id is None:
+            return
+        if event.state == MAIN_DISPATCHER:
+            self._dataplane.connected(event.datapath)
+        else:
+            self._dataplane.disconnected(event.datapath)
+
+    @set_ev_cls(ofp_event.EventOFPPortStatus, MAIN_DISPATCHER)
+    def _on_port(self, event: Any) -> None:
+        self._dataplane.ports_changed(event.msg.datapath)
+
+    @set_ev_cls(
+        [
+            ofp_event.EventOFPBarrierReply,
+            ofp_event.EventOFPErrorMsg,
+            ofp_event.EventOFPFlowStatsReply,
+            ofp_event.EventOFPAggregateStatsReply,
+            ofp_event.EventOFPQueueStatsReply,
+            ofp_event.EventOFPPortDescStatsReply,
+            ofp_event.EventONFBundleCtrlMsg,
+        ],
+        MAIN_DISPATCHER,
+    )
+    def _on_answer(self, event: Any) -> None:
+        self._dataplane.deliver(event.msg)
+
+
+def _listen_for_switches(config: Config) -> None:
+    """Tell Ryu where; its own default is every address. Raises StartError."""
+    port = startup.free_port("OpenFlow", config.openflow.host, config.openflow.port)
+    cfg.CONF.set_override("ofp_listen_host", config.openflow.host)
+    cfg.CONF.set_override("ofp_tcp_listen_port", port)
+    cfg.CONF.set_override("echo_request_interval", ECHO_SECONDS)
+    cfg.CONF.set_override("maximum_unreplied_echo_requests", UNANSWERED_ECHOES)

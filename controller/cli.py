@@ -1,0 +1,220 @@
+"""``trainyard``: the operator's command, a client of the controller's REST API; other packages add commands to it.
+
+Exit status: 0 done, 1 failed, 2 wrong input. ``--json`` prints one JSON document on stdout and nothing else there.
+A package adds a command by an entry point of the group ``trainyard.commands``: a callable that gets argparse's
+subparsers, adds its own parser, and sets ``run`` on it: a callable from the parsed arguments to an exit status.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from controller.cli_client import Client, CommandError
+from controller.cli_output import fail, show_document, show_facts, show_table
+from controller.config import ConfigError, load_config
+from controller.wire import Explanation, JobList, PlanView, Status
+
+GROUP = "trainyard.commands"
+DEFAULT_URL = "http://127.0.0.1:8080"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; its exit status."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    options = _parser(given).parse_args(given)
+    try:
+        status = int(options.run(options))
+        sys.stdout.flush()
+    except CommandError as error:
+        return fail(str(error), error.status)
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    return status
+
+
+def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="trainyard", description="See and steer a Trainyard controller.")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    remote = _remote_options()
+
+    jobs = commands.add_parser("jobs", parents=[remote], help="the jobs and their classes")
+    jobs.set_defaults(run=run_jobs)
+
+    plan = commands.add_parser("plan", parents=[remote], help="the plan in force, or what another policy would do")
+    plan.add_argument("--policy", metavar="NAME", help="plan by this policy, without applying it")
+    plan.set_defaults(run=run_plan)
+
+    explain = commands.add_parser("explain", parents=[remote], help="why a job has its class")
+    explain.add_argument("job")
+    explain.set_defaults(run=run_explain)
+
+    probe = commands.add_parser("probe", parents=[remote], help="the switches, and whether their queues are proven")
+    probe.set_defaults(run=run_probe)
+
+    check = commands.add_parser("check-config", help="check a settings file, without starting anything")
+    check.add_argument("file", type=Path)
+    check.add_argument("--json", action="store_true", help="print the settings with all defaults as JSON")
+    check.set_defaults(run=run_check_config)
+
+    start = commands.add_parser("controller", help="start the controller in this terminal (ryu-manager)")
+    start.add_argument("--config", type=Path, metavar="FILE", help="its settings; default: TRAINYARD_CONFIG, or none")
+    start.set_defaults(run=run_controller)
+
+    if given and given[0] in commands.choices:
+        return parser  # other packages may be slow to load
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        try:
+            entry.load()(commands)
+        except Exception as error:  # one broken package must not take the others' commands away
+            fail(f"the command {entry.name!r} is left out: {type(error).__name__}: {error}", 0)
+    return parser
+
+
+def _remote_options() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(add_help=False)
+    options.add_argument(
+        "--url",
+        default=os.environ.get("TRAINYARD_URL", DEFAULT_URL),
+        help=f"where the controller is; default: TRAINYARD_URL, or {DEFAULT_URL}",
+    )
+    options.add_argument(
+        "--token", default=os.environ.get("TRAINYARD_TOKEN"), help="the API's token; better: TRAINYARD_TOKEN"
+    )
+    options.add_argument("--token-file", type=Path, metavar="FILE", help="read the token from a file")
+    options.add_argument("--ca", type=Path, metavar="FILE", help="trust this certificate for https")
+    options.add_argument("--json", action="store_true", help="print one JSON document")
+    return options
+
+
+def _client(options: argparse.Namespace) -> Client:
+    token: str | None = options.token
+    if options.token_file is not None:
+        try:
+            token = options.token_file.read_text().strip()
+        except (OSError, UnicodeError) as error:
+            raise CommandError(f"{options.token_file}: cannot be read: {error}", 2) from None
+    return Client(options.url, token, options.ca)
+
+
+def run_jobs(options: argparse.Namespace) -> int:
+    """The jobs and their classes."""
+    answer = _client(options).get("/v1/jobs", JobList)
+    if options.json:
+        return show_document(answer)
+    rows = [
+        (
+            job.id,
+            job.state,
+            "-" if job.service_class is None else job.service_class,
+            f"{job.iterations_done:g}" + (f"/{job.spec.iterations:g}" if job.spec.iterations is not None else ""),
+            "-" if job.last_metric is None else f"{job.spec.metric.name} {job.last_metric:.4g}",
+            job.spec.stage or "-",
+        )
+        for job in answer.jobs
+    ]
+    return show_table(("job", "state", "class", "iterations", "metric", "stage"), rows)
+
+
+def run_plan(options: argparse.Namespace) -> int:
+    """The plan in force, or what another policy would do."""
+    query = {"policy": options.policy} if options.policy is not None else {}
+    view = _client(options).get("/v1/plan", PlanView, query)
+    if options.json:
+        return show_document(view)
+    bound = "-" if view.lower_bound_seconds is None else f"{view.lower_bound_seconds:.4g} s"
+    show_facts(
+        [
+            ("policy", view.policy + ("" if view.applied else " (not applied)")),
+            ("epoch", str(view.epoch)),
+            ("age", f"{view.age_seconds:.1f} s"),
+            ("objective", f"{view.objective_seconds:.4g} s (no order is below {bound})"),
+        ]
+    )
+    rows = [
+        (position, view.classes[job], job, view.reasons.get(job, ""))
+        for position, band in enumerate(view.order)
+        for job in band
+    ]
+    return show_table(("band", "class", "job", "reason"), rows)
+
+
+def run_explain(options: argparse.Namespace) -> int:
+    """Why a job has its class."""
+    answer = _client(options).get(f"/v1/jobs/{options.job}/explain", Explanation)
+    if options.json:
+        return show_document(answer)
+    port = "no demand"
+    if answer.bottleneck_port is not None:
+        port = f"{answer.bottleneck_port}, {answer.bottleneck_seconds_per_iteration:.4g} s an iteration"
+    return show_facts(
+        [
+            ("job", answer.job),
+            ("policy", answer.policy),
+            ("class", f"{answer.service_class} (band {answer.position})"),
+            ("reason", answer.reason),
+            ("before it", ", ".join(answer.jobs_before) or "none"),
+            ("bottleneck", port),
+            ("iterations", f"{answer.iterations_done:g} done, {answer.iterations_left:g} left"),
+        ]
+    )
+
+
+def run_probe(options: argparse.Namespace) -> int:
+    """The switches, and whether their queues are proven; 1 where one is not, or none is there."""
+    status = _client(options).get("/v1/status", Status)
+    ready = bool(status.switches) and all(switch.ready for switch in status.switches)
+    if options.json:
+        show_document(status)
+        return 0 if ready else 1
+    rows: list[tuple[object, ...]] = []
+    for switch in status.switches:
+        rows.append((switch.dpid, "all", "ready" if switch.ready else "not ready", switch.reason or "-"))
+        for port in switch.ports:
+            counts = " ".join(f"{queue}:{count}" for queue, count in sorted(port.packets.items()))
+            proven = "proven" if port.problem is None else "not proven"
+            rows.append((switch.dpid, f"{port.port} {port.name}", proven, port.problem or f"packets {counts}"))
+    show_table(("switch", "port", "state", "detail"), rows)
+    if not status.switches:
+        return fail("no switch has connected", 1)
+    return 0 if ready else 1
+
+
+def run_check_config(options: argparse.Namespace) -> int:
+    """Check a settings file; 2 with a line for each thing that is wrong."""
+    try:
+        config = load_config(options.file)
+    except ConfigError as error:
+        return fail(str(error), 2, prefix="")
+    if options.json:
+        return show_document(config)
+    return show_facts([(str(options.file), "all settings are right")])
+
+
+def run_controller(options: argparse.Namespace) -> int:
+    """Become ryu-manager with the controller's app."""
+    if options.config is not None:
+        try:
+            load_config(options.config)
+        except ConfigError as error:
+            return fail(str(error), 2, prefix="")
+        os.environ["TRAINYARD_CONFIG"] = str(options.config)
+    beside = Path(sys.executable).with_name("ryu-manager")
+    program = str(beside) if beside.exists() else shutil.which("ryu-manager")
+    if program is None:
+        return fail("ryu-manager is not installed; scripts/setup installs it", 1)
+    # Ryu's own libraries warn at start of what is no user's concern.
+    os.environ.setdefault("PYTHONWARNINGS", "ignore")
+    os.execv(program, [program, "controller.app"])  # noqa: S606 - a program of this environment, without a shell
+
+
+if __name__ == "__main__":
+    sys.exit(main())

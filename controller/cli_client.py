@@ -1,0 +1,85 @@
+"""The command's side of the REST API: one request, one message, and what went wrong in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote
+
+import requests
+from pydantic import ValidationError
+
+from controller.wire import Message, Problem
+
+TIMEOUT_SECONDS = 30.0
+WRONG_INPUT = (HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY)
+Answer = TypeVar("Answer", bound=Message)
+
+
+class CommandError(Exception):
+    """A command that cannot go on; ``status`` is its exit status."""
+
+    def __init__(self, message: str, status: int = 1) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Client:
+    """A controller at ``url``. Raises CommandError for whatever goes wrong."""
+
+    def __init__(self, url: str, token: str | None = None, ca: Path | None = None) -> None:
+        if not url.startswith(("http://", "https://")):
+            raise CommandError(f"{url!r} is no URL of a controller; it is written like http://127.0.0.1:8080", 2)
+        if ca is not None and not ca.is_file():
+            raise CommandError(f"{ca}: there is no such certificate", 2)
+        self._url = url.rstrip("/")
+        self._session = requests.Session()
+        self._session.verify = str(ca) if ca is not None else True
+        if token:
+            if not (token.isascii() and token.isprintable()):
+                raise CommandError("the token has characters that no token has", 2)
+            self._session.headers["Authorization"] = f"Bearer {token}"
+
+    def get(self, path: str, model: type[Answer], query: Mapping[str, str] | None = None) -> Answer:
+        """The message at ``path``."""
+        try:
+            with self._session as session:
+                reply = session.get(self._url + quote(path), params=query, timeout=TIMEOUT_SECONDS)
+        except requests.exceptions.SSLError as error:
+            raise CommandError(
+                f"{self._url}: its certificate is not trusted; name it by --ca ({_root(error)})"
+            ) from None
+        except requests.exceptions.ConnectionError as error:
+            raise CommandError(f"no controller answers at {self._url}: {_root(error)}") from None
+        except requests.exceptions.Timeout:
+            raise CommandError(f"{self._url} did not answer within {TIMEOUT_SECONDS:g} s") from None
+        except (requests.exceptions.RequestException, ValueError) as error:
+            raise CommandError(f"{self._url}: {error}", 2) from None
+        if not reply.ok:
+            status = 2 if reply.status_code in WRONG_INPUT else 1
+            raise CommandError(f"{self._url}: {_detail(reply)}", status)
+        try:
+            return model.model_validate_json(reply.content)
+        except ValidationError:
+            raise CommandError(f"{self._url} answers, but not as a Trainyard controller does") from None
+
+
+def _detail(reply: requests.Response) -> str:
+    try:
+        return Problem.model_validate_json(reply.content).detail
+    except ValidationError:
+        return f"answered {reply.status_code} {reply.reason}"
+
+
+def _root(error: BaseException) -> str:
+    """The system's own words at the bottom of requests' wrapping."""
+    seen: BaseException = error
+    while True:
+        reason = getattr(seen, "reason", None)
+        inner = reason if isinstance(reason, BaseException) else seen.__cause__ or seen.__context__
+        if inner is None or inner is seen:
+            break
+        seen = inner
+    return getattr(seen, "strerror", None) or str(seen) or type(seen).__name__

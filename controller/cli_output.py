@@ -1,0 +1,52 @@
+"""What the command prints: rich tables on a terminal, plain columns elsewhere, errors on stderr."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+
+from pydantic import BaseModel
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+
+def fail(message: str, status: int, prefix: str = "trainyard: ") -> int:
+    """Say what went wrong, on stderr; the exit status."""
+    sys.stderr.write("".join(f"{prefix}{line}\n" for line in _clean(message, keep_lines=True).splitlines()))
+    return status
+
+
+def show_document(message: BaseModel) -> int:
+    """One JSON document."""
+    sys.stdout.write(message.model_dump_json(indent=2) + "\n")
+    return 0
+
+
+def show_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
+    """Columns with titles."""
+    cells = [[_clean(str(cell)) for cell in row] for row in rows]
+    if sys.stdout.isatty():
+        table = Table(*titles)
+        for row in cells:
+            table.add_row(*map(Text, row))
+        Console().print(table)
+        return 0
+    widths = [max(len(row[i]) for row in (titles, *cells)) for i in range(len(titles))]
+    for row in (list(titles), *cells):
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        sys.stdout.write(line.rstrip() + "\n")
+    return 0
+
+
+def show_facts(facts: Sequence[tuple[str, str]]) -> int:
+    """Names and values, one a line."""
+    width = max(len(name) for name, _ in facts)
+    for name, value in facts:
+        sys.stdout.write(f"{_clean(name).ljust(width)}  {_clean(value)}\n")
+    return 0
+
+
+def _clean(text: str, *, keep_lines: bool = False) -> str:
+    """What came over the network must not steer the terminal."""
+    return "".join(char if char.isprintable() or (keep_lines and char == "\n") else "?" for char in text)

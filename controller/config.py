@@ -1,0 +1,306 @@
+"""The controller's settings: every one has a default, and every wrong one is refused with its file and line."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+
+from controller.config_file import ConfigError, Document, describe, read_document
+from controller.model import MAX_CLASSES, Host
+from controller.policies.registry import PolicyError, make
+from controller.wire import Name
+
+__all__ = ["Api", "Config", "ConfigError", "Floors", "HostEntry", "LinkEntry", "OpenFlow", "load_config"]
+
+MAX_DPID = 2**64 - 1
+MIN_TOKEN = 8
+GATE_PERIODS = 2.0
+"""The gate's hard timeout must outlast so many periods, or a late renewal would drop the priorities."""
+
+
+class Section(BaseModel):
+    """Base of every part of the settings: immutable, no unknown keys, no silent type changes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether ``host`` names this machine only."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _dpid(value: object) -> object:
+    """A datapath id as a number, or as hexadecimal text as Open vSwitch prints it."""
+    if isinstance(value, str):
+        try:
+            return int(value.replace(":", ""), 16)
+        except ValueError as error:
+            raise ValueError(
+                f"{value!r} is no datapath id; it is a number or hexadecimal text such as '0000000000000001'"
+            ) from error
+    return value
+
+
+Dpid = Annotated[int, BeforeValidator(_dpid), Field(ge=1, le=MAX_DPID)]
+PortNumber = Annotated[int, Field(ge=1, le=0xFFFFFF00)]
+TcpPort = Annotated[int, Field(ge=0, le=65535)]
+Rate = Annotated[float, Field(ge=1e3, le=1e13)]
+Share = Annotated[float, Field(gt=0, lt=1)]
+
+
+class Api(Section):
+    """Where the REST API listens, and who may use it. ``port`` 0 takes a free one."""
+
+    host: str = "127.0.0.1"
+    port: TcpPort = 8080
+    token: SecretStr | None = None
+    host_tokens: Annotated[dict[Name, SecretStr], Field(default_factory=dict)]
+    tls_certificate: Annotated[Path, Field(strict=False)] | None = None
+    tls_key: Annotated[Path, Field(strict=False)] | None = None
+
+    @field_validator("token")
+    @classmethod
+    def _token_is_long(cls, token: SecretStr | None) -> SecretStr | None:
+        if token is not None:
+            _check_token(token)
+        return token
+
+    @field_validator("host_tokens")
+    @classmethod
+    def _host_tokens_differ(cls, tokens: Mapping[str, SecretStr], info: ValidationInfo) -> Mapping[str, SecretStr]:
+        general = info.data.get("token")
+        if tokens and "token" in info.data and general is None:
+            raise ValueError("hosts have tokens but the API has none; set api.token too")
+        seen = {general.get_secret_value(): "api.token"} if general else {}
+        for host, token in tokens.items():
+            _check_token(token)
+            if other := seen.get(token.get_secret_value()):
+                raise ValueError(f"{host} has the token of {other}; each needs its own")
+            seen[token.get_secret_value()] = host
+        return tokens
+
+    @field_validator("tls_certificate", "tls_key")
+    @classmethod
+    def _file_can_be_read(cls, path: Path | None) -> Path | None:
+        if path is not None:
+            try:
+                path.open("rb").close()
+            except OSError as error:
+                raise ValueError(f"{path} cannot be read: {error.strerror}") from error
+        return path
+
+    @field_validator("tls_key")
+    @classmethod
+    def _both_or_none(cls, key: Path | None, info: ValidationInfo) -> Path | None:
+        if "tls_certificate" in info.data and info.data["tls_certificate"] is None and key is not None:
+            raise ValueError("a key needs its certificate; set api.tls_certificate too")
+        return key
+
+
+def _check_token(token: SecretStr) -> None:
+    text = token.get_secret_value()
+    if len(text) < MIN_TOKEN or not text.isascii() or not text.isprintable() or " " in text:
+        raise ValueError(
+            f"a token has at least {MIN_TOKEN} printable ASCII characters without spaces, "
+            "such as the output of: openssl rand -hex 16"
+        )
+
+
+class OpenFlow(Section):
+    """Where switches connect."""
+
+    host: str = "127.0.0.1"
+    port: TcpPort = 6653
+
+
+class Floors(Section):
+    """Shares of a link that each job class, and all other traffic, keep when those above them are busy."""
+
+    job_class: Share = 0.01
+    other: Share = 0.10
+
+
+class HostEntry(Section):
+    """A server, its link and where it is plugged in."""
+
+    name: Name
+    address: str
+    ingress_bps: Rate = 1e9
+    egress_bps: Rate = 1e9
+    switch: Dpid | None = None
+    port: PortNumber | None = None
+
+    @field_validator("address")
+    @classmethod
+    def _address_is_ipv4(cls, address: str) -> str:
+        try:
+            return str(ipaddress.IPv4Address(address))
+        except ValueError as error:
+            raise ValueError(f"{address!r} is no IPv4 address; it is written like 10.0.0.1") from error
+
+    @field_validator("port")
+    @classmethod
+    def _port_has_a_switch(cls, port: int | None, info: ValidationInfo) -> int | None:
+        if port is not None and "switch" in info.data and info.data["switch"] is None:
+            raise ValueError("a port needs its switch; set switch too")
+        return port
+
+
+class LinkEntry(Section):
+    """A cable between two switches, by datapath id and port number."""
+
+    a: Dpid
+    a_port: PortNumber
+    b: Dpid
+    b_port: PortNumber
+
+
+class Config(Section):
+    """All settings of the controller. Seconds, bit/s; ``gate_seconds`` is how long switches keep the order alone."""
+
+    policy: str = "jpas"
+    policy_options: Annotated[dict[str, Any], Field(default_factory=dict)]
+    period_seconds: Annotated[float, Field(ge=0.1, le=3600)] = 5.0
+    gate_seconds: Annotated[int, Field(ge=1, le=65535, validate_default=True)] = 15
+    classes: Annotated[int, Field(ge=1, le=MAX_CLASSES)] = MAX_CLASSES
+    mode: Literal["classified", "marked"] = "classified"
+    forwarding: Literal["normal", "paths"] = "normal"
+    queues: Literal["managed", "existing"] = "managed"
+    ovsdb: str = "unix:/var/run/openvswitch/db.sock"
+    floors: Annotated[Floors, Field(default_factory=Floors, validate_default=True)]
+    journal: Annotated[Path, Field(strict=False)] | None = None
+    lease_seconds: Annotated[float, Field(ge=1, le=86400)] = 30.0
+    probe: bool = True
+    hosts: Annotated[tuple[HostEntry, ...], Field(strict=False)] = ()
+    links: Annotated[tuple[LinkEntry, ...], Field(strict=False)] = ()
+    untrusted_hosts: Annotated[tuple[Name, ...], Field(strict=False)] = ()
+    api: Annotated[Api, Field(default_factory=lambda: Api(host_tokens={}))]
+    openflow: Annotated[OpenFlow, Field(default_factory=OpenFlow)]
+
+    @classmethod
+    def default(cls) -> Self:
+        """The settings of a controller without a file."""
+        return cls.model_validate({})
+
+    def host_map(self) -> dict[str, Host]:
+        """The hosts by name, as the model has them."""
+        return {
+            entry.name: Host(
+                name=entry.name,
+                ingress_bps=entry.ingress_bps,
+                egress_bps=entry.egress_bps,
+                address=entry.address,
+                switch=entry.switch,
+                switch_port=entry.port,
+            )
+            for entry in self.hosts
+        }
+
+    @field_validator("policy_options")
+    @classmethod
+    def _policy_can_be_made(cls, options: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        if "policy" in info.data:
+            try:
+                make(info.data["policy"], options)
+            except PolicyError as error:
+                raise ValueError(str(error)) from error
+        return options
+
+    @field_validator("policy")
+    @classmethod
+    def _policy_is_known(cls, policy: str) -> str:
+        try:
+            make(policy)
+        except PolicyError as error:
+            raise ValueError(str(error)) from error
+        return policy
+
+    @field_validator("gate_seconds")
+    @classmethod
+    def _gate_outlasts_periods(cls, gate: int, info: ValidationInfo) -> int:
+        period = info.data.get("period_seconds")
+        if period is not None and gate <= GATE_PERIODS * period:
+            raise ValueError(
+                f"the gate must outlast {GATE_PERIODS:g} periods; "
+                f"with period_seconds {period:g} it is above {GATE_PERIODS * period:g}"
+            )
+        return gate
+
+    @field_validator("floors")
+    @classmethod
+    def _floors_leave_room(cls, floors: Floors, info: ValidationInfo) -> Floors:
+        total = floors.job_class * info.data.get("classes", MAX_CLASSES) + floors.other
+        if total > 1:
+            raise ValueError(f"the floors of all classes together take {total:.2f} of a link; at most 1")
+        return floors
+
+    @field_validator("hosts")
+    @classmethod
+    def _hosts_differ(cls, hosts: tuple[HostEntry, ...]) -> tuple[HostEntry, ...]:
+        taken: dict[object, str] = {}
+        for host in hosts:
+            place = ("port", host.switch, host.port) if host.port is not None else None
+            for key, word in ((host.name, "name"), (host.address, "address"), (place, "switch port")):
+                if key is not None and (other := taken.get(key)) is not None:
+                    raise ValueError(f"{host.name} and {other} have the same {word}; each needs its own")
+                if key is not None:
+                    taken[key] = host.name
+        return hosts
+
+    @field_validator("untrusted_hosts")
+    @classmethod
+    def _untrusted_are_known(cls, names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        _check_known(names, info)
+        return names
+
+    @field_validator("api")
+    @classmethod
+    def _api_is_guarded(cls, api: Api, info: ValidationInfo) -> Api:
+        if not is_loopback(api.host) and api.token is None:
+            raise ValueError(
+                f"listens on {api.host}, which others can reach, without a token; "
+                "set api.token, or api.host to 127.0.0.1"
+            )
+        if (api.tls_certificate is None) != (api.tls_key is None):
+            raise ValueError("a certificate needs its key; set api.tls_certificate and api.tls_key")
+        _check_known(tuple(api.host_tokens), info)
+        return api
+
+
+def _check_known(names: tuple[str, ...], info: ValidationInfo) -> None:
+    if "hosts" in info.data:
+        known = [host.name for host in info.data["hosts"]]
+        for name in names:
+            if name not in known:
+                raise ValueError(f"unknown host {name!r}; hosts has: {', '.join(known) or 'none'}")
+
+
+def load_config(path: Path | None) -> Config:
+    """The settings in the YAML file ``path``; None gives the defaults.
+
+    Raises ConfigError, whose message has a line ``file:line: field: what is wrong; what would be right`` for
+    each thing that is wrong.
+    """
+    document = Document(path) if path is None else read_document(path)
+    try:
+        return Config.model_validate(document.data)
+    except ValidationError as error:
+        raise ConfigError(describe(error, document, Config)) from None

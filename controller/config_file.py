@@ -1,0 +1,182 @@
+"""YAML with line numbers: what a settings file says, where it says so, and what is wrong there."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, get_args
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+MAX_BYTES = 16 * 2**20
+Place = tuple[str | int, ...]
+
+
+class ConfigError(ValueError):
+    """Settings that cannot be used. The message has one line a fault, for the operator."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """A parsed file: its values, and the line of each by its path of keys and indices."""
+
+    path: Path | None
+    data: Any = field(default_factory=dict)
+    lines: Mapping[Place, int] = field(default_factory=dict)
+
+    def where(self, place: Place) -> str:
+        """``file:line: field`` of a place, or of the nearest place around it that the file has."""
+        name = field_name(place)
+        if self.path is None:
+            return f"settings: {name}"
+        known = place
+        while known and known not in self.lines:
+            known = known[:-1]
+        return f"{self.path}:{self.lines.get(known, 1)}: {name}"
+
+
+def field_name(place: Place) -> str:
+    """A path as people write it: ``hosts[2].address``."""
+    text = ""
+    for part in place:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
+    return text or "(whole file)"
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML's safe types, and numbers such as 1e9, which YAML 1.1 takes for text."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9][0-9_]*(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
+)
+
+
+def read_document(path: Path) -> Document:
+    """Parse ``path``; raises ConfigError for what is no YAML mapping, a duplicate key or an unreadable file."""
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    if len(raw) > MAX_BYTES:
+        raise ConfigError(f"{path}: is larger than {MAX_BYTES} bytes; settings are small")
+    try:
+        loader = _Loader(raw)
+        node = loader.get_single_node()
+        walk = _Walk(loader, path)
+        data = {} if node is None else walk.value(node)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else 1
+        raise ConfigError(f"{path}:{line}: {error.problem or error.context}; this is no valid YAML") from None
+    except (yaml.YAMLError, UnicodeError, ValueError, RecursionError) as error:
+        if isinstance(error, ConfigError):
+            raise
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ConfigError(f"{path}:1: {reason}; this is no valid YAML") from None
+    if data is None:
+        data = {}
+    if not isinstance(data, dict):
+        raise ConfigError(f"{path}:1: the file holds {_kind(data)}; it must hold settings as 'key: value'")
+    return Document(path, data, walk.lines)
+
+
+class _Walk:
+    """Turns YAML nodes into values, and notes the line of each."""
+
+    def __init__(self, loader: _Loader, path: Path) -> None:
+        self._loader = loader
+        self._path = path
+        self.lines: dict[Place, int] = {}
+
+    def value(self, node: yaml.Node, place: Place = (), around: tuple[int, ...] = ()) -> Any:
+        """The value of a node; ``around`` are the nodes that contain it."""
+        self.lines.setdefault(place, node.start_mark.line + 1)
+        if id(node) in around:
+            raise self._error(node, place, "contains itself")
+        inside = (*around, id(node))
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(item, (*place, i), inside) for i, item in enumerate(node.value)]
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, place, inside)
+        return self._loader.construct_object(node)
+
+    def _mapping(self, node: yaml.MappingNode, place: Place, inside: tuple[int, ...]) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise self._error(key_node, place, "a key must be a word")
+            inner = (*place, key_node.value)
+            if key_node.value in result:
+                raise self._error(key_node, inner, f"given twice, first in line {self.lines[inner]}; keep one")
+            self.lines[inner] = key_node.start_mark.line + 1
+            result[key_node.value] = self.value(value_node, inner, inside)
+        return result
+
+    def _error(self, node: yaml.Node, place: Place, problem: str) -> ConfigError:
+        return ConfigError(f"{self._path}:{node.start_mark.line + 1}: {field_name(place)}: {problem}")
+
+
+def describe(error: ValidationError, document: Document, model: type[BaseModel]) -> str:
+    """One line a fault: where, what is wrong, what would be right."""
+    lines = []
+    for fault in error.errors(include_url=False):
+        place = tuple(fault["loc"])
+        sentence = _sentence(fault["type"], fault["msg"], fault.get("input"), place, model)
+        lines.append(f"{document.where(place)}: {sentence}")
+    return "\n".join(lines)
+
+
+def _sentence(kind: str, message: str, value: object, place: Place, model: type[BaseModel]) -> str:
+    if kind == "extra_forbidden":
+        known = _keys_at(model, place[:-1])
+        near = difflib.get_close_matches(str(place[-1]), known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"
+        return f"unknown key; {hint}"
+    if kind == "missing":
+        return "is missing; it must be given"
+    if kind == "value_error":
+        return message.removeprefix("Value error, ")
+    wanted = message.removeprefix("Input ").replace("a valid dictionary", "a mapping").replace("tuple", "list")
+    if any("token" in str(part) for part in place):
+        return f"is not usable; it {wanted} (in quotes)"
+    return f"is {_kind(value)}; it {wanted}"
+
+
+def _keys_at(model: type[BaseModel], place: Place) -> list[str]:
+    """The keys that the section at ``place`` has."""
+    current: type[BaseModel] = model
+    for part in place:
+        if isinstance(part, int) or part not in current.model_fields:
+            continue
+        nested = _section(current.model_fields[part].annotation)
+        if nested is not None:
+            current = nested
+    return sorted(current.model_fields)
+
+
+def _section(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for inner in get_args(annotation):
+        if (found := _section(inner)) is not None:
+            return found
+    return None
+
+
+def _kind(value: object) -> str:
+    """A value as people call it; never a whole document, never a secret."""
+    if value is None:
+        return "empty"
+    if isinstance(value, bool):
+        return f"the truth value {str(value).lower()}"
+    if isinstance(value, int | float):
+        return f"the number {value:g}" if isinstance(value, float) else f"the number {value}"
+    if isinstance(value, str):
+        return f"the text {value[:40]!r}"
+    return "a list" if isinstance(value, list | tuple) else "a mapping"

@@ -1,0 +1,1 @@
+"""What talks to switches: OpenFlow messages, transactions, queues, paths and the probe."""

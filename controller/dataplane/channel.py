@@ -1,0 +1,138 @@
+"""Questions to one switch and its answers, matched by transaction id; blocks a green thread, never the process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ryu.lib import hub
+from ryu.ofproto import ofproto_v1_3 as ofp
+from ryu.ofproto import ofproto_v1_3_parser as parser
+
+
+class SwitchGoneError(Exception):
+    """The switch is not connected any more, or did not answer in time; the message says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A message that the switch refused: its place in the batch, and why."""
+
+    index: int
+    reason: str
+
+
+class _Waiter:
+    """Collects what comes back for a batch of transaction ids until its last one is answered."""
+
+    def __init__(self, last: int) -> None:
+        self.last = last
+        self.replies: list[Any] = []
+        self.errors: list[Any] = []
+        self.done = hub.Event()
+
+    def take(self, message: Any) -> None:
+        if isinstance(message, parser.OFPErrorMsg):
+            self.errors.append(message)
+            ended = message.xid == self.last
+        else:
+            self.replies.append(message)
+            ended = message.xid == self.last and not getattr(message, "flags", 0) & ofp.OFPMPF_REPLY_MORE
+        if ended:
+            self.done.set()
+
+
+class Channel:
+    """One connection to one switch."""
+
+    def __init__(self, datapath: Any, *, answer_seconds: float) -> None:
+        self.datapath = datapath
+        self.dpid: int = datapath.id
+        self.bundles: bool | None = None
+        self.closed = False
+        self._answer_seconds = answer_seconds
+        self._waiters: dict[int, _Waiter] = {}
+        self._bundle_id = 0
+
+    def next_bundle(self) -> int:
+        """An id for a new bundle."""
+        self._bundle_id = self._bundle_id % 0xFFFFFFFF + 1
+        return self._bundle_id
+
+    def deliver(self, message: Any) -> None:
+        """Hand over a message that came from the switch; what nobody waits for is dropped."""
+        waiter = self._waiters.get(message.xid)
+        if waiter is not None:
+            waiter.take(message)
+
+    def close(self) -> None:
+        """The connection is gone: everyone who waits is told."""
+        self.closed = True
+        for waiter in list(self._waiters.values()):
+            waiter.done.set()
+
+    def tell(self, messages: Sequence[Any]) -> None:
+        """Send without waiting for an answer. Raises SwitchGoneError when the switch does not even take it."""
+        try:
+            with hub.Timeout(self._answer_seconds):
+                for message in messages:
+                    self._send(message)
+        except hub.Timeout as error:
+            raise SwitchGoneError(self._late()) from error
+
+    def ask(self, request: Any) -> tuple[list[Any], list[Refusal]]:
+        """The parts of the answer to one request, or why it was refused. Raises SwitchGoneError."""
+        return self._exchange([request])
+
+    def settle(self, messages: Sequence[Any], *, earlier: Sequence[Any] = ()) -> list[Refusal]:
+        """Send ``messages`` and wait until the switch is through with all of them: what it refused.
+
+        ``earlier`` are messages sent before that may be refused only now, as those of a bundle at its commit; the
+        indices of refusals count them first. Raises SwitchGoneError.
+        """
+        return self._exchange([*messages, parser.OFPBarrierRequest(self.datapath)], earlier)[1]
+
+    def _exchange(self, messages: Sequence[Any], earlier: Sequence[Any] = ()) -> tuple[list[Any], list[Refusal]]:
+        xids = [message.xid for message in earlier] + [self.datapath.set_xid(message) for message in messages]
+        waiter = _Waiter(xids[-1])
+        self._waiters.update(dict.fromkeys(xids, waiter))
+        # A long batch may take longer; each message gets a millisecond of patience.
+        patience = self._answer_seconds + len(messages) * 1e-3
+        try:
+            with hub.Timeout(patience):
+                for message in messages:
+                    self._send(message)
+                if not waiter.done.is_set():
+                    waiter.done.wait()
+        except hub.Timeout as error:
+            raise SwitchGoneError(self._late()) from error
+        finally:
+            for xid in xids:
+                del self._waiters[xid]
+        if self.closed:
+            raise SwitchGoneError(f"switch {self.dpid:016x} disconnected")
+        index = {xid: i for i, xid in enumerate(xids)}
+        return waiter.replies, [Refusal(index[error.xid], _why(error)) for error in waiter.errors]
+
+    def _send(self, message: Any) -> None:
+        if self.closed or not self.datapath.send_msg(message):
+            raise SwitchGoneError(f"switch {self.dpid:016x} disconnected")
+
+    def _late(self) -> str:
+        return f"switch {self.dpid:016x} did not answer within {self._answer_seconds:g} s"
+
+
+_PLAIN = {
+    (ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_TABLE_FULL): "its flow table is full",
+    (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXPERIMENTER): "it does not know this extension",
+    (ofp.OFPET_EXPERIMENTER, ofp.ONFERR_ET_FAILED): "a part of the bundle failed",
+}
+
+
+def _why(error: Any) -> str:
+    if error.type == ofp.OFPET_EXPERIMENTER:
+        return _PLAIN.get((error.type, error.exp_type), f"its own error {error.exp_type}")
+    plain = _PLAIN.get((error.type, error.code))
+    code = ofp.ofp_error_code_to_str(error.type, error.code)
+    return f"{plain} ({code})" if plain else str(code)

@@ -1,0 +1,206 @@
+"""Rules as OpenFlow 1.3 messages, and back from what a switch says that it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+from zlib import crc32
+
+from ryu.ofproto import ofproto_v1_3 as ofp
+from ryu.ofproto import ofproto_v1_3_parser as parser
+
+from controller.dataplane.queues import class_of, queue_of
+from controller.rules import Action, Match, Normal, Output, Rule, SetClass, SetDscp, Table
+
+OWNER = 0x7472
+"""The upper 16 bits of the cookie of every rule that is ours; rules of others are left alone."""
+
+GATE_OWNER = 0x7473
+"""The same for the gate, which comes and goes by itself and so is never read back or counted."""
+
+OWNER_COOKIE = OWNER << 48
+OWNER_MASK = 0xFFFF << 48
+GATE_PRIORITY = 1
+
+Place = tuple[int, Table, int, Match]
+"""The key of a rule."""
+
+_MATCH_FIELDS = tuple(field.name for field in fields(Match))
+
+
+def job_tag(job: str | None) -> int:
+    """32 bits that stand for a job in a cookie; 0 for none. Two jobs may share one: it only labels the rule."""
+    return 0 if job is None else crc32(job.encode()) or 1
+
+
+def cookie(job: str | None, epoch: int) -> int:
+    """Owner (16 bits), epoch of the change that brought the rule (16 bits), job (32 bits)."""
+    return OWNER_COOKIE | (epoch & 0xFFFF) << 32 | job_tag(job)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRule:
+    """A rule of ours as read from a switch. ``rule`` is without its job; None: not one that this version makes.
+
+    ``tag`` stands for the job; see ``job_tag``.
+    """
+
+    rule: Rule | None
+    tag: int
+    table: int
+    priority: int
+    match: Any
+
+
+def add(datapath: Any, rule: Rule, epoch: int) -> Any:
+    """The message that adds ``rule``, or puts it in the place of the one with the same key."""
+    instructions: list[Any] = []
+    if rule.actions:
+        actions = [_action(action) for action in rule.actions]
+        instructions.append(parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, actions))
+    if rule.goto is not None:
+        instructions.append(parser.OFPInstructionGotoTable(rule.goto))
+    return parser.OFPFlowMod(
+        datapath,
+        cookie=cookie(rule.job, epoch),
+        table_id=rule.table,
+        command=ofp.OFPFC_ADD,
+        priority=rule.priority,
+        match=_match(rule.match),
+        instructions=instructions,
+    )
+
+
+def delete(datapath: Any, rule: Rule) -> Any:
+    """The message that deletes exactly the rule at this key, if it is ours."""
+    return _delete(datapath, rule.table, rule.priority, _match(rule.match))
+
+
+def delete_held(datapath: Any, held: HeldRule) -> Any:
+    """The message that deletes a rule as it was read."""
+    return _delete(datapath, held.table, held.priority, held.match)
+
+
+def gate(datapath: Any, seconds: int) -> Any:
+    """The message that opens the gate, table 0 to table 1, for ``seconds``; sent again, it starts the time anew."""
+    return parser.OFPFlowMod(
+        datapath,
+        cookie=GATE_OWNER << 48,
+        table_id=Table.GATE,
+        command=ofp.OFPFC_ADD,
+        hard_timeout=seconds,
+        priority=GATE_PRIORITY,
+        match=parser.OFPMatch(),
+        instructions=[parser.OFPInstructionGotoTable(Table.CLASSIFY)],
+    )
+
+
+def read_request(datapath: Any) -> Any:
+    """The question for all rules of ours in every table."""
+    return parser.OFPFlowStatsRequest(
+        datapath, 0, ofp.OFPTT_ALL, ofp.OFPP_ANY, ofp.OFPG_ANY, OWNER_COOKIE, OWNER_MASK, parser.OFPMatch()
+    )
+
+
+def count_request(datapath: Any) -> Any:
+    """The question for the number of rules of ours."""
+    return parser.OFPAggregateStatsRequest(
+        datapath, 0, ofp.OFPTT_ALL, ofp.OFPP_ANY, ofp.OFPG_ANY, OWNER_COOKIE, OWNER_MASK, parser.OFPMatch()
+    )
+
+
+def read_rules(dpid: int, replies: Iterable[Any]) -> list[HeldRule]:
+    """The rules of ours in the answer to ``read_request``."""
+    found = []
+    for reply in replies:
+        for stat in reply.body:
+            if stat.cookie & OWNER_MASK != OWNER_COOKIE:
+                continue
+            tag = stat.cookie & 0xFFFFFFFF
+            found.append(HeldRule(_rule(dpid, stat), tag, stat.table_id, stat.priority, stat.match))
+    return found
+
+
+def label(rules: frozenset[Rule], tags: Mapping[Place, int], wanted: Iterable[Rule]) -> frozenset[Rule]:
+    """``rules`` as read, those that ``tags`` gives a job to with its name, where ``wanted`` has the same rule.
+
+    A rule that does what a wanted one does, at its place and for the same job, is that one: it costs no message.
+    """
+    if not tags:
+        return rules
+    by_key = {rule.key: rule for rule in wanted}
+    named = []
+    for rule in rules:
+        twin = by_key.get(rule.key)
+        same = (
+            twin is not None
+            and (twin.actions, twin.goto) == (rule.actions, rule.goto)
+            and job_tag(twin.job) == tags.get(rule.key, 0)
+        )
+        named.append(twin if twin is not None and same else rule)
+    return frozenset(named)
+
+
+def _delete(datapath: Any, table: int, priority: int, match: Any) -> Any:
+    return parser.OFPFlowMod(
+        datapath,
+        cookie=OWNER_COOKIE,
+        cookie_mask=OWNER_MASK,
+        table_id=table,
+        command=ofp.OFPFC_DELETE_STRICT,
+        priority=priority,
+        out_port=ofp.OFPP_ANY,
+        out_group=ofp.OFPG_ANY,
+        match=match,
+    )
+
+
+def _match(match: Match) -> Any:
+    values = ((name, getattr(match, name)) for name in _MATCH_FIELDS)
+    return parser.OFPMatch(**{name: value for name, value in values if value is not None})
+
+
+def _action(action: Action) -> Any:
+    match action:
+        case SetClass(service_class):
+            return parser.OFPActionSetQueue(queue_of(service_class))
+        case SetDscp(dscp):
+            return parser.OFPActionSetField(ip_dscp=dscp)
+        case Output(port):
+            return parser.OFPActionOutput(port)
+        case Normal():
+            return parser.OFPActionOutput(ofp.OFPP_NORMAL)
+
+
+def _rule(dpid: int, stat: Any) -> Rule | None:
+    """The rule behind one entry of flow statistics; None for one that this version would not make."""
+    values = dict(stat.match.items())
+    if not values.keys() <= set(_MATCH_FIELDS) or any(isinstance(value, tuple) for value in values.values()):
+        return None
+    actions: list[Action] = []
+    goto: Table | None = None
+    for instruction in stat.instructions:
+        if isinstance(instruction, parser.OFPInstructionGotoTable) and instruction.table_id in set(Table):
+            goto = Table(instruction.table_id)
+        elif instruction.type == ofp.OFPIT_APPLY_ACTIONS:
+            for item in instruction.actions:
+                action = _read_action(item)
+                if action is None:
+                    return None
+                actions.append(action)
+        else:
+            return None
+    if stat.table_id not in set(Table) or stat.hard_timeout or stat.idle_timeout:
+        return None
+    return Rule(dpid, Table(stat.table_id), stat.priority, Match(**values), tuple(actions), goto)
+
+
+def _read_action(item: Any) -> Action | None:
+    if isinstance(item, parser.OFPActionSetQueue):
+        return SetClass(class_of(item.queue_id))
+    if isinstance(item, parser.OFPActionSetField) and item.key == "ip_dscp":
+        return SetDscp(item.value)
+    if isinstance(item, parser.OFPActionOutput):
+        return Normal() if item.port == ofp.OFPP_NORMAL else Output(item.port)
+    return None

@@ -1,0 +1,173 @@
+"""Queues on the ports of an Open vSwitch bridge: what its database holds, and the commands that make it right.
+
+All but ``Database`` is pure. Rows of ours carry ``external_ids:trainyard``; a port's queues that someone else made are
+left alone and reported, and rows of ours that no port uses any more are collected: deleting a bridge leaves them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from eventlet.green import subprocess
+
+from controller.dataplane.queues import KIND, PortQueues
+
+TAG = "trainyard"
+_TABLES = {
+    "Bridge": ("name", "datapath_id", "ports"),
+    "Port": ("_uuid", "name", "qos", "interfaces"),
+    "Interface": ("_uuid", "name", "ofport", "type"),
+    "QoS": ("_uuid", "type", "other_config", "queues", "external_ids"),
+    "Queue": ("_uuid", "other_config", "external_ids"),
+}
+_TIMEOUT_SECONDS = 5
+
+Row = Mapping[str, Any]
+State = Mapping[str, tuple[Row, ...]]
+
+
+class OvsdbError(Exception):
+    """The switch's database cannot be read or changed; the message says why, in one line."""
+
+
+class Database:
+    """One Open vSwitch database, through ``ovs-vsctl`` in a process of its own: the caller's green thread waits."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    def read(self) -> State:
+        """All rows that matter. Raises OvsdbError."""
+        arguments: list[str] = []
+        for table, columns in _TABLES.items():
+            arguments += [*(["--"] if arguments else []), f"--columns={','.join(columns)}", "list", table]
+        answers = self.run("--format=json", "--data=json", "--no-wait", *arguments).splitlines()
+        if len(answers) != len(_TABLES):
+            raise OvsdbError(f"ovs-vsctl answered with {len(answers)} tables, not {len(_TABLES)}")
+        return {table: parse_table(text) for table, text in zip(_TABLES, answers, strict=True)}
+
+    def run(self, *arguments: str) -> str:
+        """What ``ovs-vsctl`` prints for ``arguments``, one transaction. Raises OvsdbError."""
+        command = ["ovs-vsctl", f"--db={self._address}", f"--timeout={_TIMEOUT_SECONDS}", *arguments]
+        try:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            )
+        except FileNotFoundError as error:
+            raise OvsdbError("ovs-vsctl is not installed; install Open vSwitch, or set queues: existing") from error
+        out, complaint = process.communicate()
+        if process.returncode:
+            lines = complaint.strip().splitlines() or [f"exit status {process.returncode}"]
+            raise OvsdbError(f"{self._address}: {lines[-1]}")
+        return str(out)
+
+
+def parse_table(text: str) -> tuple[Row, ...]:
+    """The rows of one table in ``ovs-vsctl``'s JSON: sets as frozensets, maps as dicts, ids as text."""
+    table = json.loads(text)
+    return tuple(
+        {heading: _value(value) for heading, value in zip(table["headings"], row, strict=True)} for row in table["data"]
+    )
+
+
+def _value(value: Any) -> Any:
+    match value:
+        case ["uuid", name]:
+            return name
+        case ["set", items]:
+            return frozenset(_value(item) for item in items)
+        case ["map", pairs]:
+            return {_value(key): _value(item) for key, item in pairs}
+    return value
+
+
+def _some(value: Any) -> frozenset[Any]:
+    """A column that may hold a set or, being alone, one value."""
+    return value if isinstance(value, frozenset) else frozenset({value})
+
+
+@dataclass(frozen=True, slots=True)
+class BridgePort:
+    """A port of a bridge as the database has it; ``number`` is its OpenFlow port. ``qos`` None: it has no queues."""
+
+    name: str
+    number: int
+    qos: str | None
+
+
+def bridge_ports(state: State, dpid: int) -> tuple[BridgePort, ...] | None:
+    """The ports of the bridge with this datapath id, by number, without its own; None: the bridge is not here."""
+    bridge = next((row for row in state["Bridge"] if row["datapath_id"] == f"{dpid:016x}"), None)
+    if bridge is None:
+        return None
+    interfaces = {row["_uuid"]: row for row in state["Interface"]}
+    found = []
+    for port in state["Port"]:
+        if port["_uuid"] not in _some(bridge["ports"]) or port["name"] == bridge["name"]:
+            continue
+        numbers = [interfaces[uuid]["ofport"] for uuid in _some(port["interfaces"]) if uuid in interfaces]
+        # A port that the switch could not make has the number -1, one that it has not made yet an empty set.
+        known = sorted(number for number in numbers if isinstance(number, int) and number > 0)
+        if known:
+            found.append(BridgePort(port["name"], known[0], next(iter(_some(port["qos"])), None)))
+    return tuple(sorted(found, key=lambda port: port.number))
+
+
+def missing_queues(
+    state: State, ports: Mapping[BridgePort, PortQueues]
+) -> tuple[Mapping[BridgePort, PortQueues], tuple[str, ...]]:
+    """The ports whose queues are not as wanted, and a complaint for each port with queues that are not ours."""
+    systems = {row["_uuid"]: row for row in state["QoS"]}
+    rows = {row["_uuid"]: row for row in state["Queue"]}
+    missing: dict[BridgePort, PortQueues] = {}
+    complaints = []
+    for port, wanted in ports.items():
+        system = systems.get(port.qos) if port.qos is not None else None
+        if system is None:
+            missing[port] = wanted
+        elif TAG not in system["external_ids"]:
+            complaints.append(
+                f"port {port.name} has queues that are not Trainyard's; "
+                f"clear them (ovs-vsctl clear port {port.name} qos) or set queues: existing"
+            )
+        else:
+            held = {number: rows[uuid]["other_config"] for number, uuid in system["queues"].items() if uuid in rows}
+            rate = system["other_config"].get("max-rate")
+            if (system["type"], rate, held) != (KIND, wanted.rate, wanted.queues):
+                missing[port] = wanted
+    return missing, tuple(complaints)
+
+
+def make_queues(dpid: int, ports: Mapping[BridgePort, PortQueues]) -> list[str]:
+    """The arguments of one ``ovs-vsctl`` transaction that gives each port its queues; the old rows lose their port."""
+    arguments: list[str] = []
+    for port, wanted in ports.items():
+        tag = f"external_ids:{TAG}={dpid:016x}/{port.number}"
+        name = f"@p{port.number}"
+        links = [f"queues:{number}={name}q{number}" for number in wanted.queues]
+        arguments += ["--", "set", "port", port.name, f"qos={name}"]
+        arguments += ["--", f"--id={name}", "create", "qos", f"type={KIND}"]
+        arguments += [f"other_config:max-rate={wanted.rate}", tag, *links]
+        for number, config in wanted.queues.items():
+            values = [f"other_config:{key}={value}" for key, value in config.items()]
+            arguments += ["--", f"--id={name}q{number}", "create", "queue", *values, tag]
+    return arguments[1:]
+
+
+def collect_garbage(state: State) -> list[str]:
+    """The arguments of one transaction that deletes the rows of ours that no port uses; empty: there are none."""
+    used = frozenset().union(*(_some(port["qos"]) for port in state["Port"]))
+    kept_queues: set[str] = set()
+    arguments: list[str] = []
+    for row in state["QoS"]:
+        if row["_uuid"] in used or TAG not in row["external_ids"]:
+            kept_queues.update(row["queues"].values())
+        else:
+            arguments += ["--", "--if-exists", "destroy", "qos", row["_uuid"]]
+    for row in state["Queue"]:
+        if row["_uuid"] not in kept_queues and TAG in row["external_ids"]:
+            arguments += ["--", "--if-exists", "destroy", "queue", row["_uuid"]]
+    return arguments[1:]

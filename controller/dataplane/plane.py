@@ -1,0 +1,188 @@
+"""The dataplane: every switch that is connected, and the one way to make them equal to a plan."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ryu.lib import hub
+
+from controller.dataplane.ovsdb import Database
+from controller.dataplane.queues import class_of
+from controller.dataplane.session import Session
+from controller.dataplane.values import Applied, Settings, SwitchChange, SwitchStatus
+from controller.model import Switch
+from controller.rules import Rule
+
+LOG = logging.getLogger(__name__)
+
+Listener = Callable[[str], None]
+
+
+class Dataplane:
+    """The switches. Its methods may wait for them, in the caller's green thread; none raises for a switch's fault.
+
+    ``base`` gives the rules that a switch needs before there is a plan: the pipeline. ``clock`` stamps what
+    was applied.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        base: Callable[[Switch], frozenset[Rule]],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._settings = settings
+        self._base = base
+        self._clock = clock
+        self._database = Database(settings.ovsdb)
+        self._database_lock = hub.Semaphore(1)
+        self._sessions: dict[int, Session] = {}
+        self._wanted: dict[int, frozenset[Rule]] = {}
+        self._rules: frozenset[Rule] = frozenset()
+        self._by_switch: dict[int, frozenset[Rule]] = {}
+        self._listeners: list[Listener] = []
+        self._applying = hub.Semaphore(1)
+        self._epoch = 0
+
+    # For the planner and the API.
+
+    def switches(self) -> tuple[Switch, ...]:
+        """The switches that are connected and whose queues are proven, by datapath id."""
+        return tuple(self._sessions[dpid].switch() for dpid in sorted(self._sessions) if self._sessions[dpid].ready)
+
+    def apply(self, rules: frozenset[Rule]) -> Applied:
+        """Make the ready switches hold exactly ``rules`` (beside those of others), and wait until they say so.
+
+        Only the difference is sent, to all switches at once, to each as one transaction. A switch that ``rules`` does
+        not mention was not known to the plan and is left as it is. A switch that does not answer holds up the rest
+        for no longer than twice the time that an answer may take.
+        """
+        with self._applying:
+            self._epoch += 1
+            self._split(rules)
+            work = {}
+            for dpid, session in self._sessions.items():
+                if session.ready and dpid in self._by_switch:
+                    wanted = self._by_switch[dpid]
+                    self._wanted[dpid] = wanted
+                    work[dpid] = hub.spawn(session.apply, wanted, self._epoch)
+            changes = self._wait_for(work)
+        return Applied(
+            flow_mods=sum(change.flow_mods for change in changes),
+            finished_at=self._clock(),
+            errors=tuple(error for change in changes for error in change.errors),
+            per_switch=changes,
+        )
+
+    def renew_gates(self) -> int:
+        """Keep the gates of all ready switches open for another while; how many there are."""
+        return sum(session.open_gate() for session in list(self._sessions.values()) if session.ready)
+
+    def subscribe(self, listener: Listener) -> None:
+        """Call ``listener`` with a sentence whenever a switch becomes ready or stops being so."""
+        self._listeners.append(listener)
+
+    def status(self) -> tuple[SwitchStatus, ...]:
+        """Every switch that is connected, and every one that a plan has known."""
+        gone = tuple(
+            SwitchStatus(dpid, connected=False, ready=False, reason="not connected", rules=0, bundles=None)
+            for dpid in self._wanted.keys() - self._sessions.keys()
+        )
+        here = tuple(session.status() for session in self._sessions.values())
+        return tuple(sorted(here + gone, key=lambda status: status.dpid))
+
+    def class_bytes(self) -> dict[tuple[int, int | None], int]:
+        """Bytes that each switch has sent by service class (None: all other traffic), summed over its ports."""
+        sessions = [session for session in self._sessions.values() if session.ready]
+        threads = [(session.dpid, hub.spawn(session.counters)) for session in sessions]
+        total: dict[tuple[int, int | None], int] = {}
+        for dpid, thread in threads:
+            for (_, queue), (_, count) in (thread.wait() or {}).items():
+                key = (dpid, class_of(queue))
+                total[key] = total.get(key, 0) + count
+        return total
+
+    # For the app: what Ryu tells of the switches.
+
+    def connected(self, datapath: Any) -> None:
+        """A switch has finished its hello. One of the same id from before is forgotten."""
+        self._drop(datapath.id)
+        LOG.info("switch %016x has connected", datapath.id)
+        self._sessions[datapath.id] = Session(
+            datapath,
+            self._settings,
+            database=self._database,
+            database_lock=self._database_lock,
+            base=self._base,
+            changed=self._tell,
+            remembered=self._wanted.get(datapath.id),
+        )
+
+    def disconnected(self, datapath: Any) -> None:
+        """A connection has ended, be it the switch's present one or one that it has left behind."""
+        session = self._sessions.get(datapath.id)
+        if session is not None and session.is_of(datapath):
+            was_ready = session.ready
+            self._drop(datapath.id)
+            LOG.warning("switch %016x has disconnected", datapath.id)
+            if was_ready:
+                self._tell(f"switch {datapath.id:016x} has disconnected")
+
+    def deliver(self, message: Any) -> None:
+        """A message from a switch."""
+        session = self._sessions.get(message.datapath.id)
+        if session is not None and session.is_of(message.datapath):
+            session.deliver(message)
+
+    def ports_changed(self, datapath: Any) -> None:
+        """A port of a switch came, went or changed."""
+        session = self._sessions.get(datapath.id)
+        if session is not None:
+            session.ports_changed()
+
+    def close(self) -> None:
+        """Forget all switches. They keep their rules, and their order until the gate closes."""
+        for dpid in list(self._sessions):
+            self._drop(dpid)
+
+    def _drop(self, dpid: int) -> None:
+        session = self._sessions.pop(dpid, None)
+        if session is not None:
+            session.close()
+
+    def _split(self, rules: frozenset[Rule]) -> None:
+        """Sort ``rules`` by switch. Only what is new or gone is looked at: a big set costs no more than a small one."""
+        gone = _by_switch(self._rules - rules)
+        new = _by_switch(rules - self._rules)
+        for dpid in gone.keys() | new.keys():
+            left = (self._by_switch.get(dpid, frozenset()) - gone.get(dpid, set())) | new.get(dpid, set())
+            if left:
+                self._by_switch[dpid] = left
+            else:
+                del self._by_switch[dpid]
+        self._rules = rules
+
+    def _tell(self, reason: str) -> None:
+        for listener in self._listeners:
+            listener(reason)
+
+    def _wait_for(self, work: dict[int, Any]) -> tuple[SwitchChange, ...]:
+        deadline = time.monotonic() + 2 * self._settings.answer_seconds
+        changes = []
+        for dpid, thread in work.items():
+            change = None
+            with hub.Timeout(max(0.0, deadline - time.monotonic()), False):
+                change = thread.wait()
+            busy = SwitchChange(dpid, errors=(f"switch {dpid:016x} is still busy with the last change",))
+            changes.append(change or busy)
+        return tuple(changes)
+
+
+def _by_switch(rules: frozenset[Rule]) -> dict[int, set[Rule]]:
+    found: dict[int, set[Rule]] = {}
+    for rule in rules:
+        found.setdefault(rule.switch, set()).add(rule)
+    return found

@@ -1,0 +1,127 @@
+"""Proof that a switch obeys ``set_queue``: marked packets through each queue of each port, and its own counters.
+
+A probe packet goes to the group address that 802.1D bridges never pass on, from and to addresses that are set aside
+for documentation (RFC 5737): no host takes it, no switch forwards it.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ryu.lib import hub
+from ryu.ofproto import ofproto_v1_3 as ofp
+from ryu.ofproto import ofproto_v1_3_parser as parser
+
+from controller.dataplane.channel import Channel
+from controller.dataplane.queues import class_of, queue_ids
+from controller.dataplane.values import PortProof
+from controller.model import CLASS_DSCP, OTHER_DSCP
+
+PACKETS = 3
+_ROUNDS = 3
+_ROUND_SECONDS = 0.8
+_POLL_SECONDS = 0.02
+_BRIDGE_GROUP = bytes.fromhex("0180c200000e")
+_SOURCE = bytes.fromhex("027472000001")
+_DISCARD_PORT = 9
+
+Counters = Mapping[tuple[int, int], tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class ProbedPort:
+    """A port to prove: its number and its name for people."""
+
+    number: int
+    name: str
+
+
+def frame(dscp: int) -> bytes:
+    """A small Ethernet frame with an IPv4 UDP packet of this DSCP, to nobody."""
+    payload = b"trainyard probe".ljust(18, b"\0")
+    udp = struct.pack("!HHHH", _DISCARD_PORT, _DISCARD_PORT, 8 + len(payload), 0) + payload
+    fields = (0x45, dscp << 2, 20 + len(udp), 0, 0x4000, 1, 17)
+    addresses = bytes((192, 0, 2, 1)), bytes((192, 0, 2, 2))
+    checksum = _checksum(struct.pack("!BBHHHBBH4s4s", *fields, 0, *addresses))
+    return _BRIDGE_GROUP + _SOURCE + b"\x08\x00" + struct.pack("!BBHHHBBH4s4s", *fields, checksum, *addresses) + udp
+
+
+def _checksum(header: bytes) -> int:
+    total: int = sum(struct.unpack(f"!{len(header) // 2}H", header))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+def read_counters(channel: Channel) -> Counters:
+    """Packets and bytes that each queue has sent, by (port, queue). Raises SwitchGoneError."""
+    request = parser.OFPQueueStatsRequest(channel.datapath, 0, ofp.OFPP_ANY, ofp.OFPQ_ALL)
+    replies, refusals = channel.ask(request)
+    if refusals:
+        return {}
+    return {(stat.port_no, stat.queue_id): (stat.tx_packets, stat.tx_bytes) for r in replies for stat in r.body}
+
+
+def prove(channel: Channel, ports: Sequence[ProbedPort], classes: int) -> tuple[PortProof, ...]:
+    """Prove every queue of every port; what could not be proven has a problem. Raises SwitchGoneError.
+
+    A queue is proven when its own counter rises by what was sent through it. A packet may be dropped where a port
+    is busy, so what has not been counted is sent again, a few times.
+    """
+    before = read_counters(channel)
+    problems = {port.number: _missing(port, before, classes) for port in ports}
+    open_queues = {(p.number, q) for p in ports if problems[p.number] is None for q in queue_ids(classes)}
+    now = before
+    for _ in range(_ROUNDS):
+        if not open_queues:
+            break
+        sent = [_packet_out(channel, *key) for key in sorted(open_queues) for _ in range(PACKETS)]
+        channel.settle(sent)
+        deadline = time.monotonic() + _ROUND_SECONDS
+        while open_queues and time.monotonic() < deadline:
+            hub.sleep(_POLL_SECONDS)
+            now = read_counters(channel)
+            open_queues = {key for key in open_queues if _rise(before, now, key) < PACKETS}
+    proofs = []
+    for port in ports:
+        rises = {queue: _rise(before, now, (port.number, queue)) for queue in queue_ids(classes)}
+        silent = [queue for queue in queue_ids(classes) if (port.number, queue) in open_queues]
+        problem = problems[port.number] or (_ignored(port, silent, rises) if silent else None)
+        proofs.append(PortProof(port.number, port.name, rises, problem))
+    return tuple(proofs)
+
+
+def _packet_out(channel: Channel, port: int, queue: int) -> Any:
+    service_class = class_of(queue)
+    dscp = OTHER_DSCP if service_class is None else CLASS_DSCP[service_class]
+    return parser.OFPPacketOut(
+        channel.datapath,
+        buffer_id=ofp.OFP_NO_BUFFER,
+        in_port=ofp.OFPP_CONTROLLER,
+        actions=[parser.OFPActionSetQueue(queue), parser.OFPActionOutput(port)],
+        data=frame(dscp),
+    )
+
+
+def _rise(before: Counters, now: Counters, key: tuple[int, int]) -> int:
+    return now.get(key, (0, 0))[0] - before.get(key, (0, 0))[0]
+
+
+def _missing(port: ProbedPort, counters: Counters, classes: int) -> str | None:
+    missing = [queue for queue in queue_ids(classes) if (port.number, queue) not in counters]
+    if not missing:
+        return None
+    return f"port {port.name} has no queue {', '.join(map(str, missing))}; it needs 0 to {classes}"
+
+
+def _ignored(port: ProbedPort, silent: Sequence[int], rises: Mapping[int, int]) -> str:
+    sent, counted = len(rises) * PACKETS, sum(rises.values())
+    where = max(rises, key=lambda queue: rises[queue])
+    numbers = ", ".join(map(str, silent))
+    if counted >= sent:
+        return f"port {port.name}: packets for queue {numbers} left by queue {where}; the switch ignores set_queue"
+    return f"port {port.name}: packets for queue {numbers} were not counted there"

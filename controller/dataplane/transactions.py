@@ -1,0 +1,123 @@
+"""One change of one switch's rules as one transaction: all of it, or none.
+
+With bundles: open, add all, barrier, read the errors, then commit or discard (a switch commits a bundle even where it
+refused a part, so the errors are read first). What is refused only at the commit, such as a rule too many for the
+table, undoes the whole bundle. Without bundles: add, barrier, read the errors; then delete, or take back the added.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ryu.ofproto import ofproto_v1_3 as ofp
+from ryu.ofproto import ofproto_v1_3_parser as parser
+
+from controller.dataplane import openflow
+from controller.dataplane.channel import Channel, Refusal
+from controller.rules import Difference, Rule
+
+SHOWN = 3
+"""Refusals that are told one by one; a full table refuses many for one reason."""
+
+FLAGS = ofp.ONF_BF_ATOMIC | ofp.ONF_BF_ORDERED
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Whether a change was made, how many rule messages were sent, and what the switch refused, in words."""
+
+    done: bool
+    sent: int
+    errors: tuple[str, ...] = ()
+
+
+def knows_bundles(channel: Channel) -> bool:
+    """Whether the switch has bundles, found by opening and discarding an empty one. Raises SwitchGoneError."""
+    number = channel.next_bundle()
+    if channel.settle([_control(channel, number, ofp.ONF_BCT_OPEN_REQUEST)]):
+        return False
+    channel.settle([_control(channel, number, ofp.ONF_BCT_DISCARD_REQUEST)])
+    return True
+
+
+def change(channel: Channel, wanted: Difference, held: frozenset[Rule], epoch: int) -> Outcome:
+    """Make one change, or leave everything as it was. ``held`` is what the switch holds. Raises SwitchGoneError."""
+    if not wanted:
+        return Outcome(done=True, sent=0)
+    if channel.bundles is None:
+        channel.bundles = knows_bundles(channel)
+    if channel.bundles:
+        return _in_bundle(channel, wanted, epoch)
+    return _step_by_step(channel, wanted, held, epoch)
+
+
+def _in_bundle(channel: Channel, wanted: Difference, epoch: int) -> Outcome:
+    datapath, number = channel.datapath, channel.next_bundle()
+    # All happens at once, so deletes can go first and make room in a table that is nearly full.
+    removed = sorted(wanted.remove, key=_order)
+    added = sorted(wanted.add, key=_order)
+    inner = [openflow.delete(datapath, rule) for rule in removed]
+    inner += [openflow.add(datapath, rule, epoch) for rule in added]
+    rules: list[Rule | None] = [None, *removed, *added]
+    batch = [_control(channel, number, ofp.ONF_BCT_OPEN_REQUEST)]
+    batch += [parser.ONFBundleAddMsg(datapath, number, FLAGS, message, []) for message in inner]
+    refusals = channel.settle(batch)
+    if refusals:
+        channel.settle([_control(channel, number, ofp.ONF_BCT_DISCARD_REQUEST)])
+        return Outcome(done=False, sent=len(inner), errors=_in_words(channel, refusals, rules))
+    refusals = channel.settle([_control(channel, number, ofp.ONF_BCT_COMMIT_REQUEST)], earlier=batch)
+    if refusals:
+        # The refusal of the commit itself says no more than those of its parts, where there are any.
+        parts = [refusal for refusal in refusals if refusal.index < len(batch)]
+        return Outcome(done=False, sent=len(inner), errors=_in_words(channel, parts or refusals, rules))
+    return Outcome(done=True, sent=len(inner))
+
+
+def _step_by_step(channel: Channel, wanted: Difference, held: frozenset[Rule], epoch: int) -> Outcome:
+    datapath = channel.datapath
+    added, removed = sorted(wanted.add, key=_order), sorted(wanted.remove, key=_order)
+    sent = len(added)
+    refusals = channel.settle([openflow.add(datapath, rule, epoch) for rule in added])
+    made, unmade = _taken(added, refusals), []
+    errors = _in_words(channel, refusals, [*added])
+    if not refusals:
+        sent += len(removed)
+        refusals = channel.settle([openflow.delete(datapath, rule) for rule in removed])
+        if not refusals:
+            return Outcome(done=True, sent=sent)
+        unmade = _taken(removed, refusals)
+        errors = _in_words(channel, refusals, [*removed])
+    before = {rule.key: rule for rule in held}
+    back = [openflow.delete(datapath, rule) for rule in made if rule.key not in before]
+    back += [openflow.add(datapath, before[rule.key], epoch) for rule in made if rule.key in before]
+    back += [openflow.add(datapath, rule, epoch) for rule in unmade]
+    refusals = channel.settle(back)
+    errors += tuple(f"taking back: {text}" for text in _in_words(channel, refusals, []))
+    return Outcome(done=False, sent=sent + len(back), errors=errors)
+
+
+def _taken(rules: list[Rule], refusals: list[Refusal]) -> list[Rule]:
+    refused = {refusal.index for refusal in refusals}
+    return [rule for index, rule in enumerate(rules) if index not in refused]
+
+
+def _control(channel: Channel, number: int, kind: int) -> Any:
+    return parser.ONFBundleCtrlMsg(channel.datapath, number, kind, FLAGS, [])
+
+
+def _order(rule: Rule) -> tuple[int, int, str]:
+    """Later tables first, so that nothing leads into a table that is not ready yet, where there is no bundle."""
+    return (-rule.table, -rule.priority, rule.job or "")
+
+
+def _in_words(channel: Channel, refusals: list[Refusal], rules: list[Rule | None]) -> tuple[str, ...]:
+    texts = []
+    for refusal in refusals:
+        rule = rules[refusal.index] if refusal.index < len(rules) else None
+        what = "a change" if rule is None else f"a rule in table {rule.table.value}"
+        whose = f" of job {rule.job}" if rule is not None and rule.job is not None else ""
+        texts.append(f"switch {channel.dpid:016x} refused {what}{whose}: {refusal.reason}")
+    texts = list(dict.fromkeys(texts))
+    more = len(texts) - SHOWN
+    return (*texts[:SHOWN], f"switch {channel.dpid:016x} refused {more} rules more") if more > 0 else tuple(texts)

@@ -1,0 +1,79 @@
+"""What the registry knows of a host's agent: its lease, which batches were taken, how far its clock is off."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from typing import Any
+
+MAX_SESSIONS = 4
+MAX_AHEAD = 4096
+"""Batches taken ahead of a gap that are remembered one by one, a session."""
+
+
+class Sequence:
+    """The numbers of the batches of one session that were taken: all up to ``top``, and some after it."""
+
+    __slots__ = ("ahead", "top")
+
+    def __init__(self, top: int = 0, ahead: set[int] | None = None) -> None:
+        self.top = top
+        self.ahead = ahead if ahead is not None else set()
+
+    def take(self, number: int) -> bool:
+        """Note a number; whether it is new."""
+        if number <= self.top or number in self.ahead:
+            return False
+        self.ahead.add(number)
+        if len(self.ahead) > MAX_AHEAD:  # a gap that is that old will not be filled
+            self.top = min(self.ahead) - 1
+        while self.top + 1 in self.ahead:
+            self.top += 1
+            self.ahead.discard(self.top)
+        return True
+
+
+class HostRecord:
+    """One host. Times are the controller's, except ``sent_at`` of a batch, which is the host's own."""
+
+    __slots__ = ("_sessions", "last_seen")
+
+    def __init__(self) -> None:
+        self.last_seen: float | None = None
+        self._sessions: OrderedDict[str, tuple[Sequence, float]] = OrderedDict()
+
+    def take(self, session: str, number: int, sent_at: float, now: float) -> bool:
+        """Renew the lease and note the batch; whether it is new."""
+        self.last_seen = now
+        sequence, offset = self._sessions.pop(session, (Sequence(), math.inf))
+        # The batch that came fastest tells best how the two clocks differ.
+        self._sessions[session] = (sequence, min(offset, now - sent_at))
+        while len(self._sessions) > MAX_SESSIONS:
+            self._sessions.popitem(last=False)
+        return sequence.take(number)
+
+    def offset(self, session: str) -> float:
+        """Seconds to add to the host's times to get the controller's."""
+        return self._sessions[session][1]
+
+    def alive(self, now: float, lease: float) -> bool:
+        """Whether the host has reported, and its lease still runs."""
+        return self.last_seen is not None and now - self.last_seen <= lease
+
+    def to_record(self) -> dict[str, Any]:
+        """The record for the journal."""
+        return {
+            "sessions": [
+                [name, sequence.top, sorted(sequence.ahead), offset]
+                for name, (sequence, offset) in self._sessions.items()
+            ]
+        }
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any], now: float) -> HostRecord:
+        """The host of a record, with a fresh lease: while the controller was away nobody could renew it."""
+        host = cls()
+        host.last_seen = now
+        for name, top, ahead, offset in record["sessions"]:
+            host._sessions[name] = (Sequence(top, set(ahead)), offset)
+        return host

@@ -1,0 +1,110 @@
+"""From what a job declares to the flows that are its own, and the ports that it claims for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from controller.model import Flow
+from controller.wire import FlowSpec, JobSpec
+
+Endpoint = tuple[str, int]
+"""A host and a TCP port on it."""
+
+
+def involved_hosts(spec: JobSpec) -> frozenset[str]:
+    """Every host on which the job has a task, a flow or demand."""
+    return frozenset(
+        {task.host for task in spec.tasks}
+        | {host for flow in spec.flows for host in (flow.src, flow.dst)}
+        | {host for demand in spec.demand for host in (demand.src, demand.dst)}
+    )
+
+
+def unknown_hosts(spec: JobSpec, known: Collection[str]) -> list[tuple[str, str]]:
+    """(field, problem) of every host that is not ``known``."""
+    places = [(f"tasks.{i}.host", task.host) for i, task in enumerate(spec.tasks)]
+    pairs = [(f"flows.{i}", flow.src, flow.dst) for i, flow in enumerate(spec.flows)]
+    pairs += [(f"demand.{i}", demand.src, demand.dst) for i, demand in enumerate(spec.demand)]
+    for place, src, dst in pairs:
+        places += [(f"{place}.src", src), (f"{place}.dst", dst)]
+    names = ", ".join(sorted(known)[:20]) or "none; name them under hosts in the settings"
+    return [(field, f"unknown host {host!r}; there are: {names}") for field, host in places if host not in known]
+
+
+def repeated_ports(spec: JobSpec) -> list[tuple[str, str]]:
+    """(field, problem) of every listening port that the job itself names twice."""
+    seen: dict[Endpoint, int] = {}
+    problems = []
+    for i, task in enumerate(spec.tasks):
+        if task.port is None:
+            continue
+        first = seen.setdefault((task.host, task.port), i)
+        if first != i:
+            problems.append((f"tasks.{i}.port", f"{task.port} on {task.host} is that of tasks.{first} already"))
+    return problems
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What a job's traffic is told apart by. ``touches`` are the endpoints that its declared flows name."""
+
+    listens: frozenset[Endpoint]
+    touches: frozenset[Endpoint]
+    flows: frozenset[FlowSpec]
+
+    @classmethod
+    def of(cls, spec: JobSpec) -> Claims:
+        """The claims of a spec."""
+        return cls(
+            listens=frozenset((task.host, task.port) for task in spec.tasks if task.port is not None),
+            touches=frozenset(end for flow in spec.flows for end in touched(flow)),
+            flows=frozenset(spec.flows),
+        )
+
+    def conflict(self, other: Claims) -> str | None:
+        """What both claim, in words; None where they can live side by side."""
+        shared = (self.listens & other.listens) | (self.listens & other.touches) | (self.touches & other.listens)
+        if shared:
+            host, port = min(shared)
+            return f"port {port} on {host}"
+        if both := self.flows & other.flows:
+            flow = min(both, key=str)
+            return f"the flow {flow.src}:{flow.src_port or '*'} to {flow.dst}:{flow.dst_port or '*'}"
+        return None
+
+
+def touched(flow: FlowSpec) -> list[Endpoint]:
+    """The endpoints that a flow names."""
+    ends = ((flow.src, flow.src_port), (flow.dst, flow.dst_port))
+    return [(host, port) for host, port in ends if port is not None]
+
+
+def derived_flows(job: str, spec: JobSpec) -> frozenset[Flow]:
+    """The flows that a job declares, and those to and from every port that one of its tasks listens on.
+
+    Where the job has demand, only the pairs of hosts that it names talk; else every other host of the job does.
+    """
+    flows = {Flow(job, f.src, f.dst, f.src_port, f.dst_port) for f in spec.flows}
+    pairs = {(d.src, d.dst) for d in spec.demand}
+    hosts = involved_hosts(spec)
+    for task in spec.tasks:
+        if task.port is None:
+            continue
+        for other in hosts - {task.host}:
+            if pairs and (other, task.host) not in pairs and (task.host, other) not in pairs:
+                continue
+            flows.add(Flow(job, other, task.host, dst_port=task.port))
+            flows.add(Flow(job, task.host, other, src_port=task.port))
+    return frozenset(flows)
+
+
+def covers(flows: Collection[Flow], seen: FlowSpec) -> bool:
+    """Whether a connection that was found is part of a flow that is known already."""
+    return any(
+        flow.src == seen.src
+        and flow.dst == seen.dst
+        and flow.src_port in (None, seen.src_port)
+        and flow.dst_port in (None, seen.dst_port)
+        for flow in flows
+    )

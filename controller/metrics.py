@@ -1,0 +1,104 @@
+"""What the controller counts and measures of itself, for Prometheus and for ``GET /v1/status``."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.exposition import generate_latest
+
+MAX_SAMPLES = 10_000
+_LATENCY_BUCKETS = (0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """The latest samples in one line: how many (of the last 10,000), and their exact quantiles in seconds."""
+
+    count: int
+    p50: float | None
+    p99: float | None
+    max: float | None
+
+
+class Samples:
+    """The latest latencies, kept one by one, and the histogram of all."""
+
+    def __init__(self, histogram: Histogram) -> None:
+        self._histogram = histogram
+        self._recent: deque[float] = deque(maxlen=MAX_SAMPLES)
+
+    def add(self, seconds: float) -> None:
+        """Note one."""
+        self._recent.append(seconds)
+        self._histogram.observe(seconds)
+
+    def latency(self) -> Latency:
+        """The quantiles of the latest samples (nearest rank)."""
+        ordered = sorted(self._recent)
+        if not ordered:
+            return Latency(0, None, None, None)
+        return Latency(len(ordered), _rank(ordered, 0.50), _rank(ordered, 0.99), ordered[-1])
+
+
+def _rank(ordered: list[float], quantile: float) -> float:
+    return ordered[max(0, -int(-quantile * len(ordered) // 1) - 1)]
+
+
+class Metrics:
+    """All that is counted, in a collector registry of its own."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        self.plans = Counter("trainyard_plans", "Plans made, by cause", ["cause"], registry=registry)
+        self.plan_errors = Counter("trainyard_plan_errors", "Plans that failed", registry=registry)
+        self.apply_errors = Counter("trainyard_apply_errors", "Changes that a switch refused", registry=registry)
+        self.flow_mods = Counter("trainyard_flow_mods", "Rules added, changed or deleted", registry=registry)
+        self.gate_renewals = Counter("trainyard_gate_renewals", "Gates kept open", registry=registry)
+        self.gate_errors = Counter("trainyard_gate_errors", "Rounds of renewal that failed", registry=registry)
+        self.reports = Counter("trainyard_reports", "Batches of hosts, by outcome", ["status"], registry=registry)
+        self.requests = Counter(
+            "trainyard_http_requests", "Requests answered, by call and status", ["call", "status"], registry=registry
+        )
+        self.journal_degraded = Gauge(
+            "trainyard_journal_degraded", "1 while the journal cannot be written", registry=registry
+        )
+        self.jobs = Gauge("trainyard_jobs", "Jobs in the plan in force", registry=registry)
+        self.switches_ready = Gauge("trainyard_switches_ready", "Switches that are proven", registry=registry)
+        self.class_bytes = Gauge(
+            "trainyard_switch_class_bytes",
+            "Bytes that a switch has sent by class; 'other' is all other traffic",
+            ["dpid", "service_class"],
+            registry=registry,
+        )
+        self.plan_seconds = Histogram(
+            "trainyard_plan_seconds", "Time to make a plan", registry=registry, buckets=_LATENCY_BUCKETS
+        )
+        self.report_to_plan = Samples(
+            Histogram(
+                "trainyard_report_to_plan_seconds",
+                "From a trigger's arrival until its plan was applied, rules changed or not",
+                registry=registry,
+                buckets=_LATENCY_BUCKETS,
+            )
+        )
+        self.report_to_rule = Samples(
+            Histogram(
+                "trainyard_report_to_rule_seconds",
+                "From a trigger's arrival to the barrier reply, of plans that changed rules",
+                registry=registry,
+                buckets=_LATENCY_BUCKETS,
+            )
+        )
+
+    def text(self) -> bytes:
+        """All of it in Prometheus's text format."""
+        return generate_latest(self.registry)
+
+
+def counted(counter: Counter) -> float:
+    """The present value of a counter, over all its labels."""
+    return sum(
+        sample.value for family in counter.collect() for sample in family.samples if sample.name.endswith("_total")
+    )

@@ -1,0 +1,416 @@
+"""What is known now: jobs, stages, hosts and their leases, merged from what operators and hosts tell.
+
+All merges are monotone and idempotent, so reports may come twice, late or in another order. Nothing here talks to
+anything: the clock, the journal and who listens for triggers are handed in. Every public call either changes
+everything that it means to, or raises a refusal and changes nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from controller.host_record import HostRecord
+from controller.job_flows import Endpoint, repeated_ports, touched, unknown_hosts
+from controller.job_record import JobRecord
+from controller.model import Host, Progress, Snapshot, Stage, Switch
+from controller.refusals import Conflict, Invalid, NotFound
+from controller.registry_journal import as_points, dump, load, remove_job, save_job, save_tally
+from controller.store import Store
+from controller.watch import Watch
+from controller.wire import (
+    FlowSeen,
+    FlowSpec,
+    HostReport,
+    JobReport,
+    JobSpec,
+    JobState,
+    ReportAnswer,
+    ReportRefusal,
+    StageSpec,
+)
+
+LOG = logging.getLogger("trainyard.registry")
+MAX_JOBS = 10_000
+MAX_STAGES = 10_000
+MAX_ENDED = 1_000
+FORGET_ENDED_SECONDS = 3600.0
+FORGET_LOST_SECONDS = 86400.0
+STALE_SLACK_SECONDS = 1.0
+Listener = Callable[[str, float], None]
+
+
+class Change(StrEnum):
+    """What a PUT did."""
+
+    CREATED = "created"
+    REPLACED = "replaced"
+    UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True)
+class _Taking:
+    """A batch while it is merged. ``sent_at`` is by the controller's clock; add ``offset`` to the host's times."""
+
+    host: str
+    sent_at: float
+    offset: float
+    received_at: float
+    refused: list[ReportRefusal]
+    reasons: list[str]
+
+    def refuse(self, job: str, reason: str) -> None:
+        """Leave a part out."""
+        self.refused.append(ReportRefusal(job=job, reason=reason))
+
+
+class Registry:
+    """Everything known. ``clock`` gives seconds since the epoch; ``period`` is told to hosts in every answer."""
+
+    def __init__(
+        self,
+        hosts: Mapping[str, Host],
+        store: Store,
+        clock: Callable[[], float],
+        *,
+        lease_seconds: float = 30.0,
+        period_seconds: float = 5.0,
+    ) -> None:
+        self.hosts = dict(hosts)
+        self.lease_seconds = lease_seconds
+        self.period_seconds = period_seconds
+        self._store = store
+        self._clock = clock
+        state = load(store.contents(), self.hosts, clock())
+        self._jobs, self._stages, self._agents = state.jobs, state.stages, state.agents
+        for job_id, gone in state.left_out.items():
+            LOG.warning("job %s of the journal is left out: hosts %s are no longer in the settings", job_id, gone)
+            remove_job(store, job_id)
+        store.add_source(lambda batch: dump(state, batch))
+        self._listeners: list[Listener] = []
+        self._watch = Watch()
+        self._lost: set[str] = set()
+        self._owners: tuple[dict[Endpoint, str], dict[FlowSpec, str]] | None = None
+
+    def subscribe(self, listener: Listener) -> None:
+        """Call ``listener(reason, received_at)`` at every change that cannot wait for the period."""
+        self._listeners.append(listener)
+
+    # Jobs and stages ---------------------------------------------------------------------------------------------
+
+    def put_job(self, job_id: str, spec: JobSpec, received_at: float) -> Change:
+        """Register a job or replace its spec; the same spec again changes nothing.
+
+        A spec for a job that has ended starts a new run. Raises Invalid, or Conflict where another job claims the
+        same traffic.
+        """
+        old = self._jobs.get(job_id)
+        live = old if old is not None and old.ended_at is None else None
+        if live is not None and live.spec == spec:
+            return Change.UNCHANGED
+        if errors := unknown_hosts(spec, self.hosts) + repeated_ports(spec):
+            raise Invalid(errors)
+        now = self._clock()
+        # A host's clock may be ahead; a job that arrives in the future would never age.
+        arrival = min(spec.arrival, now) if spec.arrival is not None else None
+        if live is None:
+            self._check_room()
+        new = JobRecord(
+            job_id,
+            spec,
+            run=old.run + 1 if old is not None else 1,
+            arrival=now if arrival is None else arrival,
+            registered_at=now,
+        )
+        self._check_claims(new)
+        if spec.stage is not None and spec.stage not in self._stages:
+            self._check_stage_room()
+            self._stages.add(spec.stage)
+            self._store.put("stage", spec.stage, {})
+        if live is None:
+            self._jobs.pop(job_id, None)
+            self._jobs[job_id] = new
+            self._store.replace_points(job_id, ())
+            self._watch.forget(job_id)
+        else:
+            if live.spec.metric != spec.metric:
+                live.forget_history()
+                self._store.replace_points(job_id, ())
+            live.arrival = arrival if arrival is not None else live.arrival
+            live.set_spec(spec)
+        self._owners = None
+        save_job(self._store, self._jobs[job_id])
+        self._trigger("registration", received_at)
+        return Change.CREATED if live is None else Change.REPLACED
+
+    def delete_job(self, job_id: str, received_at: float) -> None:
+        """Forget a job; raises NotFound."""
+        job = self._find(job_id)
+        self._drop(job)
+        if job.ended_at is None:
+            self._trigger("end", received_at)
+
+    def put_stage(self, stage_id: str, spec: StageSpec, received_at: float) -> Change:
+        """Say which jobs are a stage; the same again changes nothing.
+
+        Raises Invalid for jobs that are not there, Conflict for one that is in another stage.
+        """
+        wanted = set(spec.jobs)
+        members = {job.id for job in self._jobs.values() if job.stage == stage_id}
+        if stage_id in self._stages and wanted == members:
+            return Change.UNCHANGED
+        if errors := [
+            (f"jobs.{i}", f"unknown job {job!r}; register it first, or name the stage in its own spec")
+            for i, job in enumerate(spec.jobs)
+            if job not in self._jobs
+        ]:
+            raise Invalid(errors)
+        for job_id in spec.jobs:
+            other = self._jobs[job_id].stage
+            if other is not None and other != stage_id and self._jobs[job_id].ended_at is None:
+                raise Conflict(f"job {job_id} is in stage {other} already; end that stage first")
+        created = stage_id not in self._stages
+        if created:
+            self._check_stage_room()
+        self._stages.add(stage_id)
+        self._store.put("stage", stage_id, {})
+        for job_id in members - wanted:
+            self._move(self._jobs[job_id], None)
+        for job_id in wanted - members:
+            self._move(self._jobs[job_id], stage_id)
+        self._trigger("stage start", received_at)
+        return Change.CREATED if created else Change.REPLACED
+
+    def delete_stage(self, stage_id: str, received_at: float) -> None:
+        """End a stage; its jobs go on without one. Raises NotFound."""
+        if stage_id not in self._stages:
+            raise NotFound(f"there is no stage {stage_id}")
+        self._stages.discard(stage_id)
+        self._store.remove("stage", stage_id)
+        for job in self._jobs.values():
+            if job.stage == stage_id:
+                self._move(job, None)
+        self._trigger("stage end", received_at)
+
+    def stage_jobs(self, stage_id: str) -> tuple[str, ...]:
+        """The jobs of a stage; raises NotFound."""
+        if stage_id not in self._stages:
+            raise NotFound(f"there is no stage {stage_id}")
+        return tuple(sorted(job.id for job in self._jobs.values() if job.stage == stage_id))
+
+    def job_state(self, job_id: str, service_class: int | None = None) -> JobState:
+        """A job as the API shows it; raises NotFound."""
+        return self._find(job_id).state(service_class)
+
+    def job_states(self, classes: Mapping[str, int]) -> tuple[JobState, ...]:
+        """All jobs, those that ended lately included."""
+        return tuple(job.state(classes.get(job.id)) for job in self._jobs.values())
+
+    def job_hosts(self, job_id: str) -> frozenset[str] | None:
+        """The hosts that a job involves; None where there is no such job."""
+        job = self._jobs.get(job_id)
+        return job.hosts if job is not None else None
+
+    def host_alive(self, host: str) -> bool:
+        """Whether the host's lease runs."""
+        agent = self._agents.get(host)
+        return agent is not None and agent.alive(self._clock(), self.lease_seconds)
+
+    # Reports -----------------------------------------------------------------------------------------------------
+
+    def report(self, host: str, report: HostReport, received_at: float) -> ReportAnswer:
+        """Merge one batch of a host; what cannot be taken is refused in the answer, the rest is taken.
+
+        Raises NotFound for a host that is not in the settings.
+        """
+        if host not in self.hosts:
+            raise NotFound(f"there is no host {host}; there are: {', '.join(sorted(self.hosts)[:20]) or 'none'}")
+        now = self._clock()
+        agent = self._agents.setdefault(host, HostRecord())
+        is_new = agent.take(report.session, report.seq, report.sent_at, now)
+        self._store.put("host", host, agent.to_record())
+        reasons = self._return_lost(now)
+        refused: list[ReportRefusal] = []
+        if is_new:
+            offset = agent.offset(report.session)
+            batch = _Taking(host, report.sent_at + offset, offset, received_at, refused, reasons)
+            for part in report.jobs:
+                self._take_part(batch, part)
+            for seen in report.flows:
+                self._take_flow(batch, seen)
+        for reason in dict.fromkeys(reasons):
+            self._trigger(reason, received_at)
+        return ReportAnswer(
+            status="taken" if is_new else "duplicate",
+            refused=tuple(refused),
+            lease_seconds=self.lease_seconds,
+            period_seconds=self.period_seconds,
+        )
+
+    def _take_part(self, batch: _Taking, part: JobReport) -> None:
+        job = self._accepting(batch, part.job)
+        if job is None:
+            return
+        # Of an earlier run of the same job nothing is taken, however late it comes.
+        since = job.registered_at - STALE_SLACK_SECONDS if job.run > 1 else float("-inf")
+        points = [
+            Progress(point.iteration, point.time, point.metric)
+            for point in part.points
+            if point.time + batch.offset >= since
+        ]
+        before, strides = job.history.last_measured, job.history.strides
+        new = [point for point in points if job.merge_point(point)]
+        if job.history.strides != strides:
+            self._store.replace_points(job.id, as_points(job.history.points()))
+        elif new:
+            self._store.add_points(job.id, as_points(new))
+        if part.sent_bytes is not None and batch.sent_at >= since:
+            job.merge_sent(batch.host, part.sent_bytes)
+        now = self._clock()
+        job.last_report = now if job.last_report is None else max(job.last_report, now)
+        job.received_at = batch.received_at
+        if job.ended_at is None:
+            if self._watch.crosses(job, before):
+                batch.reasons.append("target crossed")
+            if part.ended and batch.sent_at >= since:
+                self._end(job, now)
+                batch.reasons.append("end")
+        save_tally(self._store, job)
+
+    def _take_flow(self, batch: _Taking, seen: FlowSeen) -> None:
+        job = self._accepting(batch, seen.job)
+        if job is None:
+            return
+        flow = seen.flow
+        if batch.host not in (flow.src, flow.dst) or not {flow.src, flow.dst} <= self.hosts.keys():
+            batch.refuse(job.id, f"flow {flow.src} to {flow.dst}: {batch.host} is no end of it, or an end is unknown")
+            return
+        owner = self._owner(flow)
+        if owner is not None and owner != job.id:
+            batch.refuse(job.id, f"flow {flow.src} to {flow.dst}: it belongs to job {owner}")
+            return
+        if job.merge_flow(flow):
+            save_tally(self._store, job)
+            if job.ended_at is None:
+                batch.reasons.append("new flows")
+
+    def _accepting(self, batch: _Taking, job_id: str) -> JobRecord | None:
+        job = self._jobs.get(job_id)
+        if job is None:
+            batch.refuse(job_id, "unknown job; register it first")
+        elif batch.host not in job.hosts:
+            batch.refuse(job_id, f"the job has no task, flow or demand on {batch.host}")
+            job = None
+        return job
+
+    # Time --------------------------------------------------------------------------------------------------------
+
+    def expire(self) -> None:
+        """Let leases run out, and forget what ended long ago."""
+        now = self._clock()
+        for job in self._live():
+            lost = job.is_lost(self._agents, now, self.lease_seconds)
+            if lost and job.lost_since is None:
+                job.lost_since = now
+                self._lost.add(job.id)
+                LOG.warning("job %s is lost: no host of it has reported for %g s", job.id, self.lease_seconds)
+            elif not lost:
+                job.lost_since = None
+                self._lost.discard(job.id)
+            if job.lost_since is not None and now - job.lost_since > FORGET_LOST_SECONDS:
+                self._end(job, now)
+        ended = sorted((job.ended_at, job.id) for job in self._jobs.values() if job.ended_at is not None)
+        for i, (ended_at, job_id) in enumerate(ended):
+            if now - ended_at > FORGET_ENDED_SECONDS or len(ended) - i > MAX_ENDED:
+                self._drop(self._jobs[job_id])
+
+    def set_watch(self, watch: Mapping[str, float], as_of: float) -> None:
+        """Trigger once when a job's metric crosses its value; ``as_of`` is the time of the snapshot behind it."""
+        self._watch.set(watch)
+        for job_id in watch:
+            job = self._jobs.get(job_id)
+            # A crossing that was told while the plan was being made would otherwise wait for the period.
+            if job is not None and (job.last_report or 0.0) > as_of and self._watch.crosses(job, None):
+                self._trigger("target crossed", job.received_at)
+
+    def snapshot(self, now: float, *, classes: int, period: float, switches: Iterable[Switch] = ()) -> Snapshot:
+        """What is known, for a plan: jobs that run and are not lost, by arrival."""
+        jobs = sorted((job for job in self._live() if job.lost_since is None), key=lambda job: (job.arrival, job.id))
+        stages: dict[str, list[str]] = {stage: [] for stage in sorted(self._stages)}
+        for job in jobs:
+            if job.stage is not None:
+                stages.setdefault(job.stage, []).append(job.id)
+        return Snapshot(
+            now=now,
+            hosts=self.hosts,
+            jobs=tuple(job.value() for job in jobs),
+            classes=classes,
+            stages=tuple(Stage(stage, tuple(members)) for stage, members in stages.items()),
+            switches=tuple(switches),
+            period=period,
+        )
+
+    # Inside ------------------------------------------------------------------------------------------------------
+
+    def _trigger(self, reason: str, received_at: float) -> None:
+        for listener in self._listeners:
+            listener(reason, received_at)
+
+    def _live(self) -> list[JobRecord]:
+        return [job for job in self._jobs.values() if job.ended_at is None]
+
+    def _find(self, job_id: str) -> JobRecord:
+        if job_id not in self._jobs:
+            raise NotFound(f"there is no job {job_id}")
+        return self._jobs[job_id]
+
+    def _owner(self, flow: FlowSpec) -> str | None:
+        if self._owners is None:
+            live = self._live()
+            self._owners = (
+                {end: job.id for job in live for end in job.claims.listens},
+                {declared: job.id for job in live for declared in job.claims.flows},
+            )
+        listens, declared = self._owners
+        return next((listens[end] for end in touched(flow) if end in listens), declared.get(flow))
+
+    def _return_lost(self, now: float) -> list[str]:
+        back = [
+            job_id for job_id in self._lost if not self._jobs[job_id].is_lost(self._agents, now, self.lease_seconds)
+        ]
+        for job_id in back:
+            self._jobs[job_id].lost_since = None
+            self._lost.discard(job_id)
+        return ["return"] if back else []
+
+    def _end(self, job: JobRecord, now: float) -> None:
+        job.ended_at = now
+        job.lost_since = None
+        self._lost.discard(job.id)
+        self._owners = None
+        save_job(self._store, job)
+
+    def _move(self, job: JobRecord, stage: str | None) -> None:
+        job.set_stage(stage)
+        save_job(self._store, job)
+
+    def _drop(self, job: JobRecord) -> None:
+        del self._jobs[job.id]
+        self._lost.discard(job.id)
+        self._owners = None
+        remove_job(self._store, job.id)
+
+    def _check_room(self) -> None:
+        if len(self._live()) >= MAX_JOBS:
+            raise Conflict(f"there are {MAX_JOBS} jobs already, which is the most; remove some that have ended")
+
+    def _check_stage_room(self) -> None:
+        if len(self._stages) >= MAX_STAGES:
+            raise Conflict(f"there are {MAX_STAGES} stages already, which is the most; end some")
+
+    def _check_claims(self, new: JobRecord) -> None:
+        for other in self._live():
+            if other.id != new.id and (both := new.claims.conflict(other.claims)) is not None:
+                raise Conflict(f"jobs {new.id} and {other.id} both claim {both}; traffic must belong to one job")

@@ -1,0 +1,106 @@
+"""What the app needs before it can start: settings in the dataplane's words, sockets that are free, a clean end."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+from eventlet import hubs
+
+from controller.config import Config, ConfigError, is_loopback
+from controller.dataplane.values import Settings
+from controller.fabric import as_links
+from controller.rules import Endpoint
+
+CONFIG_VARIABLE = "TRAINYARD_CONFIG"
+
+
+class StartError(RuntimeError):
+    """The controller cannot start; the message says why, and what would help."""
+
+
+def end(status: int, message: str) -> NoReturn:
+    """Say why there is no controller, and exit."""
+    sys.stderr.write(f"trainyard: {message}\n")
+    raise SystemExit(status)
+
+
+def config_path() -> Path | None:
+    """The settings file that the environment names."""
+    name = os.environ.get(CONFIG_VARIABLE)
+    return Path(name) if name else None
+
+
+def dataplane_settings(config: Config) -> Settings:
+    """The dataplane's part of the settings. Raises ConfigError for what the dataplane could not keep."""
+    places = {host.name: (host.switch, host.port) for host in config.hosts}
+    untrusted = set()
+    for name in config.untrusted_hosts:
+        switch, port = places[name]
+        if switch is None or port is None:
+            raise ConfigError(f"untrusted_hosts: where {name} is plugged in is not known; set its switch and port")
+        untrusted.add((switch, port))
+    return Settings(
+        classes=config.classes,
+        queues=config.queues,
+        ovsdb=config.ovsdb,
+        job_floor=config.floors.job_class,
+        other_floor=config.floors.other,
+        gate_seconds=config.gate_seconds,
+        probe=config.probe,
+        rates_bps={
+            (host.switch, host.port): host.ingress_bps
+            for host in config.hosts
+            if host.switch is not None and host.port is not None
+        },
+        links=as_links(config.links),
+        untrusted=frozenset(untrusted),
+    )
+
+
+def control_endpoints(config: Config) -> tuple[Endpoint, ...]:
+    """The controller's own sockets that hosts and switches may reach through the network that it orders."""
+    sockets = ((config.api.host, config.api.port), (config.openflow.host, config.openflow.port))
+    return tuple(Endpoint(host, port) for host, port in sockets if port and _is_one_address(host))
+
+
+def _is_one_address(host: str) -> bool:
+    if is_loopback(host):
+        return False
+    try:
+        return not ipaddress.IPv4Address(host).is_unspecified
+    except ValueError:
+        return False
+
+
+def free_port(what: str, host: str, port: int) -> int:
+    """``port``, or a free one for 0. Raises StartError where somebody listens there already.
+
+    The servers themselves share a port with others silently, so it is tried before, without sharing.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            trial.bind((host, port))
+            trial.listen(1)
+            return int(trial.getsockname()[1])
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise StartError(f"{what} cannot listen on {host}:{port}: {reason}; name another host or port") from error
+
+
+def stop_on_signals(main: Any) -> None:
+    """Have SIGINT and SIGTERM end the green thread ``main`` as Ctrl-C does, wherever the process is just then."""
+
+    def stop(_number: int, _frame: object) -> None:
+        # Raised here it would end whichever green thread runs now.
+        hubs.get_hub().schedule_call_global(0, main.throw, KeyboardInterrupt)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)

@@ -1,0 +1,199 @@
+"""An OpenFlow 1.3 switch in pure Python that answers Ryu's messages, well or badly, as a test wants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ryu.ofproto import ofproto_v1_3 as ofp
+from ryu.ofproto import ofproto_v1_3_parser as parser
+from ryu.ofproto.ofproto_protocol import ProtocolDesc
+
+Key = tuple[int, int, tuple[Any, ...]]
+
+
+def key_of(message: Any) -> Key:
+    return (message.table_id, message.priority, tuple(sorted(message.match.items())))
+
+
+@dataclass
+class Behaviour:
+    """What is wrong with the switch. ``refuses`` looks at a flow mod; ``table_size`` is felt at the commit only."""
+
+    bundles: bool = True
+    atomic: bool = True
+    silent: bool = False
+    obeys_queue: bool = True
+    queues: int = 8
+    refuses: Callable[[Any], bool] = lambda _message: False
+    table_size: int | None = None
+
+
+@dataclass
+class FakeDatapath(ProtocolDesc):
+    """Stands in for Ryu's Datapath; ``deliver`` is where its answers go. ``sent`` notes the flow mods in force."""
+
+    id: int
+    deliver: Callable[[Any], None]
+    behaviour: Behaviour = field(default_factory=Behaviour)
+    ports: tuple[int, ...] = (1, 2)
+
+    def __post_init__(self) -> None:
+        ProtocolDesc.__init__(self, version=ofp.OFP_VERSION)
+        self.xid = 0
+        self.table: dict[Key, Any] = {}
+        self.messages: list[Any] = []
+        self.down: set[int] = set()
+        self._bundles: dict[int, list[Any]] = {}
+        self._counts: dict[tuple[int, int], int] = {}
+
+    def __hash__(self) -> int:
+        return self.id
+
+    def set_xid(self, message: Any) -> int:
+        self.xid += 1
+        message.set_xid(self.xid)
+        return self.xid
+
+    def send_msg(self, message: Any) -> bool:
+        if message.xid is None:
+            self.set_xid(message)
+        message.serialize()
+        self.messages.append(message)
+        if not self.behaviour.silent:
+            self._take(message)
+        return True
+
+    def flow_mods(self) -> list[Any]:
+        """What was asked of the tables, but for the gate."""
+        inner = [m.message if isinstance(m, parser.ONFBundleAddMsg) else m for m in self.messages]
+        return [m for m in inner if isinstance(m, parser.OFPFlowMod) and not m.hard_timeout]
+
+    # What the switch does.
+
+    def _take(self, message: Any) -> None:
+        match message:
+            case parser.OFPFlowMod():
+                self._flow_mod(message, message.xid)
+            case parser.OFPBarrierRequest():
+                self._reply(parser.OFPBarrierReply(self), message)
+            case parser.ONFBundleCtrlMsg():
+                self._bundle(message)
+            case parser.ONFBundleAddMsg():
+                self._bundle_add(message)
+            case parser.OFPPacketOut():
+                self._packet_out(message)
+            case parser.OFPAggregateStatsRequest():
+                body = parser.OFPAggregateStats(0, 0, len(self._matching(message)))
+                self._reply(parser.OFPAggregateStatsReply(self, body=body, flags=0), message)
+            case parser.OFPFlowStatsRequest():
+                self._flow_stats(message)
+            case parser.OFPQueueStatsRequest():
+                self._queue_stats(message)
+            case parser.OFPPortDescStatsRequest():
+                self._port_desc(message)
+
+    def _reply(self, reply: Any, to: Any) -> None:
+        reply.xid = to.xid
+        self.deliver(reply)
+
+    def _error(self, kind: int, code: int, xid: int) -> None:
+        self.deliver(_error(self, kind, code, xid))
+
+    def _flow_mod(self, message: Any, xid: int) -> bool:
+        if self._refuses(message):
+            self._error(ofp.OFPET_BAD_ACTION, ofp.OFPBAC_BAD_OUT_PORT, xid)
+            return False
+        size = self.behaviour.table_size
+        new = message.command == ofp.OFPFC_ADD and key_of(message) not in self.table
+        if new and size is not None and len(self.table) >= size:
+            self._error(ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_TABLE_FULL, xid)
+            return False
+        if message.command == ofp.OFPFC_ADD:
+            self.table[key_of(message)] = message
+        elif message.command == ofp.OFPFC_DELETE_STRICT:
+            held = self.table.get(key_of(message))
+            if held is not None and held.cookie & message.cookie_mask == message.cookie & message.cookie_mask:
+                del self.table[key_of(message)]
+        return True
+
+    def _refuses(self, message: Any) -> bool:
+        return message.command == ofp.OFPFC_ADD and self.behaviour.refuses(message)
+
+    def _bundle(self, message: Any) -> None:
+        if not self.behaviour.bundles:
+            self._error(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXPERIMENTER, message.xid)
+            return
+        if message.type == ofp.ONF_BCT_OPEN_REQUEST:
+            self._bundles[message.bundle_id] = []
+        inner = self._bundles.get(message.bundle_id, [])
+        if message.type in (ofp.ONF_BCT_COMMIT_REQUEST, ofp.ONF_BCT_DISCARD_REQUEST):
+            del self._bundles[message.bundle_id]
+        if message.type == ofp.ONF_BCT_COMMIT_REQUEST:
+            before = dict(self.table)
+            done = [self._flow_mod(m, m.xid) for m in inner]
+            if not all(done):
+                if self.behaviour.atomic:
+                    self.table = before
+                self.deliver(_error(self, ofp.OFPET_EXPERIMENTER, ofp.ONFERR_ET_FAILED, message.xid))
+                return
+        reply = parser.ONFBundleCtrlMsg(self, message.bundle_id, message.type + 1, message.flags, [])
+        self._reply(reply, message)
+
+    def _bundle_add(self, message: Any) -> None:
+        if self._refuses(message.message):
+            self._error(ofp.OFPET_BAD_ACTION, ofp.OFPBAC_BAD_OUT_PORT, message.xid)
+        else:
+            self._bundles[message.bundle_id].append(message.message)
+
+    def _packet_out(self, message: Any) -> None:
+        queue = 0
+        for action in message.actions:
+            if isinstance(action, parser.OFPActionSetQueue) and self.behaviour.obeys_queue:
+                queue = action.queue_id
+            elif isinstance(action, parser.OFPActionOutput):
+                self._counts[action.port, queue] = self._counts.get((action.port, queue), 0) + 1
+
+    def _matching(self, request: Any) -> list[Any]:
+        return [m for m in self.table.values() if m.cookie & request.cookie_mask == request.cookie]
+
+    def _flow_stats(self, request: Any) -> None:
+        body = [
+            parser.OFPFlowStats(
+                m.table_id, 0, 0, m.priority, 0, m.hard_timeout, 0, m.cookie, 0, 0, m.match, m.instructions
+            )
+            for m in self._matching(request)
+        ]
+        half = len(body) // 2
+        first = parser.OFPFlowStatsReply(self, body=body[:half], flags=ofp.OFPMPF_REPLY_MORE)
+        self._reply(first, request)
+        self._reply(parser.OFPFlowStatsReply(self, body=body[half:], flags=0), request)
+
+    def _queue_stats(self, request: Any) -> None:
+        body = [
+            parser.OFPQueueStats(port, queue, 100 * count, count, 0, 0, 0)
+            for port in self.ports
+            for queue in range(self.behaviour.queues)
+            for count in (self._counts.get((port, queue), 0),)
+        ]
+        self._reply(parser.OFPQueueStatsReply(self, body=body, flags=0), request)
+
+    def _port_desc(self, request: Any) -> None:
+        body = [
+            parser.OFPPort(
+                port, "02:00:00:00:00:00", f"eth{port}".encode(), 0, ofp.OFPPS_LINK_DOWN if port in self.down else 0,
+                0, 0, 0, 0, 100_000, 0,
+            )
+            for port in (*self.ports, ofp.OFPP_LOCAL)
+        ]  # fmt: skip
+        self._reply(parser.OFPPortDescStatsReply(self, body=body, flags=0), request)
+
+
+def _error(datapath: Any, kind: int, code: int, xid: int) -> Any:
+    if kind == ofp.OFPET_EXPERIMENTER:
+        error = parser.OFPErrorMsg(datapath, type_=kind, data=b"", exp_type=code, experimenter=0x4F4E4600)
+    else:
+        error = parser.OFPErrorMsg(datapath, type_=kind, code=code, data=b"")
+    error.xid = xid
+    return error

@@ -1,0 +1,86 @@
+"""A real controller in a process of its own, and raw requests to it, for the tests of the API and the command."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import requests
+import yaml
+
+OPERATOR, HOST = "operators-own-token", "token-of-host-h1"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Controller:
+    """``ryu-manager controller.app`` on free ports of the loopback, without any switch."""
+
+    def __init__(self, folder: Path, *, token: bool = True, scheme: str = "http", **settings: Any) -> None:
+        self.port = free_port()
+        self.url = f"{scheme}://127.0.0.1:{self.port}"
+        api: dict[str, Any] = {"port": self.port} | settings.pop("api", {})
+        if token:
+            api |= {"token": OPERATOR, "host_tokens": {"h1": HOST}}
+        self.config = folder / "conf.yaml"
+        self._log = folder / "log"
+        self.settings = {
+            "policy": "fifo",
+            "period_seconds": 0.5,
+            "hosts": [{"name": f"h{i}", "address": f"10.0.0.{i}"} for i in (1, 2, 3)],
+            "openflow": {"port": free_port()},
+            "ovsdb": f"unix:{folder}/no-switch-here.sock",
+            "api": api,
+        } | settings
+        self.config.write_text(yaml.safe_dump(self.settings))
+        self.session = requests.Session()
+        self.session.trust_env = False
+        if token:
+            self.session.headers["Authorization"] = f"Bearer {OPERATOR}"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self, verify: bool | str = True) -> Controller:
+        environment = os.environ | {"TRAINYARD_CONFIG": str(self.config), "PYTHONWARNINGS": "ignore"}
+        program = Path(sys.executable).with_name("ryu-manager")
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen([program, "controller.app"], env=environment, stdout=log, stderr=log)
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                if self.session.get(self.url + "/healthz", timeout=5, verify=verify).ok:
+                    return self
+            except requests.ConnectionError:
+                assert self.process.poll() is None and time.monotonic() < deadline, self.log()
+                time.sleep(0.05)
+
+    def stop(self, *, kill: bool = False) -> None:
+        if self.process is not None:
+            self.process.kill() if kill else self.process.terminate()
+            self.process.wait(20)
+            self.process = None
+
+    def log(self) -> str:
+        return self._log.read_text()
+
+    def call(self, method: str, path: str, body: Any = None, token: str | None = None, **options: Any) -> Any:
+        if token is not None:
+            options["headers"] = {"Authorization": f"Bearer {token}"} | options.get("headers", {})
+        return self.session.request(method, self.url + path, json=body, timeout=15, **options)
+
+    def raw(self, data: bytes, seconds: float = 5.0) -> bytes:
+        """Send bytes as they are; what comes back until the other side closes."""
+        with socket.create_connection(("127.0.0.1", self.port), seconds) as connection:
+            connection.sendall(data)
+            answer = b""
+            while chunk := connection.recv(65536):
+                answer += chunk
+            return answer

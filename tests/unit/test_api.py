@@ -1,0 +1,387 @@
+from __future__ import annotations
+
+import json
+import re
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from api_client import HOST, OPERATOR, Controller
+
+from controller.wire import MAX_BODY_BYTES
+
+
+@pytest.fixture(scope="module")
+def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
+    folder = tmp_path_factory.mktemp("api")
+    controller = Controller(folder, journal=str(folder / "journal.db")).start()
+    yield controller
+    controller.stop()
+
+
+def spec(port: int, **parts: Any) -> dict[str, Any]:
+    tasks = [{"role": "ps", "host": "h1", "port": port}, {"role": "worker", "host": "h2"}]
+    return {"tasks": tasks, "demand": [{"src": "h2", "dst": "h1", "bytes": 1e6}], "iterations": 50} | parts
+
+
+_seq = iter(range(1, 10**9))
+
+
+def batch(*jobs: dict[str, Any], **parts: Any) -> dict[str, Any]:
+    return {"session": "run-1", "seq": next(_seq), "sent_at": time.time(), "jobs": list(jobs)} | parts
+
+
+def assert_problem(reply: Any, status: int, said: str, field: str | None = None) -> None:
+    assert reply.status_code == status, reply.text
+    assert reply.headers["Content-Type"] == "application/problem+json"
+    problem = reply.json()
+    assert problem["status"] == status
+    assert problem["title"] and problem["type"]
+    assert said in problem["detail"], problem
+    if field is not None:
+        assert field in [error["field"] for error in problem["errors"]], problem
+    assert "Traceback" not in reply.text
+
+
+def eventually(condition: Any, seconds: float = 5.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come true in time"
+        time.sleep(0.02)
+
+
+def test_the_life_of_a_job(yard: Controller) -> None:
+    created = yard.call("PUT", "/v1/jobs/life", spec(5000))
+    assert created.status_code == 201
+    assert created.json()["state"] == "waiting"
+    assert yard.call("PUT", "/v1/jobs/life", spec(5000)).status_code == 200
+    point = {"iteration": 5, "time": time.time(), "metric": 0.4}
+    answer = yard.call("POST", "/v1/hosts/h1/reports", batch({"job": "life", "points": [point], "sent_bytes": 9}))
+    assert answer.json()["status"] == "taken"
+    assert answer.json()["lease_seconds"] == 30
+    state = yard.call("GET", "/v1/jobs/life").json()
+    assert (state["state"], state["iterations_done"], state["last_metric"]) == ("running", 5, 0.4)
+    assert "life" in [job["id"] for job in yard.call("GET", "/v1/jobs").json()["jobs"]]
+    eventually(lambda: "life" in yard.call("GET", "/v1/plan").json()["classes"])
+    assert yard.call("GET", "/v1/jobs/life").json()["service_class"] is not None
+    why = yard.call("GET", "/v1/jobs/life/explain").json()
+    assert why["bottleneck_port"] == "h1 ingress"
+    assert why["bottleneck_seconds_per_iteration"] == pytest.approx(0.008)
+    assert "arrived" in why["reason"]
+    yard.call("POST", "/v1/hosts/h1/reports", batch({"job": "life", "ended": True}))
+    assert yard.call("GET", "/v1/jobs/life").json()["state"] == "ended"
+    assert_problem(yard.call("GET", "/v1/jobs/life/explain"), 409, "job life is ended")
+    assert yard.call("DELETE", "/v1/jobs/life").status_code == 204
+    assert_problem(yard.call("DELETE", "/v1/jobs/life"), 404, "there is no job life")
+
+
+def test_stages(yard: Controller) -> None:
+    yard.call("PUT", "/v1/jobs/rung-a", spec(5100))
+    assert yard.call("PUT", "/v1/stages/rung", {"jobs": ["rung-a"]}).json() == {"id": "rung", "jobs": ["rung-a"]}
+    assert_problem(yard.call("PUT", "/v1/stages/rung", {"jobs": ["ghost"]}), 422, "unknown job", "jobs.0")
+    assert yard.call("DELETE", "/v1/stages/rung").status_code == 204
+    assert_problem(yard.call("DELETE", "/v1/stages/rung"), 404, "there is no stage rung")
+    yard.call("DELETE", "/v1/jobs/rung-a")
+
+
+def test_a_host_plan_with_entity_tag_and_long_poll(yard: Controller) -> None:
+    eventually(lambda: not yard.call("GET", "/v1/hosts/h1/plan").json()["marks"])
+    first = yard.call("GET", "/v1/hosts/h1/plan")
+    tag = first.headers["ETag"]
+    assert first.json()["class_dscp"] == [59, 51, 43, 35, 27, 19, 11]
+    unchanged = yard.call("GET", "/v1/hosts/h1/plan", headers={"If-None-Match": tag})
+    assert (unchanged.status_code, unchanged.content) == (304, b"")
+    answers: list[Any] = []
+    waiter = threading.Thread(
+        target=lambda: answers.append(
+            yard.call("GET", "/v1/hosts/h1/plan?wait=10", headers={"If-None-Match": tag}, token=HOST)
+        )
+    )
+    waiter.start()
+    time.sleep(0.1)
+    began = time.monotonic()
+    yard.call("PUT", "/v1/jobs/polled", spec(5200))
+    waiter.join()
+    assert time.monotonic() - began < 2
+    assert "polled" in [mark["job"] for mark in answers[0].json()["marks"]]
+    yard.call("DELETE", "/v1/jobs/polled")
+    assert_problem(yard.call("GET", "/v1/hosts/h1/plan?wait=61", headers={"If-None-Match": "x"}), 422, "wait", "wait")
+    assert_problem(yard.call("GET", "/v1/hosts/h9/plan"), 404, "there is no host h9")
+
+
+def test_settings_change_and_come_back(yard: Controller) -> None:
+    assert yard.call("GET", "/v1/settings").json()["policy"] == "fifo"
+    assert yard.call("PATCH", "/v1/settings", {"policy": "fair"}).json()["policy"] == "fair"
+    assert yard.call("GET", "/v1/plan?policy=fifo").json()["applied"] is False
+    assert yard.call("GET", "/v1/plan").json()["policy"] in ("fair", "fifo")
+    assert_problem(yard.call("PATCH", "/v1/settings", {"policy": "best"}), 422, "unknown policy 'best'", "policy")
+    assert_problem(yard.call("PATCH", "/v1/settings", {"period_seconds": 60}), 422, "gate", "period_seconds")
+    assert_problem(yard.call("GET", "/v1/plan?policy=best"), 422, "there are: fair, fifo", "policy")
+    assert yard.call("PATCH", "/v1/settings", {"policy": "fifo"}).json()["policy"] == "fifo"
+
+
+def test_state_and_metrics(yard: Controller) -> None:
+    status = yard.call("GET", "/v1/status").json()
+    assert status["journal"] == "written"
+    assert status["problems"] == []
+    assert [host["name"] for host in status["hosts"]] == ["h1", "h2", "h3"]
+    assert status["plans"]["period"] > 0
+    text = yard.call("GET", "/metrics").text
+    assert re.search(r'^trainyard_plans_total\{cause="period"\} [1-9]', text, re.MULTILINE)
+    assert "trainyard_journal_degraded 0.0" in text
+    assert yard.call("GET", "/healthz", token="wrong").json()["status"] == "alive"
+    assert_problem(yard.call("GET", "/readyz", token="wrong"), 503, "no switch has connected")
+
+
+def refs(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        for key, value in node.items():
+            if key == "$ref":
+                yield value
+            yield from refs(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from refs(value)
+
+
+def test_openapi_describes_every_call(yard: Controller) -> None:
+    document = yard.call("GET", "/openapi.json").json()
+    assert document["openapi"].startswith("3.1.")
+    for ref in refs(document):
+        node = document
+        for part in ref.removeprefix("#/").split("/"):
+            node = node[part]
+    names = set()
+    for path, operations in document["paths"].items():
+        for operation in operations.values():
+            names.add(operation["operationId"])
+            declared = {p["name"] for p in operation["parameters"] if p["in"] == "path"}
+            assert declared == set(re.findall(r"\{(\w+)\}", path))
+            assert operation["responses"]
+    assert len(names) == sum(len(operations) for operations in document["paths"].values()) == 16
+    assert document["components"]["schemas"]["JobSpec"]["additionalProperties"] is False
+
+
+BAD_BODIES = [
+    ("PUT", "/v1/jobs/bad", '{"tasks": [}', 400, "line 1 column 12", None),
+    ("PUT", "/v1/jobs/bad", "", 400, "not valid JSON", None),
+    ("PUT", "/v1/jobs/bad", "[" * 100_000, 400, "not valid JSON", None),
+    ("PUT", "/v1/jobs/bad", b"\xff\xfe{}", 400, "not valid JSON", None),
+    ("PUT", "/v1/jobs/bad", "[]", 422, "", "(body)"),
+    ("PUT", "/v1/jobs/bad", '{"wieght": 1}', 422, "Extra inputs", "wieght"),
+    ("PUT", "/v1/jobs/bad", '{"weight": NaN}', 422, "", "weight"),
+    ("PUT", "/v1/jobs/bad", '{"weight": 1e999}', 422, "", "weight"),
+    ("PUT", "/v1/jobs/bad", '{"weight": -1}', 422, "", "weight"),
+    ("PUT", "/v1/jobs/bad", '{"weight": "1"}', 422, "", "weight"),
+    ("PUT", "/v1/jobs/bad", '{"weight": 1' + "0" * 5000 + "}", 400, "out of range", None),
+    ("PUT", "/v1/jobs/bad", '{"tasks": [{"role": "boss", "host": "h1"}]}', 422, "", "tasks.0.role"),
+    ("PUT", "/v1/jobs/bad", '{"tasks": [{"role": "ps", "host": "h9"}]}', 422, "unknown host 'h9'", "tasks.0.host"),
+    ("PUT", "/v1/jobs/bad", '{"tasks": [{"role": "ps", "host": "h1", "port": 70000}]}', 422, "", "tasks.0.port"),
+    ("PUT", "/v1/jobs/bad", '{"demand": [{"src": "h1", "dst": "h1", "bytes": 1}]}', 422, "must differ", "demand.0"),
+    ("POST", "/v1/hosts/h1/reports", '{"session": "s", "seq": 0, "sent_at": 1}', 422, "", "seq"),
+    ("POST", "/v1/hosts/h1/reports", '{"session": "s", "seq": 1, "sent_at": -1}', 422, "", "sent_at"),
+    ("PATCH", "/v1/settings", '{"period_seconds": 0}', 422, "", "period_seconds"),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "status", "said", "field"), BAD_BODIES)
+def test_bad_bodies(
+    yard: Controller, method: str, path: str, body: str | bytes, status: int, said: str, field: str | None
+) -> None:
+    reply = yard.call(method, path, data=body, headers={"Content-Type": "application/json"})
+    assert_problem(reply, status, said, field)
+    assert yard.call("GET", "/v1/jobs/bad").status_code == 404
+
+
+def test_two_jobs_on_one_port(yard: Controller) -> None:
+    yard.call("PUT", "/v1/jobs/one", spec(5300))
+    assert_problem(yard.call("PUT", "/v1/jobs/two", spec(5300)), 409, "jobs two and one both claim port 5300 on h1")
+    assert yard.call("DELETE", "/v1/jobs/one").status_code == 204
+
+
+def test_reports_for_unknown_jobs_are_refused_in_part(yard: Controller) -> None:
+    answer = yard.call("POST", "/v1/hosts/h1/reports", batch({"job": "ghost"}))
+    assert answer.json()["refused"] == [{"job": "ghost", "reason": "unknown job; register it first"}]
+    again = yard.call("POST", "/v1/hosts/h1/reports", batch(seq=1))
+    assert again.json()["status"] == "duplicate"
+    assert_problem(yard.call("POST", "/v1/hosts/h9/reports", batch()), 404, "there is no host h9")
+
+
+def test_unknown_paths_methods_and_parameters(yard: Controller) -> None:
+    for path in ("/nothing", "/v1/jobs/", "/v1/jobs/-bad", "/v1/jobs/a/b/c", "/a%0Ab", "/%ff", "//"):
+        assert_problem(yard.call("GET", path), 404, "there is nothing at")
+    wrong = yard.call("POST", "/v1/jobs/a", {})
+    assert_problem(wrong, 405, "POST does not apply here")
+    assert wrong.headers["Allow"] == "DELETE, GET, PUT"
+    assert_problem(yard.call("GET", "/v1/jobs?color=red"), 422, "unknown query parameter", "color")
+    assert_problem(yard.call("GET", "/" + "a" * 3000), 414, "longer than")
+    head = yard.call("HEAD", "/v1/jobs")
+    assert (head.status_code, head.content) == (200, b"")
+
+
+def test_media_types(yard: Controller) -> None:
+    for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
+        reply = yard.call("PUT", "/v1/jobs/bad", data="{}", headers={"Content-Type": kind})
+        assert_problem(reply, 415, "content type")
+    packed = yard.call(
+        "PUT", "/v1/jobs/bad", data="{}", headers={"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    )
+    assert_problem(packed, 415, "compressed")
+
+
+def test_a_body_of_10_mb_is_refused_by_its_length(yard: Controller) -> None:
+    reply = yard.call("PUT", "/v1/jobs/big", data=b"x" * (10 * 2**20), headers={"Content-Type": "application/json"})
+    assert_problem(reply, 413, str(MAX_BODY_BYTES))
+    head = (
+        f"PUT /v1/jobs/big HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {OPERATOR}\r\n"
+        "Content-Type: application/json\r\nContent-Length: 10485760\r\n\r\n"
+    )
+    began = time.monotonic()
+    with socket.create_connection(("127.0.0.1", yard.port), 5) as connection:
+        connection.sendall(head.encode())
+        assert connection.recv(100).startswith(b"HTTP/1.1 413")
+    assert time.monotonic() - began < 1, "it must not wait for the body"
+
+
+def chunked(yard: Controller, chunks: Any) -> Any:
+    return yard.call("PUT", "/v1/jobs/chunks", data=chunks, headers={"Content-Type": "application/json"})
+
+
+def test_chunked_bodies_are_bounded(yard: Controller) -> None:
+    assert chunked(yard, iter([b'{"weight"', b": 2.5}"])).json()["spec"]["weight"] == 2.5
+    assert yard.call("DELETE", "/v1/jobs/chunks").status_code == 204
+    assert_problem(chunked(yard, (b" " * 65536 for _ in range(160))), 413, "larger than")
+    head = (
+        f"PUT /v1/jobs/c HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {OPERATOR}\r\n"
+        "Content-Type: application/json\r\nTransfer-Encoding: "
+    ).encode()
+    assert yard.raw(head + b"chunked\r\n\r\n" + b"1" * (6 * 2**20)).startswith(b"HTTP/1.1 400")
+    assert yard.raw(head + b"chunked\r\n\r\nzz\r\n").startswith(b"HTTP/1.1 400")
+    assert yard.raw(head + b"gzip, chunked\r\n\r\n").startswith(b"HTTP/1.1 501")
+
+
+def test_what_is_no_http_is_a_problem_too(yard: Controller) -> None:
+    answer = yard.raw(b"HELLO\r\n\r\n")
+    assert b"400" in answer.split(b"\r\n")[0]
+    assert b"application/problem+json" in answer
+
+
+def test_tokens(yard: Controller) -> None:
+    for token in ("", "wrong", OPERATOR + "x", OPERATOR[:-1]):
+        reply = yard.call("GET", "/v1/jobs", token=token)
+        assert_problem(reply, 401, "token")
+        assert reply.headers["WWW-Authenticate"].startswith("Bearer")
+    for header in ("Basic abc", OPERATOR, "Bearer"):
+        assert_problem(yard.call("GET", "/nothing", headers={"Authorization": header}), 401, "token")
+    assert yard.call("GET", "/healthz", token="wrong").status_code == 200
+
+
+def test_a_host_token_reaches_only_what_is_the_hosts_own(yard: Controller) -> None:
+    for method, path in (
+        ("GET", "/v1/jobs"),
+        ("GET", "/v1/plan"),
+        ("GET", "/v1/status"),
+        ("GET", "/metrics"),
+        ("PATCH", "/v1/settings"),
+        ("PUT", "/v1/stages/s"),
+    ):
+        assert_problem(yard.call(method, path, {} if method != "GET" else None, token=HOST), 403, "token of host h1")
+    assert_problem(yard.call("GET", "/v1/hosts/h2/plan", token=HOST), 403, "not of h2")
+    assert_problem(yard.call("POST", "/v1/hosts/h2/reports", batch(), token=HOST), 403, "not of h2")
+    assert yard.call("POST", "/v1/hosts/h1/reports", batch(), token=HOST).status_code == 200
+    foreign = {"tasks": [{"role": "ps", "host": "h3", "port": 1}]}
+    assert_problem(yard.call("PUT", "/v1/jobs/theirs", foreign, token=HOST), 403, "does not involve it")
+    yard.call("PUT", "/v1/jobs/theirs", foreign)
+    assert_problem(yard.call("PUT", "/v1/jobs/theirs", spec(5400), token=HOST), 403, "does not involve it")
+    assert_problem(yard.call("DELETE", "/v1/jobs/theirs", token=HOST), 403, "does not involve it")
+    assert yard.call("PUT", "/v1/jobs/mine", spec(5401), token=HOST).status_code == 201
+    assert yard.call("DELETE", "/v1/jobs/mine", token=HOST).status_code == 204
+    yard.call("DELETE", "/v1/jobs/theirs")
+
+
+def test_a_slow_sender_does_not_hold_up_others(yard: Controller) -> None:
+    slow = [socket.create_connection(("127.0.0.1", yard.port)) for _ in range(50)]
+    try:
+        for connection in slow:
+            connection.sendall(b"PUT /v1/jobs/slow HTTP/1.1\r\nHost: x\r\nX-")
+        began = time.monotonic()
+        assert yard.call("GET", "/healthz").ok
+        assert time.monotonic() - began < 1
+        slow[0].settimeout(15)
+        assert slow[0].recv(100) == b"", "the headers' deadline must end the connection"
+        assert 3 < time.monotonic() - began < 15
+    finally:
+        for connection in slow:
+            connection.close()
+
+
+def test_reports_are_answered_quickly(yard: Controller) -> None:
+    for i in range(8):
+        yard.call("PUT", f"/v1/jobs/p{i}", spec(5500 + i))
+    taken = []
+    for k in range(300):
+        now = time.time()
+        told = [
+            {"job": f"p{i}", "points": [{"iteration": k, "time": now, "metric": k / 300}], "sent_bytes": k * 1e6}
+            for i in range(8)
+        ]
+        began = time.perf_counter()
+        assert yard.call("POST", "/v1/hosts/h1/reports", batch(*told)).ok
+        taken.append(time.perf_counter() - began)
+    for i in range(8):
+        yard.call("DELETE", f"/v1/jobs/p{i}")
+    assert sorted(taken)[297] < 0.1
+    assert yard.call("GET", "/v1/status").json()["report_to_plan"]["p99_seconds"] < 0.1
+
+
+def test_the_api_survived_all_of_this(yard: Controller) -> None:
+    assert yard.call("GET", "/v1/status").json()["plan_errors"] == 0
+    assert yard.process is not None and yard.process.poll() is None
+    assert "Traceback" not in yard.log()
+
+
+def test_a_killed_controller_comes_back_with_the_same_state(tmp_path: Path) -> None:
+    yard = Controller(tmp_path, journal=str(tmp_path / "j.db"), token=False).start()
+    try:
+        for i in range(3):
+            assert yard.call("PUT", f"/v1/jobs/k{i}", spec(5000 + i)).status_code == 201
+        yard.call("PATCH", "/v1/settings", {"policy": "las"})
+        eventually(lambda: yard.call("GET", "/v1/plan").json()["policy"] == "las")
+        time.sleep(0.2)
+        plan = yard.call("GET", "/v1/plan").json()
+        tags = [yard.call("GET", f"/v1/hosts/h{i}/plan").headers["ETag"] for i in (1, 2, 3)]
+        yard.stop(kill=True)
+        yard.start()
+        again = yard.call("GET", "/v1/plan").json()
+        assert {k: again[k] for k in ("policy", "order", "classes", "epoch")} == {
+            k: plan[k] for k in ("policy", "order", "classes", "epoch")
+        }
+        assert [yard.call("GET", f"/v1/hosts/h{i}/plan").headers["ETag"] for i in (1, 2, 3)] == tags
+        foreign = yard.call("GET", "/v1/jobs", headers={"Host": "evil.example"})
+        assert_problem(foreign, 403, "not this machine's own name")
+        assert json.loads(yard.call("GET", "/v1/jobs", headers={"Host": f"localhost:{yard.port}"}).text)["jobs"]
+    finally:
+        yard.stop()
+
+
+def test_tls(tmp_path: Path) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    request = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=yard"
+    files = ["-keyout", str(key), "-out", str(certificate), "-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run([*request.split(), *files], check=True, capture_output=True)
+    api = {"tls_certificate": str(certificate), "tls_key": str(key)}
+    yard = Controller(tmp_path, scheme="https", api=api)
+    try:
+        yard.start(verify=str(certificate))
+        silent = socket.create_connection(("127.0.0.1", yard.port))  # a handshake that never comes
+        assert yard.call("PUT", "/v1/jobs/a", spec(5000), verify=str(certificate)).status_code == 201
+        assert b"problem" not in yard.raw(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert yard.call("GET", "/v1/jobs/a", verify=str(certificate)).ok
+        silent.close()
+    finally:
+        yard.stop()

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from api_client import OPERATOR, Controller, free_port
+
+from controller.cli import main
+
+
+@pytest.fixture(scope="module")
+def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
+    controller = Controller(tmp_path_factory.mktemp("cli")).start()
+    body = {
+        "tasks": [{"role": "ps", "host": "h1", "port": 5000}, {"role": "worker", "host": "h2"}],
+        "demand": [{"src": "h2", "dst": "h1", "bytes": 1e6}],
+        "metric": {"name": "acc\u001b[31m", "direction": "max"},
+    }
+    controller.call("PUT", "/v1/jobs/a", body)
+    point = {"iteration": 3, "time": 1.0, "metric": 0.25}
+    report = {"session": "s", "seq": 1, "sent_at": 1.0, "jobs": [{"job": "a", "points": [point]}]}
+    controller.call("POST", "/v1/hosts/h1/reports", report)
+    yield controller
+    controller.stop()
+
+
+@pytest.fixture
+def run(yard: Controller, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    monkeypatch.setenv("TRAINYARD_URL", yard.url)
+    monkeypatch.setenv("TRAINYARD_TOKEN", OPERATOR)
+
+    def command(*arguments: str) -> tuple[int, str, str]:
+        status = main(arguments)
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return status, captured.out, captured.err
+
+    return command
+
+
+def test_jobs(run: Any) -> None:
+    status, out, err = run("jobs")
+    assert (status, err) == (0, "")
+    assert out.splitlines()[0].split() == ["job", "state", "class", "iterations", "metric", "stage"]
+    assert "running" in out
+    assert "\x1b" not in out
+    _, out, _ = run("jobs", "--json")
+    assert json.loads(out)["jobs"][0]["id"] == "a"
+
+
+def test_plan(run: Any) -> None:
+    status, out, _ = run("plan")
+    assert status == 0
+    assert "policy     fifo\n" in out
+    status, out, _ = run("plan", "--policy", "fair", "--json")
+    assert json.loads(out)["applied"] is False
+    assert run("plan", "--policy", "best")[0] == 2
+
+
+def test_explain(run: Any) -> None:
+    status, out, _ = run("explain", "a")
+    assert status == 0
+    assert "h1 ingress, 0.008 s an iteration" in out
+    status, out, err = run("explain", "nobody")
+    assert (status, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "there is no job nobody" in err
+    assert run("explain", "../status")[0] == 2
+
+
+def test_probe_fails_without_a_switch(run: Any) -> None:
+    status, _, err = run("probe")
+    assert (status, err) == (1, "trainyard: no switch has connected\n")
+    status, out, _ = run("probe", "--json")
+    assert status == 1
+    assert json.loads(out)["switches"] == []
+
+
+def test_the_token(run: Any, tmp_path: Path) -> None:
+    assert run("jobs", "--token", "wrong")[0] == 1
+    (tmp_path / "token").write_text(OPERATOR + "\n")
+    assert run("jobs", "--token", "x", "--token-file", str(tmp_path / "token"))[0] == 0
+    status, _, err = run("jobs", "--token-file", str(tmp_path / "none"))
+    assert status == 2
+    assert "cannot be read" in err
+
+
+def test_no_controller_is_one_line(run: Any) -> None:
+    status, out, err = run("jobs", "--url", f"http://127.0.0.1:{free_port()}")
+    assert (status, out) == (1, "")
+    assert err.count("\n") == 1
+    assert "Connection refused" in err
+    assert run("jobs", "--url", "nonsense")[0] == 2
+    assert run("jobs", "--url", "http://[::bad")[0] in (1, 2)
+
+
+def test_something_else_on_the_port(run: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1000)
+                connection.sendall(b"HTTP/1.0 200 OK\r\n\r\n<html>")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        status, _, err = run("jobs", "--url", f"http://127.0.0.1:{server.getsockname()[1]}")
+        thread.join()
+    assert status == 1
+    assert "not as a Trainyard controller does" in err
+
+
+def test_check_config(run: Any, tmp_path: Path) -> None:
+    good = tmp_path / "good.yaml"
+    good.write_text("policy: fair\napi: {token: never-shown-anywhere}\n")
+    assert run("check-config", str(good))[0] == 0
+    _, out, _ = run("check-config", "--json", str(good))
+    assert json.loads(out)["policy"] == "fair"
+    assert "never-shown" not in out
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("policy: fair\nperod: 3\n")
+    status, out, err = run("check-config", str(bad))
+    assert (status, out) == (2, "")
+    assert err.startswith(f"{bad}:2: perod: unknown key")
+    assert run("controller", "--config", str(bad))[0] == 2
+
+
+@pytest.mark.parametrize("arguments", [[], ["jobs", "--colour"], ["explain"], ["nonsense"]])
+def test_wrong_usage_is_2(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+
+
+def test_a_reader_that_has_seen_enough(yard: Controller) -> None:
+    environment = os.environ | {"TRAINYARD_URL": yard.url, "TRAINYARD_TOKEN": OPERATOR}
+    command = f"{sys.executable} -m controller.cli jobs --json | true"
+    done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+
+
+def test_trainyard_controller_becomes_the_controller(tmp_path: Path) -> None:
+    taken = socket.create_server(("127.0.0.1", 0))
+    config = tmp_path / "conf.yaml"
+    config.write_text(f"policy: fair\napi: {{port: {taken.getsockname()[1]}}}\nopenflow: {{port: {free_port()}}}\n")
+    command = [sys.executable, "-m", "controller.cli", "controller", "--config", str(config)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    taken.close()
+    assert done.returncode == 1
+    assert "already" in done.stderr or "in use" in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from controller.config import Config, ConfigError, load_config
+
+GOOD = """
+policy: fifo
+period_seconds: 1
+gate_seconds: 15
+hosts:
+  - {name: h1, address: 10.0.0.1, ingress_bps: 1e9, switch: "0000000000000001", port: 1}
+  - {name: h2, address: 10.0.0.2, switch: 1, port: 2}
+untrusted_hosts: [h2]
+links: [{a: 1, a_port: 9, b: "2", b_port: 9}]
+api: {port: 0, token: 0123456789abcdef, host_tokens: {h1: fedcba9876543210}}
+"""
+
+
+def load(tmp_path: Path, text: str) -> Config:
+    path = tmp_path / "conf.yaml"
+    path.write_text(text)
+    return load_config(path)
+
+
+def test_defaults_are_safe() -> None:
+    config = load_config(None)
+    assert config.api.host == config.openflow.host == "127.0.0.1"
+    assert config.journal is None
+    assert config.gate_seconds > 2 * config.period_seconds
+
+
+def test_a_whole_file(tmp_path: Path) -> None:
+    config = load(tmp_path, GOOD)
+    hosts = config.host_map()
+    assert hosts["h1"].ingress_bps == 1e9
+    assert (hosts["h1"].switch, hosts["h2"].switch_port) == (1, 2)
+    assert config.links[0].b == 2
+    assert "0123456789abcdef" not in repr(config)
+    assert "fedcba" not in config.model_dump_json()
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "---\n"])
+def test_an_empty_file_has_the_defaults(tmp_path: Path, text: str) -> None:
+    assert load(tmp_path, text) == load_config(None)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("policy: fair\nperiod: 3\n", ":2: period: unknown key; did you mean period_seconds?"),
+        ("\nxyzzy: 3\n", ":2: xyzzy: unknown key; there are: api, classes,"),
+        ("api:\n  prot: 3\n", ":2: api.prot: unknown key; did you mean port?"),
+        ("hosts:\n- name: h1\n  adress: 1.2.3.4\n", ":3: hosts[0].adress: unknown key; did you mean address?"),
+        ("hosts:\n- name: h1\n", ":2: hosts[0].address: is missing"),
+        ("period_seconds: fast\n", ":1: period_seconds: is the text 'fast'; it should be a valid number"),
+        ("period_seconds: .nan\n", ":1: period_seconds: is the number nan; it should be a finite number"),
+        ("period_seconds: -1\n", "it should be greater than or equal to 0.1"),
+        ("classes: 8\n", ":1: classes: is the number 8; it should be less than or equal to 7"),
+        ("classes: true\n", "is the truth value true; it should be a valid integer"),
+        ("probe: 1\n", ":1: probe: is the number 1"),
+        ("mode: magic\n", ":1: mode: is the text 'magic'; it should be 'classified' or 'marked'"),
+        ("policy: fair\nclasses: 3\npolicy: fifo\n", ":3: policy: given twice, first in line 1"),
+        ("policy: fif\n", ":1: policy: unknown policy 'fif'; there are: fair, fifo"),
+        ("policy: fifo\npolicy_options: {x: 1}\n", ":2: policy_options: policy fifo:"),
+        ("period_seconds: 10\n", "gate_seconds: the gate must outlast 2 periods"),
+        ("gate_seconds: 3\nperiod_seconds: 2\n", ":1: gate_seconds: the gate must outlast"),
+        ("floors:\n  job_class: 0.2\n", ":1: floors: the floors of all classes together take 1.50"),
+        ("api: {host: 0.0.0.0}\n", ":1: api: listens on 0.0.0.0, which others can reach, without a token"),
+        ("api: {token: short}\n", ":1: api.token: a token has at least 8"),
+        ("api: {token: 12345678}\n", ":1: api.token: is not usable"),
+        ("api: {host_tokens: {h1: 0123456789abcdef}}\n", "hosts have tokens but the API has none"),
+        ("api: {token: abcdefgh, host_tokens: {h1: ijklmnop}}\n", ":1: api: unknown host 'h1'; hosts has: none"),
+        ("api: {tls_certificate: /nowhere/c}\n", "/nowhere/c cannot be read"),
+        ("hosts: [{name: a, address: 1.1.1.1}, {name: a, address: 1.1.1.2}]\n", "a and a have the same name"),
+        ("hosts: [{name: a, address: 1.1.1.1}, {name: b, address: 1.1.1.1}]\n", "b and a have the same address"),
+        ("hosts: [{name: a, address: fe80::1}]\n", "is no IPv4 address; it is written like 10.0.0.1"),
+        ("hosts: [{name: a, address: 1.1.1.1, port: 3}]\n", "a port needs its switch"),
+        ("hosts: [{name: a, address: 1.1.1.1, switch: s1}]\n", "'s1' is no datapath id"),
+        ("untrusted_hosts: [h9]\n", ":1: untrusted_hosts: unknown host 'h9'"),
+        ("a: [1\n", "this is no valid YAML"),
+        ("- 1\n", ":1: the file holds a list; it must hold settings"),
+        ("a: &x [*x]\n", "contains itself"),
+        ("? [1, 2]\n: 3\n", "a key must be a word"),
+        ("journal: !!python/name:os.system ''\n", "this is no valid YAML"),
+    ],
+)
+def test_what_is_wrong_is_named_with_file_line_and_field(tmp_path: Path, text: str, expected: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, text)
+    assert expected in str(caught.value)
+    assert str(tmp_path / "conf.yaml") in str(caught.value)
+
+
+def test_every_fault_has_its_own_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, "clases: 3\nprobe: 7\n")
+    assert len(str(caught.value).splitlines()) == 2
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read: No such file"):
+        load_config(tmp_path / "none.yaml")
+
+
+def test_binary_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "conf.yaml"
+    path.write_bytes(b"\xff\x00\xfe")
+    with pytest.raises(ConfigError, match="no valid YAML"):
+        load_config(path)

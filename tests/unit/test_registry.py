@@ -1,0 +1,373 @@
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controller.model import Flow, Host
+from controller.refusals import Conflict, Invalid, NotFound
+from controller.registry import Change, Registry
+from controller.store import Store
+from controller.wire import HostReport, JobSpec, StageSpec
+
+HOSTS = {f"h{i}": Host(f"h{i}", address=f"10.0.0.{i}") for i in range(1, 6)}
+
+
+class Clock:
+    def __init__(self, now: float = 1000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class World:
+    """A registry without a journal, a clock that stands still, and what was triggered."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.registry = Registry(HOSTS, Store(None), self.clock, lease_seconds=30.0)
+        self.triggers: list[str] = []
+        self.registry.subscribe(lambda reason, _received_at: self.triggers.append(reason))
+        self.seq = 0
+
+    def put(self, job: str = "a", **spec: Any) -> Change:
+        return self.registry.put_job(job, job_spec(**spec), 0.0)
+
+    def tell(self, host: str = "h1", jobs: Any = (), flows: Any = (), **parts: Any) -> Any:
+        self.seq += 1
+        body = {"session": "s", "seq": self.seq, "sent_at": self.clock.now, "jobs": list(jobs), "flows": list(flows)}
+        return self.registry.report(host, HostReport.model_validate(body | parts), 0.0)
+
+    def snapshot(self) -> Any:
+        return self.registry.snapshot(self.clock.now, classes=7, period=5.0)
+
+
+def job_spec(port: int | None = 5000, **parts: Any) -> JobSpec:
+    body: dict[str, Any] = {
+        "tasks": [{"role": "ps", "host": "h1", "port": port}, {"role": "worker", "host": "h2"}],
+        "iterations": 100.0,
+    }
+    return JobSpec.model_validate(body | parts)
+
+
+def progress(job: str = "a", *points: tuple[float, float | None], **parts: Any) -> dict[str, Any]:
+    return {"job": job, "points": [{"iteration": k, "time": k, "metric": m} for k, m in points]} | parts
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_put_is_idempotent(world: World) -> None:
+    assert world.put() is Change.CREATED
+    before = world.snapshot()
+    assert world.put() is Change.UNCHANGED
+    assert world.snapshot() == before
+    assert world.triggers == ["registration"]
+
+
+def test_a_changed_body_replaces_and_keeps_the_run(world: World) -> None:
+    world.put()
+    world.tell(jobs=[progress("a", (5, 0.5), sent_bytes=7.0)])
+    world.clock.now += 10
+    assert world.put(weight=3.0) is Change.REPLACED
+    (job,) = world.snapshot().jobs
+    assert (job.weight, job.arrival, job.iterations_done, job.sent_bytes) == (3.0, 1000.0, 5.0, {"h1": 7.0})
+    assert world.triggers == ["registration", "registration"]
+
+
+def test_another_metric_begins_another_history(world: World) -> None:
+    world.put()
+    world.tell(jobs=[progress("a", (5, 0.5))])
+    world.put(metric={"name": "loss", "direction": "min"})
+    assert world.snapshot().jobs[0].progress == ()
+
+
+def test_registration_after_the_end_is_a_new_run(world: World) -> None:
+    world.put()
+    world.tell(jobs=[progress("a", (5, 0.5), sent_bytes=9.0, ended=True)])
+    assert world.snapshot().jobs == ()
+    assert world.registry.job_state("a").state == "ended"
+    world.clock.now += 100
+    assert world.put() is Change.CREATED
+    (job,) = world.snapshot().jobs
+    assert (job.arrival, job.progress, job.sent_bytes) == (1100.0, (), {})
+
+
+def test_late_reports_of_an_earlier_run_do_not_touch_the_next(world: World) -> None:
+    world.put()
+    world.tell(jobs=[progress("a", (1, 0.1))], sent_at=1000.0)
+    world.tell(jobs=[progress("a", ended=True)])
+    world.clock.now = 2000.0
+    world.put()
+    late = {"job": "a", "points": [{"iteration": 50, "time": 990.0, "metric": 0.9}], "sent_bytes": 1e9, "ended": True}
+    assert world.tell(jobs=[late], sent_at=995.0).refused == ()
+    (job,) = world.snapshot().jobs
+    assert (job.progress, job.sent_bytes) == ((), {})
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"tasks": [{"role": "ps", "host": "h9"}]}, "tasks.0.host"),
+        ({"demand": [{"src": "h1", "dst": "nope", "bytes": 1.0}]}, "demand.0.dst"),
+        ({"flows": [{"src": "nope", "dst": "h1", "dst_port": 1}]}, "flows.0.src"),
+        (
+            {"tasks": [{"role": "peer", "host": "h1", "port": 7}, {"role": "peer", "host": "h1", "port": 7}]},
+            "tasks.1.port",
+        ),
+    ],
+)
+def test_a_bad_spec_is_refused_by_field_and_changes_nothing(world: World, spec: dict[str, Any], field: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        world.put(**spec)
+    assert caught.value.errors[0][0] == field
+    assert world.snapshot().jobs == ()
+    assert world.triggers == []
+
+
+def test_one_port_belongs_to_one_job(world: World) -> None:
+    world.put("a")
+    with pytest.raises(Conflict, match="jobs b and a both claim port 5000 on h1"):
+        world.put("b")
+    flow = {"src": "h2", "dst": "h1", "dst_port": 5000}
+    with pytest.raises(Conflict, match="port 5000 on h1"):
+        world.put("c", tasks=[], flows=[flow])
+    world.registry.delete_job("a", 0.0)
+    world.put("c", tasks=[], flows=[flow])
+    with pytest.raises(Conflict, match="jobs d and c both claim the flow"):
+        world.put("d", tasks=[], flows=[flow])
+
+
+def test_flows_are_derived_from_tasks(world: World) -> None:
+    world.put()
+    assert set(world.snapshot().jobs[0].flows) == {
+        Flow("a", "h2", "h1", dst_port=5000),
+        Flow("a", "h1", "h2", src_port=5000),
+    }
+
+
+def test_demand_says_which_hosts_talk(world: World) -> None:
+    ring = [{"role": "peer", "host": f"h{i}", "port": 6000} for i in (1, 2, 3, 4)]
+    demand = [{"src": f"h{i}", "dst": f"h{i % 4 + 1}", "bytes": 1.0} for i in (1, 2, 3, 4)]
+    world.put(tasks=ring, demand=demand)
+    pairs = {frozenset((flow.src, flow.dst)) for flow in world.snapshot().jobs[0].flows}
+    assert pairs == {frozenset(p) for p in (("h1", "h2"), ("h2", "h3"), ("h3", "h4"), ("h4", "h1"))}
+
+
+def test_a_report_is_taken_in_part(world: World) -> None:
+    world.put()
+    answer = world.tell(jobs=[progress("ghost", (1, 0.1)), progress("a", (1, 0.1))])
+    assert [(part.job, part.reason) for part in answer.refused] == [("ghost", "unknown job; register it first")]
+    assert world.snapshot().jobs[0].iterations_done == 1
+    with pytest.raises(NotFound):
+        world.registry.job_state("ghost")
+
+
+def test_a_host_reports_only_its_own_jobs(world: World) -> None:
+    world.put()
+    answer = world.tell("h3", jobs=[progress("a", (1, 0.1), ended=True)])
+    assert "no task, flow or demand on h3" in answer.refused[0].reason
+    assert world.snapshot().jobs[0].progress == ()
+    with pytest.raises(NotFound):
+        world.tell("h77")
+
+
+def test_new_flows_trigger_once_and_not_when_they_are_known(world: World) -> None:
+    world.put("a")
+    world.put("b", port=7000)
+    world.triggers.clear()
+
+    def seen(job: str, **flow: Any) -> dict[str, Any]:
+        return {"job": job, "flow": flow}
+
+    assert not world.tell(flows=[seen("a", src="h2", dst="h1", src_port=40000, dst_port=5000)]).refused
+    assert world.triggers == []
+    fresh = seen("a", src="h1", dst="h2", src_port=40001, dst_port=9000)
+    world.tell(flows=[fresh])
+    world.tell(flows=[fresh])
+    assert world.triggers == ["new flows"]
+    assert Flow("a", "h1", "h2", 40001, 9000) in world.snapshot().jobs[0].flows
+    stolen = world.tell(flows=[seen("a", src="h2", dst="h1", src_port=1, dst_port=7000)])
+    assert "it belongs to job b" in stolen.refused[0].reason
+    foreign = world.tell(flows=[seen("a", src="h2", dst="h3", dst_port=1)])
+    assert "h1 is no end of it" in foreign.refused[0].reason
+
+
+def test_a_crossed_target_triggers_once(world: World) -> None:
+    world.put()
+    world.triggers.clear()
+    world.registry.set_watch({"a": 0.5}, as_of=world.clock.now)
+    for k, metric in ((1, 0.3), (2, 0.49), (3, 0.5), (4, 0.4), (5, 0.6)):
+        world.tell(jobs=[progress("a", (k, metric))])
+    assert world.triggers == ["target crossed"]
+    world.registry.set_watch({"a": 0.5}, as_of=world.clock.now)
+    world.tell(jobs=[progress("a", (6, 0.4))])
+    world.tell(jobs=[progress("a", (7, 0.7))])
+    assert world.triggers == ["target crossed"]
+    world.registry.set_watch({"a": 0.8}, as_of=world.clock.now)
+    world.tell(jobs=[progress("a", (8, 0.9))])
+    assert world.triggers == ["target crossed"] * 2
+
+
+def test_a_target_that_was_passed_before_is_not_crossed(world: World) -> None:
+    world.put()
+    world.tell(jobs=[progress("a", (1, 0.9))])
+    world.clock.now += 1
+    world.registry.set_watch({"a": 0.5}, as_of=world.clock.now)
+    world.triggers.clear()
+    world.tell(jobs=[progress("a", (2, 0.95))])
+    assert world.triggers == []
+
+
+def test_a_falling_metric_crosses_downwards(world: World) -> None:
+    world.put(metric={"name": "loss", "direction": "min"})
+    world.registry.set_watch({"a": 1.0}, as_of=world.clock.now)
+    world.triggers.clear()
+    world.tell(jobs=[progress("a", (1, 2.0))])
+    assert world.triggers == []
+    world.tell(jobs=[progress("a", (2, 0.9))])
+    assert world.triggers == ["target crossed"]
+
+
+def test_a_crossing_while_the_plan_was_made_is_not_missed(world: World) -> None:
+    world.put()
+    as_of = world.clock.now
+    world.clock.now += 0.01
+    world.tell(jobs=[progress("a", (1, 0.9))])
+    world.triggers.clear()
+    world.registry.set_watch({"a": 0.5}, as_of=as_of)
+    assert world.triggers == ["target crossed"]
+
+
+def test_plain_progress_waits_for_the_period(world: World) -> None:
+    world.put()
+    world.triggers.clear()
+    world.tell(jobs=[progress("a", (1, 0.1), sent_bytes=5.0)])
+    world.tell()
+    assert world.triggers == []
+
+
+def test_a_job_whose_hosts_are_silent_leaves_and_returns(world: World) -> None:
+    world.put()
+    world.tell("h1", jobs=[progress("a", (1, 0.1))])
+    world.tell("h2")
+    world.clock.now += 29
+    world.tell("h2")
+    world.clock.now += 10  # h1 is gone, h2 lives
+    world.registry.expire()
+    assert len(world.snapshot().jobs) == 1
+    world.clock.now += 30
+    world.registry.expire()
+    assert world.snapshot().jobs == ()
+    assert world.registry.job_state("a").state == "lost"
+    world.triggers.clear()
+    world.tell("h1")
+    assert world.snapshot().jobs[0].iterations_done == 1
+    assert world.triggers == ["return"]
+
+
+def test_a_job_without_agents_is_never_lost(world: World) -> None:
+    world.put()
+    world.clock.now += 1e6
+    world.registry.expire()
+    assert len(world.snapshot().jobs) == 1
+
+
+def test_what_ended_is_forgotten_after_a_while(world: World) -> None:
+    world.put()
+    world.tell(jobs=[progress("a", ended=True)])
+    world.clock.now += 3601
+    world.registry.expire()
+    with pytest.raises(NotFound):
+        world.registry.job_state("a")
+
+
+def test_arrivals_in_the_future_are_a_clock_ahead(world: World) -> None:
+    world.put(arrival=5000.0)
+    assert world.snapshot().jobs[0].arrival == 1000.0
+
+
+@pytest.mark.parametrize(
+    ("total", "done", "left"), [(100.0, 30.0, 70.0), (100.0, 120.0, 0.0), (None, 30.0, 100.0), (None, 400.0, 400.0)]
+)
+def test_iterations_left(world: World, total: float | None, done: float, left: float) -> None:
+    world.put(iterations=total)
+    world.tell(jobs=[progress("a", (done, None))])
+    assert world.snapshot().jobs[0].iterations_left == left
+
+
+def test_stages(world: World) -> None:
+    world.put("a")
+    world.put("b", port=5001, stage="s2")
+    world.triggers.clear()
+    registry = world.registry
+    assert registry.put_stage("s1", StageSpec(jobs=("a",)), 0.0) is Change.CREATED
+    assert registry.put_stage("s1", StageSpec(jobs=("a",)), 0.0) is Change.UNCHANGED
+    with pytest.raises(Conflict, match="job b is in stage s2 already"):
+        registry.put_stage("s1", StageSpec(jobs=("a", "b")), 0.0)
+    with pytest.raises(Invalid, match=r"jobs\.0: unknown job"):
+        registry.put_stage("s3", StageSpec(jobs=("ghost",)), 0.0)
+    assert {stage.id: stage.jobs for stage in world.snapshot().stages} == {"s1": ("a",), "s2": ("b",)}
+    registry.delete_stage("s2", 0.0)
+    assert [(job.id, job.stage) for job in world.snapshot().jobs] == [("a", "s1"), ("b", None)]
+    assert world.triggers == ["stage start", "stage end"]
+    with pytest.raises(NotFound):
+        registry.delete_stage("s2", 0.0)
+
+
+points = st.lists(st.tuples(st.integers(0, 20), st.none() | st.floats(0, 1)), max_size=4)
+parts = st.builds(
+    lambda told, sent: progress("a", *[(float(k), m) for k, m in told], sent_bytes=sent),
+    points,
+    st.none() | st.floats(0, 1e9),
+)
+flows = st.lists(
+    st.builds(
+        lambda a, b: {"job": "a", "flow": {"src": "h1", "dst": "h2", "src_port": a, "dst_port": b}},
+        st.integers(1, 9),
+        st.integers(1, 9),
+    ),
+    max_size=3,
+)
+batches = st.lists(
+    st.tuples(st.sampled_from(["h1", "h2"]), st.lists(parts, max_size=2), flows, st.booleans()), min_size=1, max_size=8
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(batches, st.data())
+def test_any_order_and_repetition_of_reports_gives_the_same_state(told: Any, data: st.DataObject) -> None:
+    reports = []
+    for seq, (host, jobs, seen, ends) in enumerate(told, 1):
+        body = {"session": "s", "seq": seq, "sent_at": 1000.0, "jobs": copy.deepcopy(jobs), "flows": seen}
+        if ends and jobs:
+            body["jobs"][0]["ended"] = True
+        reports.append((host, HostReport.model_validate(body)))
+    shuffled = data.draw(st.permutations([*reports, *reports]))
+
+    def play(order: Any) -> Any:
+        world = World()
+        world.put()
+        world.put("b", port=5001)
+        for host, report in order:
+            world.registry.report(host, report, 0.0)
+        state = world.registry.job_state("a")
+        record = world.registry._jobs["a"]
+        return world.snapshot(), state, record.value()
+
+    assert play(reports) == play(shuffled)
+
+
+def test_a_duplicate_is_told_so(world: World) -> None:
+    world.put()
+    assert world.tell(jobs=[progress("a", (1, 0.1))]).status == "taken"
+    world.seq -= 1
+    assert world.tell(jobs=[progress("a", (9, 0.9))]).status == "duplicate"
+    assert world.snapshot().jobs[0].iterations_done == 1
+    assert world.tell(session="other", seq=1).status == "taken"

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import requests
+
+from controller.config import Config, ConfigError
+from controller.rules import Endpoint
+from controller.startup import StartError, control_endpoints, dataplane_settings, free_port
+
+HOST = {"name": "h1", "address": "10.0.0.1", "switch": 1, "port": 3, "ingress_bps": 5e7}
+
+
+def config(**settings: object) -> Config:
+    return Config.model_validate(settings)
+
+
+def test_a_hosts_ingress_is_the_rate_of_its_switch_port() -> None:
+    assert dataplane_settings(config(hosts=[HOST])).rates_bps == {(1, 3): 5e7}
+
+
+def test_untrusted_hosts_are_known_by_their_ports() -> None:
+    assert dataplane_settings(config(hosts=[HOST], untrusted_hosts=["h1"])).untrusted == {(1, 3)}
+    homeless = {"name": "h1", "address": "10.0.0.1"}
+    with pytest.raises(ConfigError, match="where h1 is plugged in is not known; set its switch and port"):
+        dataplane_settings(config(hosts=[homeless], untrusted_hosts=["h1"]))
+
+
+def test_the_controllers_own_sockets_count_where_others_can_reach_them() -> None:
+    assert control_endpoints(config()) == ()
+    reachable = config(api={"host": "10.0.0.9", "token": "0123456789"}, openflow={"host": "10.0.0.9"})
+    assert control_endpoints(reachable) == (Endpoint("10.0.0.9", 8080), Endpoint("10.0.0.9", 6653))
+    assert control_endpoints(config(openflow={"host": "0.0.0.0"})) == ()
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(StartError, match=f"OpenFlow cannot listen on 127.0.0.1:{port}"):
+            free_port("OpenFlow", "127.0.0.1", port)
+    assert free_port("OpenFlow", "127.0.0.1", port) == port
+    assert free_port("OpenFlow", "127.0.0.1", 0) > 0
+
+
+def start(tmp_path: Path, settings: str) -> subprocess.Popen[str]:
+    path = tmp_path / "controller.yaml"
+    path.write_text(settings)
+    manager = str(Path(sys.executable).parent / "ryu-manager")
+    return subprocess.Popen(
+        [sys.executable, "-W", "ignore", manager, "controller.app"],
+        env=os.environ | {"TRAINYARD_CONFIG": str(path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def test_wrong_settings_are_one_line_and_status_2(tmp_path: Path) -> None:
+    with start(tmp_path, "policy: fair\nclases: 3\n") as process:
+        out, _ = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert f"trainyard: {tmp_path}/controller.yaml:2: clases" in out
+    assert "Traceback" not in out
+
+
+def test_it_starts_answers_and_ends_cleanly(tmp_path: Path) -> None:
+    port = free_port("the API", "127.0.0.1", 0)
+    with start(tmp_path, f"api: {{port: {port}}}\nopenflow: {{port: 0}}\n") as process:
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                assert requests.get(f"http://127.0.0.1:{port}/healthz", timeout=5).ok
+                break
+            except requests.ConnectionError:
+                assert process.poll() is None, process.communicate()[0]
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+        assert requests.get(f"http://127.0.0.1:{port}/readyz", timeout=5).status_code == 503
+        with start(tmp_path, f"api: {{port: {port}}}\nopenflow: {{port: 0}}\n") as second:
+            assert second.wait(60) == 1
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert "Traceback" not in out

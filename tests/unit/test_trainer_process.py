@@ -1,0 +1,212 @@
+"""The trainer as it is run: a process a host, on loopback."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from ipaddress import IPv4Address
+from pathlib import Path
+
+import pytest
+
+from controller.wire import JobSpec
+from topologies import curves, targets
+from topologies.trainer.__main__ import load_experiment
+from topologies.trainer.chief import PATTERN
+from topologies.trainer.results import JobResult, read_result
+from topologies.trainer.runner import InputError, Options, tasks
+from topologies.trainer.seats import Addresses
+
+ROOT = Path(__file__).resolve().parents[2]
+CURVE = max(curves.index(), key=lambda curve: curve.iterations)
+LINE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} INFO \S.*$")
+_networks = itertools.count(1)
+
+
+def job(name: str, architecture: str, hosts: tuple[str, ...], **changes: object) -> dict[str, object]:
+    return {
+        "id": name, "arrival": 0.0, "architecture": architecture, "hosts": list(hosts), "port": 5001, "model": "small",
+        "model_bytes": 30_001, "compute_seconds": 0.005, "iterations": 8, "curve": CURVE.name,
+    } | changes  # fmt: skip
+
+
+class Lab:
+    """Trainers of some hosts, and the folder that they write to."""
+
+    def __init__(self, folder: Path, jobs: list[dict[str, object]], limit: float = 60.0) -> None:
+        self.folder = folder / "run"
+        self.file = folder / "experiment.json"
+        self.file.write_text(json.dumps({"name": "test", "hosts": 4, "limit_seconds": limit, "jobs": jobs}))
+        self.base = f"127.{1 + os.getpid() % 250}.{200 + next(_networks)}.0"
+        self.trainers: dict[str, subprocess.Popen[str]] = {}
+
+    def start(self, *hosts: str, options: tuple[str, ...] = ()) -> None:
+        start = repr(time.time())
+        for host in hosts:
+            self.trainers[host] = subprocess.Popen(
+                [sys.executable, "-m", "topologies.trainer", "--experiment", str(self.file), "--host", host,
+                 "--start", start, "--dir", str(self.folder), "--address-base", self.base, *options],
+                cwd=ROOT, stderr=subprocess.PIPE, text=True,
+            )  # fmt: skip
+
+    def wait(self, host: str) -> tuple[int, str]:
+        _, errors = self.trainers[host].communicate(timeout=20)
+        return self.trainers[host].returncode, errors
+
+    def result(self, name: str) -> JobResult:
+        return read_result(self.folder / "done" / f"{name}.json")
+
+    def job_file(self, host: str, name: str) -> Path:
+        return self.folder / "jobs.d" / host / f"{name}.json"
+
+    def until(self, condition) -> None:
+        deadline = time.monotonic() + 20
+        while not condition():
+            assert time.monotonic() < deadline, "it did not happen in time"
+            time.sleep(0.02)
+
+    def iterations_logged(self, name: str) -> int:
+        log = self.folder / "logs" / f"{name}.log"
+        return len(re.findall(PATTERN, log.read_text())) if log.exists() else 0
+
+
+@pytest.fixture
+def lab(tmp_path):
+    made: list[Lab] = []
+
+    def make(jobs: list[dict[str, object]], limit: float = 60.0) -> Lab:
+        made.append(Lab(tmp_path, jobs, limit))
+        return made[-1]
+
+    yield make
+    for trainer in (trainer for each in made for trainer in each.trainers.values()):
+        if trainer.poll() is None:
+            trainer.kill()
+        trainer.communicate()
+
+
+def test_two_jobs_train_side_by_side_to_their_end(lab):
+    run = lab([
+        job("server", "ps", ("h1", "h2", "h3")),
+        job("ring", "ring", ("h2", "h3", "h1"), port=5002, arrival=0.2),
+    ])  # fmt: skip
+    run.start("h1", "h2", "h3")
+    said = {host: run.wait(host) for host in run.trainers}
+    assert {status for status, _ in said.values()} == {0}
+    full_run = curves.replay(curves.load(CURVE.name), 8)
+    expected = [(i, metric) for i, metric in enumerate(full_run, start=1)]
+    for name, compute in (("server", 0.005), ("ring", 0.005)):
+        result = run.result(name)
+        assert [(i, metric) for _, i, metric in result.history] == expected
+        seconds = [point[0] for point in result.history]
+        assert seconds == sorted(seconds)
+        assert seconds[-1] - seconds[0] >= 7 * compute
+        assert (result.jct, result.censored, result.capped, result.failed) == (seconds[-1], False, False, None)
+        times = targets.job_times(result.history, full_run, result.jct)
+        assert times.jct == result.jct
+        lines = (run.folder / "logs" / f"{name}.log").read_text().splitlines()
+        assert all(LINE.match(line) for line in lines)
+        found = [match for line in lines if (match := re.search(PATTERN, line))]
+        assert [(int(m["iteration"]), float(m["metric"])) for m in found] == expected
+    assert not list(run.folder.glob("jobs.d/*/*"))
+    for host, size in {"h1": 8 * 2 * 30_001, "h2": 8 * 30_001, "h3": 8 * 30_001}.items():
+        assert f"job server: done on {host}, {size} bytes sent, {size} received" in said[host][1]
+    sent = [int(re.search(r"job ring: done on h\d, (\d+) bytes sent", text)[1]) for _, text in said.values()]
+    assert sum(sent) == 8 * 4 * 30_001
+
+
+def test_the_job_file_is_there_while_the_job_runs_and_sigterm_ends_it_in_good_order(lab):
+    run = lab([
+        job("long", "ps", ("h2", "h1"), iterations=40, compute_seconds=1.0),
+        job("late", "ring", ("h1", "h2"), port=5002, arrival=50.0),
+    ])  # fmt: skip
+    run.start("h1", "h2")
+    run.until(lambda: run.iterations_logged("long") >= 1)
+    document = json.loads(run.job_file("h2", "long").read_text())
+    spec = JobSpec.model_validate(document["spec"])
+    assert document["id"] == "long"
+    assert [(task.role, task.host, task.port) for task in spec.tasks] == [("ps", "h2", 5001), ("worker", "h1", None)]
+    assert {(d.src, d.dst, d.bytes) for d in spec.demand} == {("h1", "h2", 30_001), ("h2", "h1", 30_001)}
+    assert (spec.iterations, spec.compute_seconds, spec.model) == (40, 1.0, "small")
+    assert abs(time.time() - spec.arrival) < 20
+    assert re.search(document["progress"]["pattern"], Path(document["progress"]["log"]).read_text())["iteration"] == "1"
+    assert not run.job_file("h1", "late").exists()
+    # The worker's host goes first: what its server sees of that must not count as a failure.
+    for host in ("h1", "h2"):
+        run.trainers[host].send_signal(signal.SIGTERM)
+    assert run.wait("h1")[0] == run.wait("h2")[0] == 0
+    result = run.result("long")
+    assert (result.censored, result.failed, result.jct) == (True, None, None)
+    assert 1 <= len(result.history) < 40
+    assert not run.job_file("h2", "long").exists()
+    late = run.result("late")
+    assert (late.censored, late.history, late.failed) == (True, (), None)
+
+
+def test_the_limit_stops_and_the_cap_ends_early(lab):
+    jobs = [job("slow", "ps", ("h1", "h2"), compute_seconds=60.0), job("quick", "ring", ("h1", "h2"), port=5002)]
+    run = lab(jobs, limit=2.0)
+    run.start("h1", "h2", options=("--iterations-cap", "3"))
+    assert run.wait("h1")[0] == run.wait("h2")[0] == 0
+    quick, slow = run.result("quick"), run.result("slow")
+    assert [i for _, i, _ in quick.history] == [1, 2, 3]
+    assert (quick.capped, quick.censored, quick.jct, quick.failed) == (True, False, None, None)
+    assert (slow.censored, slow.failed, slow.history) == (True, None, ())
+    assert 2.0 <= slow.ended < 10.0
+
+
+def test_a_job_whose_peer_dies_is_reported_and_the_others_go_on(lab):
+    run = lab([
+        job("doomed", "ps", ("h1", "h3"), compute_seconds=0.1, iterations=40),
+        job("other", "ps", ("h1", "h2"), port=5002, compute_seconds=0.03, iterations=40),
+    ])  # fmt: skip
+    run.start("h1", "h2", "h3")
+    run.until(lambda: run.iterations_logged("doomed") >= 1)
+    run.trainers["h3"].kill()
+    status, said = run.wait("h1")
+    assert status == 1
+    assert "job doomed: failed on h1" in said
+    doomed, other = run.result("doomed"), run.result("other")
+    assert "h3" in doomed.failed
+    assert (doomed.censored, doomed.jct) == (True, None)
+    assert (len(other.history), other.failed, other.censored) == (40, None, False)
+    assert run.wait("h2")[0] == 0
+
+
+def test_one_job_of_the_host_can_be_run_alone(lab):
+    run = lab([job("a", "ps", ("h1", "h2")), job("b", "ps", ("h1", "h2"), port=5002)])
+    run.start("h1", "h2", options=("--job", "b"))
+    assert run.wait("h1")[0] == run.wait("h2")[0] == 0
+    assert [path.name for path in (run.folder / "done").iterdir()] == ["b.json"]
+
+
+def refusal(folder: Path, plan: dict[str, object], host: str = "h1", only: str | None = None) -> str:
+    file = folder / "experiment.json"
+    file.write_text(json.dumps({"name": "test", "hosts": 4, "jobs": [plan]}))
+    with pytest.raises(InputError) as refused:
+        tasks(Options(load_experiment(file), host, 0.0, folder, Addresses(IPv4Address("127.0.0.0")), only), zero=0.0)
+    return str(refused.value)
+
+
+def test_wrong_input_says_what_would_be_right(tmp_path):
+    good = job("a", "ps", ("h1", "h2"))
+    assert "no curve called '../x'" in refusal(tmp_path, good | {"curve": "../x"})
+    assert "experiment.json: jobs.0.port" in refusal(tmp_path, good | {"port": 0})
+    assert "h1..h4" in refusal(tmp_path, good, host="h9")
+    assert "no job z; the experiment has a" in refusal(tmp_path, good, only="z")
+    with pytest.raises(InputError, match=r"absent\.json: cannot be read"):
+        load_experiment(tmp_path / "absent.json")
+
+
+def test_wrong_input_ends_with_status_2_and_one_line(lab):
+    run = lab([job("a", "ps", ("h1", "h2"))])
+    run.start("h9")
+    status, said = run.wait("h9")
+    assert (status, said.count("\n")) == (2, 1)
+    assert not run.folder.exists()

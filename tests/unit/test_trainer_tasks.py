@@ -1,0 +1,293 @@
+"""The trainer's tasks over real sockets on loopback, each in a thread of this process."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import socket
+import threading
+import time
+from collections import defaultdict
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from ipaddress import IPv4Address
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topologies.experiment import JobPlan
+from topologies.trainer import parameter_server, ring
+from topologies.trainer.chief import PATTERN
+from topologies.trainer.frames import BLOCK_BYTES, Channel, Frame, Kind, PeerLostError, job_key
+from topologies.trainer.seats import Addresses, HaltedError, Seat, Sockets
+from topologies.trainer.specs import demand, job_spec
+
+_networks = itertools.count(1)
+
+
+def addresses() -> Addresses:
+    """A loopback network of its own for each test, so that none meets another's sockets."""
+    return Addresses(IPv4Address(f"127.{1 + os.getpid() % 250}.{next(_networks)}.0"))
+
+
+def plan(architecture: str, hosts: int, model_bytes: int, iterations: int = 3, compute: float = 0.0) -> JobPlan:
+    return JobPlan(
+        id="a", arrival=0.0, architecture=architecture, hosts=tuple(f"h{i}" for i in range(1, hosts + 1)), port=5001,
+        model="m", model_bytes=model_bytes, compute_seconds=compute, iterations=iterations, curve="c",
+    )  # fmt: skip
+
+
+class Job:
+    """All seats of a job, and the iterations that each said to have finished."""
+
+    def __init__(self, job: JobPlan) -> None:
+        self.job = job
+        self.finished = defaultdict(list)
+        self.sockets = [Sockets() for _ in job.hosts]
+        self.addresses = addresses()
+
+    def seat(self, rank: int) -> Seat:
+        return Seat(
+            self.job, rank, self.job.iterations, self.addresses, self.sockets[rank], self.finished[rank].append, 10.0
+        )
+
+    def run(self) -> list[list[Channel]]:
+        def task(rank: int) -> list[Channel]:
+            if self.job.architecture == "ring":
+                return ring.peer(self.seat(rank))
+            return parameter_server.work(self.seat(rank)) if rank else parameter_server.serve(self.seat(rank))
+
+        with self.pool() as pool:
+            return [future.result(20) for future in [pool.submit(task, rank) for rank in range(len(self.job.hosts))]]
+
+    @contextmanager
+    def pool(self):
+        try:
+            with ThreadPoolExecutor(len(self.job.hosts)) as pool:
+                try:
+                    yield pool
+                finally:
+                    # Whoever still blocks when the test is over (or has failed) is let go.
+                    for sockets in self.sockets:
+                        sockets.shut()
+        finally:
+            for sockets in self.sockets:
+                sockets.close()
+
+    def worker(self, rank: int) -> Channel:
+        """A worker that the test plays itself."""
+        return self.seat(rank).call(0)
+
+
+@pytest.mark.parametrize("size", [1, BLOCK_BYTES, 3 * BLOCK_BYTES + 17])
+def test_a_parameter_server_moves_exactly_the_demand(size):
+    job = Job(plan("ps", 4, size))
+    server, *workers = job.run()
+    assert [(c.sent, c.received) for c in server] == [(3 * size, 3 * size)] * 3
+    assert [(c.sent, c.received) for (c,) in workers] == [(3 * size, 3 * size)] * 3
+    assert job.finished[0] == [1, 2, 3]
+    assert {d.bytes for d in demand(job.job)} == {size}
+    assert len(demand(job.job)) == 6
+
+
+@pytest.mark.parametrize(("hosts", "size"), [(2, 1_000_001), (3, 2_000_000), (5, 7)])
+def test_a_ring_moves_exactly_the_demand(hosts, size):
+    job = Job(plan("ring", hosts, size))
+    by_pair = {(d.src, d.dst): d.bytes for d in demand(job.job)}
+    for rank, (successor, predecessor) in enumerate(job.run()):
+        host, after = f"h{rank + 1}", f"h{(rank + 1) % hosts + 1}"
+        before = f"h{(rank - 1) % hosts + 1}"
+        assert successor.sent == 3 * by_pair[host, after]
+        assert predecessor.received == 3 * by_pair[before, host]
+    assert all(job.finished[rank] == [1, 2, 3] for rank in range(hosts))
+
+
+def test_nobody_pulls_before_all_have_pushed():
+    job = Job(plan("ps", 3, 1000, iterations=2))
+    with job.pool() as pool:
+        serving = pool.submit(parameter_server.serve, job.seat(0))
+        early, late = job.worker(1), job.worker(2)
+        for iteration in (1, 2):
+            early.send(Frame(Kind.PUSH, 1, iteration, 1000))
+            assert not readable(early, 0.2), "the first worker got its pull before the second had pushed"
+            late.send(Frame(Kind.PUSH, 2, iteration, 1000))
+            for channel in (early, late):
+                channel.expect(Frame(Kind.PULL, 0, iteration, 1000))
+                channel.discard(1000)
+            early.send(Frame(Kind.GOT, 1, iteration))
+            assert job.finished[0] == list(range(1, iteration)), "finished before the last pull had arrived"
+            late.send(Frame(Kind.GOT, 2, iteration))
+            wait_until(lambda iteration=iteration: job.finished[0] == list(range(1, iteration + 1)))
+        assert len(serving.result(10)) == 2
+
+
+def test_a_ring_sends_on_only_what_it_has_received():
+    """The test plays h2 of two: h1's second message must wait for, and carry, what h2 sends."""
+    job = Job(plan("ring", 2, 10, iterations=1))
+    with job.pool() as pool:
+        peer = pool.submit(ring.peer, job.seat(0))
+        seat = job.seat(1)
+        listener = seat.listen()
+        to_peer = seat.call(0)
+        from_peer = seat.welcome(listener, {0})[0]
+        first = from_peer.expect(Frame(Kind.CHUNK, 0, 1, 5, step=0, chunk=0))
+        assert first.value == 1
+        from_peer.discard(5)
+        assert not readable(from_peer, 0.2), "step 1 was sent before step 0 had been received"
+        to_peer.send(Frame(Kind.CHUNK, 1, 1, 5, 0, 1, value=2), memoryview(b"fresh"))
+        second = from_peer.expect(Frame(Kind.CHUNK, 0, 1, 5, step=1, chunk=1))
+        assert second.value == 3
+        received = bytearray(5)
+        from_peer.fill(memoryview(received))
+        assert received == b"fresh"
+        to_peer.send(Frame(Kind.CHUNK, 1, 1, 5, 1, 0, value=3), memoryview(b"whole"))
+        peer.result(10)
+    assert job.finished[0] == [1]
+
+
+def test_a_wrong_sum_is_noticed():
+    job = Job(plan("ring", 2, 10, iterations=1))
+    with job.pool() as pool:
+        peer = pool.submit(ring.peer, job.seat(0))
+        seat = job.seat(1)
+        listener = seat.listen()
+        to_peer = seat.call(0)
+        seat.welcome(listener, {0})
+        to_peer.send(Frame(Kind.CHUNK, 1, 1, 5, 0, 1, value=9))
+        to_peer.send(Frame(Kind.CHUNK, 1, 1, 5, 1, 0, value=3))
+        assert "not the sum" in error_of(peer)
+    assert job.finished[0] == []
+
+
+def test_a_worker_that_goes_ends_the_job_with_its_name():
+    job = Job(plan("ps", 3, 1000))
+    with job.pool() as pool:
+        serving = pool.submit(parameter_server.serve, job.seat(0))
+        job.worker(2).send(Frame(Kind.PUSH, 2, 1, 1000))
+        job.worker(1)
+        job.sockets[1].shut()
+        assert "h2 closed the connection" in error_of(serving)
+
+
+def test_a_message_out_of_turn_ends_the_job():
+    job = Job(plan("ps", 2, 1000))
+    with job.pool() as pool:
+        serving = pool.submit(parameter_server.serve, job.seat(0))
+        job.worker(1).send(Frame(Kind.PUSH, 1, 2, 1000))
+        assert "where" in error_of(serving)
+
+
+def test_strangers_are_sent_away_and_the_job_goes_on():
+    job = Job(plan("ps", 2, 1000))
+    with job.pool() as pool:
+        serving = pool.submit(parameter_server.serve, job.seat(0))
+        server = (job.addresses.of("h1"), job.job.port)
+        wait_until(lambda: knock(server, b"GET / HTTP/1.1\r\nHost: somewhere.example\r\n\r\n" * 2) == b"")
+        with socket.create_connection(server, timeout=5) as sock:
+            other = Channel(sock, job_key("another job"), "h1")
+            other.send(Frame(Kind.HELLO, 1))
+            with pytest.raises(PeerLostError):
+                other.receive()
+        parameter_server.work(job.seat(1))
+        serving.result(10)
+
+
+def test_a_peer_that_never_comes_is_named():
+    job = Job(plan("ps", 3, 1000))
+    lone = Seat(job.job, 0, 3, job.addresses, job.sockets[0], print, connect_seconds=0.1)
+    caller = Seat(job.job, 1, 3, Job(job.job).addresses, job.sockets[1], print, connect_seconds=0.1)
+    with pytest.raises(PeerLostError, match="h2, h3 did not connect"):
+        parameter_server.serve(lone)
+    with pytest.raises(PeerLostError, match="h1 does not answer on port 5001"):
+        parameter_server.work(caller)
+    job.sockets[0].close()
+    job.sockets[1].close()
+
+
+def test_compute_counts_from_when_the_data_came_so_that_it_does_not_drift():
+    job = Job(plan("ps", 2, 1, compute=5.0))
+    seat, begin = job.seat(1), time.monotonic()
+    seat.compute(begin - 4.9)
+    assert 0.09 <= time.monotonic() - begin < 4.0
+    seat.compute(begin - 60)
+    assert time.monotonic() - begin < 4.0
+
+
+def test_a_halt_interrupts_computing_and_waiting():
+    job = Job(plan("ps", 2, 1, compute=60.0))
+    with job.pool() as pool:
+        computing = pool.submit(job.seat(1).compute, time.monotonic())
+        job.sockets[1].shut()
+        assert isinstance(computing.exception(5), HaltedError)
+        calling = pool.submit(job.seat(1).call, 0)
+        assert isinstance(calling.exception(5), HaltedError)
+
+
+@given(st.integers(1, 10**9), st.integers(2, 64))
+def test_chunks_are_equal_to_a_byte_and_make_up_the_model(size, peers):
+    chunks = ring.chunk_bytes(size, peers)
+    assert sum(chunks) == size
+    assert len(chunks) == peers
+    assert max(chunks) - min(chunks) <= 1
+
+
+@given(st.integers(2, 40))
+def test_each_peer_sends_what_it_received_the_step_before(peers):
+    for rank, step in itertools.product(range(peers), range(1, 2 * (peers - 1))):
+        assert ring.sent_chunk(rank, step, peers) == ring.sent_chunk((rank - 1) % peers, step - 1, peers)
+
+
+@given(st.sampled_from(["ps", "ring"]), st.integers(2, 13), st.integers(1, 10**8))
+def test_the_registered_demand_is_the_architectures_total(architecture, hosts, size):
+    spec = job_spec(plan(architecture, hosts, size), 1e9)
+    assert sum(d.bytes for d in spec.demand) == 2 * (hosts - 1) * size
+    assert sum(task.port is not None for task in spec.tasks) == (1 if architecture == "ps" else hosts)
+    assert spec.arrival == 1e9
+
+
+def test_a_host_without_a_number_has_no_address():
+    assert Addresses(IPv4Address("10.0.0.0")).of("h13") == "10.0.0.13"
+    with pytest.raises(ValueError, match="server1"):
+        Addresses(IPv4Address("10.0.0.0")).of("server1")
+
+
+def test_the_pattern_has_the_reporters_groups():
+    assert "(?P<iteration>" in PATTERN
+    assert "(?P<metric>" in PATTERN
+
+
+def readable(channel: Channel, seconds: float) -> bool:
+    """Whether anything arrives on a channel within ``seconds``; takes nothing from it."""
+    sock = channel._sock
+    sock.settimeout(seconds)
+    try:
+        return bool(sock.recv(1, socket.MSG_PEEK))
+    except TimeoutError:
+        return False
+    finally:
+        sock.settimeout(None)
+
+
+def knock(server: tuple[str, int], words: bytes) -> bytes | None:
+    try:
+        with socket.create_connection(server, timeout=5) as sock:
+            sock.sendall(words)
+            return sock.recv(100)
+    except ConnectionResetError:
+        return b""
+    except OSError:
+        return None
+
+
+def error_of(future: Future) -> str:
+    error = future.exception(10)
+    assert isinstance(error, PeerLostError)
+    return str(error)
+
+
+def wait_until(condition, seconds: float = 10.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        threading.Event().wait(0.01)

@@ -1,0 +1,47 @@
+"""The little statistics that the reports need: paired intervals over seeds or jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+Array = NDArray[np.float64]
+RESAMPLES = 10_000
+
+
+def mean_interval(values: Sequence[float]) -> tuple[float, float]:
+    """95 % interval of a mean by Student's t; both ends NaN with fewer than 2 values."""
+    data = np.asarray(values, dtype=float)
+    if len(data) < 2:
+        return (float("nan"), float("nan"))
+    half = float(stats.t.ppf(0.975, len(data) - 1) * data.std(ddof=1) / np.sqrt(len(data)))
+    return (float(data.mean()) - half, float(data.mean()) + half)
+
+
+def paired_bootstrap(pairs: Sequence[tuple[float, float]], statistic: Callable[[Array], Array]) -> tuple[float, float]:
+    """95 % percentile interval of a statistic of pairs, by resampling the pairs (fixed seed: repeatable).
+
+    ``statistic`` takes (resamples, pairs, 2) and returns one value a resample. B. Efron, 1979,
+    doi:10.1214/aos/1176344552.
+    """
+    data = np.asarray(pairs, dtype=float)
+    if len(data) < 2:
+        return (float("nan"), float("nan"))
+    picks = np.random.default_rng(0).integers(0, len(data), size=(RESAMPLES, len(data)))
+    low, high = np.quantile(statistic(data[picks]), (0.025, 0.975))
+    return (float(low), float(high))
+
+
+def reduction(baseline: Sequence[float], subject: Sequence[float]) -> float:
+    """1 - mean(subject) / mean(baseline)."""
+    return 1.0 - float(np.mean(subject)) / float(np.mean(baseline))
+
+
+def reduction_interval_over_jobs(baseline: Sequence[float], subject: Sequence[float]) -> tuple[float, float]:
+    """The spread of ``reduction`` over the jobs of one run: not a statement about other runs."""
+    return paired_bootstrap(
+        list(zip(baseline, subject, strict=True)), lambda d: 1.0 - d[..., 1].mean(axis=1) / d[..., 0].mean(axis=1)
+    )

@@ -1,0 +1,70 @@
+"""The head that every ``summary.json`` has: what made it, where, and the claims that the docs may quote."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def head(command: str, datapath: str, seeds: Sequence[int], headline: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The common fields of a summary. ``datapath`` is that of the testbed, or "none"."""
+    return {
+        "command": command,
+        "commit": commit(),
+        "machine": {"cores": os.cpu_count(), "kernel": platform.release(), "datapath": datapath},
+        "seeds": list(seeds),
+        "headline": [dict(entry) for entry in headline],
+    }
+
+
+def claim(
+    claim: str, *, metric: str, unit: str, baseline: float, value: float, interval: tuple[float, float]
+) -> dict[str, Any]:
+    """One entry of the headline; ``interval`` is of the reduction, 1 - value / baseline."""
+    return {
+        "claim": claim,
+        "metric": metric,
+        "unit": unit,
+        "baseline": baseline,
+        "value": value,
+        "reduction": 1.0 - value / baseline if baseline else None,
+        "ci95": list(interval),
+    }
+
+
+def commit() -> str:
+    """The commit of this checkout, with "+" where files differ from it; "unknown" outside a checkout."""
+    try:
+        told = subprocess.run(
+            ["git", "describe", "--always", "--abbrev=12", "--dirty=+", "--exclude=*"],
+            cwd=ROOT, capture_output=True, text=True, check=True, timeout=10,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    return told.stdout.strip()
+
+
+def write(path: Path, document: Mapping[str, Any]) -> None:
+    """Write a summary in one piece; NaN becomes null, since JSON has no word for it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_suffix(".tmp")
+    scratch.write_text(json.dumps(_plain(document), indent=1, allow_nan=False) + "\n")
+    scratch.replace(path)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,92 @@
+"""When a job reached its targets: t90, t95 and JCT, from the trainer's own history. Pure.
+
+The metric closes 90 % (95 %) of the gap between its start (accuracy: 0; loss: its first value) and the median of
+the last tenth of the full run. A target is reached at the first report at which the running median of the last
+three reports is there. A job that never gets there is censored: it has no time, and is counted.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Direction = Literal["max", "min"]
+REPORTS = 3
+"""Reports in a running median."""
+
+Point = tuple[float, int, float]
+"""Seconds since the job's arrival, iterations done, metric."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobTimes:
+    """Seconds from a job's arrival to each target and to its end; None where it did not get there (censored)."""
+
+    t90: float | None
+    t95: float | None
+    jct: float | None
+
+    @property
+    def censored(self) -> bool:
+        """Whether any of the three is missing."""
+        return None in (self.t90, self.t95, self.jct)
+
+
+def start(curve: Sequence[float], direction: Direction = "max") -> float:
+    """Where the gap starts: 0 for a metric that rises (accuracy), the first value for one that falls (loss)."""
+    _refuse_empty(curve)
+    return 0.0 if direction == "max" else curve[0]
+
+
+def converged(curve: Sequence[float]) -> float:
+    """The median of the last tenth of a full run (at least one row). Raises ValueError for an empty one."""
+    _refuse_empty(curve)
+    return statistics.median(curve[-math.ceil(len(curve) / 10) :])
+
+
+def target_value(curve: Sequence[float], fraction: float, direction: Direction = "max") -> float:
+    """The metric at which ``fraction`` of the gap is closed. ``curve`` is the full run, one value an iteration."""
+    if not 0 < fraction <= 1:
+        raise ValueError(f"a target's fraction must be in (0, 1], not {fraction}")
+    begin = start(curve, direction)
+    return begin + fraction * (converged(curve) - begin)
+
+
+def crossing(metrics: Sequence[float], target: float, direction: Direction = "max") -> int | None:
+    """Index of the first report at which the median of it and the two before is at ``target``; None if never."""
+    for i in range(REPORTS - 1, len(metrics)):
+        median = statistics.median(metrics[i - REPORTS + 1 : i + 1])
+        if median >= target if direction == "max" else median <= target:
+            return i
+    return None
+
+
+def target_iteration(curve: Sequence[float], fraction: float, direction: Direction = "max") -> int | None:
+    """The iteration (counted from 1) at which a full run that reports every iteration reaches the target."""
+    index = crossing(curve, target_value(curve, fraction, direction), direction)
+    return None if index is None else index + 1
+
+
+def target_seconds(history: Sequence[Point], target: float, direction: Direction = "max") -> float | None:
+    """Seconds from arrival to the report that reaches ``target``; None if none does. ``history`` is in order."""
+    index = crossing([metric for _, _, metric in history], target, direction)
+    return None if index is None else history[index][0]
+
+
+def job_times(
+    history: Sequence[Point], curve: Sequence[float], jct: float | None, direction: Direction = "max"
+) -> JobTimes:
+    """t90, t95 and JCT of a job. ``curve`` is what its full run would show, however far ``history`` got."""
+    return JobTimes(
+        t90=target_seconds(history, target_value(curve, 0.90, direction), direction),
+        t95=target_seconds(history, target_value(curve, 0.95, direction), direction),
+        jct=jct,
+    )
+
+
+def _refuse_empty(curve: Sequence[float]) -> None:
+    if not curve:
+        raise ValueError("a run without any report has no target")

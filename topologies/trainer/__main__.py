@@ -1,0 +1,96 @@
+"""``python -m topologies.trainer``: the trainer of one host.
+
+Exit status: 0 all jobs of this host went well, or were stopped by the limit or a signal; 1 a job failed; 2 wrong input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import time
+from ipaddress import AddressValueError, IPv4Address
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from topologies.experiment import Experiment
+from topologies.trainer.runner import InputError, Options, run
+from topologies.trainer.seats import Addresses
+
+
+def load_experiment(path: Path) -> Experiment:
+    """The experiment in a JSON or YAML file. Raises InputError with the file and each field at fault."""
+    try:
+        text = path.read_text()
+        document: Any = None if path.suffix == ".json" else yaml.safe_load(text)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from error
+    try:
+        return Experiment.model_validate_json(text) if document is None else Experiment.model_validate(document)
+    except ValidationError as error:
+        faults = (f"{'.'.join(map(str, fault['loc'])) or 'document'}: {fault['msg']}" for fault in error.errors())
+        raise InputError(f"{path}: " + "; ".join(faults)) from error
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{value} is not a whole number above 0")
+    return value
+
+
+def _base(text: str) -> IPv4Address:
+    try:
+        return IPv4Address(text)
+    except AddressValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    arguments = argparse.ArgumentParser(prog="python -m topologies.trainer", description=__doc__)
+    arguments.add_argument("--experiment", type=Path, required=True, metavar="FILE", help="JSON or YAML")
+    arguments.add_argument("--host", required=True, help="this host, h1, h2, ...")
+    arguments.add_argument("--start", type=float, metavar="EPOCH_SECONDS", help="the experiment's start; now if absent")
+    arguments.add_argument("--dir", type=Path, required=True, help="gets logs, jobs.d and done")
+    arguments.add_argument("--job", metavar="ID", help="only this job")
+    arguments.add_argument("--iterations-cap", type=_positive, metavar="N", help="end every job after N iterations")
+    arguments.add_argument(
+        "--address-base", type=_base, default=IPv4Address("10.0.0.0"), metavar="IPV4", help="hN has this address + N"
+    )
+    arguments.add_argument(
+        "--connect-seconds", type=float, default=60.0, metavar="S", help="how long a job waits for its peers"
+    )
+    return arguments
+
+
+def main() -> int:
+    """Parse, run, and give the exit status."""
+    options = parser().parse_args()
+    logging.basicConfig(
+        level=logging.INFO, stream=sys.stderr, format=f"%(asctime)s trainer {options.host}: %(levelname)s %(message)s"
+    )
+    try:
+        went_well = run(
+            Options(
+                experiment=load_experiment(options.experiment),
+                host=options.host,
+                start=time.time() if options.start is None else options.start,
+                directory=options.dir,
+                addresses=Addresses(options.address_base),
+                job=options.job,
+                cap=options.iterations_cap,
+                connect_seconds=options.connect_seconds,
+            )
+        )
+    except InputError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    return 0 if went_well else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

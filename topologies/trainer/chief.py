@@ -1,0 +1,88 @@
+"""What the chief of a job writes: the job file for the host's reporter, an ordinary training log, the result."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TextIO
+
+from topologies.experiment import JobPlan
+from topologies.trainer.results import JobResult, Point, done_file, write_whole
+from topologies.trainer.specs import job_spec
+
+PATTERN = r"iteration (?P<iteration>\d+) accuracy (?P<metric>\d+\.\d+)"
+"""Finds progress in the log; goes into the job file."""
+
+
+class Chief:
+    """The record of one job. ``arrival`` is monotonic, ``arrival_epoch`` the same moment since the epoch."""
+
+    def __init__(
+        self, job: JobPlan, *, iterations: int, curve: Sequence[float], directory: Path, arrival: float, epoch: float
+    ) -> None:
+        self._job = job
+        self._iterations = iterations
+        self._curve = curve
+        self._directory = directory.resolve()
+        self._arrival = arrival
+        self._epoch = epoch
+        self._history: list[Point] = []
+        self._log: TextIO | None = None
+
+    @property
+    def job_file(self) -> Path:
+        """What the reporter of the chief's host looks for."""
+        return self._directory / "jobs.d" / self._job.hosts[0] / f"{self._job.id}.json"
+
+    def begin(self) -> None:
+        """The job has arrived: open its log, then tell the reporter. Raises OSError."""
+        log = self._directory / "logs" / f"{self._job.id}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        done_file(self._directory, self._job.id).unlink(missing_ok=True)
+        self._log = log.open("w", buffering=1)
+        self._say(f"training {self._job.model} on {len(self._job.hosts)} hosts ({self._job.architecture})")
+        document = {
+            "id": self._job.id,
+            "spec": job_spec(self._job, self._epoch).model_dump(mode="json", exclude_none=True),
+            "progress": {"log": str(log), "pattern": PATTERN},
+        }
+        write_whole(self.job_file, json.dumps(document, indent=1) + "\n")
+
+    def finished(self, iteration: int) -> None:
+        """Iteration ``iteration`` (from 1) is done on all hosts. Raises OSError."""
+        metric = self._curve[iteration - 1]
+        self._history.append((time.monotonic() - self._arrival, iteration, metric))
+        self._say(f"iteration {iteration} accuracy {metric:.5f}")
+
+    def end(self, failed: str | None) -> JobResult:
+        """The job is over: withdraw the job file, close the log, write the result and give it. Raises OSError."""
+        done = len(self._history)
+        result = JobResult(
+            id=self._job.id,
+            architecture=self._job.architecture,
+            model=self._job.model,
+            curve=self._job.curve,
+            iterations=self._job.iterations,
+            arrival_epoch=self._epoch,
+            history=tuple(self._history),
+            jct=self._history[-1][0] if done == self._job.iterations else None,
+            censored=done < self._iterations,
+            capped=self._iterations < self._job.iterations,
+            failed=failed,
+            ended=time.monotonic() - self._arrival,
+        )
+        self.job_file.unlink(missing_ok=True)
+        if self._log is not None:
+            self._say(f"ended after {done} of {self._job.iterations} iterations" + (f": {failed}" if failed else ""))
+            self._log.close()
+        write_whole(done_file(self._directory, self._job.id), result.model_dump_json() + "\n")
+        return result
+
+    def _say(self, text: str) -> None:
+        assert self._log is not None
+        # One write a line, so that a reader never sees half of one for long.
+        now = datetime.now()
+        self._log.write(f"{now:%Y-%m-%d %H:%M:%S},{now.microsecond // 1000:03d} INFO {text}\n")

@@ -1,0 +1,57 @@
+"""What a job leaves behind: DIR/done/ID.json, written in one piece by the job's chief when the job ends."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, ValidationError
+
+from controller.wire import Message, Name
+
+Point = tuple[float, int, float]
+
+
+class JobResult(Message):
+    """How a job went. ``history``: seconds since its arrival, iterations done, metric; by the chief's own clock.
+
+    ``jct`` is from arrival to the end of the last iteration, None unless the whole run was done. ``censored``: it was
+    stopped before its end (by the limit, by a signal, or because it failed). ``capped``: it ended after fewer
+    iterations because that was asked for. ``failed`` says why, for people. ``ended`` is in seconds since arrival.
+    """
+
+    id: Name
+    architecture: str
+    model: str
+    curve: str
+    iterations: int
+    arrival_epoch: float
+    history: Annotated[tuple[Annotated[Point, Field(strict=False)], ...], Field(strict=False)]
+    jct: float | None
+    censored: bool
+    capped: bool
+    failed: str | None
+    ended: float
+
+
+def done_file(directory: Path, job: str) -> Path:
+    """Where the result of a job is."""
+    return directory / "done" / f"{job}.json"
+
+
+def read_result(path: Path) -> JobResult:
+    """A job's result. Raises OSError, and ValueError with the file's name if it is not one."""
+    try:
+        return JobResult.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise ValueError(f"{path}: not a job's result: {error}") from error
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that readers see all of it or nothing. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # A leading dot keeps the scratch file out of sight of whoever watches the folder for *.json.
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    scratch.write_text(text)
+    scratch.replace(path)

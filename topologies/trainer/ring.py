@@ -1,0 +1,107 @@
+"""Ring all-reduce: 2 (n - 1) steps, each to the successor, each sending on what the step before received.
+
+P. Patarasuk, X. Yuan: Bandwidth optimal all-reduce algorithms for clusters of workstations, 2009,
+doi:10.1016/j.jpdc.2008.09.002. The model is cut into n chunks. In the first n - 1 steps partial sums travel, in the
+rest full ones. The sum is really formed, on one number a chunk that rides in the header: each peer adds its
+rank + 1, and checks at the end that every chunk holds n (n + 1) / 2.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from queue import SimpleQueue
+
+from topologies.trainer.frames import Channel, Frame, Kind, PeerLostError
+from topologies.trainer.seats import Seat
+
+
+def chunk_bytes(model_bytes: int, peers: int) -> tuple[int, ...]:
+    """The sizes of the n chunks: as equal as whole bytes allow, ``model_bytes`` in all."""
+    return tuple((i + 1) * model_bytes // peers - i * model_bytes // peers for i in range(peers))
+
+
+def sent_chunk(rank: int, step: int, peers: int) -> int:
+    """The chunk that ``rank`` sends in ``step`` (from 0): its own first, then what it received last."""
+    return (rank - step) % peers
+
+
+def peer(seat: Seat) -> list[Channel]:
+    """One peer's part. Raises PeerLostError, HaltedError, OSError."""
+    peers = len(seat.job.hosts)
+    listener = seat.listen()
+    successor = seat.call((seat.rank + 1) % peers)
+    before = (seat.rank - 1) % peers
+    predecessor = seat.welcome(listener, {before})[before]
+    sender = _Sender(successor)
+    try:
+        ready = time.monotonic()
+        for iteration in range(1, seat.iterations + 1):
+            seat.compute(ready)
+            _all_reduce(seat, iteration, sender, predecessor)
+            ready = time.monotonic()
+            seat.finished(iteration)
+    finally:
+        sender.end()
+    return [successor, predecessor]
+
+
+def _all_reduce(seat: Seat, iteration: int, sender: _Sender, predecessor: Channel) -> None:
+    peers = len(seat.job.hosts)
+    before = (seat.rank - 1) % peers
+    sizes = chunk_bytes(seat.job.model_bytes, peers)
+    sums = [seat.rank + 1] * peers
+    # Two buffers take turns: what step k receives into, step k + 1 sends from.
+    outgoing, incoming = sender.buffers(max(sizes))
+    for step in range(2 * (peers - 1)):
+        chunk = sent_chunk(seat.rank, step, peers)
+        sender.start(
+            Frame(Kind.CHUNK, seat.rank, iteration, sizes[chunk], step, chunk, sums[chunk]), outgoing[: sizes[chunk]]
+        )
+        chunk = sent_chunk(before, step, peers)
+        frame = predecessor.expect(Frame(Kind.CHUNK, before, iteration, sizes[chunk], step, chunk))
+        predecessor.fill(incoming[: sizes[chunk]])
+        sums[chunk] = frame.value + (sums[chunk] if step < peers - 1 else 0)
+        sender.wait()
+        outgoing, incoming = incoming, outgoing
+    if set(sums) != {peers * (peers + 1) // 2}:
+        raise PeerLostError(f"the all-reduce of iteration {iteration} gave {sums}, which is not the sum of all peers")
+
+
+class _Sender:
+    """Sends beside the receiving: were both in one thread, full sockets all around the ring would block it."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._work: SimpleQueue[tuple[Frame, memoryview] | None] = SimpleQueue()
+        self._done: SimpleQueue[PeerLostError | None] = SimpleQueue()
+        self._buffers: tuple[memoryview, memoryview] | None = None
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def buffers(self, size: int) -> tuple[memoryview, memoryview]:
+        """The same two buffers of ``size`` bytes in every iteration."""
+        if self._buffers is None:
+            self._buffers = (memoryview(bytearray(size)), memoryview(bytearray(size)))
+        return self._buffers
+
+    def start(self, frame: Frame, body: memoryview) -> None:
+        """Begin to send; ``wait`` before the next."""
+        self._work.put((frame, body))
+
+    def wait(self) -> None:
+        """Until what was started has been sent. Raises PeerLostError."""
+        if (error := self._done.get()) is not None:
+            raise error
+
+    def end(self) -> None:
+        """Let the thread go."""
+        self._work.put(None)
+
+    def _run(self) -> None:
+        while (task := self._work.get()) is not None:
+            try:
+                self._channel.send(*task)
+            except PeerLostError as error:
+                self._done.put(error)
+            else:
+                self._done.put(None)

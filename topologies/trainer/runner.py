@@ -1,0 +1,181 @@
+"""Runs the tasks that an experiment has on one host, each from its job's arrival, until all are over or the limit."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from topologies import curves
+from topologies.experiment import Experiment, JobPlan
+from topologies.trainer import parameter_server, ring
+from topologies.trainer.bell import Bell
+from topologies.trainer.chief import Chief
+from topologies.trainer.frames import Channel, PeerLostError
+from topologies.trainer.seats import Addresses, HaltedError, Seat, Sockets
+
+STOP_SECONDS = 10.0
+"""A task that was told to stop has this long to write its result."""
+
+GRACE_SECONDS = 1.0
+"""A peer that goes may be stopping with all others: so long is this host's own order to stop waited for."""
+
+log = logging.getLogger("trainer")
+
+
+class InputError(Exception):
+    """What was asked for cannot be run; the message says what and what would be right."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to run. ``start`` is in seconds since the epoch; ``cap`` ends every job after so many iterations."""
+
+    experiment: Experiment
+    host: str
+    start: float
+    directory: Path
+    addresses: Addresses
+    job: str | None = None
+    cap: int | None = None
+    connect_seconds: float = 60.0
+
+
+class Task:
+    """One task of a job on this host; ``run`` is a thread's body, ``halt`` may be called from another."""
+
+    def __init__(self, options: Options, job: JobPlan, zero: float, curve: Sequence[float]) -> None:
+        self._options = options
+        self._job = job
+        self._rank = job.hosts.index(options.host)
+        self._arrival = zero + job.arrival
+        self._iterations = min(job.iterations, options.cap or job.iterations)
+        self._sockets = Sockets()
+        self._halted = threading.Event()
+        self._chief: Chief | None = None
+        if self._rank == 0:
+            self._chief = Chief(
+                job,
+                iterations=self._iterations,
+                curve=curve,
+                directory=options.directory,
+                arrival=self._arrival,
+                epoch=options.start + job.arrival,
+            )
+        self.failed: str | None = None
+
+    def halt(self) -> None:
+        """Stop in good order, soon."""
+        self._halted.set()
+        self._sockets.shut()
+
+    def run(self) -> None:
+        """Wait for the arrival, take part to the end, write the result; never raises."""
+        try:
+            channels = self._take_part()
+            log.info(
+                "job %s: done on %s, %d bytes sent, %d received",
+                self._job.id,
+                self._options.host,
+                sum(channel.sent for channel in channels),
+                sum(channel.received for channel in channels),
+            )
+        except HaltedError:
+            log.info("job %s: stopped on %s", self._job.id, self._options.host)
+        except (PeerLostError, OSError, threading.BrokenBarrierError) as error:
+            if self._halted.wait(GRACE_SECONDS):
+                log.info("job %s: stopped on %s", self._job.id, self._options.host)
+            else:
+                self.failed = str(error) or type(error).__name__
+        except Exception as error:
+            # A fault of ours ends this job, with its trace in our log, and no other job.
+            log.exception("job %s: fault on %s", self._job.id, self._options.host)
+            self.failed = f"fault in the trainer: {error!r}"
+        finally:
+            self._sockets.shut()
+            self._sockets.close()
+        self._conclude()
+
+    def _take_part(self) -> list[Channel]:
+        if self._sockets.closed.wait(max(0.0, self._arrival - time.monotonic())):
+            raise HaltedError
+        if self._chief is not None:
+            self._chief.begin()
+        seat = Seat(
+            self._job, self._rank, self._iterations, self._options.addresses, self._sockets,
+            self._chief.finished if self._chief is not None else _ignore, self._options.connect_seconds,
+        )  # fmt: skip
+        if self._job.architecture == "ring":
+            return ring.peer(seat)
+        return parameter_server.serve(seat) if self._rank == 0 else parameter_server.work(seat)
+
+    def _conclude(self) -> None:
+        if self.failed is not None:
+            log.error("job %s: failed on %s: %s", self._job.id, self._options.host, self.failed)
+        if self._chief is None:
+            return
+        try:
+            self._chief.end(self.failed)
+        except OSError as error:
+            self.failed = f"cannot write the result: {error}"
+            log.error("job %s: %s", self._job.id, self.failed)
+
+
+def _ignore(_iteration: int) -> None:
+    """Only the chief keeps a record."""
+
+
+def run(options: Options) -> bool:
+    """Run what ``options.host`` has to do; whether no job failed here. Raises InputError before anything starts.
+
+    For the main thread. A task that does not stop when told to counts as failed.
+    """
+    mine = tasks(options, zero=time.monotonic() + options.start - time.time())
+    limit = options.start + options.experiment.limit_seconds
+    with Bell() as bell:
+        for task in mine:
+            threading.Thread(target=_body, args=(task, bell), daemon=True).start()
+        running, stopping = len(mine), False
+        while running:
+            ended, signalled = bell.wait(STOP_SECONDS if stopping else max(0.0, limit - time.time()))
+            running -= ended
+            if not stopping and (signalled or time.time() >= limit):
+                stopping = True
+                for task in mine:
+                    task.halt()
+            elif stopping and not ended and not signalled:
+                log.error("%d tasks did not stop within %g s; they are left", running, STOP_SECONDS)
+                return False
+    return all(task.failed is None for task in mine)
+
+
+def _body(task: Task, bell: Bell) -> None:
+    try:
+        task.run()
+    finally:
+        bell.ring()
+
+
+def tasks(options: Options, zero: float) -> list[Task]:
+    """The tasks of this host; ``zero`` is the experiment's start in monotonic time. Raises InputError."""
+    experiment = options.experiment
+    if options.host not in {f"h{i}" for i in range(1, experiment.hosts + 1)}:
+        raise InputError(f"there is no host {options.host}; the experiment has h1..h{experiment.hosts}")
+    if options.job is not None and options.job not in {job.id for job in experiment.jobs}:
+        known = ", ".join(job.id for job in experiment.jobs)
+        raise InputError(f"there is no job {options.job}; the experiment has {known}")
+    made = []
+    for job in experiment.jobs:
+        if options.host in job.hosts and options.job in (None, job.id):
+            made.append(Task(options, job, zero, _curve(job) if job.hosts[0] == options.host else ()))
+    return made
+
+
+def _curve(job: JobPlan) -> tuple[float, ...]:
+    try:
+        return curves.replay(curves.load(job.curve), job.iterations)
+    except curves.CurveError as error:
+        raise InputError(f"job {job.id}: {error}") from error

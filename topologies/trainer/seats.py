@@ -1,0 +1,151 @@
+"""A job's task on this host: what it is, where its peers are, and the sockets that end with it."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+
+from topologies.experiment import JobPlan
+from topologies.trainer.frames import Channel, Frame, Kind, PeerLostError, job_key
+
+RETRY_SECONDS = 0.05
+DIAL_SECONDS = 2.0
+HELLO_SECONDS = 5.0
+
+
+class HaltedError(Exception):
+    """The task was told to stop."""
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Host hN has the address ``base`` + N."""
+
+    base: IPv4Address
+
+    def of(self, host: str) -> str:
+        """The IPv4 address of a host. Raises ValueError for a name that is not h and a number."""
+        number = host.removeprefix("h")
+        if number == host or not number.isdecimal():
+            raise ValueError(f"a host is called h1, h2, ...; there is no address for {host}")
+        return str(self.base + int(number))
+
+
+class Sockets:
+    """The open sockets of one task; closing it wakes every thread that blocks on one of them."""
+
+    def __init__(self) -> None:
+        self.closed = threading.Event()
+        self._lock = threading.Lock()
+        self._open: list[socket.socket] = []
+
+    def add(self, sock: socket.socket) -> socket.socket:
+        """Own ``sock`` from here on. Raises HaltedError if this is closed already."""
+        with self._lock:
+            if not self.closed.is_set():
+                self._open.append(sock)
+                return sock
+        sock.close()
+        raise HaltedError
+
+    def shut(self) -> None:
+        """Wake whoever blocks; harmless when repeated. The sockets are freed by ``close``."""
+        with self._lock:
+            self.closed.set()
+            for sock in self._open:
+                with contextlib.suppress(OSError):
+                    sock.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Free the sockets; what was sent still arrives."""
+        with self._lock:
+            self.closed.set()
+            while self._open:
+                self._open.pop().close()
+
+
+@dataclass(frozen=True)
+class Seat:
+    """Task ``rank`` of ``job``, which trains for ``iterations``; ``finished`` is called after each, at the chief."""
+
+    job: JobPlan
+    rank: int
+    iterations: int
+    addresses: Addresses
+    sockets: Sockets
+    finished: Callable[[int], None]
+    connect_seconds: float
+
+    @property
+    def host(self) -> str:
+        """Where this task runs."""
+        return self.job.hosts[self.rank]
+
+    def compute(self, since: float) -> None:
+        """Wait until the compute time has passed since ``since`` (monotonic). Raises HaltedError."""
+        if self.sockets.closed.wait(max(0.0, since + self.job.compute_seconds - time.monotonic())):
+            raise HaltedError
+
+    def listen(self) -> socket.socket:
+        """Open the port of the job at this host's own address. Raises OSError."""
+        sock = self.sockets.add(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((self.addresses.of(self.host), self.job.port))
+        sock.listen(len(self.job.hosts))
+        return sock
+
+    def welcome(self, listener: socket.socket, ranks: set[int]) -> dict[int, Channel]:
+        """Accept until each of ``ranks`` has said who it is; strangers are sent away. Raises PeerLostError."""
+        found: dict[int, Channel] = {}
+        deadline = time.monotonic() + self.connect_seconds
+        while missing := ranks - found.keys():
+            names = ", ".join(self.job.hosts[rank] for rank in sorted(missing))
+            try:
+                listener.settimeout(max(0.01, deadline - time.monotonic()))
+                sock, address = listener.accept()
+            except TimeoutError as error:
+                raise PeerLostError(f"{names} did not connect within {self.connect_seconds:g} s") from error
+            except OSError as error:
+                raise PeerLostError(f"cannot accept connections of {names}: {error}") from error
+            self.sockets.add(sock)
+            sock.settimeout(HELLO_SECONDS)
+            channel = Channel(sock, job_key(self.job.id), address[0])
+            try:
+                hello = channel.receive()
+            except PeerLostError:
+                sock.close()
+                continue
+            if hello.kind is not Kind.HELLO or hello.length or hello.sender not in missing:
+                sock.close()
+                continue
+            sock.settimeout(None)
+            channel.peer = self.job.hosts[hello.sender]
+            found[hello.sender] = channel
+        return found
+
+    def call(self, rank: int) -> Channel:
+        """Connect to a peer, however often it takes until it listens. Raises PeerLostError, HaltedError."""
+        peer = self.job.hosts[rank]
+        deadline = time.monotonic() + self.connect_seconds
+        while True:
+            sock = self.sockets.add(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
+            try:
+                sock.bind((self.addresses.of(self.host), 0))
+                sock.settimeout(DIAL_SECONDS)
+                sock.connect((self.addresses.of(peer), self.job.port))
+            except OSError as error:
+                sock.close()
+                if time.monotonic() > deadline:
+                    raise PeerLostError(f"{peer} does not answer on port {self.job.port}: {error}") from error
+                if self.sockets.closed.wait(RETRY_SECONDS):
+                    raise HaltedError from error
+                continue
+            sock.settimeout(None)
+            channel = Channel(sock, job_key(self.job.id), peer)
+            channel.send(Frame(Kind.HELLO, self.rank))
+            return channel

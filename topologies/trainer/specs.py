@@ -1,0 +1,46 @@
+"""What a job of an experiment says of itself to the controller. Pure."""
+
+from __future__ import annotations
+
+from controller.model import Role
+from controller.wire import DemandSpec, JobSpec, MetricSpec, TaskSpec
+from topologies.experiment import JobPlan
+from topologies.trainer.ring import chunk_bytes, sent_chunk
+
+
+def demand(job: JobPlan) -> tuple[DemandSpec, ...]:
+    """Bytes that one iteration sends, by pair of hosts; exactly what the trainer sends, without its headers."""
+    first, others, count = job.hosts[0], job.hosts[1:], len(job.hosts)
+    if job.architecture == "ps":
+        pairs = [pair for worker in others for pair in ((worker, first), (first, worker))]
+        return tuple(DemandSpec(src=src, dst=dst, bytes=job.model_bytes) for src, dst in pairs)
+    sizes = chunk_bytes(job.model_bytes, count)
+    return tuple(
+        DemandSpec(
+            src=host,
+            dst=job.hosts[(rank + 1) % count],
+            bytes=sum(sizes[sent_chunk(rank, step, count)] for step in range(2 * (count - 1))),
+        )
+        for rank, host in enumerate(job.hosts)
+    )
+
+
+def job_spec(job: JobPlan, arrival_epoch: float) -> JobSpec:
+    """The message that registers ``job``, which arrived at ``arrival_epoch`` (seconds since the epoch)."""
+    if job.architecture == "ps":
+        server, *workers = job.hosts
+        tasks = (
+            TaskSpec(role=Role.PS, host=server, port=job.port),
+            *(TaskSpec(role=Role.WORKER, host=host) for host in workers),
+        )
+    else:
+        tasks = tuple(TaskSpec(role=Role.PEER, host=host, port=job.port) for host in job.hosts)
+    return JobSpec(
+        tasks=tasks,
+        demand=demand(job),
+        metric=MetricSpec(name="accuracy", direction="max"),
+        iterations=job.iterations,
+        compute_seconds=job.compute_seconds,
+        arrival=arrival_epoch,
+        model=job.model[:127],
+    )
