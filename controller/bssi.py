@@ -24,7 +24,7 @@ Loads = Sequence[Mapping[Port, float]]
 
 @dataclass(frozen=True, slots=True)
 class BssiResult:
-    """``order``: positions in the input, first served first. ``lower_bound``: of the weighted *sum* of V, in seconds."""
+    """``order``: positions in the input, first served first. ``lower_bound``: of the weighted *sum* of V, seconds."""
 
     order: tuple[int, ...]
     lower_bound: float

@@ -51,7 +51,8 @@ class Asked:
 
     def shares(self, n: int) -> Array:
         """n equally likely shares of a run (at most 1)."""
-        return np.minimum(self.typical * np.exp(self.spread * ndtri((np.arange(n) + 0.5) / n)), 1.0)
+        shares: Array = np.minimum(self.typical * np.exp(self.spread * ndtri((np.arange(n) + 0.5) / n)), 1.0)
+        return shares
 
     def density(self, share: Array) -> Array:
         """The prior over the logarithm of the share, up to a constant factor."""

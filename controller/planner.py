@@ -76,7 +76,7 @@ def plan(
 
 
 def objective_and_bound(snapshot: Snapshot, ordering: Ordering) -> tuple[float, float]:
-    """The weighted mean V of an ordering in seconds, and the lower bound of it over every order; (0, 0) without jobs."""
+    """The weighted mean V of an ordering in seconds, and its lower bound over every order; (0, 0) without jobs."""
     if not snapshot.jobs:
         return 0.0, 0.0
     loads: list[dict[Port, float]] = [

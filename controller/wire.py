@@ -328,7 +328,7 @@ class Status(Message):
 
 
 class Readiness(Message):
-    """Body of ``GET /readyz`` and ``GET /healthz``: degraded is ready, with something that an operator should see to."""
+    """Body of ``GET /readyz`` and ``GET /healthz``: degraded: ready, but an operator should look."""
 
     status: Literal["alive", "ready", "degraded"]
     problems: Annotated[tuple[str, ...], Field(strict=False)] = ()

@@ -32,6 +32,7 @@ class Load:
     mean_gap_seconds: float
 
 
+DEMO = Load("demo", jobs=8, mean_gap_seconds=2.0)
 LIGHT = Load("light", jobs=8, mean_gap_seconds=4.0)
 MIDDLE = Load("middle", jobs=16, mean_gap_seconds=1.75)
 HEAVY = Load("heavy", jobs=24, mean_gap_seconds=1.0)

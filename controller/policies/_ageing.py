@@ -27,6 +27,11 @@ class Aged:
     memory: Mapping[str, float]
 
 
+def promoted(memory: Mapping[str, float]) -> str | None:
+    """Who held the first class by ageing when ``memory`` was made, not by the policy's own order."""
+    return next((key.removeprefix(_GUEST) for key in memory if key.startswith(_GUEST)), None)
+
+
 def age(
     order: Sequence[str],
     jobs: Mapping[str, Job],

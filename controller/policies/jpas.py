@@ -18,7 +18,8 @@ mark their flows, the network does the rest. The goal is the time until 90 % or 
    a logarithmic scale), or 1 / its attained service where that is less, so a job that never reports gains nothing. If
    its length is not declared it comes first of all, but for at most ``new_job_seconds`` of bottleneck time, then by
    attained service. By attained service also where the fit says too little (``uncertain``).
-4. Ageing (``controller.policies._ageing``): every W periods the longest wait is ended for one period.
+4. A job passes another only when it is ahead by a margin: predictions waver, and every move costs rules and marks.
+5. Ageing (``controller.policies._ageing``): every W periods the longest wait is ended for one period.
 
 Variants replace steps 1 and 2. ``median``: tiers (before 90 %, before 95 %, past both), within each the least c_j by
 the median prediction. ``gain``: the most predicted progress toward the target per second of bottleneck. ``remaining``:
@@ -38,7 +39,7 @@ import numpy as np
 
 from controller import curves, gittins
 from controller.model import Host, Job, Metric, Ordering, Progress, Snapshot, bottleneck_seconds, load_seconds
-from controller.policies._ageing import age
+from controller.policies._ageing import age, promoted
 from controller.policies._base import Policy
 from controller.service import attained_seconds
 
@@ -70,7 +71,7 @@ class Jpas(Policy):
     """Order by what is left until the target; see the module for the rule.
 
     ``uncertain``: a fit is not believed where the 80 % interval of the iterations left is wider than this many times
-    its median. ``ageing_periods`` is W.
+    its median. ``ageing_periods`` is W. ``margin``: by how much (0.5: by half) a job must be ahead to pass another.
     """
 
     name = "jpas"
@@ -84,6 +85,7 @@ class Jpas(Policy):
         weight_95: float = 0.05,
         weight_end: float = 0.1,
         ageing_periods: int = 20,
+        margin: float = 0.5,
     ) -> None:
         if variant not in get_args(Variant):
             raise ValueError(f"variant: {variant!r}; it must be one of {', '.join(get_args(Variant))}")
@@ -91,6 +93,7 @@ class Jpas(Policy):
             ("new_job_seconds", new_job_seconds),
             ("weight_95", weight_95),
             ("weight_end", weight_end),
+            ("margin", margin),
         ):
             if not 0 <= value < float("inf"):
                 raise ValueError(f"{name}: {value}; it must be a number of 0 or more")
@@ -104,15 +107,14 @@ class Jpas(Policy):
         self.weight_95 = weight_95
         self.weight_end = weight_end
         self.ageing_periods = ageing_periods
+        self.margin = margin
 
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
         """Order the jobs of ``snapshot``; the memory holds targets passed and waits."""
         memory = previous.memory if previous is not None else {}
         jobs = {job.id: job for job in snapshot.jobs}
         standings = {job.id: self._standing(job, snapshot.hosts, memory) for job in snapshot.jobs}
-        order = sorted(
-            jobs, key=lambda j: (standings[j].tier, standings[j].seconds / jobs[j].weight, jobs[j].arrival, j)
-        )
+        order = self._steadied(jobs, standings, previous)
         aged = age(order, jobs, memory, now=snapshot.now, period=snapshot.period, periods=self.ageing_periods)
         reasons = {job: standing.why for job, standing in standings.items()}
         if aged.promoted is not None:
@@ -126,6 +128,35 @@ class Jpas(Policy):
             memory={**aged.memory, **_passed(jobs.values(), memory)},
             watch={job: standing.watch for job, standing in standings.items() if standing.watch is not None},
         )
+
+    def _steadied(
+        self, jobs: Mapping[str, Job], standings: Mapping[str, Standing], previous: Ordering | None
+    ) -> list[str]:
+        """Job ids, first served first: a job passes the one before it only if it is ahead by ``margin``.
+
+        Predictions waver, and every move costs rules and marks. A job that was not there before stands where it should.
+        """
+        last = [job for band in previous.bands for job in band if job in jobs] if previous is not None else []
+        # Who was first by ageing alone has to earn its place again.
+        guest = promoted(previous.memory) if previous is not None else None
+        last = [job for job in last if job != guest]
+        known = set(last)
+        fresh = sorted(jobs.keys() - known, key=lambda j: (jobs[j].arrival, j))
+
+        def ahead(job: str, other: str, factor: float) -> bool:
+            one, two = standings[job], standings[other]
+            if one.tier != two.tier:
+                return one.tier < two.tier
+            return one.seconds / jobs[job].weight * factor < two.seconds / jobs[other].weight
+
+        order: list[str] = []
+        for job in [*last, *fresh]:
+            factor = 1.0 + self.margin if job in known else 1.0
+            place = len(order)
+            while place > 0 and ahead(job, order[place - 1], factor):
+                place -= 1
+            order.insert(place, job)
+        return order
 
     def _standing(self, job: Job, hosts: Mapping[str, Host], memory: Mapping[str, float]) -> Standing:
         per_iteration = bottleneck_seconds(load_seconds(job, hosts))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -38,7 +40,7 @@ def test_every_job_holds_the_first_class_once_in_n_w_periods(n, periods, period,
     window = n * periods * period + period * 1.01
     for name in names:
         held = [0.0] + [moment for moment, first in firsts if first == name] + [(length - 1) * period]
-        assert max(b - a for a, b in zip(held, held[1:], strict=False)) <= window
+        assert max(b - a for a, b in pairwise(held)) <= window
 
 
 def test_a_job_without_demand_is_never_promoted() -> None:

@@ -1,0 +1,249 @@
+"""What the controller has not been told yet, and in which order it has to be. Bounded; knows no network and no clock.
+
+While the controller is away, old points are thinned: of a job that holds too many, every second one of its older half
+goes, so its newest points, its first one and its end are kept. Some of what was taken is remembered too: a controller
+that has lost its memory is told again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import NamedTuple
+
+from controller.wire import JobReport, JobSpec, ProgressPoint
+
+MAX_PENDING = 2_000
+MAX_PENDING_IN_ALL = 50_000
+MAX_KEPT = 500
+MAX_RUNS = 4_096
+BATCH_POINTS = 5_000
+BATCH_JOBS = 4_000
+FIRST_RETRY_SECONDS = 0.5
+MOST_RETRY_SECONDS = 30.0
+
+
+class Told(NamedTuple):
+    """One point of progress: iterations done, when (seconds since the epoch), and the metric then."""
+
+    iteration: float
+    time: float
+    metric: float | None
+
+
+class State(Enum):
+    """Whether the controller knows a run."""
+
+    NEW = auto()
+    KNOWN = auto()
+    REFUSED = auto()
+
+
+@dataclass(eq=False)
+class Run:
+    """One run of a job, from its file's appearance to its end."""
+
+    job: str
+    spec: JobSpec | None
+    state: State
+    pending: list[Told] = field(default_factory=list)
+    kept: list[Told] = field(default_factory=list)
+    ended: bool = False
+    not_before: float = 0.0
+    retry_seconds: float = 0.0
+
+    def put_off(self, now: float) -> None:
+        """Leave it alone for a while, longer each time."""
+        self.not_before = now + self.retry_seconds
+        self.retry_seconds = min(max(self.retry_seconds * 2, FIRST_RETRY_SECONDS), MOST_RETRY_SECONDS)
+
+    def settle(self) -> None:
+        """It went well."""
+        self.not_before = self.retry_seconds = 0.0
+
+
+@dataclass(frozen=True)
+class Registration:
+    """To do: ``PUT /v1/jobs/{id}``."""
+
+    run: Run
+    spec: JobSpec
+
+
+@dataclass(frozen=True)
+class Batch:
+    """To do: ``POST`` these parts as number ``seq``. The points are out of the runs until it is answered."""
+
+    seq: int
+    parts: tuple[JobReport, ...]
+    points: Mapping[Run, tuple[Told, ...]]
+
+
+class Backlog:
+    """Runs in the order in which they began. Times are of any clock that only goes forward."""
+
+    def __init__(self) -> None:
+        self._runs: list[Run] = []
+        self._current: dict[str, Run] = {}
+        self._seq = 0
+        self._totals: dict[str, float] = {}
+        self._unsent: set[str] = set()
+        self.thinned = 0
+
+    # What is new ---------------------------------------------------------------------------------------------------
+
+    def declare(self, job: str, spec: JobSpec | None) -> None:
+        """A job has begun, or its spec is another one."""
+        run = self._current.get(job)
+        if run is None:
+            run = Run(job, spec, State.KNOWN if spec is None else State.NEW)
+            self._current[job] = run
+            self._runs.append(run)
+            self._drop_oldest()
+        elif run.spec != spec or run.state is State.REFUSED:
+            run.spec, run.state = spec, State.KNOWN if spec is None else State.NEW
+            run.settle()
+
+    def add(self, job: str, points: Iterable[Told]) -> None:
+        """A declared job has got on."""
+        run = self._current[job]
+        run.pending.extend(points)
+        if len(run.pending) > MAX_PENDING:
+            self._thin(run, MAX_PENDING)
+        while sum(len(each.pending) for each in self._runs) > MAX_PENDING_IN_ALL:
+            longest = max(self._runs, key=lambda each: len(each.pending))
+            self._thin(longest, len(longest.pending) * 3 // 4)
+
+    def end(self, job: str) -> None:
+        """A declared job has ended; the same id may be declared again."""
+        run = self._current.pop(job)
+        run.ended = True
+        if run.state is State.REFUSED:
+            self._runs.remove(run)
+
+    def count_sent(self, totals: Mapping[str, float]) -> None:
+        """Bytes that each job has sent from this host since it began."""
+        self._unsent = {job for job, sent in totals.items() if self._totals.get(job) != sent} | (
+            self._unsent & totals.keys()
+        )
+        self._totals = dict(totals)
+
+    # What is to do -------------------------------------------------------------------------------------------------
+
+    def take(self, now: float, *, lease: bool) -> Registration | Batch | None:
+        """The next call; ``lease``: a batch is due even if it is empty. Ends go before what begins after them."""
+        firsts = {run.job: run for run in reversed(self._runs)}
+        ready = [run for run in self._runs if firsts[run.job] is run and run.not_before <= now]
+        # An end may free what a new job claims; all other news never ceases, and a new job must not wait for that.
+        if lease or any(_has_news(run) and run.ended for run in ready):
+            return self._batch(ready, lease=lease)
+        for run in ready:
+            if run.state is State.NEW and run.spec is not None:
+                return Registration(run, run.spec)
+        if self._unsent or any(_has_news(run) for run in ready):
+            return self._batch(ready, lease=lease)
+        return None
+
+    def next_retry(self, now: float) -> float | None:
+        """When a run that was put off is due; None: none is."""
+        return min((run.not_before for run in self._runs if run.not_before > now), default=None)
+
+    @property
+    def has_news(self) -> bool:
+        """Whether anything waits to be told."""
+        return any(run.pending or run.ended or run.state is State.NEW for run in self._runs)
+
+    # How it went ---------------------------------------------------------------------------------------------------
+
+    def registered(self, call: Registration, *, created: bool) -> None:
+        """The controller knows the run; where it had not, it is told all again that is remembered."""
+        run = call.run
+        if run.spec == call.spec:
+            run.state = State.KNOWN
+        if created:
+            run.pending, run.kept = run.kept + run.pending, []
+        run.not_before = 0.0
+
+    def not_registered(self, call: Registration, now: float, *, retry: bool) -> None:
+        """The controller refused the job, for good (until its file changes) or for now."""
+        run = call.run
+        if retry:
+            run.put_off(now)
+        elif run.spec == call.spec:
+            run.state, run.pending = State.REFUSED, []
+            if run.ended:
+                self._runs.remove(run)
+
+    def answered(self, batch: Batch, refused: Collection[str], now: float) -> None:
+        """The controller took the batch, but for the parts of ``refused`` jobs."""
+        for run, points in batch.points.items():
+            if run.job in refused and not run.ended:
+                self._refused(run, points, now)
+                continue
+            run.kept.extend(points)
+            if len(run.kept) > MAX_KEPT:
+                run.kept = thin(run.kept, MAX_KEPT)
+            run.settle()
+            if run.ended and not run.pending and run in self._runs:
+                self._runs.remove(run)
+
+    def _refused(self, run: Run, points: tuple[Told, ...], now: float) -> None:
+        if run.spec is None:
+            # Whoever registers it may be late.
+            run.pending[:0] = points
+            self._thin(run, MAX_PENDING)
+        else:
+            run.kept.extend(points)
+            run.state = State.NEW
+        run.put_off(now)
+
+    # Inside --------------------------------------------------------------------------------------------------------
+
+    def _batch(self, ready: Iterable[Run], *, lease: bool) -> Batch:
+        taken: dict[Run, tuple[Told, ...]] = {}
+        parts: dict[str, JobReport] = {}
+        room = BATCH_POINTS
+        for run in ready:
+            if room <= 0 or len(parts) >= BATCH_JOBS:
+                break
+            if run.state is not State.KNOWN or not (lease or _has_news(run)):
+                continue
+            points, run.pending = tuple(run.pending[:room]), run.pending[room:]
+            room -= len(points)
+            taken[run] = points
+            parts[run.job] = JobReport(
+                job=run.job,
+                points=tuple(ProgressPoint(iteration=p.iteration, time=p.time, metric=p.metric) for p in points),
+                sent_bytes=self._totals.get(run.job),
+                ended=run.ended and not run.pending,
+            )
+        self._unsent -= parts.keys()
+        for job in sorted(self._unsent)[: BATCH_JOBS - len(parts)]:
+            parts[job] = JobReport(job=job, sent_bytes=self._totals[job])
+            self._unsent.discard(job)
+        self._seq += 1
+        return Batch(self._seq, tuple(parts.values()), taken)
+
+    def _thin(self, run: Run, most: int) -> None:
+        before = len(run.pending)
+        run.pending = thin(run.pending, most)
+        self.thinned += before - len(run.pending)
+
+    def _drop_oldest(self) -> None:
+        if len(self._runs) > MAX_RUNS:
+            oldest = next((run for run in self._runs if run.ended), None)
+            if oldest is not None:
+                self._runs.remove(oldest)
+
+
+def thin(points: list[Told], most: int) -> list[Told]:
+    """At most ``most`` of the points (``most`` > 1): every second of the older half goes, until they fit."""
+    while len(points) > most:
+        half = max(len(points) // 2, 3)
+        points = points[:half:2] + points[half:]
+    return points
+
+
+def _has_news(run: Run) -> bool:
+    return run.state is State.KNOWN and bool(run.pending or run.ended)

@@ -1,0 +1,138 @@
+"""Marks of a plan as text for ``iptables-restore``, and the counters that come back. Pure.
+
+``OUTPUT`` jumps to ``TRAINYARD``, which goes to one of two chains with a rule a mark; each goes on to the chain of
+its job, which sets the DSCP. ``-g`` makes the first match decide, like the switch's rules. A new class replaces the one
+rule of the job's chain, so the marks go on counting. A change of what is matched fills the chain that is idle and
+switches over in one commit, so no packet is unmarked meanwhile, and the old chain's last counts can be read after.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from controller.wire import Mark
+
+CHAIN = "TRAINYARD"
+GENERATIONS = (f"{CHAIN}-A", f"{CHAIN}-B")
+JUMP = f"-A OUTPUT -j {CHAIN}"
+_COUNTED = re.compile(rf"^\[\d+:(\d+)\] -A ({CHAIN}-[AB]) ")
+_OWN_CHAIN = re.compile(rf"^:({CHAIN}(?:-[A-Z0-9]+)?) ", re.MULTILINE)
+
+
+class MarkError(ValueError):
+    """A mark that cannot be made a rule; the message says why."""
+
+
+def switch_over(marks: Sequence[Mark], generation: int, *, jump: bool) -> str:
+    """Text that fills chain ``generation`` (0 or 1) with the marks and leads traffic to it.
+
+    ``jump``: OUTPUT does not lead to our chain yet. Raises MarkError.
+    """
+    chain = GENERATIONS[generation]
+    target = {key: f"{chain}{number}" for number, key in enumerate(_targets(marks))}
+    lines = ["*mangle", f":{CHAIN} - [0:0]", f":{chain} - [0:0]"]
+    lines += [f":{name} - [0:0]" for name in target.values()]
+    lines += [f"-A {name} -j DSCP --set-dscp {dscp}" for (_, dscp), name in target.items()]
+    lines += [f"-A {chain} {_match(mark)} -g {target[mark.job, mark.dscp]}" for mark in marks]
+    lines += [f"-A {CHAIN} -g {chain}", *([JUMP] if jump else []), "COMMIT", ""]
+    return "\n".join(lines)
+
+
+def new_classes(before: Sequence[Mark], after: Sequence[Mark], generation: int) -> str | None:
+    """Text that gives jobs other DSCPs where only those differ; None where what is matched differs too.
+
+    ``before`` is what chain ``generation`` was filled with or last changed to. Empty where nothing differs.
+    """
+    old, new = _targets(before), _targets(after)
+    if [_identity(mark) for mark in before] != [_identity(mark) for mark in after] or len(old) != len(new):
+        return None
+    if [job for job, _ in old] != [job for job, _ in new]:
+        return None
+    lines = [
+        f"-R {GENERATIONS[generation]}{number} 1 -j DSCP --set-dscp {now[1]}"
+        for number, (then, now) in enumerate(zip(old, new, strict=True))
+        if then != now
+    ]
+    return "\n".join(["*mangle", *lines, "COMMIT", ""]) if lines else ""
+
+
+def removal(saved: str) -> str:
+    """Text that takes away all that is ours of what ``iptables-save`` told."""
+    lines = ["*mangle"]
+    lines += [f"-D OUTPUT -j {CHAIN}"] * jumps(saved)
+    own = _OWN_CHAIN.findall(saved)
+    lines += [f"-F {chain}" for chain in own] + [f"-X {chain}" for chain in own]
+    return "\n".join([*lines, "COMMIT", ""])
+
+
+def jumps(saved: str) -> int:
+    """How often OUTPUT leads to our chain."""
+    return sum(line.endswith(JUMP) for line in saved.splitlines())
+
+
+def counts(saved: str) -> dict[str, tuple[int, ...]]:
+    """Bytes counted by each rule of the two chains, in the rules' order, out of ``iptables-save -c``."""
+    found: dict[str, list[int]] = {}
+    for line in saved.splitlines():
+        counted = _COUNTED.match(line)
+        if counted is not None:
+            found.setdefault(counted[2], []).append(int(counted[1]))
+    return {chain: tuple(values) for chain, values in found.items()}
+
+
+class SentBytes:
+    """Bytes by job, over changes of the rules. A job that has no marks any more is forgotten."""
+
+    def __init__(self) -> None:
+        self._before: dict[str, int] = {}
+        self._now: dict[str, int] = {}
+
+    def count(self, marks: Sequence[Mark], values: Sequence[int]) -> None:
+        """The counters of the rules in force: one a mark. Others than that many are not believed."""
+        if len(values) == len(marks):
+            self._now = _by_job(marks, values)
+
+    def change(self, marks: Iterable[Mark]) -> None:
+        """The rules counted last are gone; those of ``marks`` begin at zero."""
+        totals = self.totals()
+        jobs = {mark.job for mark in marks}
+        self._before = {job: sent for job, sent in totals.items() if job in jobs}
+        self._now = {}
+
+    def totals(self) -> Mapping[str, int]:
+        """All bytes by job."""
+        jobs = self._before.keys() | self._now.keys()
+        return {job: self._before.get(job, 0) + self._now.get(job, 0) for job in jobs}
+
+
+def _by_job(marks: Sequence[Mark], values: Sequence[int]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for mark, value in zip(marks, values, strict=True):
+        found[mark.job] = found.get(mark.job, 0) + value
+    return found
+
+
+def _match(mark: Mark) -> str:
+    """What the rule of a mark matches. Only numbers that were checked get into the text."""
+    parts = ["-p tcp"]
+    if mark.remote is not None:
+        try:
+            parts.append(f"-d {ipaddress.IPv4Address(mark.remote)}")
+        except ValueError as error:
+            raise MarkError(f"the mark of job {mark.job}: {mark.remote!r} is no IPv4 address") from error
+    if mark.local_port is not None:
+        parts.append(f"--sport {mark.local_port}")
+    if mark.remote_port is not None:
+        parts.append(f"--dport {mark.remote_port}")
+    return " ".join(parts)
+
+
+def _targets(marks: Sequence[Mark]) -> list[tuple[str, int]]:
+    """Job and DSCP of the chains that marks lead to, in the order of their numbers."""
+    return list(dict.fromkeys((mark.job, mark.dscp) for mark in marks))
+
+
+def _identity(mark: Mark) -> tuple[str, int | None, str | None, int | None]:
+    return (mark.job, mark.local_port, mark.remote, mark.remote_port)

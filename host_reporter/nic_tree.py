@@ -1,0 +1,112 @@
+"""The HTB tree of a host's interface as text for ``tc -batch``. Pure; ``host_reporter.nic`` applies it.
+
+A parameter server's fan-out queues at its own NIC, so the order must hold there too. The tree: a root with handle
+``7472:``, one class with the link's rate, under it a leaf a job class (priority k, a small floor) and one for all
+other traffic (lowest priority, a floor of its own; the default). Filters on the TOS byte lead to the leaves. HTB:
+M. Devera, Hierarchical Token Bucket theory, 2002. What is below its floor goes first whatever its priority, so the
+floors hold while higher classes are busy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+HANDLE = "7472"
+"""Major number of our root qdisc, by which we know it again."""
+
+OTHER_LEAF = 0x1F
+OTHER_PRIORITY = 7
+MAX_CLASSES = 7
+
+_FIRST_LEAF = 0x10
+_FIRST_QUEUE = 0x7500
+_MTU = 1514
+# A leaf's share of one round. The kernel complains outside 1,000 to 200,000 bytes, and guesses from rates otherwise.
+_QUANTUM = 10 * _MTU
+_BURST_SECONDS = 0.001
+# A leaf's queue, in bytes because one packet of a sender may stand for 64 KB. Each local socket keeps little in it
+# by itself (TCP small queues); the bound is for many of them, and above what one burst of a fan-out needs.
+_QUEUE_SECONDS = 0.1
+_QUEUE_BYTES = (512 * 1024, 16 * 2**20)
+# All other traffic has one queue: at its floor a ping behind bulk waits for all of it. Two packets of 64 KB are the
+# least with which TCP does not stall.
+_OTHER_QUEUE_BYTES = (128 * 1024, 2 * 2**20)
+
+
+def htb_tree(
+    interface: str, rate_bps: float, class_dscp: Sequence[int], class_floor: float, other_floor: float
+) -> list[str]:
+    """The lines that build the tree from nothing.
+
+    ``class_dscp[k]`` is the DSCP of class k; floors are shares of the link, all of them together at most 1. Raises
+    ValueError.
+    """
+    root = f"qdisc add dev {interface} root handle {HANDLE}: htb default {OTHER_LEAF:x}"
+    # Without an answer to ARP nothing moves at all: it rides first.
+    arp = f"filter add dev {interface} parent {HANDLE}: protocol arp prio 2 u32 match u32 0 0 "
+    arp += f"flowid {HANDLE}:{leaf(0):x}"
+    return [root, *htb_parts(interface, rate_bps, class_dscp, class_floor, other_floor), arp]
+
+
+def htb_parts(
+    interface: str, rate_bps: float, class_dscp: Sequence[int], class_floor: float, other_floor: float
+) -> list[str]:
+    """The lines that give a tree that is there its rates, leaves and filters, in place: no packet is dropped.
+
+    Raises ValueError.
+    """
+    classes = len(class_dscp)
+    if not 1 <= classes <= MAX_CLASSES:
+        raise ValueError(f"{classes} classes; there can be 1 to {MAX_CLASSES}")
+    if len(set(class_dscp)) != classes or not all(1 <= dscp <= 63 for dscp in class_dscp):
+        raise ValueError(f"the classes' DSCP {tuple(class_dscp)} must differ, each from 1 to 63")
+    if not (class_floor >= 0 and other_floor >= 0 and classes * class_floor + other_floor <= 1):
+        raise ValueError(f"the floors {class_floor} x {classes} and {other_floor} are more than the link")
+    if not rate_bps >= 8:
+        raise ValueError(f"the rate {rate_bps} bit/s is none")
+    burst = max(round(rate_bps / 8 * _BURST_SECONDS), 2 * _MTU)
+    bursts = f"burst {burst} cburst {burst} quantum {_QUANTUM}"
+    rate = round(rate_bps)
+    lines = [
+        f"class replace dev {interface} parent {HANDLE}: classid {HANDLE}:1 htb rate {rate}bit ceil {rate}bit {bursts}"
+    ]
+    queue = _queue_bytes(rate_bps, _QUEUE_BYTES)
+    leaves = [(leaf(k), k, class_floor, queue) for k in range(classes)]
+    leaves.append((OTHER_LEAF, OTHER_PRIORITY, other_floor, _queue_bytes(rate_bps * other_floor, _OTHER_QUEUE_BYTES)))
+    for minor, priority, floor, limit in leaves:
+        lines += [
+            f"class replace dev {interface} parent {HANDLE}:1 classid {HANDLE}:{minor:x} htb "
+            f"rate {max(round(rate_bps * floor), 8)}bit ceil {rate}bit prio {priority} {bursts}",
+            f"qdisc replace dev {interface} parent {HANDLE}:{minor:x} handle {_FIRST_QUEUE + minor:x}: "
+            f"bfifo limit {limit}",
+        ]
+    return lines + [_filter(interface, k, dscp) for k, dscp in enumerate(class_dscp)]
+
+
+def surplus(interface: str, class_dscp: Sequence[int], filters: Collection[int], leaves: Collection[int]) -> list[str]:
+    """The lines that take away filters (by DSCP) and then leaves (by minor number) that are no longer wanted."""
+    wanted = {OTHER_LEAF} | {leaf(k) for k in range(len(class_dscp))}
+    lines = [
+        f"filter del dev {interface} parent {HANDLE}: protocol ip prio 1 handle 800::{dscp:x} u32"
+        for dscp in sorted(set(filters) - set(class_dscp))
+    ]
+    return lines + [
+        f"class del dev {interface} classid {HANDLE}:{minor:x}" for minor in sorted(set(leaves) - wanted - {1})
+    ]
+
+
+def leaf(k: int) -> int:
+    """The minor number of class k's leaf."""
+    return _FIRST_LEAF + k
+
+
+def _queue_bytes(rate_bps: float, bounds: tuple[int, int]) -> int:
+    return int(min(max(rate_bps / 8 * _QUEUE_SECONDS, bounds[0]), bounds[1]))
+
+
+def _filter(interface: str, k: int, dscp: int) -> str:
+    # The handle tells the DSCP, so that the same filter is found and only led elsewhere.
+    return (
+        f"filter replace dev {interface} parent {HANDLE}: protocol ip prio 1 handle 800::{dscp:x} u32 "
+        f"match ip tos {dscp << 2:#04x} 0xfc flowid {HANDLE}:{leaf(k):x}"
+    )

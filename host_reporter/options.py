@@ -1,0 +1,114 @@
+"""The agent's options: from the command line, and from a YAML file whose unknown keys are refused with their line."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, StringConstraints, ValidationError
+
+from controller.wire import Message, Name
+from host_reporter.helper import DEFAULT_DIRECTORY, DIRECTORY_VARIABLE
+from host_reporter.job_file import describe
+
+DEFAULT_CONTROLLER = "http://127.0.0.1:8080"
+DEFAULT_JOBS_DIR = "/etc/trainyard/jobs.d"
+
+
+class OptionsError(ValueError):
+    """Options that cannot be used; the message says where, what, and what would be right."""
+
+
+class Options(Message):
+    """How to run. ``interface`` of None: the NIC is left alone; ``rate_bps`` of None: the controller's inventory."""
+
+    controller: str = DEFAULT_CONTROLLER
+    host: Name = Field(default_factory=lambda: socket.gethostname().partition(".")[0])
+    token_file: Path | None = Field(default=None, strict=False)
+    ca_file: Path | None = Field(default=None, strict=False)
+    jobs_dir: Path = Field(default=Path(DEFAULT_JOBS_DIR), strict=False)
+    progress_dir: Path = Field(default=Path(DEFAULT_DIRECTORY), strict=False)
+    interface: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$")] | None = None
+    rate_bps: Annotated[float, Field(ge=1e3, le=1e13)] | None = None
+    period: Annotated[float, Field(ge=0.1, le=3600)] = 5.0
+    marking: bool = True
+
+
+def read_options(arguments: Sequence[str], environment: dict[str, str]) -> Options:
+    """Options of a command line, over those of its ``--config``, over the defaults. Raises OptionsError."""
+    given = {name: value for name, value in vars(_parser().parse_args(arguments)).items() if value is not None}
+    config = given.pop("config", None)
+    values: dict[str, Any] = {}
+    lines: dict[str, int] = {}
+    if DIRECTORY_VARIABLE in environment:
+        values["progress_dir"] = environment[DIRECTORY_VARIABLE]
+    if config is not None:
+        found, lines = _read_config(Path(config))
+        values |= found
+    try:
+        options = Options.model_validate_json(json.dumps({**values, **given}, default=str))
+    except ValidationError as error:
+        field, _, problem = describe(error)[0].partition(": ")
+        if field in lines and field not in given:
+            raise OptionsError(f"{config}:{lines[field]}: {field}: {_refusal(field, problem)}") from error
+        raise OptionsError(f"--{field.replace('_', '-')}: {_refusal(field, problem)}") from error
+    if options.rate_bps is not None and options.interface is None:
+        raise OptionsError("--rate-bps: it needs --interface, the interface that has this rate")
+    return options
+
+
+def _refusal(field: str, problem: str) -> str:
+    known = ", ".join(Options.model_fields)
+    return problem if field in Options.model_fields else f"unknown key; there are {known}"
+
+
+def _read_config(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
+    """Values by key, and the line of each key. Raises OptionsError."""
+    import yaml  # noqa: PLC0415 - only who has a file pays for its import
+
+    try:
+        text = path.read_text(encoding="utf-8")
+        tree = yaml.compose(text, Loader=yaml.SafeLoader)
+        data = yaml.safe_load(text)
+    except OSError as error:
+        raise OptionsError(f"--config: {path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise OptionsError(f"{path}: it is no UTF-8 text") from error
+    except yaml.YAMLError as error:
+        raise OptionsError(f"{path}: no YAML: {' '.join(str(error).split())}") from error
+    if data is None:
+        return {}, {}
+    if not isinstance(data, dict) or not isinstance(tree, yaml.MappingNode):
+        raise OptionsError(f"{path}:1: it must be keys with values, such as controller: {DEFAULT_CONTROLLER}")
+    lines: dict[str, int] = {}
+    for key, _value in tree.value:
+        name, line = str(key.value), key.start_mark.line + 1
+        if name in lines:
+            raise OptionsError(f"{path}:{line}: {name}: it is there twice, first in line {lines[name]}")
+        lines[name] = line
+    return {str(key): value for key, value in data.items()}, lines
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="host-reporter",
+        description="Tell the controller how far this host's training jobs are; mark and order their traffic.",
+        epilog="Every option may also stand in the --config file, with underscores: jobs_dir: /etc/trainyard/jobs.d",
+    )
+    add = parser.add_argument
+    add("--controller", metavar="URL", help=f"the controller's address ({DEFAULT_CONTROLLER})")
+    add("--host", metavar="NAME", help="this host's name in the controller's settings (the machine's name)")
+    add("--token-file", metavar="FILE", help="file with the token, readable by its owner only")
+    add("--ca-file", metavar="FILE", help="certificates to check the controller's with (the system's)")
+    add("--jobs-dir", metavar="DIR", help=f"folder of job files ({DEFAULT_JOBS_DIR})")
+    add("--progress-dir", metavar="DIR", help=f"where the two-line helper writes ({DEFAULT_DIRECTORY})")
+    add("--interface", metavar="IF", help="the interface whose traffic is ordered (none)")
+    add("--rate-bps", metavar="N", type=float, help="its rate in bit/s (what the controller knows)")
+    add("--period", metavar="S", type=float, help="seconds between signs of life (5)")
+    add("--no-marking", action="store_const", const=False, dest="marking", help="leave this host's packets as they are")
+    add("--config", metavar="YAML", help="file with these options")
+    return parser

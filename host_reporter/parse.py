@@ -1,0 +1,149 @@
+"""Progress out of bytes: lines of a training log, or JSON lines. Pure: bytes in, points out; no file, no clock."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+MAX_LINE_BYTES = 64 * 1024
+GROUPS = ("iteration", "metric", "loss", "time")
+
+# What the wire takes (controller.wire); what is beyond is no measurement but an accident.
+MAX_ITERATION = 1e15
+MAX_METRIC = 1e30
+MAX_TIME = 1e12
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Iterations done, the metric then, and when (seconds since the epoch); None: not said."""
+
+    iteration: float
+    metric: float | None = None
+    time: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The job says that it has ended."""
+
+
+Event = Point | Ended
+LineParser = Callable[[str], Event | None]
+
+
+class PatternError(ValueError):
+    """A regular expression that cannot serve; the message says why and what would."""
+
+
+def log_parser(pattern: str, end_pattern: str | None = None) -> LineParser:
+    """A parser of log lines by a regular expression with named groups.
+
+    ``iteration`` is required; ``metric``, ``time`` (seconds since the epoch, or a date as in ISO 8601, local unless it
+    says its zone) and ``loss`` are read where they are. The loss is the metric of a pattern without ``metric``.
+    A line that ``end_pattern`` matches ends the job. Raises PatternError.
+    """
+    progress = _compiled("pattern", pattern)
+    if "iteration" not in progress.groupindex:
+        raise PatternError("pattern: it needs a named group for the iteration, as in (?P<iteration>\\d+)")
+    if unknown := sorted(set(progress.groupindex) - set(GROUPS)):
+        raise PatternError(f"pattern: unknown groups {', '.join(unknown)}; there are {', '.join(GROUPS)}")
+    end = _compiled("end_pattern", end_pattern) if end_pattern is not None else None
+    metric = "metric" if "metric" in progress.groupindex else "loss"
+
+    def parse(line: str) -> Event | None:
+        if end is not None and end.search(line):
+            return Ended()
+        found = progress.search(line)
+        if found is None:
+            return None
+        groups = found.groupdict()
+        return _point(groups["iteration"], groups.get(metric), groups.get("time"))
+
+    return parse
+
+
+def json_parser(line: str) -> Event | None:
+    """A parser of progress files: ``{"iteration": .., "metric": .., "time": ..}`` or ``{"ended": true}`` a line."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(record, dict):
+        return None
+    if record.get("ended") is True:
+        return Ended()
+    metric = record.get("metric", record.get("loss"))
+    return _point(record.get("iteration"), metric, record.get("time"))
+
+
+class Lines:
+    """Cuts a stream of bytes into lines, however it was split; keeps what is not a whole line yet.
+
+    Lines end with a newline or (progress bars) a carriage return. One longer than 64 KiB is dropped whole.
+    """
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._skipping = False
+
+    def feed(self, data: bytes) -> Iterator[str]:
+        """The whole lines that ``data`` completes, without their ends; undecodable bytes are replaced."""
+        parts = (self._rest + data).replace(b"\r", b"\n").split(b"\n")
+        rest = parts.pop()
+        lines = []
+        for part in parts:
+            if not self._skipping and part and len(part) <= MAX_LINE_BYTES:
+                lines.append(part)
+            self._skipping = False
+        if self._skipping or len(rest) > MAX_LINE_BYTES:
+            rest, self._skipping = b"", True
+        self._rest = rest
+        return (line.decode(errors="replace") for line in lines)
+
+    def reset(self) -> None:
+        """Forget the unfinished line: the file began anew."""
+        self._rest, self._skipping = b"", False
+
+
+def _compiled(field: str, pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise PatternError(f"{field}: {error} in {pattern[:200]!r}") from error
+
+
+def _point(iteration: object, metric: object, time: object) -> Point | None:
+    done = _number(iteration)
+    if done is None or not 0 <= done <= MAX_ITERATION:
+        return None
+    measured = _number(metric)
+    if measured is not None and abs(measured) > MAX_METRIC:
+        measured = None
+    return Point(done, measured, _time(time))
+
+
+def _number(value: object) -> float | None:
+    """A finite number, or None; a bool is not one."""
+    if value is None or isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _time(value: object) -> float | None:
+    """Seconds since the epoch out of a number or a date; None where it is neither."""
+    seconds = _number(value)
+    if seconds is None and isinstance(value, str):
+        try:
+            seconds = datetime.fromisoformat(value.strip()).timestamp()
+        except (ValueError, OverflowError, OSError):
+            return None
+    return seconds if seconds is not None and 0 <= seconds <= MAX_TIME else None

@@ -1,0 +1,137 @@
+"""Fetches the host's plan as soon as it changes, and has it carried out; counts what each job sends."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+from pydantic import ValidationError
+
+from controller.wire import HostPlan
+from host_reporter.connection import Address, Answer, Connection, UnreachableError
+from host_reporter.enforcement import Enforcement
+from host_reporter.job_file import describe
+from host_reporter.notices import Notices
+from host_reporter.retry import Backoff
+
+COUNT_SECONDS = 5.0
+"""Between two readings of the counters; a reading is a process, which costs more than all else here."""
+
+AGAIN_SECONDS = 60.0
+"""Until the host is made equal to its plan again: what failed may work now, and others may have changed something."""
+
+STALE_SECONDS = 60.0
+"""Without a controller for longer than a restart takes, marks are taken away: an old order must not starve a job."""
+
+STOP_SECONDS = 6.0
+_GRACE_SECONDS = 10.0
+_OK, _NOT_MODIFIED = 200, 304
+_KEY = "plan"
+
+log = logging.getLogger(__name__)
+
+
+class PlanFollower:
+    """A thread that waits for plans. ``count`` takes bytes sent by job; ``failed`` a fault that ended the thread."""
+
+    def __init__(
+        self,
+        address: Address,
+        host: str,
+        enforcement: Enforcement,
+        notices: Notices,
+        *,
+        count: Callable[[Mapping[str, float]], None],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        self._failed = failed
+        self._path = f"/v1/hosts/{host}/plan"
+        self._connection = Connection(address)
+        self._enforcement = enforcement
+        self._notices = notices
+        self._count = count
+        self._backoff = Backoff()
+        self._stopping = threading.Event()
+        self._tag: str | None = None
+        self._plan: HostPlan | None = None
+        self._answered_at = time.monotonic()
+        self._apply_again_at: float | None = None
+        self._count_at = 0.0
+        self._thread = threading.Thread(target=self._run, name="plan", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, and take away what was made, within STOP_SECONDS."""
+        self._stopping.set()
+        self._connection.abort()
+        self._thread.join(STOP_SECONDS)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self._turn()
+            except Exception as error:
+                # An agent that half works would be believed: the whole of it stops.
+                self._failed(error)
+                break
+        self._enforcement.remove()
+        self._connection.close()
+
+    def _turn(self) -> None:
+        wait = COUNT_SECONDS if self._enforcement.is_marking else AGAIN_SECONDS / 2
+        try:
+            answer = self._connection.request(
+                "GET", f"{self._path}?wait={wait:g}", known_tag=self._tag, seconds=wait + _GRACE_SECONDS
+            )
+        except UnreachableError as error:
+            if not self._stopping.is_set():
+                self._trouble(str(error))
+            return
+        if answer.status == _OK:
+            self._take(answer)
+        elif answer.status == _NOT_MODIFIED:
+            self._answered()
+        else:
+            self._trouble(answer.detail)
+            return
+        due = self._apply_again_at is not None and time.monotonic() >= self._apply_again_at
+        if self._plan is not None and due:
+            self._enforcement.apply(self._plan)
+            self._apply_again_at = time.monotonic() + AGAIN_SECONDS
+        if self._enforcement.is_marking and time.monotonic() >= self._count_at:
+            self._count(self._enforcement.sent_bytes())
+            self._count_at = time.monotonic() + COUNT_SECONDS
+
+    def _take(self, answer: Answer) -> None:
+        try:
+            plan = HostPlan.model_validate_json(answer.body)
+        except ValidationError as error:
+            self._trouble(f"its plan is not understood: {'; '.join(describe(error)[:3])}")
+            return
+        self._answered()
+        self._tag, self._plan = answer.tag, plan
+        # Plans come often, and a look at what is there is a process: that can wait for its turn.
+        self._enforcement.apply(plan, look=False)
+        if self._apply_again_at is None:
+            self._apply_again_at = time.monotonic() + AGAIN_SECONDS
+        if answer.tag is None:
+            # Without a tag there is no waiting on the other side.
+            self._stopping.wait(COUNT_SECONDS)
+
+    def _answered(self) -> None:
+        self._answered_at = time.monotonic()
+        self._backoff.reset()
+        self._notices.clear(_KEY, "the host's plan is there again")
+
+    def _trouble(self, reason: str) -> None:
+        self._notices.say(_KEY, f"the host's plan cannot be had: {reason}; the last one stays in force for now")
+        if self._plan is not None and time.monotonic() - self._answered_at > STALE_SECONDS:
+            log.warning("no plan for %g s: marks are taken away until there is one", STALE_SECONDS)
+            self._enforcement.open()
+            self._tag, self._plan = None, None
+        self._stopping.wait(self._backoff.next_seconds())

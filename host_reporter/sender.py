@@ -1,0 +1,215 @@
+"""Tells the controller: registers jobs, sends batches, keeps the lease; keeps on while the controller is away."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+
+from pydantic import ValidationError
+
+from controller.wire import HostReport, JobSpec, ReportAnswer
+from host_reporter.backlog import Backlog, Batch, Registration, Told
+from host_reporter.connection import Address, Answer, Connection, UnreachableError
+from host_reporter.notices import Notices
+from host_reporter.retry import Backoff
+
+GAP_SECONDS = 0.05
+"""Between two batches: what comes within it goes together."""
+
+FLUSH_SECONDS = 2.0
+"""For what is pending when the agent stops."""
+
+_OK, _CREATED, _CONFLICT, _FORBIDDEN = 200, 201, 409, 403
+_WRONG = {400, 413, 415, 422}
+_CONTROLLER = "controller"
+
+
+class Sender:
+    """A thread between the agent and the controller. Its methods may be called from any thread, and return at once.
+
+    ``failed`` is called if the thread ends by a fault of its own.
+    """
+
+    def __init__(
+        self, address: Address, host: str, period_seconds: float, notices: Notices, failed: Callable[[Exception], None]
+    ) -> None:
+        self._host = host
+        self._failed = failed
+        self._url = address.url
+        self._connection = Connection(address)
+        self._period = self._lease_seconds = period_seconds
+        self._lease_at = 0.0
+        self._not_before = 0.0
+        self._session = uuid.uuid4().hex
+        self._notices = notices
+        self._backoff = Backoff()
+        self._backlog = Backlog()
+        self._call: Registration | Batch | None = None
+        self._news = threading.Condition()
+        self._stop_at: float | None = None
+        self._thread = threading.Thread(target=self._run, name="sender", daemon=True)
+        self.posts = 0
+
+    def start(self) -> None:
+        """Begin; the first batch says that the host is there."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Send what is pending if that is possible within FLUSH_SECONDS, and end."""
+        with self._news:
+            self._stop_at = time.monotonic() + FLUSH_SECONDS
+            self._not_before = 0.0
+            self._news.notify()
+        self._thread.join(FLUSH_SECONDS + 1.0)
+
+    def declare(self, job: str, spec: JobSpec | None) -> None:
+        """A job's file is there, or has changed."""
+        self._tell(lambda: self._backlog.declare(job, spec))
+
+    def add(self, job: str, points: Iterable[Told]) -> None:
+        """A declared job has got on."""
+        self._tell(lambda: self._backlog.add(job, points))
+
+    def end(self, job: str) -> None:
+        """A declared job has ended."""
+        self._tell(lambda: self._backlog.end(job))
+
+    def count_sent(self, totals: Mapping[str, float]) -> None:
+        """Bytes that each job has sent from this host since it began; told with the next lease at the latest."""
+        with self._news:
+            self._backlog.count_sent(totals)
+
+    def _tell(self, change: Callable[[], None]) -> None:
+        with self._news:
+            before = self._backlog.thinned
+            change()
+            if self._backlog.thinned > before:
+                self._notices.say("thinned", "the controller is behind: old points of progress are being thinned")
+            self._news.notify()
+
+    def _run(self) -> None:
+        try:
+            while (call := self._next()) is not None:
+                try:
+                    if isinstance(call, Registration):
+                        self._register(call)
+                    else:
+                        self._post(call)
+                except UnreachableError as error:
+                    self._trouble(str(error))
+        except Exception as error:
+            # An agent that half works would be believed: the whole of it stops.
+            self._failed(error)
+        self._connection.close()
+
+    def _next(self) -> Registration | Batch | None:
+        """The next call, when it is time for it; None: the end. A call that got no answer comes again."""
+        with self._news:
+            while True:
+                now = time.monotonic()
+                stopping = self._stop_at is not None
+                if self._stop_at is not None and (
+                    now >= self._stop_at or (self._call is None and not self._backlog.has_news)
+                ):
+                    return None
+                if now >= self._not_before:
+                    if self._call is None:
+                        lease = now >= self._lease_at
+                        self._call = self._backlog.take(now, lease=lease)
+                        self._lease_at = now + self._lease_seconds if lease else self._lease_at
+                    if self._call is not None:
+                        return self._call
+                    if stopping:
+                        return None
+                self._news.wait(self._wait_seconds(now))
+
+    def _wait_seconds(self, now: float) -> float:
+        if now < self._not_before:
+            due = [self._not_before]
+        else:
+            retry = self._backlog.next_retry(now)
+            due = [self._lease_at, *([retry] if retry is not None else [])]
+        if self._stop_at is not None:
+            due.append(self._stop_at)
+        return max(min(due) - now, 0.001)
+
+    # Calls ---------------------------------------------------------------------------------------------------------
+
+    def _register(self, call: Registration) -> None:
+        body = call.spec.model_dump_json(exclude_none=True)
+        answer = self._connection.request("PUT", f"/v1/jobs/{call.run.job}", body)
+        job, key = call.run.job, f"job {call.run.job}"
+        if answer.status in (_OK, _CREATED):
+            self._notices.clear(key, f"job {job} is registered now")
+            with self._news:
+                self._backlog.registered(call, created=answer.status == _CREATED)
+            self._done()
+        elif answer.status in _WRONG:
+            self._notices.say(key, f"job {job} is refused until its file changes: {answer.detail}", logging.ERROR)
+            with self._news:
+                self._backlog.not_registered(call, time.monotonic(), retry=False)
+            self._done()
+        elif answer.status in (_CONFLICT, _FORBIDDEN):
+            # Another job may end, and free what both claim.
+            self._notices.say(key, f"job {job} is refused for now: {answer.detail}", logging.ERROR)
+            with self._news:
+                self._backlog.not_registered(call, time.monotonic(), retry=True)
+            self._done()
+        else:
+            # The other jobs' reports go on: it may be this one that the controller fails at.
+            with self._news:
+                self._backlog.not_registered(call, time.monotonic(), retry=True)
+            self._call = None
+            self._trouble(answer.detail)
+
+    def _post(self, batch: Batch) -> None:
+        report = HostReport(session=self._session, seq=batch.seq, sent_at=time.time(), jobs=batch.parts)
+        body = report.model_dump_json(exclude_defaults=True)
+        answer = self._connection.request("POST", f"/v1/hosts/{self._host}/reports", body)
+        if answer.status == _OK:
+            self._taken(batch, answer)
+        elif answer.status in _WRONG:
+            self._notices.say("batch", f"the controller refused a batch, which is dropped: {answer.detail}")
+            with self._news:
+                self._backlog.answered(batch, (), time.monotonic())
+            self._done()
+        else:
+            self._trouble(answer.detail)
+
+    def _taken(self, batch: Batch, answer: Answer) -> None:
+        now = time.monotonic()
+        refused: set[str] = set()
+        lease = self._period
+        try:
+            told = ReportAnswer.model_validate_json(answer.body)
+            lease = min(lease, told.lease_seconds / 3)
+            for part in told.refused:
+                refused.add(part.job)
+                self._notices.say(f"part {part.job}", f"the report of job {part.job} is refused: {part.reason}")
+        except ValidationError as error:
+            self._notices.say("answer", f"the controller's answer to a report is not understood: {error.errors()[0]}")
+        for job in {part.job for part in batch.parts} - refused:
+            self._notices.clear(f"part {job}")
+        with self._news:
+            self._backlog.answered(batch, refused, now)
+            if not self._backlog.has_news:
+                self._notices.clear("thinned")
+        self._lease_seconds = lease
+        self._not_before = now + GAP_SECONDS
+        self.posts += 1
+        self._done()
+
+    def _done(self) -> None:
+        self._call = None
+        self._backoff.reset()
+        self._notices.clear(_CONTROLLER, f"the controller at {self._url} answers")
+
+    def _trouble(self, reason: str) -> None:
+        """No useful answer: the same call comes again after a while, or not at all if the agent stops."""
+        if self._stop_at is not None:
+            self._stop_at = 0.0
+        self._not_before = time.monotonic() + self._backoff.next_seconds()
+        self._notices.say(_CONTROLLER, f"the controller at {self._url}: {reason}; reports are kept, and sent later")

@@ -1,0 +1,88 @@
+"""One network at a time, shared by all tests that want the same one; a controller that survives its tests."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.lab.network_helpers import CLASSES, LINK_BPS, PERIOD_SECONDS, poll
+from topologies import networks
+from topologies.controller_process import ControllerProcess
+from topologies.datapath import kernel_problem
+from topologies.emulation import Emulation, emulate
+from topologies.queue_proof import job_spec
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """First all that share the testbed, then what needs the machine for itself."""
+    items.sort(key=lambda item: "testbed" not in getattr(item, "fixturenames", ()))
+
+
+@dataclass
+class Stage:
+    """What runs now; ``clear`` takes it down."""
+
+    stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    emulation: Emulation | None = None
+    controller: ControllerProcess | None = None
+
+    def clear(self) -> None:
+        self.emulation = self.controller = None
+        self.stack.close()
+
+
+@pytest.fixture(scope="session")
+def stage() -> Iterator[Stage]:
+    problem = kernel_problem()
+    if problem is not None:
+        pytest.fail(f"{problem}; run these tests as: scripts/test lab")
+    held = Stage()
+    yield held
+    held.clear()
+
+
+@pytest.fixture
+def alone(stage: Stage) -> None:
+    """Nothing of ours runs: the test starts its own network."""
+    stage.clear()
+
+
+@pytest.fixture
+def testbed(stage: Stage) -> Emulation:
+    """13 servers on one switch, 100 Mbit/s, 8 queues."""
+    if stage.emulation is None:
+        stage.emulation = stage.stack.enter_context(emulate(networks.Testbed(servers=13, link_bps=LINK_BPS)))
+        stage.emulation.connect_controller()
+    return stage.emulation
+
+
+@pytest.fixture
+def controller(testbed: Emulation, stage: Stage) -> Iterator[ControllerProcess]:
+    """A controller with fifo, ready and without jobs; it may be killed and is there again for the next test."""
+    if stage.controller is None:
+        stage.controller = ControllerProcess(
+            testbed, testbed.folder / "controller", "fifo", classes=CLASSES, period_seconds=PERIOD_SECONDS
+        )
+        stage.controller.start()
+        stage.stack.callback(stage.controller.stop)
+    elif not stage.controller.runs:
+        stage.controller.start()
+    stage.controller.wait_ready()
+    yield stage.controller
+    if stage.controller is not None and stage.controller.runs:
+        for job in stage.controller.call("GET", "/v1/jobs")["jobs"]:
+            stage.controller.call("DELETE", f"/v1/jobs/{job['id']}")
+
+
+@pytest.fixture
+def register(controller: ControllerProcess) -> Callable[..., None]:
+    """``register(job, receiver, port, *senders, arrival=)``: put it, and wait for its place in the plan."""
+
+    def put(job: str, receiver: str, port: int, *senders: str, arrival: float) -> None:
+        controller.call("PUT", f"/v1/jobs/{job}", job_spec(receiver, port, *senders) | {"arrival": arrival})
+        assert poll(lambda: job in controller.call("GET", "/v1/plan")["classes"]), f"{job} is not planned"
+
+    return put

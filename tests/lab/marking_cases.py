@@ -1,0 +1,92 @@
+"""What ``host_reporter.iptables.Marker`` does to a host; each case runs as a process inside a namespace.
+
+Arguments: the variants of iptables to use, and the peer's address. Another process listens there on port 9 (discard).
+"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+
+from controller.wire import Mark
+from host_reporter import iptables
+from host_reporter.iptables import IptablesError, Marker
+
+VARIANT, PEER = sys.argv[1], sys.argv[2]
+
+
+def mark(job: str, dscp: int, *, remote: str | None = PEER, remote_port: int | None = None) -> Mark:
+    return Mark(job=job, service_class=0, dscp=dscp, remote=remote, remote_port=remote_port)
+
+
+def send(count: int) -> None:
+    with socket.create_connection((PEER, 9), timeout=10) as peer:
+        peer.sendall(bytes(count))
+        peer.shutdown(socket.SHUT_WR)
+        peer.recv(1)
+
+
+def saved() -> str:
+    return subprocess.run([f"{VARIANT}-save", "-t", "mangle"], check=True, capture_output=True, text=True).stdout
+
+
+def say(word: str) -> None:
+    """In step with the test, which looks at what arrived meanwhile."""
+    sys.stdout.write(f"{word}\n")
+    sys.stdout.flush()
+    sys.stdin.readline()
+
+
+def main() -> None:
+    iptables.VARIANTS = (VARIANT,)
+    marker = Marker()
+    # The first that matches decides.
+    marker.apply((mark("a", 10, remote_port=9), mark("b", 12, remote_port=None)))
+    send(100_000)
+    say("dscp 10")
+    first = marker.sent_bytes()
+    assert 100_000 < first["a"] < 150_000, first
+    assert first.get("b", 0) == 0, first
+    assert marker.is_marking
+    marker.apply((mark("b", 12), mark("a", 34, remote_port=9)))
+    assert 0 <= marker.sent_bytes()["a"] - first["a"] < 500, "the count lives on over a change of the marks"
+    send(50_000)
+    say("dscp 12")
+    marker.apply((mark("a", 34, remote_port=9),))
+    send(50_000)
+    say("dscp 34")
+    assert first["a"] + 50_000 < marker.sent_bytes()["a"] < first["a"] + 100_000
+    assert "b" not in marker.sent_bytes()
+    before = marker.sent_bytes()["a"]
+    marker.apply((mark("a", 18, remote_port=9),))
+    send(50_000)
+    say("dscp 18")
+    assert before + 50_000 < marker.sent_bytes()["a"] < before + 100_000, "a new class counts on"
+    marker.apply((mark("a", 34, remote_port=9),))
+    held = saved()
+    for remote in ("10.0.0.1\n-A OUTPUT -j DROP", "::1", "example.com"):
+        try:
+            marker.apply((mark("a", 10, remote=remote),))
+        except IptablesError as error:
+            assert "IPv4" in str(error)
+        else:
+            raise AssertionError(f"{remote!r} was taken")
+    assert "OUTPUT -j DROP" not in saved()
+    assert "--set-dscp 0x22" in saved(), f"what held before still holds: {held}"
+    # A killed agent leaves its chain; the next one takes it over.
+    second = Marker()
+    second.apply((mark("a", 14, remote_port=9),))
+    assert saved().count("-j TRAINYARD\n") == 1
+    send(1000)
+    say("dscp 14")
+    second.apply(())
+    send(1000)
+    say("dscp 0")
+    second.remove()
+    assert "TRAINYARD" not in saved(), saved()
+    sys.stdout.write("done\n")
+
+
+if __name__ == "__main__":
+    main()

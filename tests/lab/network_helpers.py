@@ -1,0 +1,33 @@
+"""What several tests of the lab share."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import time
+from collections.abc import Callable
+
+LINK_BPS = 50e6
+CLASSES = 7
+PERIOD_SECONDS = 1.0
+
+
+def poll(condition: Callable[[], bool], seconds: float = 15.0, every: float = 0.1) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(every)
+    return True
+
+
+def flows(bridge: str) -> list[str]:
+    """The rules of a bridge without the gate, counters, ages and the plan's number: what they match and do."""
+    text = subprocess.run(
+        ["ovs-ofctl", "-O", "OpenFlow13", "--no-stats", "dump-flows", bridge],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    rules = [line.strip() for line in text.splitlines() if "actions" in line and "hard_timeout" not in line]
+    return sorted(re.sub(r"cookie=\S+ ", "", rule) for rule in rules)

@@ -1,0 +1,213 @@
+"""A real bridge with three hosts, and a dataplane that is driven by commands; for root with Open vSwitch running."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+BRIDGE = "tydp"
+DPID = 0x7E57
+HOSTS = 3
+LINK_BPS = 20e6
+GATE_SECONDS = 2
+_FRESH_SECONDS = 10.5
+_TREE = Path(__file__).resolve().parents[2]
+
+
+def sh(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 0, f"{' '.join(command)}: {done.stderr or done.stdout}"
+    return done.stdout
+
+
+def until(condition: Callable[[], Any], seconds: float = 20.0, what: str = "it") -> Any:
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"{what} did not happen within {seconds:g} s"
+        time.sleep(0.05)
+    return found
+
+
+def free_port() -> int:
+    with socket.socket() as trial:
+        trial.bind(("127.0.0.1", 0))
+        return trial.getsockname()[1]
+
+
+class Bridge:
+    """One kernel-datapath switch, hosts ``ty1``.. in namespaces of their own with 10.0.0.1.. ."""
+
+    def __init__(self, controller_port: int, datapath: str = "system", name: str = BRIDGE, dpid: int = DPID) -> None:
+        # Open vSwitch counts the processors as 0 while the machine is up for less than 10 s, and then drops all.
+        until(lambda: float(Path("/proc/uptime").read_text().split()[0]) > _FRESH_SECONDS)
+        self.name, self.dpid = name, dpid
+        self.close()
+        sh("ovs-vsctl", "add-br", name, "--", "set", "bridge", name, f"datapath_type={datapath}",
+           f"other-config:datapath-id={dpid:016x}", "protocols=OpenFlow13", "fail-mode=secure")  # fmt: skip
+        for n in range(1, HOSTS + 1):
+            self.add_host(n)
+        sh("ovs-vsctl", "set-controller", name, f"tcp:127.0.0.1:{controller_port}", "--", "set", "controller", name,
+           "max_backoff=1000", "inactivity_probe=5000", "connection_mode=out-of-band")  # fmt: skip
+
+    def port(self, n: int) -> str:
+        return f"{self.name}-{n}"
+
+    def add_host(self, n: int) -> None:
+        space, port = f"{self.name}h{n}", self.port(n)
+        sh("ip", "netns", "add", space)
+        sh("ip", "link", "add", "eth0", "netns", space, "type", "veth", "peer", "name", port)
+        sh("ip", "-n", space, "addr", "add", f"10.0.0.{n}/24", "dev", "eth0")
+        for device in ("lo", "eth0"):
+            sh("ip", "-n", space, "link", "set", device, "up")
+        sh("ip", "link", "set", port, "up")
+        sh("ovs-vsctl", "add-port", self.name, port, "--", "set", "interface", port, f"ofport_request={n}")
+
+    def remove_host(self, n: int) -> None:
+        sh("ovs-vsctl", "--if-exists", "del-port", self.name, self.port(n))
+        with suppress(AssertionError):
+            sh("ip", "link", "del", self.port(n))
+        with suppress(AssertionError):
+            sh("ip", "netns", "del", f"{self.name}h{n}")
+
+    def close(self) -> None:
+        sh("ovs-vsctl", "--if-exists", "del-br", self.name)
+        for n in range(1, HOSTS + 2):
+            self.remove_host(n)
+        mine = f"{self.dpid:016x}/"
+        for table, column in (("QoS", "external_ids"), ("Queue", "external_ids")):
+            rows = json.loads(sh("ovs-vsctl", "--format=json", f"--columns=_uuid,{column}", "list", table))["data"]
+            ours = [uuid for (_, uuid), (_, pairs) in rows if dict(pairs).get("trainyard", "").startswith(mine)]
+            if ours:
+                sh("ovs-vsctl", "destroy", table, *ours)
+
+    def inside(self, n: int, *command: str) -> str:
+        return sh("ip", "netns", "exec", f"{self.name}h{n}", *command)
+
+    def pings(self, src: int = 1, dst: int = 2) -> bool:
+        with suppress(AssertionError):
+            self.inside(src, "ping", "-c", "1", "-W", "1", f"10.0.0.{dst}")
+            return True
+        return False
+
+    def flows(self, *, ours: bool = True) -> dict[str, str]:
+        """Rules by their match and actions: the cookie. Without the gate's, whose owner is another."""
+        found = {}
+        for line in sh("ovs-ofctl", "-O", "OpenFlow13", "dump-flows", self.name).splitlines():
+            rule = re.sub(r"(duration|n_packets|n_bytes)=[^,]*, ", "", line)
+            if (m := re.match(r"\s*cookie=0x([0-9a-f]+), (table=.*)", rule)) and (m[1].startswith("7472") or not ours):
+                found[m[2]] = m[1]
+        return found
+
+    def gate_is_open(self) -> bool:
+        return any(cookie.startswith("7473") for cookie in self.flows(ours=False).values())
+
+    def ages(self) -> dict[str, float]:
+        """Seconds that each job flow's rule has been there, by its TCP port."""
+        text = sh("ovs-ofctl", "-O", "OpenFlow13", "dump-flows", self.name)
+        found = re.findall(r"duration=([\d.]+)s, table=1,.*tp_dst=(\d+)", text)
+        return {port: float(age) for age, port in found}
+
+    def queue_bytes(self, port: int, queue: int) -> int:
+        """Bytes that a port has sent from a queue, by the switch's own count."""
+        text = sh("ovs-ofctl", "-O", "OpenFlow13", "queue-stats", self.name, str(port), str(queue))
+        found = re.search(r"bytes=(\d+)", text)
+        assert found is not None, text
+        return int(found[1])
+
+    def send_tcp(self, src: int, dst: int, port: int, count: int) -> None:
+        """Send ``count`` bytes from a host to another's port, and wait until all have come."""
+        server = subprocess.Popen(
+            ["ip", "netns", "exec", f"{self.name}h{dst}", sys.executable, "-c", _SINK, str(port)],
+            stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert server.stdout is not None
+        server.stdout.readline()
+        self.inside(src, sys.executable, "-c", _SOURCE, f"10.0.0.{dst}", str(port), str(count))
+        assert int(server.communicate(timeout=30)[0]) == count
+
+
+_SINK = """
+import socket, sys
+server = socket.create_server(("0.0.0.0", int(sys.argv[1])))
+print("listening", flush=True)
+connection, _ = server.accept()
+total = 0
+while data := connection.recv(65536):
+    total += len(data)
+print(total)
+"""
+_SOURCE = """
+import socket, sys
+with socket.create_connection((sys.argv[1], int(sys.argv[2]))) as connection:
+    connection.sendall(bytes(int(sys.argv[3])))
+"""
+
+
+class Driver:
+    """The dataplane in a process of its own."""
+
+    def __init__(self, openflow_port: int, folder: Path, **settings: Any) -> None:
+        self.openflow_port = openflow_port
+        self.folder = folder
+        self.settings = {"gate_seconds": GATE_SECONDS, "audit_seconds": 1.0, "retry_seconds": 0.5} | settings
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def start(self) -> None:
+        port = free_port()
+        links = [(DPID, n) for n in range(1, HOSTS + 2)]
+        orders = {"port": port, "settings": self.settings, "link_bps": LINK_BPS, "links": links}
+        command = [
+            *(sys.executable, "-W", "ignore", str(Path(sys.executable).parent / "ryu-manager")),
+            *("--ofp-listen-host", "127.0.0.1", "--ofp-tcp-listen-port", str(self.openflow_port)),
+            str(_TREE / "tests" / "lab" / "dataplane_driver.py"),
+        ]
+        env = os.environ | {"DRIVER": json.dumps(orders), "PYTHONPATH": str(_TREE)}
+        with (self.folder / "driver.log").open("ab") as log:
+            self._process = subprocess.Popen(command, env=env, stdout=log, stderr=log, cwd=self.folder)
+
+        def connect() -> socket.socket | None:
+            with suppress(OSError):
+                return socket.create_connection(("127.0.0.1", port), timeout=30)
+            return None
+
+        self._socket = until(connect, 60, "the driver's start")
+        self._stream = self._socket.makefile("rw")
+
+    @property
+    def runs(self) -> bool:
+        return self._process is not None
+
+    def stop(self) -> None:
+        assert self._process is not None
+        self._stream.close()
+        self._socket.close()
+        self._process.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(5)
+        self._process.kill()
+        self._process.wait()
+        self._process = None
+
+    def do(self, command: str, **arguments: Any) -> Any:
+        self._stream.write(json.dumps({"do": command, **arguments}) + "\n")
+        self._stream.flush()
+        answer = json.loads(self._stream.readline())
+        assert not (isinstance(answer, dict) and "failed" in answer), answer
+        return answer
+
+    def status(self, dpid: int = DPID) -> dict[str, Any]:
+        return next((status for status in self.do("status") if status["dpid"] == dpid), {"ready": False})
+
+    def wait_ready(self) -> None:
+        until(lambda: self.status()["ready"], 20, "the switch's readiness")

@@ -1,0 +1,121 @@
+"""The demo in short: two jobs under two policies, real training traffic, everything collected."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from topologies import curves
+from topologies.experiment import Experiment, JobPlan
+from topologies.lab import run_arms
+from topologies.lab_result import LabEvent, LabResult, load_result, save
+
+ITERATIONS = 30
+
+
+def experiment() -> Experiment:
+    curve = next(curve.name for curve in curves.index() if curve.iterations >= ITERATIONS)
+    common = {"model": "short", "compute_seconds": 0.05, "iterations": ITERATIONS, "curve": curve}
+    return Experiment(
+        name="short",
+        hosts=4,
+        link_bps=50e6,
+        period_seconds=0.5,
+        limit_seconds=90.0,
+        jobs=(
+            JobPlan(id="ps", arrival=0.0, architecture="ps", hosts=("h1", "h2", "h3"), port=5000,
+                    model_bytes=200_000, **common),
+            JobPlan(id="ring", arrival=1.0, architecture="ring", hosts=("h1", "h3", "h4"), port=5001,
+                    model_bytes=200_000, **common),
+        ),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def events() -> list[LabEvent]:
+    return []
+
+
+@pytest.fixture(scope="module")
+def results_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("results")
+
+
+@pytest.fixture
+def result(alone: None, results_dir: Path, events: list[LabEvent]) -> LabResult:
+    stored = results_dir / "lab.json"
+    if not stored.exists():
+        run_arms(
+            experiment(), ["fair", "jpas"], progress=events.append, results_dir=results_dir, prove_queues=True,
+            alone_iterations=5,
+        )  # fmt: skip
+    return load_result(stored)
+
+
+def test_every_job_is_trained_under_every_policy(result: LabResult) -> None:
+    assert [arm.policy for arm in result.arms] == ["fair", "jpas"]
+    for arm in result.arms:
+        for name, job in arm.jobs.items():
+            assert not job.censored, (arm.policy, name)
+            assert len(job.history) == ITERATIONS
+            assert job.t90_seconds is not None
+            assert job.t95_seconds is not None
+            assert job.jct_seconds is not None
+            assert 0 < job.t90_seconds <= job.t95_seconds <= job.jct_seconds
+
+
+def test_the_control_loop_has_worked(result: LabResult) -> None:
+    fair, jpas = result.arms
+    for arm in (fair, jpas):
+        assert arm.control.report_to_rule_count >= 2
+        assert arm.control.report_to_rule_p99 is not None
+        assert arm.control.plans > arm.control.report_to_rule_count
+        assert arm.control.gate_renewals > 0
+        assert 0 < arm.cpu_idle_share < 1
+    assert fair.bytes_by_class[1:-1] == (0,) * 6, "fair sharing has one class"
+    assert jpas.bytes_by_class[0] > 1e6
+    assert jpas.bytes_by_class[1] > 1e6
+
+
+def test_all_the_jobs_bytes_are_seen(result: LabResult) -> None:
+    moved = sum(
+        2 * (len(job.hosts) - 1) * job.model_bytes * job.iterations  # the same for both architectures
+        for job in experiment().jobs
+    )
+    for arm in result.arms:
+        assert moved < sum(arm.bytes_by_class[:-1]) < 1.25 * moved, arm.policy
+
+
+def test_the_queues_are_proven_and_jobs_measured_alone(result: LabResult) -> None:
+    assert result.queue_proof is not None
+    assert result.queue_proof.ratio >= 20
+    (alone,) = result.alone_seconds.values()
+    for job in experiment().jobs:
+        assert 0.08 < alone[job.id] < 0.6
+
+
+def test_progress_is_told(result: LabResult, events: list[LabEvent]) -> None:
+    assert [event.done for event in events if event.policy == "jpas"][-1] == len(result.arms[0].jobs)
+    assert {event.phase for event in events} == {"network", "proof", "alone", "arm"}
+
+
+@pytest.mark.usefixtures("alone")
+def test_the_command_prints_one_json_document(tmp_path: Path) -> None:
+    spec = tmp_path / "spec.json"
+    short = experiment().model_copy(update={"jobs": experiment().jobs[:1], "limit_seconds": 4.0, "hosts": 3})
+    save(spec, short)
+    told = subprocess.run(
+        [*(sys.executable, "-m", "controller.cli", "lab", "--policy", "fifo", "--json"),
+         *("--results", str(tmp_path / "out"), str(spec))],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert told.returncode == 0, told.stderr
+    (arm,) = json.loads(told.stdout)["arms"]
+    assert arm["policy"] == "fifo"
+    # The limit came first: the job is counted, as censored.
+    assert arm["jobs"]["ps"]["censored"]
+    assert arm["jobs"]["ps"]["jct_seconds"] is None

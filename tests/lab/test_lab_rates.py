@@ -1,0 +1,45 @@
+"""Every link carries its rate at both ends, no more and hardly less, and order holds at both ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.model import CLASS_DSCP
+from tests.lab.network_helpers import LINK_BPS
+from topologies import queue_proof
+from topologies.controller_process import ControllerProcess
+from topologies.emulation import Emulation
+from topologies.queue_proof import Stream, measure
+
+pytestmark = pytest.mark.usefixtures("controller")
+
+
+@pytest.mark.parametrize(("src", "dst"), [("h2", "h1"), ("h1", "h2")], ids=["push", "pull"])
+def test_a_transfer_takes_bytes_over_rate(testbed: Emulation, src: str, dst: str) -> None:
+    (received,) = measure(testbed, [Stream(src, dst, 5201)], seconds=4)
+    assert LINK_BPS / 1.06 < received < LINK_BPS
+
+
+def test_a_fan_in_shares_the_receivers_port(testbed: Emulation) -> None:
+    received = measure(testbed, [Stream(f"h{i}", "h1", 5200 + i) for i in range(2, 6)], seconds=4)
+    # What lay in the queues at the end of the warm-up counts too.
+    assert LINK_BPS / 1.08 < sum(received) < 1.03 * LINK_BPS
+
+
+def test_a_fan_out_shares_the_senders_nic(testbed: Emulation) -> None:
+    received = measure(testbed, [Stream("h1", f"h{i}", 5200 + i) for i in range(2, 6)], seconds=4)
+    # What lay in the queues at the end of the warm-up counts too.
+    assert LINK_BPS / 1.08 < sum(received) < 1.03 * LINK_BPS
+
+
+def test_priority_holds_at_the_senders_nic(testbed: Emulation) -> None:
+    marked = [Stream("h1", "h2", 5201, CLASS_DSCP[0]), Stream("h1", "h3", 5202, CLASS_DSCP[3])]
+    first, second = measure(testbed, marked, seconds=5)
+    assert first > 20 * second > 0
+
+
+def test_priority_holds_at_the_receivers_port(testbed: Emulation, controller: ControllerProcess) -> None:
+    proof = queue_proof.prove(testbed, controller)
+    assert proof.ratio >= 20
+    assert proof.high_bps > 0.9 * LINK_BPS
+    assert proof.low_bps > 0

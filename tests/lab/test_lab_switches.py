@@ -1,0 +1,81 @@
+"""Other networks: a switch that ignores set_queue, one that is served by filters, and a fabric with loops."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.lab.network_helpers import CLASSES, LINK_BPS, PERIOD_SECONDS, poll
+from topologies import networks, queue_proof
+from topologies.controller_process import ControllerProcess
+from topologies.emulation import Emulation, emulate
+from topologies.queue_proof import Stream, job_spec, measure
+
+UPLINK_BPS = 20e6
+
+
+def start_controller(emulation: Emulation, policy: str = "fifo") -> ControllerProcess:
+    emulation.connect_controller()
+    controller = ControllerProcess(
+        emulation, emulation.folder / "controller", policy, classes=CLASSES, period_seconds=PERIOD_SECONDS
+    )
+    controller.start()
+    return controller
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_switch_that_ignores_set_queue_is_reported_and_filters_make_it_obey() -> None:
+    # A slow link: in a box, a switch in user space is no match for a fast one.
+    with emulate(networks.Testbed(servers=3, link_bps=20e6, datapath="user"), datapath="user") as emulation:
+        controller = start_controller(emulation)
+
+        def complaint() -> str:
+            status = controller.try_status()
+            return "; ".join(s.reason or "" for s in status.switches) if status is not None else ""
+
+        assert poll(lambda: "set_queue" in complaint(), 40), complaint()
+        status = controller.status()
+        assert not any(switch.ready for switch in status.switches)
+        controller.stop()
+
+        emulation.use_own_queues(CLASSES)
+        controller = start_controller(emulation)
+        controller.wait_ready()
+        assert queue_proof.prove(emulation, controller).ratio >= 20
+        controller.stop()
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_leaf_spine_forwards_without_a_storm_and_keeps_the_order() -> None:
+    with emulate(networks.LeafSpine(leaves=2, spines=2, servers_per_leaf=2, uplink_bps=UPLINK_BPS)) as emulation:
+        emulation.use_own_queues(CLASSES)
+        controller = start_controller(emulation)
+        controller.wait_ready()
+        for src in emulation.hosts:
+            for dst in emulation.hosts:
+                if src != dst:
+                    emulation.run(src, ["ping", "-n", "-c", "2", "-i", "0.2", "-W", "2", emulation.address(dst)])
+
+        before = packets(emulation)
+        time.sleep(2)
+        assert packets(emulation) - before < 400, "the idle fabric is not idle"
+
+        for job, port, sender, arrival in (("first", 5601, "h1", 1.0), ("second", 5602, "h2", 2.0)):
+            controller.call("PUT", f"/v1/jobs/{job}", job_spec("h3", port, sender) | {"arrival": arrival})
+        wanted = {"first": 0, "second": 1}
+        assert poll(lambda: queue_proof.classes(controller, list(wanted)) == wanted)
+        first, second = measure(emulation, [Stream("h1", "h3", 5601), Stream("h2", "h3", 5602)], seconds=5)
+        if first + second < 1.1 * UPLINK_BPS:
+            assert first > 20 * second > 0
+        else:
+            # Over different spines: the receiver's link is the bottleneck then, and carries both.
+            assert first + second < LINK_BPS
+        controller.stop()
+
+
+def packets(emulation: Emulation) -> int:
+    """Packets that all interfaces outside the hosts have sent and received so far, without the management's."""
+    lines = emulation.run(None, ["cat", "/proc/net/dev"]).splitlines()[2:]
+    counts = [line.split() for line in lines if line.strip().startswith("s")]
+    return sum(int(count[2]) + int(count[10]) for count in counts)

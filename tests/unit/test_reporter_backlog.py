@@ -1,0 +1,177 @@
+"""What waits to be told: order, bounds, nothing lost and nothing twice."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.wire import HostReport, JobSpec
+from host_reporter.backlog import (
+    BATCH_POINTS,
+    MAX_KEPT,
+    MAX_PENDING,
+    MAX_PENDING_IN_ALL,
+    MAX_RUNS,
+    Backlog,
+    Batch,
+    Registration,
+    Told,
+    thin,
+)
+
+SPEC = JobSpec()
+
+
+def _points(*iterations: float) -> list[Told]:
+    return [Told(i, 1000.0 + i, None) for i in iterations]
+
+
+def _register(backlog: Backlog, *, created: bool = True, now: float = 0.0) -> Registration:
+    call = backlog.take(now, lease=False)
+    assert isinstance(call, Registration)
+    backlog.registered(call, created=created)
+    return call
+
+
+def _batch(backlog: Backlog, *, lease: bool = False, now: float = 0.0) -> Batch:
+    call = backlog.take(now, lease=lease)
+    assert isinstance(call, Batch)
+    HostReport(session="s", seq=call.seq, sent_at=now, jobs=call.parts)
+    return call
+
+
+def _told(batch: Batch) -> list[tuple[str, list[float], bool]]:
+    return [(part.job, [point.iteration for point in part.points], part.ended) for part in batch.parts]
+
+
+def test_a_job_is_registered_before_its_points_are_told() -> None:
+    backlog = Backlog()
+    backlog.declare("a", SPEC)
+    backlog.add("a", _points(1, 2))
+    _register(backlog)
+    assert _told(_batch(backlog)) == [("a", [1, 2], False)]
+
+
+def test_the_end_of_a_run_goes_before_the_next_run_of_the_same_job() -> None:
+    backlog = Backlog()
+    backlog.declare("a", SPEC)
+    _register(backlog)
+    backlog.add("a", _points(5))
+    backlog.end("a")
+    backlog.declare("a", SPEC)
+    backlog.add("a", _points(1))
+    first = _batch(backlog)
+    assert _told(first) == [("a", [5], True)]
+    backlog.answered(first, (), 0.0)
+    _register(backlog)
+    assert _told(_batch(backlog)) == [("a", [1], False)]
+
+
+def test_a_new_job_does_not_wait_for_a_busy_one() -> None:
+    backlog = Backlog()
+    backlog.declare("busy", SPEC)
+    _register(backlog)
+    backlog.declare("new", SPEC)
+    backlog.add("busy", _points(1))
+    call = backlog.take(0.0, lease=False)
+    assert isinstance(call, Registration)
+    assert call.run.job == "new"
+
+
+def test_a_job_that_the_controller_forgot_is_registered_and_told_again() -> None:
+    backlog = Backlog()
+    backlog.declare("a", SPEC)
+    _register(backlog)
+    backlog.add("a", _points(1, 2))
+    backlog.answered(_batch(backlog), (), 0.0)
+    backlog.answered(_batch(backlog, lease=True), ("a",), 0.0)
+    backlog.add("a", _points(3))
+    _register(backlog, created=True)
+    assert _told(_batch(backlog)) == [("a", [1, 2, 3], False)]
+
+
+def test_a_refused_job_is_quiet_until_its_file_changes() -> None:
+    backlog = Backlog()
+    backlog.declare("a", SPEC)
+    call = backlog.take(0.0, lease=False)
+    assert isinstance(call, Registration)
+    backlog.not_registered(call, 0.0, retry=False)
+    assert backlog.take(99.0, lease=False) is None
+    backlog.declare("a", JobSpec(weight=2.0))
+    _register(backlog)
+
+
+def test_a_conflict_is_tried_again_later_and_later() -> None:
+    backlog = Backlog()
+    backlog.declare("a", SPEC)
+    now, waits = 0.0, []
+    for _ in range(10):
+        call = backlog.take(now, lease=False)
+        assert isinstance(call, Registration)
+        backlog.not_registered(call, now, retry=True)
+        due = backlog.next_retry(now)
+        waits.append((due or now) - now)
+        now = due or now
+    assert waits == sorted(waits)
+    assert waits[-1] == 30.0
+
+
+def test_counted_bytes_are_told_once() -> None:
+    backlog = Backlog()
+    backlog.count_sent({"elsewhere": 10.0})
+    batch = _batch(backlog)
+    assert [(part.job, part.sent_bytes) for part in batch.parts] == [("elsewhere", 10.0)]
+    backlog.answered(batch, (), 0.0)
+    backlog.count_sent({"elsewhere": 10.0})
+    assert backlog.take(0.0, lease=False) is None
+
+
+@pytest.mark.parametrize("jobs", [1, 60])
+def test_a_controller_that_is_away_costs_old_points_only(jobs: int) -> None:
+    backlog = Backlog()
+    for j in range(jobs):
+        backlog.declare(f"j{j}", SPEC)
+        _register(backlog)
+    for i in range(0, 3 * MAX_PENDING, 100):
+        for j in range(jobs):
+            backlog.add(f"j{j}", _points(*range(i, i + 100)))
+    backlog.end("j0")
+    told: dict[str, list[float]] = {}
+    ended = set()
+    while isinstance(call := backlog.take(0.0, lease=False), Batch):
+        HostReport(session="s", seq=call.seq, sent_at=0.0, jobs=call.parts)
+        assert sum(len(part.points) for part in call.parts) <= BATCH_POINTS
+        for part in call.parts:
+            told.setdefault(part.job, []).extend(point.iteration for point in part.points)
+            ended |= {part.job} if part.ended else set()
+        backlog.answered(call, (), 0.0)
+    assert ended == {"j0"}
+    assert sum(map(len, told.values())) <= MAX_PENDING_IN_ALL
+    for iterations in told.values():
+        assert iterations == sorted(set(iterations))
+        assert iterations[0] == 0.0
+        assert iterations[-1] == 3 * MAX_PENDING - 1
+        assert len(iterations) <= MAX_PENDING
+
+
+def test_more_jobs_than_a_report_holds() -> None:
+    backlog = Backlog()
+    names = {f"j{i}" for i in range(MAX_RUNS + 500)}
+    backlog.count_sent(dict.fromkeys(names, 1.0))
+    told: list[str] = []
+    while isinstance(call := backlog.take(0.0, lease=False), Batch):
+        HostReport(session="s", seq=call.seq, sent_at=0.0, jobs=call.parts)
+        told += [part.job for part in call.parts]
+        backlog.answered(call, (), 0.0)
+    assert sorted(told) == sorted(names)
+
+
+@given(st.integers(0, 5000), st.integers(2, MAX_KEPT))
+def test_thinning_keeps_the_first_and_the_newest(count: int, most: int) -> None:
+    points = _points(*range(count))
+    left = thin(list(points), most)
+    assert len(left) <= most
+    assert left == sorted(left)
+    if points:
+        assert (left[0], left[-1]) == (points[0], points[-1])

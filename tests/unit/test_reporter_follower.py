@@ -1,0 +1,296 @@
+"""The agent's main loop on real files: what is handed on, in which order, and how soon."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from reporter_server import wait_for
+
+from controller.wire import JobSpec
+from host_reporter import follower as follower_module
+from host_reporter.backlog import Told
+from host_reporter.follower import Follower
+from host_reporter.inotify import Waker
+from host_reporter.jobs_dir import JobsDirectory
+from host_reporter.notices import Notices
+
+PATTERN = r"step (?P<iteration>\d+) acc (?P<metric>\S+)"
+
+
+class Recorder:
+    """What was handed on; ``add`` and ``end`` of a job that is not declared are faults."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, str, object]] = []
+        self.times: list[float] = []
+        self._running: set[str] = set()
+
+    def declare(self, job: str, spec: JobSpec | None) -> None:
+        self._running.add(job)
+        self.calls.append(("declare", job, spec.weight if spec is not None else None))
+
+    def add(self, job: str, points: list[Told]) -> None:
+        assert job in self._running
+        self.times.append(time.monotonic())
+        self.calls.append(("add", job, [point.iteration for point in points]))
+
+    def end(self, job: str) -> None:
+        self._running.remove(job)
+        self.calls.append(("end", job, None))
+
+    def points(self, job: str) -> list[float]:
+        return [i for what, name, told in self.calls if (what, name) == ("add", job) for i in told]  # type: ignore[attr-defined]
+
+    def order(self, job: str) -> list[str]:
+        return [what for what, name, _ in self.calls if name == job]
+
+
+class World:
+    """A folder, a follower in a thread, and what it handed on."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.jobs = path / "jobs.d"
+        self.jobs.mkdir()
+        self.log = path / "train.log"
+        self.receiver = Recorder()
+        notices = Notices(logging.getLogger("test"))
+        self.follower = Follower(JobsDirectory(self.jobs, path, notices), self.receiver, notices)
+        self._thread = threading.Thread(target=self.follower.run)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        if self._thread.is_alive():
+            self.follower.stop()
+            self._thread.join(5)
+            assert not self._thread.is_alive()
+
+    def job(self, name: str = "a", **values: object) -> Path:
+        document = {"id": name, "spec": {}, "progress": {"log": str(self.log), "pattern": PATTERN}} | values
+        path = self.jobs / f"{name}.json"
+        path.with_suffix(".new").write_text(json.dumps(document))
+        return path.with_suffix(".new").rename(path)
+
+    def train(self, *steps: int) -> None:
+        with self.log.open("a") as log:
+            log.writelines(f"step {step} acc 0.5\n" for step in steps)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path)
+    yield made
+    made.stop()
+
+
+def test_a_job_from_its_file_to_its_end(world: World) -> None:
+    world.start()
+    world.train(1, 2)
+    file = world.job()
+    assert wait_for(lambda: world.receiver.points("a") == [1, 2])
+    world.train(3)
+    assert wait_for(lambda: world.receiver.points("a") == [1, 2, 3])
+    world.train(4)
+    file.unlink()
+    assert wait_for(lambda: "end" in world.receiver.order("a"))
+    assert world.receiver.points("a") == [1, 2, 3, 4], "what was there when the file went is still told"
+    assert world.receiver.order("a")[0] == "declare"
+    assert world.receiver.order("a")[-1] == "end"
+
+
+def test_a_line_is_handed_on_at_once(world: World) -> None:
+    world.log.touch()
+    world.job()
+    world.start()
+    assert wait_for(lambda: world.receiver.calls)
+    took = []
+    for step in range(8):
+        time.sleep(0.05)
+        began = time.monotonic()
+        world.train(step)
+        assert wait_for(lambda step=step: world.receiver.points("a")[-1:] == [step])
+        took.append(world.receiver.times[-1] - began)
+    assert sorted(took)[2] < 0.05, took
+
+
+def test_the_agents_stop_ends_no_job_but_tells_what_is_there(world: World) -> None:
+    world.job()
+    world.start()
+    assert wait_for(lambda: world.receiver.calls)
+    world.train(1)
+    world.stop()
+    assert world.receiver.points("a") == [1]
+    assert "end" not in world.receiver.order("a")
+
+
+def test_an_end_record_ends_the_run_and_a_point_after_it_begins_the_next(world: World) -> None:
+    progress = world.path / "a.jsonl"
+    progress.write_text('{"iteration": 1}\n')
+    world.job(progress=None)
+    world.start()
+    assert wait_for(lambda: world.receiver.points("a") == [1])
+    with progress.open("a") as file:
+        file.write('{"iteration": 2}\n{"ended": true}\n')
+    assert wait_for(lambda: world.receiver.order("a")[-1] == "end")
+    with progress.open("a") as file:
+        file.write('{"iteration": 1}\n')
+    assert wait_for(lambda: world.receiver.order("a")[-1] == "add")
+    assert [what for what in world.receiver.order("a") if what != "add"] == ["declare", "end", "declare"]
+
+
+def test_a_run_that_was_over_before_the_agent_came_is_not_begun_again(world: World) -> None:
+    over, again = world.path / "over.jsonl", world.path / "again.jsonl"
+    over.write_text('{"iteration": 1}\n{"ended": true}\n')
+    again.write_text('{"iteration": 9}\n{"ended": true}\n{"iteration": 1}\n')
+    world.job("over", progress=None)
+    world.job("again", progress=None)
+    world.start()
+    assert wait_for(lambda: world.receiver.points("again") == [1])
+    assert world.receiver.order("again") == ["declare", "add"]
+    assert world.receiver.order("over") == []
+
+
+def test_a_changed_spec_is_declared_again_without_an_end(world: World) -> None:
+    world.train(1)
+    world.job()
+    world.start()
+    assert wait_for(lambda: world.receiver.points("a") == [1])
+    world.job(spec={"weight": 5.0})
+    assert wait_for(lambda: ("declare", "a", 5.0) in world.receiver.calls)
+    world.train(2)
+    assert wait_for(lambda: world.receiver.points("a") == [1, 2]), "and its log is not read anew"
+    assert "end" not in world.receiver.order("a")
+
+
+def test_a_log_that_moves_is_followed_to_its_new_place(world: World) -> None:
+    world.train(1)
+    world.job()
+    world.start()
+    assert wait_for(lambda: world.receiver.points("a") == [1])
+    world.log = world.path / "elsewhere.log"
+    world.train(2)
+    world.job()
+    assert wait_for(lambda: world.receiver.points("a") == [1, 2])
+    assert "end" not in world.receiver.order("a")
+
+
+@pytest.mark.parametrize("how", ["rename", "copytruncate"])
+def test_rotation_loses_nothing(world: World, how: str) -> None:
+    world.train(1, 2, 3)
+    world.job()
+    world.start()
+    assert wait_for(lambda: world.receiver.points("a") == [1, 2, 3])
+    if how == "rename":
+        world.train(4)
+        world.log.rename(world.log.with_suffix(".1"))
+    else:
+        os.truncate(world.log, 0)
+    world.train(5, 6)
+    assert wait_for(lambda: world.receiver.points("a")[-2:] == [5, 6])
+    assert world.receiver.points("a") == ([1, 2, 3, 4, 5, 6] if how == "rename" else [1, 2, 3, 5, 6])
+
+
+def test_half_a_line_of_the_old_file_is_not_joined_to_the_new_one(world: World) -> None:
+    world.train(1)
+    with world.log.open("a") as log:
+        log.write("step 2")
+    world.job()
+    world.start()
+    assert wait_for(lambda: world.receiver.points("a") == [1])
+    world.log.rename(world.log.with_suffix(".1"))
+    world.log.write_text(" acc 0.9\nstep 3 acc 0.5\n")
+    assert wait_for(lambda: world.receiver.points("a")[-1:] == [3])
+    assert world.receiver.points("a") == [1, 3]
+
+
+def test_a_log_of_which_nothing_matches_is_said_once(
+    world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower_module, "ABSENT_SECONDS", 0.0)
+    monkeypatch.setattr(follower_module, "LOOK_SECONDS", 0.05)
+    world.log.write_text("nothing\n" * 150)
+    world.job()
+    world.start()
+
+    def said() -> list[str]:
+        return [record.message for record in caplog.records if "tells progress" in record.message]
+
+    assert wait_for(said)
+    for _ in range(5):
+        with world.log.open("a") as log:
+            log.write("still nothing\n")
+        time.sleep(0.06)
+    assert len(said()) == 1
+    world.train(1)
+    assert wait_for(lambda: world.receiver.points("a") == [1])
+
+
+def test_a_log_that_is_not_there_is_said_and_waited_for(
+    world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower_module, "ABSENT_SECONDS", 0.0)
+    monkeypatch.setattr(follower_module, "LOOK_SECONDS", 0.05)
+    world.job()
+    world.start()
+    assert wait_for(lambda: any("not there yet" in record.message for record in caplog.records))
+    world.train(1)
+    assert wait_for(lambda: world.receiver.points("a") == [1])
+
+
+def _watches() -> int:
+    """Watches of all of this process's inotify descriptors."""
+    count = 0
+    for info in Path("/proc/self/fdinfo").iterdir():
+        try:
+            count += sum(line.startswith("inotify") for line in info.read_text().splitlines())
+        except OSError:
+            continue
+    return count
+
+
+def test_watches_are_given_back(world: World) -> None:
+    world.start()
+    assert wait_for(lambda: _watches() == 1)
+    logs = []
+    for n in range(5):
+        world.log = world.path / f"{n}.log"
+        world.train(1)
+        logs.append(world.job(f"j{n}"))
+    assert wait_for(lambda: _watches() == 6)
+    for file in logs:
+        file.unlink()
+    assert wait_for(lambda: _watches() == 1)
+
+
+def test_what_is_at_a_path_now_is_watched_and_no_longer_what_was(tmp_path: Path) -> None:
+    waker = Waker()
+    path = tmp_path / "log"
+    path.touch()
+    waker.watch_file(path)
+    path.rename(tmp_path / "old")
+    path.touch()
+    waker.watch_file(path)
+    before = _watches()
+    while waker.wait(0.0):
+        pass  # the kernel says that a watch was given back
+    with (tmp_path / "old").open("a") as old:
+        old.write("x")
+    assert not waker.wait(0.02)
+    with path.open("a") as new:
+        new.write("x")
+    assert waker.wait(5)
+    waker.forget(path)
+    assert _watches() == before - 1
+    waker.wake()
+    assert waker.wait(5)
+    assert not waker.wait(0.0)
+    waker.close()

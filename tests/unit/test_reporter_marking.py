@@ -1,0 +1,138 @@
+"""Marks as text for iptables, and what its counters say; a small reading of the text shows what packets get."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.wire import Mark
+from host_reporter.marking import (
+    GENERATIONS,
+    MarkError,
+    SentBytes,
+    counts,
+    jumps,
+    new_classes,
+    removal,
+    switch_over,
+)
+
+SAVED = """# Generated
+*mangle
+:PREROUTING ACCEPT [0:0]
+:OUTPUT ACCEPT [10:1000]
+:TRAINYARD - [0:0]
+:TRAINYARD-A - [0:0]
+:TRAINYARD-B - [0:0]
+:TRAINYARD-D59 - [0:0]
+:TRAINYARDS - [0:0]
+[5:500] -A OUTPUT -j TRAINYARD
+[1:1] -A OUTPUT -j TRAINYARDS
+[5:500] -A TRAINYARD -g TRAINYARD-B
+[2:120] -A TRAINYARD-A -d 10.0.0.2/32 -p tcp -m tcp --sport 5000 -g TRAINYARD-D59
+[3:380] -A TRAINYARD-B -d 10.0.0.2/32 -p tcp -m tcp --sport 5000 -g TRAINYARD-D59
+[0:0] -A TRAINYARD-B -d 10.0.0.3/32 -p tcp -m tcp --sport 5000 -g TRAINYARD-D59
+[3:380] -A TRAINYARD-D59 -j DSCP --set-dscp 0x3b
+COMMIT
+"""
+
+
+def mark(job: str, dscp: int = 59, **match: object) -> Mark:
+    return Mark.model_validate({"job": job, "service_class": 0, "dscp": dscp, **match})
+
+
+def dscp_of(text: str, generation: int, remote: str, sport: int, dport: int) -> int | None:
+    """What the rules of a chain do to a packet: the first that matches goes to the chain that sets a DSCP."""
+    for line in text.splitlines():
+        if not line.startswith(f"-A {GENERATIONS[generation]} "):
+            continue
+        wanted = {"-d": remote, "--sport": str(sport), "--dport": str(dport)}
+        words = line.split()
+        if all(words[words.index(key) + 1] == value for key, value in wanted.items() if key in words):
+            target = words[words.index("-g") + 1]
+            found = re.search(rf"^-A {target} -j DSCP --set-dscp (\d+)$", text, re.MULTILINE)
+            return int(found[1]) if found else None
+    return None
+
+
+def test_the_first_mark_that_matches_decides() -> None:
+    marks = [mark("a", 11, remote="10.0.0.2", remote_port=80), mark("b", 22, remote="10.0.0.2"), mark("c", 33)]
+    text = switch_over(marks, 1, jump=True)
+    assert dscp_of(text, 1, "10.0.0.2", 5, 80) == 11
+    assert dscp_of(text, 1, "10.0.0.2", 5, 81) == 22
+    assert dscp_of(text, 1, "10.0.0.3", 5, 80) == 33
+
+
+def test_one_commit_fills_the_idle_chain_and_leads_there() -> None:
+    text = switch_over([mark("a", local_port=5000)], 0, jump=False)
+    assert text.count("*mangle") == text.count("COMMIT") == 1
+    assert ":TRAINYARD-A - [0:0]" in text
+    assert "-A TRAINYARD -g TRAINYARD-A" in text
+    assert "TRAINYARD-B" not in text, "what is in force keeps its counters until it is read"
+    assert "OUTPUT" not in text
+    assert switch_over([], 0, jump=True).count("-A OUTPUT -j TRAINYARD\n") == 1
+
+
+def test_a_new_class_replaces_one_rule_and_a_new_match_is_another_matter() -> None:
+    before = [mark("a", 11, local_port=5000), mark("b", 22, local_port=6000), mark("a", 11, remote_port=5000)]
+    after = [mark("a", 11, local_port=5000), mark("b", 33, local_port=6000), mark("a", 11, remote_port=5000)]
+    assert new_classes(before, after, 1) == "*mangle\n-R TRAINYARD-B1 1 -j DSCP --set-dscp 33\nCOMMIT\n"
+    assert new_classes(before, before, 0) == ""
+    assert new_classes(before, after[:2], 0) is None
+    assert new_classes(before, [mark("a", 11, local_port=5001), *after[1:]], 0) is None
+    swapped = [mark("a", 22, local_port=5000), mark("b", 11, local_port=6000), mark("a", 22, remote_port=5000)]
+    assert str(new_classes(before, swapped, 0)).count("-R ") == 2
+
+
+@pytest.mark.parametrize("remote", ["10.0.0.1\n-A OUTPUT -j DROP", "10.0.0.1 -j DROP", "::1", "h1", "", "10.0.0.1/0"])
+def test_only_an_address_gets_into_the_text(remote: str) -> None:
+    with pytest.raises(MarkError, match="job a"):
+        switch_over([mark("a", remote=remote)], 0, jump=False)
+
+
+def test_what_was_saved_is_read() -> None:
+    assert jumps(SAVED) == 1
+    assert counts(SAVED) == {"TRAINYARD-A": (120,), "TRAINYARD-B": (380, 0)}
+    assert jumps("") == 0
+    assert counts("") == {}
+
+
+def test_only_what_is_ours_is_taken_away() -> None:
+    lines = removal(SAVED).splitlines()
+    assert lines[0] == "*mangle"
+    assert lines[-1] == "COMMIT"
+    assert lines.count("-D OUTPUT -j TRAINYARD") == 1
+    chains = ["TRAINYARD", "TRAINYARD-A", "TRAINYARD-B", "TRAINYARD-D59"]
+    assert [line.removeprefix("-X ") for line in lines if line.startswith("-X ")] == chains
+    assert lines.index("-F TRAINYARD-D59") < lines.index("-X TRAINYARD"), "no chain goes while another leads to it"
+
+
+def test_counts_go_on_over_a_change_of_rules() -> None:
+    sent = SentBytes()
+    a, b = mark("a"), mark("b")
+    sent.change([a, b, a])
+    sent.count([a, b, a], [10, 5, 1])
+    assert sent.totals() == {"a": 11, "b": 5}
+    sent.count([a, b, a], [20, 5, 1])
+    sent.change([b, a])
+    assert sent.totals() == {"a": 21, "b": 5}
+    sent.count([b, a], [1, 2])
+    assert sent.totals() == {"a": 23, "b": 6}
+    sent.count([b, a], [1])
+    assert sent.totals() == {"a": 23, "b": 6}, "someone else's rules are not believed"
+    sent.change([a])
+    assert sent.totals() == {"a": 23}
+
+
+@given(st.lists(st.lists(st.integers(0, 10**6), min_size=3, max_size=3), max_size=10))
+def test_totals_are_the_sum_over_all_generations(generations: list[list[int]]) -> None:
+    sent, marks = SentBytes(), [mark("a"), mark("b"), mark("a")]
+    for values in generations:
+        sent.change(marks)
+        sent.count(marks, values)
+    totals = sent.totals()
+    assert totals.get("a", 0) == sum(values[0] + values[2] for values in generations)
+    assert totals.get("b", 0) == sum(values[1] for values in generations)

@@ -1,0 +1,117 @@
+"""Progress out of bytes: however the stream is split, whatever it holds."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.wire import ProgressPoint
+from host_reporter.parse import MAX_LINE_BYTES, Ended, Event, Lines, PatternError, Point, json_parser, log_parser
+
+PATTERN = r"iteration (?P<iteration>\S+)(?: accuracy (?P<metric>\S+))?"
+
+
+def _cut(data: bytes, places: list[int]) -> list[bytes]:
+    ends = sorted({place % (len(data) + 1) for place in places} | {0, len(data)})
+    return [data[a:b] for a, b in itertools.pairwise(ends)]
+
+
+_lines = st.lists(
+    st.one_of(
+        st.binary(max_size=30),
+        st.sampled_from([b"iteration 12 accuracy 0.5\n", b"\r", b"\r\n", b"\n\n", b'{"ended": true}\n', b"\xff\xfe\n"]),
+        st.integers(MAX_LINE_BYTES - 2, MAX_LINE_BYTES + 2).map(lambda n: b"x" * n),
+    ),
+    max_size=12,
+).map(b"".join)
+
+
+@given(data=_lines, places=st.lists(st.integers(0, 2**20), max_size=8))
+def test_any_split_of_the_stream_gives_the_same_lines(data: bytes, places: list[int]) -> None:
+    whole = list(Lines().feed(data))
+    lines = Lines()
+    assert [line for piece in _cut(data, places) for line in lines.feed(piece)] == whole
+    assert all(len(line.encode()) <= 3 * MAX_LINE_BYTES for line in whole)
+
+
+def test_lines_without_end_take_no_memory_and_are_dropped() -> None:
+    lines = Lines()
+    for _ in range(100):
+        assert list(lines.feed(b"y" * MAX_LINE_BYTES)) == []
+    assert len(lines._rest) <= MAX_LINE_BYTES
+    assert list(lines.feed(b"tail of it\nnext\n")) == ["next"]
+
+
+def _sound(event: Event | None) -> None:
+    if isinstance(event, Point):
+        ProgressPoint(iteration=event.iteration, metric=event.metric, time=event.time or 0.0)
+
+
+@given(st.text())
+def test_no_line_of_a_log_raises(line: str) -> None:
+    _sound(log_parser(r"(?P<iteration>.*?) (?P<metric>.*) (?P<time>.*)", "end")(line))
+
+
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9) | st.just(10**400),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["iteration", "metric", "time", "ended", "loss"]), inner, max_size=4)
+    ),
+    max_leaves=6,
+)
+
+
+@given(_json)
+def test_no_record_of_a_progress_file_raises_and_none_goes_beyond_the_wire(value: object) -> None:
+    _sound(json_parser(json.dumps(value)))
+
+
+@pytest.mark.parametrize("line", ["", "{", "[" * 100_000, "null", "12", '{"iteration": true}', '{"iteration": -1}'])
+def test_a_record_that_is_none(line: str) -> None:
+    assert json_parser(line) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "event"),
+    [
+        ("2026-01-01 12:00:00,123 INFO iteration 12 accuracy 0.8123", Point(12.0, 0.8123)),
+        ("iteration 12", Point(12.0)),
+        ("iteration 12 accuracy nan", Point(12.0)),
+        ("iteration 12 accuracy 1e300", Point(12.0)),
+        ("iteration 1e300 accuracy 0.5", None),
+        ("iteration many", None),
+        ("warming up", None),
+        ("all done", Ended()),
+    ],
+)
+def test_a_line_of_a_log(line: str, event: Event | None) -> None:
+    assert log_parser(PATTERN, "all done$")(line) == event
+
+
+@pytest.mark.parametrize("text", ["1767268800.5", "2026-01-01T12:00:00.5+00:00", "2026-01-01 12:00:00,500+00:00"])
+def test_times(text: str) -> None:
+    assert log_parser("(?P<time>.*) it (?P<iteration>.*)")(f"{text} it 3") == Point(3.0, None, 1767268800.5)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        ("(", "pattern"),
+        ("iteration", "named group"),
+        ("(?P<iteration>1)(?P<foo>2)", "foo"),
+        ("(?P<iteration", "pattern"),
+    ],
+)
+def test_a_pattern_that_cannot_serve(pattern: str, words: str) -> None:
+    with pytest.raises(PatternError, match=words):
+        log_parser(pattern)
+
+
+def test_a_wrong_end_pattern_is_named() -> None:
+    with pytest.raises(PatternError, match="end_pattern"):
+        log_parser(PATTERN, "*")

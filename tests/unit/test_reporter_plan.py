@@ -1,0 +1,162 @@
+"""Following the host's plan: what is carried out when, and what happens without a controller."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+from reporter_server import ReporterServer, wait_for
+
+from controller.wire import HostPlan
+from host_reporter import plan_follower as plan_module
+from host_reporter.connection import Address
+from host_reporter.enforcement import Enforcement
+from host_reporter.notices import Notices
+from host_reporter.plan_follower import PlanFollower
+
+MARK = {"job": "a", "service_class": 0, "dscp": 59, "local_port": 5000, "remote": "10.0.0.2"}
+
+
+def plan(epoch: int, **values: Any) -> dict[str, Any]:
+    base = {"host": "h1", "epoch": epoch, "policy": "fifo", "mode": "classified", "class_dscp": [59, 51]}
+    return base | {"class_floor": 0.01, "other_floor": 0.1, "egress_bps": 1e9, "marks": [MARK]} | values
+
+
+class Recorder(Enforcement):
+    """Carries nothing out on this machine; tests/lab does that in a namespace."""
+
+    def __init__(self, notices: Notices) -> None:
+        super().__init__(None, None, notices)
+        self.did: list[str] = []
+        self.fault: Exception | None = None
+        self.marks = 0
+
+    def apply(self, plan: HostPlan, *, look: bool = True) -> bool:
+        if self.fault is not None:
+            raise self.fault
+        self.did.append(f"apply {plan.epoch}")
+        self.marks = len(plan.marks)
+        return True
+
+    def sent_bytes(self) -> Mapping[str, int]:
+        return {"a": 1000}
+
+    @property
+    def is_marking(self) -> bool:
+        return self.marks > 0
+
+    def open(self) -> None:
+        self.did.append("open")
+        self.marks = 0
+
+    def remove(self) -> None:
+        self.did.append("remove")
+
+
+class Plans:
+    def __init__(self) -> None:
+        self.server = ReporterServer()
+        notices = Notices(logging.getLogger("test"))
+        self.enforcement = Recorder(notices)
+        self.counted: list[Mapping[str, float]] = []
+        self.faults: list[Exception] = []
+        self.follower = PlanFollower(
+            Address(self.server.url),
+            "h1",
+            self.enforcement,
+            notices,
+            count=self.counted.append,
+            failed=self.faults.append,
+        )
+
+    @property
+    def did(self) -> list[str]:
+        return self.enforcement.did
+
+
+@pytest.fixture
+def plans() -> Iterator[Plans]:
+    made = Plans()
+    yield made
+    made.follower.stop()
+    made.server.stop()
+
+
+Warnings = Callable[[str], int]
+
+
+@pytest.fixture
+def warned(caplog: pytest.LogCaptureFixture) -> Warnings:
+    return lambda words: sum(words in record.message for record in caplog.records)
+
+
+def test_a_plan_is_carried_out_at_once_and_not_again(plans: Plans, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_module, "COUNT_SECONDS", 0.1)
+    plans.server.set_plan(plan(1))
+    plans.follower.start()
+    assert wait_for(lambda: plans.did == ["apply 1"])
+    assert plans.server.plan_waits.wait(5)
+    began = time.monotonic()
+    plans.server.set_plan(plan(2))
+    assert wait_for(lambda: plans.did == ["apply 1", "apply 2"])
+    assert time.monotonic() - began < 1.0
+    counted = len(plans.counted)
+    assert wait_for(lambda: len(plans.counted) >= counted + 3), "bytes are counted meanwhile"
+    assert plans.counted[-1] == {"a": 1000}
+    assert plans.did == ["apply 1", "apply 2"], "the same plan again changes nothing"
+
+
+def test_the_host_is_made_equal_to_its_plan_again_from_time_to_time(
+    plans: Plans, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan_module, "AGAIN_SECONDS", 0.1)
+    plans.server.set_plan(plan(1, marks=[]))
+    plans.follower.start()
+    assert wait_for(lambda: plans.did.count("apply 1") >= 3)
+
+
+def test_the_last_plan_stays_for_a_while_without_a_controller(
+    plans: Plans, monkeypatch: pytest.MonkeyPatch, warned: Warnings
+) -> None:
+    monkeypatch.setattr(plan_module, "STALE_SECONDS", 0.4)
+    plans.server.set_plan(plan(1))
+    plans.follower.start()
+    assert wait_for(lambda: plans.did == ["apply 1"])
+    plans.server.stop()
+    assert wait_for(lambda: warned("stays in force") == 1)
+    assert plans.did == ["apply 1"]
+    assert wait_for(lambda: plans.did == ["apply 1", "open"]), "but an old order must not last for ever"
+    plans.server.start()
+    assert wait_for(lambda: plans.did == ["apply 1", "open", "apply 1"]), "the same plan again is carried out"
+
+
+def test_a_plan_that_is_not_understood_changes_nothing(plans: Plans, warned: Warnings) -> None:
+    plans.server.set_plan(plan(1))
+    plans.follower.start()
+    assert wait_for(lambda: plans.did == ["apply 1"])
+    plans.server.set_plan(plan(2, mode="other"))
+    assert wait_for(lambda: warned("not understood: mode") == 1)
+    plans.server.set_plan(plan(3))
+    assert wait_for(lambda: plans.did == ["apply 1", "apply 3"])
+
+
+def test_the_end_is_quick_while_it_waits_and_takes_everything_away(plans: Plans) -> None:
+    plans.server.set_plan(plan(1))
+    plans.follower.start()
+    assert plans.server.plan_waits.wait(5)
+    began = time.monotonic()
+    plans.follower.stop()
+    assert time.monotonic() - began < 1.0
+    assert plans.did == ["apply 1", "remove"]
+    assert plans.faults == []
+
+
+def test_a_fault_of_its_own_ends_it_and_takes_everything_away(plans: Plans) -> None:
+    plans.enforcement.fault = RuntimeError("a fault")
+    plans.server.set_plan(plan(1))
+    plans.follower.start()
+    assert wait_for(lambda: plans.did == ["remove"])
+    assert [str(fault) for fault in plans.faults] == ["a fault"]

@@ -1,0 +1,220 @@
+"""The sending thread against a small real HTTP server that fails in every way: nothing lost, nothing taken twice."""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import json
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from controller.wire import HostReport, JobSpec
+from host_reporter.backlog import Told
+from host_reporter.connection import Address
+from host_reporter.notices import Notices
+from host_reporter.sender import Sender
+
+SPEC = JobSpec()
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """A controller in little: jobs, batches by number, and statuses that it is told to answer with."""
+
+    daemon_threads = True
+
+    def __init__(self, port: int = 0) -> None:
+        self.jobs: dict[str, list[float]] = {}
+        self.ended: list[str] = []
+        self.seen: set[tuple[str, int]] = set()
+        self.repeats = 0
+        self.connections: list[socket.socket] = []
+        self.put_status: Callable[[str], int] = lambda _job: 201
+        self.post_status: list[int] = []
+        super().__init__(("127.0.0.1", port), Handler)
+        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def close(self) -> None:
+        self.shutdown()
+        self.server_close()
+        for connection in self.connections:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def take(self, report: HostReport) -> dict[str, Any]:
+        refused = []
+        known = (report.session, report.seq) in self.seen
+        self.seen.add((report.session, report.seq))
+        self.repeats += known
+        for part in () if known else report.jobs:
+            if part.job not in self.jobs:
+                refused.append({"job": part.job, "reason": "unknown job; register it first"})
+                continue
+            self.jobs[part.job] += [point.iteration for point in part.points]
+            self.ended += [part.job] if part.ended else []
+        status = "duplicate" if known else "taken"
+        return {"status": status, "refused": refused, "lease_seconds": 30.0, "period_seconds": 5.0}
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Server
+
+    def setup(self) -> None:
+        super().setup()
+        self.server.connections.append(self.connection)
+
+    def do_PUT(self) -> None:
+        job = self.path.rpartition("/")[2]
+        JobSpec.model_validate_json(self._body())
+        status = self.server.put_status(job)
+        if status == 201:
+            status = 200 if job in self.server.jobs else 201
+            self.server.jobs.setdefault(job, [])
+        self._answer(status, {"detail": f"answered with {status}"})
+
+    def do_POST(self) -> None:
+        report = HostReport.model_validate_json(self._body())
+        status = self.server.post_status.pop(0) if self.server.post_status else 200
+        if status == 0:
+            # Taken, but the answer is lost on the way.
+            self.server.take(report)
+            self.close_connection = True
+            return
+        self._answer(status, self.server.take(report) if status == 200 else {"detail": "no"})
+
+    def _body(self) -> bytes:
+        return self.rfile.read(int(self.headers["Content-Length"]))
+
+    def _answer(self, status: int, document: dict[str, Any]) -> None:
+        body = json.dumps(document).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """The tests look at what was taken."""
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    made = Server()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def faults() -> list[Exception]:
+    return []
+
+
+@pytest.fixture
+def sender(server: Server, faults: list[Exception]) -> Iterator[Sender]:
+    made = Sender(Address(server.url), "h1", 0.2, Notices(logging.getLogger("test")), faults.append)
+    made.start()
+    yield made
+    made.stop()
+    assert faults == []
+
+
+def wait(condition: Callable[[], object], seconds: float = 10.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def _points(*iterations: float) -> list[Told]:
+    return [Told(i, 1000.0 + i, 0.5) for i in iterations]
+
+
+@pytest.mark.parametrize("statuses", [[500, 503, 429], [401, 403, 404], [0, 0], [302]])
+def test_a_batch_that_was_not_taken_comes_again_and_counts_once(
+    server: Server, sender: Sender, statuses: list[int]
+) -> None:
+    sender.declare("a", SPEC)
+    wait(lambda: "a" in server.jobs)
+    server.post_status[:] = statuses
+    sender.add("a", _points(1, 2, 3))
+    sender.end("a")
+    wait(lambda: server.ended and not server.post_status)
+    sender.stop()
+    assert server.jobs["a"] == [1, 2, 3]
+    assert server.ended == ["a"]
+
+
+def test_a_batch_that_is_wrong_is_dropped_and_the_next_goes_on(server: Server, sender: Sender) -> None:
+    sender.declare("a", SPEC)
+    wait(lambda: "a" in server.jobs)
+    server.post_status[:] = [422]
+    wait(lambda: not server.post_status)
+    sender.add("a", _points(2))
+    wait(lambda: server.jobs["a"] == [2])
+
+
+def test_a_server_that_goes_away_and_returns_without_memory_is_told_all(server: Server, sender: Sender) -> None:
+    sender.declare("a", SPEC)
+    sender.add("a", _points(1))
+    wait(lambda: server.jobs.get("a") == [1])
+    port = server.server_port
+    server.close()
+    sender.add("a", _points(2))
+    sender.declare("b", SPEC)
+    sender.add("b", _points(7))
+    sender.end("b")
+    again = Server(port)
+    try:
+        wait(lambda: again.jobs.get("a") == [1, 2] and again.jobs.get("b") == [7])
+        wait(lambda: again.ended == ["b"])
+        sender.stop()
+    finally:
+        again.close()
+
+
+def test_a_job_at_which_the_controller_fails_holds_up_no_other(server: Server, sender: Sender) -> None:
+    server.put_status = lambda job: 500 if job == "poison" else 422 if job == "wrong" else 201
+    for job in ("poison", "wrong", "good"):
+        sender.declare(job, SPEC)
+        sender.add(job, _points(1))
+    wait(lambda: server.jobs.get("good") == [1])
+    server.put_status = lambda _job: 201
+    wait(lambda: server.jobs.get("poison") == [1])
+    assert "wrong" not in server.jobs
+    sender.declare("wrong", JobSpec(weight=2.0))
+    wait(lambda: "wrong" in server.jobs)
+
+
+def test_stopping_sends_what_waits_and_is_quick_without_a_controller(
+    server: Server, sender: Sender, faults: list[Exception]
+) -> None:
+    sender.declare("a", SPEC)
+    sender.add("a", _points(1, 2))
+    sender.stop()
+    assert server.jobs["a"] == [1, 2]
+    lonely = Sender(Address("http://127.0.0.1:9"), "h1", 0.2, Notices(logging.getLogger("test")), faults.append)
+    lonely.start()
+    lonely.declare("a", SPEC)
+    began = time.monotonic()
+    lonely.stop()
+    assert time.monotonic() - began < 3.0
+
+
+def test_a_fault_of_our_own_ends_the_thread_and_is_handed_on(server: Server, faults: list[Exception]) -> None:
+    sender = Sender(Address(server.url), "h1", 0.2, Notices(logging.getLogger("test")), faults.append)
+    sender.start()
+    sender.declare("a", SPEC)
+    wait(lambda: "a" in server.jobs)
+    sender.add("a", _points(-1.0))
+    wait(lambda: faults)
+    assert "iteration" in str(faults[0])
+    sender.stop()

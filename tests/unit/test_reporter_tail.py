@@ -1,0 +1,100 @@
+"""A followed file over rotation, truncation and absence: real files, every line once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from host_reporter.tail import Tail
+
+
+@pytest.fixture
+def tail(tmp_path: Path) -> Iterator[Tail]:
+    followed = Tail(tmp_path / "log")
+    yield followed
+    followed.close()
+
+
+def _write(path: Path, data: bytes) -> None:
+    with path.open("ab") as file:
+        file.write(data)
+
+
+def test_a_file_that_is_not_there_yet_is_waited_for(tail: Tail) -> None:
+    assert tail.poll() == (b"", False)
+    assert tail.error is not None and "not there" in tail.error
+    _write(tail.path, b"one\n")
+    assert tail.poll() == (b"one\n", True)
+    assert tail.error is None
+    assert tail.poll() == (b"", False)
+    _write(tail.path, b"two\n")
+    assert tail.poll() == (b"two\n", False)
+
+
+def test_rotation_by_rename_loses_no_line_of_either_file(tail: Tail) -> None:
+    _write(tail.path, b"one\n")
+    tail.poll()
+    _write(tail.path, b"two\n")
+    old = tail.path.rename(tail.path.with_suffix(".1"))
+    tail.path.touch()
+    assert tail.poll()[0] == b"two\n"
+    # Until the writer opens the new file it still writes into the old one.
+    _write(old, b"three\n")
+    assert tail.poll()[0] == b"three\n"
+    assert tail.poll()[0] == b""
+    _write(old, b"four\n")
+    _write(tail.path, b"five\n")
+    assert tail.poll() == (b"four\n", False)
+    assert tail.poll() == (b"five\n", True)
+
+
+def test_truncation_starts_again(tail: Tail) -> None:
+    _write(tail.path, b"iteration 1\niteration 2\n")
+    tail.poll()
+    tail.path.write_bytes(b"it 3\n")
+    assert tail.poll() == (b"it 3\n", True)
+    # Cut and grown beyond the old place between two looks.
+    tail.path.write_bytes(b"other lines, and more of them than before\n")
+    assert tail.poll() == (b"other lines, and more of them than before\n", True)
+
+
+def test_a_deleted_file_is_kept_until_there_is_another(tail: Tail) -> None:
+    _write(tail.path, b"one\n")
+    tail.poll()
+    tail.path.unlink()
+    assert tail.poll() == (b"", False)
+    _write(tail.path, b"two\n")
+    assert tail.poll() == (b"two\n", True)
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "nul", "long", "loop", "zero"])
+def test_what_is_no_file_is_said_and_raises_nothing(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "log"
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "loop":
+        path.symlink_to(path)
+    elif kind == "zero":
+        path.symlink_to("/dev/zero")
+    else:
+        path = tmp_path / ("a\0b" if kind == "nul" else "x" * 300)
+    tail = Tail(path)
+    for _ in range(2):
+        assert tail.poll() == (b"", False)
+        assert tail.error is not None and "\n" not in tail.error
+    tail.close()
+
+
+def test_a_long_file_comes_in_pieces_whole(tail: Tail) -> None:
+    data = b"".join(b"line %d\n" % i for i in range(900_000))
+    tail.path.write_bytes(data)
+    pieces = []
+    while piece := tail.poll()[0]:
+        pieces.append(piece)
+    assert b"".join(pieces) == data
+    assert max(map(len, pieces)) <= 4 * 2**20

@@ -1,0 +1,71 @@
+"""How long an iteration of each job takes when it has the network to itself: the bound on what a policy can win."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from topologies.arm import run_arm
+from topologies.controller_process import LabError
+from topologies.emulation import Emulation
+from topologies.experiment import Experiment, JobPlan
+from topologies.lab_result import ArmResult, PolicyChoice
+
+BITS_PER_BYTE = 8
+_SLACK = 1.6
+_GAP_SECONDS = 1.0
+
+
+def ideal_iteration_seconds(job: JobPlan, link_bps: float) -> float:
+    """Compute time, and the busiest port's transfers: a lower bound of an iteration's time.
+
+    A parameter server's link carries every worker's push, and then every worker's pull; a ring peer's 2 (n-1)/n of
+    the model.
+    """
+    n = len(job.hosts)
+    moved = 2 * (n - 1) * job.model_bytes if job.architecture == "ps" else 2 * (n - 1) / n * job.model_bytes
+    return job.compute_seconds + moved * BITS_PER_BYTE / link_bps
+
+
+def schedule(experiment: Experiment, iterations: int) -> Experiment:
+    """The same jobs, cut to ``iterations``, so far apart in time that those that share a host never meet.
+
+    Jobs on disjoint hosts run together.
+    """
+    free: dict[str, float] = {}
+    jobs = []
+    for job in sorted(experiment.jobs, key=lambda job: job.arrival):
+        arrival = max((free.get(host, 0.0) for host in job.hosts), default=0.0)
+        count = min(iterations, job.iterations)
+        seconds = _SLACK * count * ideal_iteration_seconds(job, experiment.link_bps) + _GAP_SECONDS
+        free |= dict.fromkeys(job.hosts, arrival + seconds)
+        jobs.append(job.model_copy(update={"arrival": arrival, "iterations": count}))
+    limit = max(free.values()) + 30.0
+    return experiment.model_copy(update={"jobs": tuple(jobs), "limit_seconds": limit})
+
+
+def measure_alone(
+    emulation: Emulation,
+    experiment: Experiment,
+    iterations: int,
+    *,
+    results: Path,
+    tick: Callable[[int, float], None],
+) -> Mapping[str, float]:
+    """Seconds of one iteration of each job, alone. Raises LabError where a job met another after all."""
+    plan = schedule(experiment, iterations)
+    arm = run_arm(emulation, plan, PolicyChoice("fair", label="alone"), results=results, tick=tick)
+    return {job.id: _iteration_seconds(job, plan, arm) for job in plan.jobs}
+
+
+def _iteration_seconds(job: JobPlan, plan: Experiment, arm: ArmResult) -> float:
+    result = arm.jobs[job.id]
+    if result.jct_seconds is None:
+        raise LabError(f"job {job.id} did not end alone on the network; its log is in the results' alone folder")
+    end = job.arrival + result.jct_seconds
+    for other in plan.jobs:
+        if other.id != job.id and set(other.hosts) & set(job.hosts) and job.arrival <= other.arrival < end:
+            raise LabError(f"job {job.id} took {result.jct_seconds:.1f} s alone, too long: it met {other.id}")
+    (first, done, _), (last, total, _) = result.history[0], result.history[-1]
+    # Without the first: connecting, and slow start.
+    return (last - first) / (total - done) if total > done else result.jct_seconds / job.iterations

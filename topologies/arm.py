@@ -1,0 +1,244 @@
+"""One arm: an experiment under one policy, on a network that runs already.
+
+Controller, reporters and trainers are started anew for every arm, the same for every policy, and stopped after.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from controller.wire import Status
+from topologies import curves
+from topologies.controller_process import URL, ControllerProcess, LabError
+from topologies.emulation import Emulation
+from topologies.experiment import Experiment, JobPlan
+from topologies.lab_result import ArmResult, Control, JobResult, PolicyChoice
+from topologies.targets import job_times
+from topologies.trainer.results import done_file, read_result
+
+Tick = Callable[[int, float], None]
+"""Takes the number of jobs done and the seconds since the experiment's start."""
+
+START_SECONDS_A_HOST = 0.6
+"""What the trainers' processes need to be up, all on one processor."""
+
+_REPORTERS_SECONDS = 60.0
+_LAST_REPORTS_SECONDS = 3.0
+_STOP_SECONDS = 10.0
+_GRACE_SECONDS = 5.0
+"""For trainers to stop by themselves at the limit, and to write what they have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agents:
+    """The processes beside the controller: a reporter on every host, a trainer on every host with a job."""
+
+    emulation: Emulation
+    folder: Path
+
+    def start_reporters(self, controller: ControllerProcess, experiment: Experiment) -> list[subprocess.Popen[Any]]:
+        """One a host, over the management network; each manages its host's NIC."""
+        program = Path(sys.executable).with_name("host-reporter")
+        started = []
+        for host in self.emulation.hosts:
+            token, jobs = self.folder / f"{host}.token", self.folder / "jobs.d" / host
+            jobs.mkdir(parents=True, exist_ok=True)
+            token.touch(mode=0o600)
+            token.write_text(controller.host_token(host))
+            command = [sys.executable, str(program), "--controller", URL, "--host", host, "--token-file", str(token)]
+            command += ["--jobs-dir", str(jobs), "--progress-dir", str(self.folder / "progress" / host)]
+            command += ["--interface", f"{host}-eth0"]
+            command += ["--rate-bps", f"{experiment.link_bps:.0f}", "--period", f"{experiment.period_seconds:g}"]
+            started.append(self._start(host, command, self.folder / "reporters" / f"{host}.log"))
+        return started
+
+    def start_trainers(self, experiment: Experiment, file: Path, start: float) -> dict[str, subprocess.Popen[Any]]:
+        """One a host that has a part in a job; they begin at ``start`` (seconds since the epoch)."""
+        return {
+            host: self._start(
+                host,
+                [
+                    *(sys.executable, "-m", "topologies.trainer", "--experiment", str(file), "--host", host),
+                    *("--start", f"{start:.3f}", "--dir", str(self.folder)),
+                ],
+                self.folder / "trainers" / f"{host}.log",
+            )
+            for host in sorted({host for job in experiment.jobs for host in job.hosts}, key=lambda h: int(h[1:]))
+        }
+
+    def _start(self, host: str, command: list[str], log: Path) -> subprocess.Popen[Any]:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as target:
+            return self.emulation.popen(host, command, stdout=target, stderr=target, cwd=self.folder)
+
+
+def run_arm(
+    emulation: Emulation,
+    experiment: Experiment,
+    choice: PolicyChoice,
+    *,
+    results: Path,
+    tick: Tick = lambda _done, _seconds: None,
+) -> ArmResult:
+    """Run it to the end of its last job, or to ``limit_seconds``; logs go to ``results``. Raises LabError."""
+    folder = emulation.folder / "arm"
+    folder.mkdir()
+    controller = ControllerProcess(
+        emulation,
+        folder / "controller",
+        choice.policy,
+        options=choice.options,
+        classes=experiment.queues - 1,
+        period_seconds=experiment.period_seconds,
+    )
+    agents = Agents(emulation, folder)
+    reporters: list[subprocess.Popen[Any]] = []
+    trainers: dict[str, subprocess.Popen[Any]] = {}
+    try:
+        controller.start()
+        reporters = agents.start_reporters(controller, experiment)
+        controller.wait_ready()
+        _wait_for_hosts(controller, folder)
+        before = controller.status()
+        start = time.time() + 2.0 + START_SECONDS_A_HOST * len(emulation.hosts)
+        file = folder / "experiment.json"
+        file.write_text(experiment.model_dump_json())
+        trainers = agents.start_trainers(experiment, file, start)
+        busy = _wait_for_jobs(controller, experiment, trainers=trainers, folder=folder, start=start, tick=tick)
+        seconds = time.time() - start
+        _end(trainers.values())
+        # The last reports of ended jobs are on their way.
+        controller.wait(lambda: controller.status().jobs == 0, _LAST_REPORTS_SECONDS)
+        after = controller.status()
+    finally:
+        _end([*trainers.values(), *reporters])
+        controller.stop()
+        _keep(folder, results)
+    return ArmResult(
+        experiment=experiment.name,
+        seed=experiment.seed,
+        policy=choice.name,
+        jobs={job.id: _job_result(job, results) for job in experiment.jobs},
+        control=_control(after),
+        bytes_by_class=_bytes_by_class(before, after, experiment.queues - 1),
+        cpu_idle_share=1.0 - busy,
+        seconds=seconds,
+    )
+
+
+def _wait_for_hosts(controller: ControllerProcess, folder: Path) -> None:
+    if not controller.wait(lambda: all(host.alive for host in controller.status().hosts), _REPORTERS_SECONDS):
+        silent = [host.name for host in controller.status().hosts if not host.alive]
+        log = folder / "reporters" / f"{silent[0]}.log"
+        raise LabError(f"no report from {', '.join(silent)}; {silent[0]}'s reporter says: {_last_line(log)}")
+
+
+def _wait_for_jobs(
+    controller: ControllerProcess,
+    experiment: Experiment,
+    *,
+    trainers: Mapping[str, subprocess.Popen[Any]],
+    folder: Path,
+    start: float,
+    tick: Tick,
+) -> float:
+    """Wait for the jobs' ends; the busy share of the processors from the start on."""
+    wanted = {job.id for job in experiment.jobs}
+    meter: CpuMeter | None = None
+    while True:
+        done = {job for job in wanted if done_file(folder, job).exists()}
+        seconds = time.time() - start
+        if meter is None and seconds >= 0:
+            meter = CpuMeter()
+        tick(len(done), max(0.0, seconds))
+        if done == wanted or seconds > experiment.limit_seconds + _GRACE_SECONDS:
+            return meter.busy_share() if meter is not None else 0.0
+        _alive = controller.pid
+        for host, trainer in trainers.items():
+            if trainer.poll() not in {None, 0}:
+                log = folder / "trainers" / f"{host}.log"
+                raise LabError(f"the trainer of {host} ended with status {trainer.returncode}: {_last_line(log)}")
+        time.sleep(0.5)
+
+
+class CpuMeter:
+    """How busy the processors are, from when it was made."""
+
+    def __init__(self) -> None:
+        self._before = self._read()
+
+    def busy_share(self) -> float:
+        """Share of the time of all processors that was not idle; 0 right after the start."""
+        idle, total = (now - then for now, then in zip(self._read(), self._before, strict=True))
+        return 1.0 - idle / total if total else 0.0
+
+    @staticmethod
+    def _read() -> tuple[int, int]:
+        numbers = [int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+        return numbers[3] + numbers[4], sum(numbers)
+
+
+def _job_result(job: JobPlan, results: Path) -> JobResult:
+    """The job by its trainer's own clock. Raises LabError where it failed; without a result it is censored."""
+    path = done_file(results, job.id)
+    if not path.exists():
+        return JobResult(None, None, None, censored=True, history=())
+    found = read_result(path)
+    if found.failed is not None:
+        raise LabError(f"job {job.id} failed: {found.failed}; its log is {results / 'logs' / job.id}.log")
+    times = job_times(found.history, curves.replay(curves.load(job.curve), job.iterations), found.jct)
+    return JobResult(times.t90, times.t95, times.jct, times.censored, found.history)
+
+
+def _control(status: Status) -> Control:
+    return Control(
+        report_to_rule_count=status.report_to_rule.count,
+        report_to_rule_p50=status.report_to_rule.p50_seconds,
+        report_to_rule_p99=status.report_to_rule.p99_seconds,
+        plans=sum(status.plans.values()),
+        flow_mods=status.flow_mods,
+        gate_renewals=status.gate_renewals,
+    )
+
+
+def _bytes_by_class(before: Status, after: Status, classes: int) -> tuple[int, ...]:
+    def total(status: Status, name: str) -> int:
+        return sum(switch.get(name, 0) for switch in status.bytes_by_class.values())
+
+    names = [*(str(k) for k in range(classes)), "other"]
+    return tuple(max(0, total(after, name) - total(before, name)) for name in names)
+
+
+def _end(processes: Iterable[subprocess.Popen[Any]]) -> None:
+    """Ask all to end at once, then wait for them; what does not is killed."""
+    living = [process for process in processes if process.poll() is None]
+    for process in living:
+        process.send_signal(signal.SIGTERM)
+    deadline = time.monotonic() + _STOP_SECONDS
+    for process in living:
+        try:
+            process.wait(max(0.1, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _keep(folder: Path, results: Path) -> None:
+    """Move what an arm has written from memory to the results, without the secrets."""
+    shutil.rmtree(results, ignore_errors=True)
+    ignored = shutil.ignore_patterns("*.token", "controller.yaml", "journal.sqlite*")
+    shutil.copytree(folder, results, ignore=ignored)
+    shutil.rmtree(folder)
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
+    return lines[-1] if lines else "(nothing)"

@@ -1,0 +1,301 @@
+"""A User-Mode Linux box: Debian's ``linux.uml`` as a process, with Open vSwitch's kernel datapath inside.
+
+Needs no privilege and no KVM. The box sees the machine's own files (what the command writes lands there) but has
+its own processes, network (none to the outside) and clock-for-clock the same time. ``run`` starts one command in
+it and passes on its output and exit status; several boxes run side by side. When the caller is gone, by whatever
+way, the box ends.
+
+    python -m topologies.box [--memory 2G] [--] COMMAND...
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import os
+import re
+import selectors
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from topologies.box_init import BUILT_IN_ELSEWHERE, INIT, MODULES
+from topologies.signals import ending_signals
+
+KERNEL = "linux.uml"
+MODULE_TREE = Path("/usr/lib/uml/modules")
+OWN_FOLDERS = ("/run", "/var/run", "/var/log", "/dev", "/proc", "/sys")
+"""Folders that the box has for itself; the machine's are not seen in it."""
+
+_STOP_SECONDS = 5.0
+_AT_MINSIGSTKSZ = 51
+_KNOWN_STATE_BYTES = 2696
+_COMMAND = """#!/bin/sh
+cd {directory} || exit 126
+exec env -i {environment} {command}
+"""
+
+
+Output = Callable[[int, bytes], None]
+"""Takes a stream's number (1: stdout, 2: stderr) and a piece of what the command wrote there."""
+
+
+class BoxError(RuntimeError):
+    """The box could not start, or ended without an exit status; the message is one line for a person."""
+
+
+class BoxTimeoutError(BoxError):
+    """The command did not end in time; the box was stopped."""
+
+
+def run(
+    command: Sequence[str],
+    *,
+    memory: str = "2G",
+    timeout: float | None = None,
+    env: Mapping[str, str] | None = None,
+    output: Output | None = None,
+) -> int:
+    """Run ``command`` in a box of its own, in the caller's working directory; the command's exit status.
+
+    ``memory`` as the kernel takes it (``512M``, ``2G``); ``timeout`` in seconds; ``env`` replaces the caller's
+    environment. stdout and stderr are handed over as they come, to the caller's own or to ``output``. Raises
+    BoxError where the box cannot start or dies, BoxTimeoutError after the timeout. SIGINT, SIGTERM and SIGHUP of
+    the caller stop the box first.
+    """
+    _check(command, memory)
+    folder = Path(tempfile.mkdtemp(prefix="trainyard-box-", dir=_scratch()))
+    try:
+        _prepare(folder, command, dict(os.environ if env is None else env), terminals=output is None)
+        with ending_signals():
+            return _boot(folder, memory, timeout, output or write_through)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def available() -> str | None:
+    """None where a box can be started; else why not, in one line."""
+    if sys.platform != "linux" or os.uname().machine != "x86_64":
+        return "the User-Mode Linux box needs Linux on x86-64"
+    if shutil.which(KERNEL, path=_path(os.environ)) is None or not MODULE_TREE.is_dir():
+        return f"{KERNEL} is missing: install the package user-mode-linux (scripts/setup does)"
+    for tool in ("modprobe", "ovs-vswitchd", "ovsdb-tool"):
+        if shutil.which(tool, path=_path(os.environ)) is None:
+            return f"{tool} is missing: install the packages kmod and openvswitch-switch (scripts/setup does)"
+    return None
+
+
+def _check(command: Sequence[str], memory: str) -> None:
+    if not command:
+        raise BoxError("no command to run in the box")
+    if not re.fullmatch(r"[1-9][0-9]*[MG]", memory):
+        raise BoxError(f"memory {memory!r} is not a size like 512M or 2G")
+    if reason := available():
+        raise BoxError(reason)
+    here = Path.cwd()
+    if any(here.is_relative_to(folder) for folder in OWN_FOLDERS):
+        raise BoxError(f"the working directory {here} is not seen in the box, which has its own {here.parts[1]}")
+
+
+def _scratch() -> str:
+    """A folder for private files that the box sees too, without signs that a kernel command line cannot hold."""
+    found = Path(tempfile.gettempdir()).resolve()
+    hidden = any(found.is_relative_to(folder) for folder in OWN_FOLDERS)
+    return "/tmp" if hidden or re.search(r"[\s,\"]", str(found)) else str(found)  # noqa: S108 (mkdtemp follows)
+
+
+def _memory_folder(memory: str, fallback: Path) -> str:
+    """Where the box's memory lies, as a file already unlinked: in memory where there is room, else on disk."""
+    needed = int(memory[:-1]) * (2**30 if memory.endswith("G") else 2**20)
+    with contextlib.suppress(OSError):
+        shared = os.statvfs("/dev/shm")  # noqa: S108 (asked for its size; the kernel makes its own file there)
+        if shared.f_bavail * shared.f_frsize > needed and not shared.f_flag & getattr(os, "ST_NOEXEC", 8):
+            return "/dev/shm"  # noqa: S108
+    return str(fallback)
+
+
+def _path(env: Mapping[str, str]) -> str:
+    return env.get("PATH", "/usr/bin:/bin") + ":/usr/local/sbin:/usr/sbin:/sbin"
+
+
+def _prepare(folder: Path, command: Sequence[str], env: dict[str, str], *, terminals: bool) -> None:
+    """Put the init script, the command and what they need into the private folder."""
+    env |= {"PATH": _path(env), "TMPDIR": "/run/box/tmp", "TRAINYARD_BOX": "1"}
+    (folder / "lib").mkdir()
+    (folder / "lib" / "modules").symlink_to(MODULE_TREE)
+    present = {path.stem for path in MODULE_TREE.glob("*/kernel/**/*.ko")}
+    modules = [m for m in MODULES if m in present or m not in BUILT_IN_ELSEWHERE]
+    (folder / "modules").write_text("\n".join(modules) + "\n")
+    (folder / "openvswitch").touch()
+    scripts = {
+        "init": f"#!/bin/sh\nhere={shlex.quote(str(folder))}\n{INIT}",
+        "modprobe": f'#!/bin/sh\nexec /sbin/modprobe -d {shlex.quote(str(folder))} "$@"\n',
+        "command": _COMMAND.format(
+            directory=shlex.quote(str(Path.cwd())),
+            environment=" ".join(shlex.quote(f"{name}={value}") for name, value in env.items()),
+            command=shlex.join(command),
+        ),
+    }
+    for name, text in scripts.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o700)
+    if _vector_state_too_large():
+        _compile(folder / "xstate.so")
+    for stream in (1, 2):
+        if terminals and os.isatty(stream):
+            size = shutil.get_terminal_size()
+            (folder / f"terminal{stream}").write_text(f"cols {size.columns} rows {size.lines}\n")
+
+
+def _vector_state_too_large() -> bool:
+    """Whether the processor has more register state than linux.uml's ptrace buffer of 2696 bytes (see xstate.c).
+
+    Asked of the auxiliary vector: a signal frame is that state and not quite 1 KB more.
+    """
+    library = ctypes.CDLL(None)
+    library.getauxval.restype = ctypes.c_ulong
+    library.getauxval.argtypes = [ctypes.c_ulong]
+    return int(library.getauxval(_AT_MINSIGSTKSZ)) > _KNOWN_STATE_BYTES + 1024
+
+
+def _compile(library: Path) -> None:
+    source = Path(__file__).with_name("xstate.c")
+    compiler = next((found for name in ("cc", "gcc", "tcc") if (found := shutil.which(name))), None)
+    if compiler is None:
+        raise BoxError(f"{KERNEL} needs {source.name} on this processor, and there is no C compiler: install gcc")
+    made = subprocess.run(
+        [compiler, "-O2", "-shared", "-fPIC", "-o", str(library), str(source)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if made.returncode != 0:
+        reason = (made.stderr.strip().splitlines() or ["no reason given"])[0]
+        raise BoxError(f"{source.name} does not compile (is libc6-dev installed?): {reason}")
+
+
+def _boot(folder: Path, memory: str, timeout: float | None, output: Output) -> int:
+    """Start the kernel, pass on the output until it ends, give back the command's exit status."""
+    out_read, out_write = os.pipe()
+    err_read, err_write = os.pipe()
+    alive_read, alive_write = os.pipe()
+    arguments = [
+        *(KERNEL, f"mem={memory}", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "rw"),
+        *(f"init={folder}/init", "con=null", "con0=null,fd:1", f"con1=null,fd:{out_write}"),
+        *(f"con2=null,fd:{err_write}", f"con3=fd:{alive_read},null", f"uml_dir={folder}/", "umid=box", "quiet"),
+    ]
+    env = {"PATH": _path(os.environ), "TMPDIR": _memory_folder(memory, folder), "HOME": str(folder)}
+    if (library := folder / "xstate.so").exists():
+        env["LD_PRELOAD"] = str(library)
+    try:
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(
+                arguments,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=env,
+                pass_fds=(out_write, err_write, alive_read),
+                start_new_session=True,
+            )
+        for end in (out_write, err_write, alive_read):
+            os.close(end)
+        streams = {out_read: 1, err_read: 2}
+        try:
+            _pass_on(process, streams, timeout, output)
+        finally:
+            # Its caller's end of file tells the kernel to interrupt the command and to end.
+            os.close(alive_write)
+            _stop(process, streams, output)
+    finally:
+        os.close(out_read)
+        os.close(err_read)
+    return _status(folder)
+
+
+def _pass_on(
+    process: subprocess.Popen[bytes], streams: Mapping[int, int], timeout: float | None, output: Output
+) -> None:
+    """Hand over what comes out of the box's two pipes until the kernel has ended."""
+    deadline = None if timeout is None else time.monotonic() + timeout
+    with selectors.DefaultSelector() as selector:
+        for source in streams:
+            os.set_blocking(source, False)
+            selector.register(source, selectors.EVENT_READ)
+        ended = False
+        while True:
+            ready = selector.select(0 if ended else 0.1)
+            for key, _events in ready:
+                if not _copy(key.fd, streams[key.fd], output):
+                    selector.unregister(key.fd)
+            if ended and not ready:
+                return
+            # One more round after the end: what was written last may still lie in the pipes.
+            ended = process.poll() is not None
+            if not ended and deadline is not None and time.monotonic() > deadline:
+                raise BoxTimeoutError(f"the command did not end within {timeout:g} s; the box was stopped")
+
+
+def _copy(source: int, stream: int, output: Output) -> bool:
+    """Hand over what is there; False at the end of the source."""
+    try:
+        data = os.read(source, 65536)
+    except BlockingIOError:
+        return True
+    if data:
+        output(stream, data)
+    return bool(data)
+
+
+def write_through(stream: int, data: bytes) -> None:
+    """Write the command's stdout (1) or stderr (2) to our own."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(stream, view) :]
+
+
+def _stop(process: subprocess.Popen[bytes], streams: Mapping[int, int], output: Output) -> None:
+    """Let the kernel end by itself for a moment, then end its whole group."""
+    with contextlib.suppress(BoxTimeoutError):
+        _pass_on(process, streams, _STOP_SECONDS, output)
+    # The box's processes are processes here too, in the session that Popen made for it.
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _status(folder: Path) -> int:
+    with contextlib.suppress(OSError, ValueError):
+        return int((folder / "status").read_text())
+    lines = (folder / "log").read_text(errors="replace").strip().splitlines() or ["it said nothing"]
+    telling = [line for line in lines if line.startswith("box: ") or "panic" in line or "errno" in line]
+    said = (telling or lines[-1:])[0]
+    raise BoxError(f"the box ended early: {said.removeprefix('box: ')}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; the exit status of the command, 130 after Ctrl-C, 1 where the box fails."""
+    parser = argparse.ArgumentParser(prog="python -m topologies.box", description="Run a command in a box of its own.")
+    parser.add_argument("--memory", default="2G", help="memory of the box, like 512M or 2G")
+    parser.add_argument("--timeout", type=float, default=None, help="stop the box after so many seconds")
+    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND...")
+    options = parser.parse_args(arguments)
+    command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    try:
+        return run(command, memory=options.memory, timeout=options.timeout)
+    except BoxError as error:
+        sys.stderr.write(f"box: {error}\n")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

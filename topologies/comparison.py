@@ -1,0 +1,70 @@
+"""Two policies on the same jobs: what the arms of an experiment say side by side. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean
+from typing import Literal
+
+from topologies.lab_result import ArmResult, JobResult
+
+Measure = Literal["t90_seconds", "t95_seconds", "jct_seconds"]
+MEASURES: tuple[Measure, ...] = ("t90_seconds", "t95_seconds", "jct_seconds")
+
+
+def value(job: JobResult, measure: Measure) -> float | None:
+    """One measure of one job, in seconds; None where the job did not get there."""
+    return {"t90_seconds": job.t90_seconds, "t95_seconds": job.t95_seconds, "jct_seconds": job.jct_seconds}[measure]
+
+
+def common_jobs(arms: Sequence[ArmResult], measure: Measure) -> list[str]:
+    """The jobs that got there in every arm, so that means compare the same jobs; the others are censored."""
+    return [job for job in arms[0].jobs if all(job in a.jobs and value(a.jobs[job], measure) is not None for a in arms)]
+
+
+def values(arm: ArmResult, measure: Measure, jobs: Sequence[str]) -> list[float]:
+    """One measure of some jobs of an arm, which all have it."""
+    found = [value(arm.jobs[job], measure) for job in jobs]
+    return [one for one in found if one is not None]
+
+
+def mean(arm: ArmResult, measure: Measure, jobs: Sequence[str] | None = None) -> float:
+    """Mean of one measure over jobs (all that got there); NaN without any."""
+    known = values(arm, measure, list(arm.jobs if jobs is None else jobs))
+    return fmean(known) if known else float("nan")
+
+
+def censored(arm: ArmResult) -> list[str]:
+    """The jobs of an arm that missed a target or their end."""
+    return [job for job, result in arm.jobs.items() if result.censored]
+
+
+def policy_summary(arm: ArmResult) -> dict[str, object]:
+    """An arm as a summary has it: its means, and every job."""
+    return {
+        **{f"mean_{measure}": mean(arm, measure) for measure in MEASURES},
+        "censored": censored(arm),
+        "jobs": {
+            job: {measure: value(result, measure) for measure in MEASURES} | {"censored": result.censored}
+            for job, result in arm.jobs.items()
+        },
+    }
+
+
+def alone_times(
+    per_iteration: Mapping[str, float], target: Callable[[str, float], int | None], iterations: Mapping[str, int]
+) -> dict[str, dict[Measure, float]]:
+    """What each job would take alone: seconds of an iteration times the iterations to each target and to the end.
+
+    ``target(job, fraction)`` is the iteration at which the job's curve reaches a share of convergence.
+    """
+    times: dict[str, dict[Measure, float]] = {}
+    for job, seconds in per_iteration.items():
+        t90, t95 = target(job, 0.9), target(job, 0.95)
+        if t90 is not None and t95 is not None:
+            times[job] = {
+                "t90_seconds": t90 * seconds,
+                "t95_seconds": t95 * seconds,
+                "jct_seconds": iterations[job] * seconds,
+            }
+    return times

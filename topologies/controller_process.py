@@ -1,0 +1,181 @@
+"""The controller of an emulated network: its settings, its process, and its REST API as the lab uses it."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from controller.wire import Status
+from topologies import management
+from topologies.emulation import OPENFLOW_PORT, Emulation, inventory
+
+API_PORT = 8080
+URL = f"http://{management.ROOT_ADDRESS}:{API_PORT}"
+GATE_PERIODS = 5
+"""The gate outlasts so many periods: several renewals may be late before the priorities go."""
+
+_ANSWER_SECONDS = 10.0
+_POLL_SECONDS = 0.2
+_STOP_SECONDS = 10.0
+
+
+class LabError(RuntimeError):
+    """Part of the lab did not do its work; the message names it, and where its log is or what it said."""
+
+
+class ControllerProcess:
+    """One controller on one network. ``folder`` takes its settings, its journal, its tokens and its log."""
+
+    def __init__(
+        self,
+        emulation: Emulation,
+        folder: Path,
+        policy: str,
+        *,
+        options: Mapping[str, Any] | None = None,
+        classes: int,
+        period_seconds: float,
+        **settings: Any,
+    ) -> None:
+        self._emulation = emulation
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.log = folder / "controller.log"
+        self._token = secrets.token_hex(16)
+        self._host_tokens = {host: secrets.token_hex(16) for host in emulation.hosts}
+        self._config = folder / "controller.yaml"
+        document = self._settings(classes, period_seconds) | settings
+        document |= {"policy": policy, "policy_options": dict(options or {})}
+        self._config.write_text(json.dumps(document, indent=1))  # JSON is YAML
+        self._config.chmod(0o600)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._session = requests.Session()
+        self._session.headers["Authorization"] = f"Bearer {self._token}"
+        self._session.trust_env = False
+
+    def _settings(self, classes: int, period_seconds: float) -> dict[str, Any]:
+        own_queues = self._emulation.own_queues
+        return {
+            "api": {
+                "host": management.ROOT_ADDRESS,
+                "port": API_PORT,
+                "token": self._token,
+                "host_tokens": self._host_tokens,
+            },
+            "openflow": {"host": "127.0.0.1", "port": OPENFLOW_PORT},
+            "period_seconds": period_seconds,
+            "gate_seconds": max(3, round(GATE_PERIODS * period_seconds)),
+            "classes": classes,
+            "queues": "existing" if own_queues else "managed",
+            "forwarding": "paths" if self._emulation.cables() else "normal",
+            "journal": str(self._folder / "journal.sqlite"),
+            "hosts": inventory(self._emulation),
+            "links": [
+                {"a": cable.a, "a_port": cable.a_port, "b": cable.b, "b_port": cable.b_port}
+                for cable in self._emulation.cables()
+            ],
+        }
+
+    def host_token(self, host: str) -> str:
+        """The token with which a host reports for itself."""
+        return self._host_tokens[host]
+
+    @property
+    def runs(self) -> bool:
+        """Whether the process lives."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """The process id; LabError where it does not run."""
+        if self._process is None or self._process.poll() is not None:
+            raise LabError(f"the controller does not run; its log ends: {self.last_words()}")
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start the process; ``wait_ready`` waits for it."""
+        # A real controller has a machine of its own; this one shares a processor with all that it controls.
+        command = ["nice", "-n", "-10", sys.executable, str(Path(sys.executable).with_name("ryu-manager"))]
+        command.append("controller.app")
+        with self.log.open("ab") as log:
+            self._process = self._emulation.popen(
+                None, command, env={**os.environ, "TRAINYARD_CONFIG": str(self._config)}, stdout=log, stderr=log
+            )
+
+    def wait_ready(self, *, seconds: float = 60.0) -> Status:
+        """Wait until every switch is proven and a plan is in force. Raises LabError with what is missing."""
+        switches = len(self._emulation.bridges)
+        status: Status | None = None
+
+        def ready() -> bool:
+            nonlocal status
+            status = self.try_status()
+            return status is not None and status.epoch > 0 and sum(s.ready for s in status.switches) == switches
+
+        if not self.wait(ready, seconds) or status is None:
+            missing = "; ".join(status.problems) if status is not None else "the API does not answer"
+            raise LabError(f"the controller is not ready after {seconds:g} s: {missing or 'no plan is in force'}")
+        return status
+
+    def wait(self, condition: Callable[[], bool], seconds: float) -> bool:
+        """Wait for a condition while the controller runs; whether it came true. Raises LabError where it ended."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if self._process is not None:
+                _alive = self.pid
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_POLL_SECONDS)
+        return True
+
+    def try_status(self) -> Status | None:
+        """The status; None while the API does not answer."""
+        try:
+            return self.status()
+        except (requests.ConnectionError, requests.Timeout):
+            return None
+
+    def status(self) -> Status:
+        """``GET /v1/status``."""
+        return Status.model_validate(self.call("GET", "/v1/status"))
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        """One call as the operator; the answer's JSON (None: no body). Raises LabError for an error's answer."""
+        answer = self._session.request(method, URL + path, json=body, timeout=_ANSWER_SECONDS)
+        if not answer.ok:
+            raise LabError(f"{method} {path}: {answer.status_code} {answer.text.strip()[:500]}")
+        return answer.json() if answer.content else None
+
+    def stop(self) -> None:
+        """Stop it as an operator would."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it without a chance to clean up."""
+        self._end(signal.SIGKILL)
+
+    def last_words(self) -> str:
+        """The end of its log, in one line."""
+        lines = self.log.read_text(errors="replace").strip().splitlines() if self.log.exists() else []
+        return " | ".join(lines[-3:]) or "(nothing)"
+
+    def _end(self, number: signal.Signals) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.send_signal(number)
+        try:
+            process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

@@ -1,0 +1,152 @@
+"""``scripts/demo``: the main job, end to end: fair sharing and JPAS on the same jobs, side by side."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import get_args
+
+from rich.console import Console
+from rich.table import Table
+
+from topologies import comparison, plots, summary
+from topologies.bars import Bars
+from topologies.datapath import Wanted
+from topologies.lab import EXPECTED_ERRORS, run_arms
+from topologies.lab_result import ArmResult, LabResult
+from topologies.statistics import reduction, reduction_interval_over_jobs
+from topologies.workload import DEMO, generate
+
+BASELINE, SUBJECT = "fair", "jpas"
+SEED = 1
+LIMIT_SECONDS = 170.0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the demo. Exit status: 0 done, 1 failed, 130 stopped by Ctrl-C."""
+    parser = argparse.ArgumentParser(prog="scripts/demo", description=main.__doc__)
+    parser.add_argument("--datapath", choices=get_args(Wanted), default="auto", help="where the switch runs")
+    parser.add_argument("--results", type=Path, default=summary.ROOT / "results" / "demo", metavar="FOLDER")
+    options = parser.parse_args(arguments)
+    console = Console(stderr=True)
+    experiment = generate(DEMO, SEED, limit_seconds=LIMIT_SECONDS)
+    console.print(
+        f"{experiment.hosts} emulated servers on one switch, {experiment.link_bps / 1e6:g} Mbit/s a link: "
+        f"{len(experiment.jobs)} training jobs, first under fair sharing, then under JPAS. About five minutes."
+    )
+    with Bars(console) as bars:
+        try:
+            result = run_arms(
+                experiment,
+                (BASELINE, SUBJECT),
+                options.datapath,
+                bars.show,
+                options.results / "arms",
+                prove_queues=True,
+            )
+        except EXPECTED_ERRORS as error:
+            console.print(f"demo: {error}", style="red", markup=False, highlight=False)
+            return 1
+        except KeyboardInterrupt:
+            console.print("demo: stopped; everything was taken down", markup=False, highlight=False)
+            return 130
+    document = demo_summary(result, " ".join(["scripts/demo", *(arguments or sys.argv[1:])]))
+    summary.write(options.results / "summary.json", document)
+    plots.demo(result, options.results / "demo.png")
+    show(result, document)
+    Console().print(f"[dim]summary, plot and logs: {options.results}[/dim]")
+    return 0
+
+
+def demo_summary(result: LabResult, command: str) -> dict[str, object]:
+    """The contents of ``results/demo/summary.json``."""
+    arms = {arm.policy: arm for arm in result.arms}
+    fair, jpas = arms[BASELINE], arms[SUBJECT]
+    pairs = {measure: _pair(fair, jpas, measure) for measure in ("t90_seconds", "t95_seconds")}
+    interval = reduction_interval_over_jobs(*pairs["t90_seconds"])
+    proof = result.queue_proof
+    claim = summary.claim(
+        "JPAS brings the demo's jobs to 90 % of their converged accuracy sooner than fair sharing",
+        metric="mean_t90",
+        unit="s",
+        baseline=comparison.mean(fair, "t90_seconds"),
+        value=comparison.mean(jpas, "t90_seconds"),
+        interval=interval,
+    )
+    control = jpas.control
+    return {
+        **summary.head(command, result.datapath, [jpas.seed], [claim]),
+        "testbed": {
+            "hosts": result.hosts,
+            "datapath": result.datapath,
+            "link_bps": result.link_bps,
+            "queues": result.queues,
+        },
+        "queue_proof": None
+        if proof is None
+        else {"high_bps": proof.high_bps, "low_bps": proof.low_bps, "ratio": proof.ratio},
+        "policies": {name: comparison.policy_summary(arm) for name, arm in arms.items()},
+        "reduction": {
+            "t90": reduction(*pairs["t90_seconds"]),
+            "t95": reduction(*pairs["t95_seconds"]),
+            "t90_ci95": list(interval),
+            "t90_ci95_meaning": "spread over the jobs of this one run (bootstrap), not over runs",
+        },
+        "control": {
+            "report_to_rule_ms": {"p50": _ms(control.report_to_rule_p50), "p99": _ms(control.report_to_rule_p99)},
+            "plans": control.plans,
+            "flow_mods": control.flow_mods,
+        },
+        "bytes_by_class": {name: list(arm.bytes_by_class) for name, arm in arms.items()},
+    }
+
+
+def show(result: LabResult, document: dict[str, object]) -> None:
+    """The table on stdout."""
+    arms = {arm.policy: arm for arm in result.arms}
+    table = Table(title="Seconds from a job's arrival to 90 % and 95 % of its converged accuracy, and to its end")
+    table.add_column("job")
+    for measure in ("t90", "t95", "JCT"):
+        for policy in (BASELINE, SUBJECT):
+            table.add_column(f"{measure} {policy}", justify="right")
+    for job in arms[BASELINE].jobs:
+        table.add_row(job, *(_cell(comparison.value(arms[p].jobs[job], m)) for m in comparison.MEASURES for p in arms))
+    table.add_section()
+    table.add_row("mean", *(_cell(comparison.mean(arms[p], m)) for m in comparison.MEASURES for p in arms))
+    console = Console()
+    console.print(table)
+    if result.queue_proof is not None:
+        proof = result.queue_proof
+        console.print(
+            f"queue proof: {proof.high_bps / 1e6:.1f} against {proof.low_bps / 1e6:.1f} Mbit/s into one port, "
+            f"{proof.ratio:.0f} : 1 (datapath {result.datapath})"
+        )
+    shares = document["reduction"]
+    assert isinstance(shares, dict)
+    console.print(
+        f"[bold]mean t90 {_change(shares['t90'])}[/bold], mean t95 {_change(shares['t95'])} under JPAS than under fair "
+        f"sharing (spread of t90 over these jobs: {-shares['t90_ci95'][1]:+.0%} to {-shares['t90_ci95'][0]:+.0%})"
+    )
+
+
+def _pair(fair: ArmResult, jpas: ArmResult, measure: comparison.Measure) -> tuple[list[float], list[float]]:
+    jobs = comparison.common_jobs((fair, jpas), measure)
+    return comparison.values(fair, measure, jobs), comparison.values(jpas, measure, jobs)
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds * 1e3
+
+
+def _cell(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds:.1f}"
+
+
+def _change(share: float) -> str:
+    return f"{share:.0%} shorter" if share >= 0 else f"{-share:.0%} longer"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,237 @@
+"""A started network: Mininet's hosts and switches, the limits, the management network; taken down at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mininet.log import setLogLevel
+from mininet.net import Mininet
+from mininet.topo import Topo
+
+from topologies import limits, management, openvswitch, teardown
+from topologies.signals import ending_signals
+
+OPENFLOW_PORT = 6653
+_REAP_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plug:
+    """Where a host is plugged in, by datapath id and port number."""
+
+    host: str
+    address: str
+    switch: int
+    port: int
+    rate_bps: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cable:
+    """A link between two switches, by datapath id and port number."""
+
+    a: int
+    a_port: int
+    b: int
+    b_port: int
+
+
+class Emulation:
+    """A running network. ``folder`` is in memory and private to the run; everything started here ends with it."""
+
+    def __init__(self, net: Any, *, run: str, folder: Path, datapath: str) -> None:
+        self._net = net
+        self._run = run
+        self.folder = folder
+        self.datapath = datapath
+        self.own_queues = False
+        self._started: list[subprocess.Popen[Any]] = []
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts' names, in the order of their numbers."""
+        return tuple(sorted((host.name for host in self._net.hosts), key=lambda name: int(name[1:])))
+
+    @property
+    def bridges(self) -> tuple[str, ...]:
+        """The switches' names."""
+        return tuple(switch.name for switch in self._net.switches)
+
+    def plugs(self) -> tuple[Plug, ...]:
+        """The inventory of hosts."""
+        found = []
+        for name in self.hosts:
+            host = self._net.get(name)
+            _mine, theirs = host.connectionsTo(self._net.get(self._switch_of(name)))[0]
+            switch = theirs.node
+            number = switch.ports[theirs]
+            found.append(Plug(name, host.IP(), int(switch.dpid, 16), number, switch.rates_bps[number]))
+        return tuple(found)
+
+    def cables(self) -> tuple[Cable, ...]:
+        """The links between switches."""
+        found = []
+        for link in self._net.links:
+            a, b = link.intf1, link.intf2
+            if a.node in self._net.switches and b.node in self._net.switches:
+                found.append(Cable(int(a.node.dpid, 16), a.node.ports[a], int(b.node.dpid, 16), b.node.ports[b]))
+        return tuple(found)
+
+    def port_rates(self) -> dict[str, float]:
+        """Every switch port's interface and its link's rate in bit/s."""
+        return {s.intfs[number].name: rate for s in self._net.switches for number, rate in s.rates_bps.items()}
+
+    def address(self, host: str) -> str:
+        """The host's address on the measured network."""
+        return str(self._net.get(host).IP())
+
+    def popen(self, host: str | None, command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
+        """Start a process in a host's namespace (None: outside) that ends with the network at the latest."""
+        inside = [] if host is None else ["mnexec", "-a", str(self._net.get(host).pid)]
+        options.setdefault("stdin", subprocess.DEVNULL)
+        env = {**(options.pop("env", None) or os.environ), teardown.TAG: self._run}
+        process = subprocess.Popen([*inside, *command], env=env, start_new_session=True, **options)
+        self._started.append(process)
+        return process
+
+    def reap(self) -> None:
+        """Collect the ends of all processes; they have been ended."""
+        shells = [node.shell for node in (*self._net.hosts, *self._net.switches) if node.shell is not None]
+        for process in (*self._started, *shells):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_REAP_SECONDS)
+
+    def run(self, host: str | None, command: Sequence[str], *, timeout: float = 60.0) -> str:
+        """What a command in a host's namespace prints. Raises subprocess.CalledProcessError, TimeoutExpired."""
+        process = self.popen(host, command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            out, complaint = process.communicate(timeout=timeout)
+        except BaseException:
+            process.kill()
+            process.communicate()
+            raise
+        if process.returncode:
+            raise subprocess.CalledProcessError(process.returncode, list(command), out, complaint)
+        return str(out)
+
+    def connect_controller(self, port: int = OPENFLOW_PORT) -> None:
+        """Let every switch look for its controller on loopback, at least once a second."""
+        for bridge in self.bridges:
+            openvswitch.vsctl(
+                *("set-controller", bridge, f"tcp:127.0.0.1:{port}"),
+                *("--", "set", "controller", bridge, "max_backoff=1000", "connection_mode=out-of-band"),
+            )
+
+    def use_own_queues(self, classes: int) -> None:
+        """Make the switches' queues here (``queues: existing``); the userspace datapath's serve by DSCP.
+
+        For what a managing controller cannot do: it would drop those filters, and it does not know the rate of a
+        link between switches.
+        """
+        rates = self.port_rates()
+        limits.make_queues(rates, classes)
+        self.own_queues = True
+        if self.datapath != "user":
+            return
+        deadline = time.monotonic() + 10
+        while True:
+            try:
+                limits.classify_by_dscp(rates, classes)
+                return
+            except subprocess.CalledProcessError:
+                # The switch makes its HTB a moment after the database has the queues.
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
+
+    def _switch_of(self, host: str) -> str:
+        return str(next(intf.node.name for intf in self._peers(host)))
+
+    def _peers(self, host: str) -> Iterator[Any]:
+        node = self._net.get(host)
+        for intf in node.intfList():
+            if intf.link is not None:
+                yield intf.link.intf2 if intf.link.intf1 is intf else intf.link.intf1
+
+
+@contextlib.contextmanager
+def emulate(topo: Topo, *, datapath: str = "kernel") -> Iterator[Emulation]:
+    """Start ``topo`` on this kernel, give it back running, take everything down at the end.
+
+    Cleans first what an earlier run that was killed has left. Raises TeardownError where another lab runs or
+    something of the network's names is in the way, OpenVSwitchError where the switch does not start.
+    """
+    run = uuid.uuid4().hex
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(ending_signals())
+        stack.enter_context(teardown.only_lab())
+        stack.enter_context(openvswitch.started())
+        teardown.clean()
+        folder = teardown.HOME / run
+        numbers = [int(host[1:]) for host in topo.hosts()]
+        if max(numbers) > management.LARGEST:
+            raise teardown.TeardownError(f"a lab has at most {management.LARGEST} hosts")
+        teardown.note(
+            teardown.Record(
+                run=run,
+                bridges=tuple(topo.switches()),
+                interfaces=(*_switch_interfaces(topo), *management.interfaces(range(1, max(numbers) + 1))),
+                folders=(str(folder),),
+            )
+        )
+        folder.mkdir(mode=0o700)
+        ended = stack.enter_context(contextlib.ExitStack())
+        stack.callback(teardown.clean)
+        emulation = Emulation(_start(topo, run), run=run, folder=folder, datapath=datapath)
+        ended.callback(emulation.reap)
+        yield emulation
+
+
+def _start(topo: Topo, run: str) -> Any:
+    setLogLevel("error")
+    before = os.environ.get(teardown.TAG)
+    # Mininet gives its shells this process's environment: the run's name has to be in it meanwhile.
+    os.environ[teardown.TAG] = run
+    try:
+        net = Mininet(topo=topo, controller=None, autoSetMacs=False)
+        net.start()
+    finally:
+        if before is None:
+            del os.environ[teardown.TAG]
+        else:
+            os.environ[teardown.TAG] = before
+    management.connect({int(host.name[1:]): host.pid for host in net.hosts})
+    return net
+
+
+def _switch_interfaces(topo: Topo) -> tuple[str, ...]:
+    """Interfaces of the root namespace that Mininet is going to make: a switch's end of every link."""
+    names = []
+    for _a, _b, ports in topo.links(withInfo=True):
+        for node, port in ((ports["node1"], ports["port1"]), (ports["node2"], ports["port2"])):
+            if topo.isSwitch(node):
+                names.append(f"{node}-eth{port}")
+    return tuple(names)
+
+
+def inventory(emulation: Emulation) -> list[Mapping[str, object]]:
+    """The controller's ``hosts`` setting for this network."""
+    return [
+        {
+            "name": plug.host,
+            "address": plug.address,
+            "ingress_bps": plug.rate_bps,
+            "egress_bps": plug.rate_bps,
+            "switch": plug.switch,
+            "port": plug.port,
+        }
+        for plug in emulation.plugs()
+    ]

@@ -1,0 +1,235 @@
+"""The lab: experiments under several policies in turn, on one emulated network, from start to tear-down.
+
+    result = run_arms(experiment, ["fair", "jpas"], datapath="auto", results_dir=Path("results/demo"))
+
+Where the kernel has no Open vSwitch datapath the lab runs itself again inside a User-Mode Linux box; what it says
+and finds comes back the same.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from topologies import box, queue_proof
+from topologies.alone import measure_alone
+from topologies.arm import Tick, run_arm
+from topologies.controller_process import ControllerProcess, LabError
+from topologies.datapath import Datapath, DatapathError, Wanted, choose, inside_box
+from topologies.emulation import Emulation, emulate
+from topologies.experiment import Experiment
+from topologies.lab_result import (
+    ArmResult,
+    LabEvent,
+    LabRequest,
+    LabResult,
+    PolicyChoice,
+    key,
+    load_request,
+    load_result,
+    save,
+)
+from topologies.networks import Testbed
+from topologies.openvswitch import OpenVSwitchError
+from topologies.queue_proof import QueueProof
+from topologies.teardown import TeardownError
+
+Progress = Callable[[LabEvent], None]
+MEMORY = "3G"
+RESULT = "lab.json"
+_REQUEST = "request.json"
+_EVENT = b'{"event": '
+
+EXPECTED_ERRORS = (LabError, DatapathError, TeardownError, OpenVSwitchError, box.BoxError)
+"""What a caller should show as one line."""
+
+__all__ = ["EXPECTED_ERRORS", "LabError", "LabEvent", "LabRequest", "LabResult", "PolicyChoice", "run_arms", "run_lab"]
+
+
+def run_arms(
+    experiment: Experiment,
+    policies: Sequence[str | PolicyChoice],
+    datapath: Wanted = "auto",
+    progress: Progress = lambda _event: None,
+    results_dir: Path = Path("results/lab"),
+    *,
+    prove_queues: bool = False,
+    alone_iterations: int = 0,
+) -> LabResult:
+    """One experiment under each policy in turn; see ``run_lab``."""
+    choices = tuple(PolicyChoice(p) if isinstance(p, str) else p for p in policies)
+    request = LabRequest((experiment,), choices, prove_queues, alone_iterations)
+    return run_lab(request, datapath, progress, results_dir)
+
+
+def run_lab(
+    request: LabRequest,
+    datapath: Wanted = "auto",
+    progress: Progress = lambda _event: None,
+    results_dir: Path = Path("results/lab"),
+) -> LabResult:
+    """All that ``request`` asks for, on one network; logs, arm by arm, and ``lab.json`` go to ``results_dir``.
+
+    Raises one of EXPECTED_ERRORS; then all is taken down, and the arms that were done are on disk.
+    """
+    _check(request)
+    chosen = choose(datapath)
+    results_dir = results_dir.resolve()
+    results_dir.mkdir(parents=True, exist_ok=True)
+    if chosen == "uml":
+        return _run_in_box(request, progress, results_dir)
+    result = _run_here(request, chosen, progress, results_dir)
+    save(results_dir / RESULT, result)
+    return result
+
+
+def _check(request: LabRequest) -> None:
+    if not request.experiments or not (request.policies or request.queue_proof or request.alone_iterations):
+        raise LabError("nothing to run: there is no experiment, or no policy")
+    shapes = {(e.hosts, e.link_bps, e.queues) for e in request.experiments}
+    if len(shapes) > 1:
+        raise LabError("experiments that share a network must agree on hosts, link_bps and queues")
+    names = [choice.name for choice in request.policies]
+    if len(set(names)) < len(names):
+        raise LabError(f"two policies are called the same: {', '.join(names)}; give one a label")
+    keys = [key(experiment) for experiment in request.experiments]
+    if len(set(keys)) < len(keys):
+        raise LabError(f"two experiments have the same name and seed: {', '.join(keys)}")
+
+
+def _run_here(request: LabRequest, datapath: Datapath, progress: Progress, results: Path) -> LabResult:
+    first = request.experiments[0]
+    kind = "user" if datapath == "user" else "kernel"
+    topo = Testbed(servers=first.hosts, link_bps=first.link_bps, queues=first.queues, datapath=kind)
+    progress(LabEvent("network", "starting the network"))
+    proof: QueueProof | None = None
+    alone = {}
+    arms: list[ArmResult] = []
+    with emulate(topo, datapath=kind) as emulation:
+        if kind == "user":
+            emulation.use_own_queues(first.queues - 1)
+        emulation.connect_controller()
+        if request.queue_proof:
+            progress(LabEvent("proof", "proving the queues"))
+            proof = _prove(emulation, first)
+        for experiment in request.experiments:
+            folder = results / key(experiment)
+            if request.alone_iterations:
+                alone[key(experiment)] = measure_alone(
+                    emulation,
+                    experiment,
+                    request.alone_iterations,
+                    results=folder / "alone",
+                    tick=_ticker(progress, "alone", experiment, ""),
+                )
+            for choice in request.policies:
+                arm = run_arm(
+                    emulation,
+                    experiment,
+                    choice,
+                    results=folder / choice.name,
+                    tick=_ticker(progress, "arm", experiment, choice.name),
+                )
+                save(folder / choice.name / "arm.json", arm)
+                arms.append(arm)
+    return LabResult(
+        datapath="uml" if inside_box() and datapath == "kernel" else datapath,
+        hosts=first.hosts,
+        link_bps=first.link_bps,
+        queues=first.queues,
+        queue_proof=proof,
+        alone_seconds=alone,
+        arms=tuple(arms),
+    )
+
+
+def _prove(emulation: Emulation, experiment: Experiment) -> QueueProof:
+    controller = ControllerProcess(
+        emulation,
+        emulation.folder / "proof",
+        "fifo",
+        classes=experiment.queues - 1,
+        period_seconds=experiment.period_seconds,
+    )
+    controller.start()
+    try:
+        controller.wait_ready()
+        return queue_proof.prove(emulation, controller)
+    finally:
+        controller.stop()
+
+
+def _ticker(progress: Progress, phase: str, experiment: Experiment, policy: str) -> Tick:
+    total = len(experiment.jobs)
+    text = f"{policy}: jobs trained" if policy else "jobs measured alone"
+
+    def tick(done: int, seconds: float) -> None:
+        progress(LabEvent("arm" if phase == "arm" else "alone", text, key(experiment), policy, done, total, seconds))
+
+    return tick
+
+
+def _run_in_box(request: LabRequest, progress: Progress, results: Path) -> LabResult:
+    save(results / _REQUEST, request)
+    (results / RESULT).unlink(missing_ok=True)
+    reader = _Reader(progress)
+    status = box.run([sys.executable, "-m", "topologies.lab", str(results)], memory=MEMORY, output=reader)
+    (results / _REQUEST).unlink(missing_ok=True)
+    if reader.failure is not None:
+        raise LabError(reader.failure)
+    if status != 0:
+        raise LabError(f"the lab in the box ended with status {status}")
+    return load_result(results / RESULT)
+
+
+class _Reader:
+    """Takes apart what the lab in the box writes: events and a failure on stdout, all else for people."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.failure: str | None = None
+        self._progress = progress
+        self._rest = b""
+
+    def __call__(self, stream: int, data: bytes) -> None:
+        if stream != 1:
+            box.write_through(2, data)
+            return
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            if not line.startswith(_EVENT):
+                box.write_through(2, line + b"\n")
+                continue
+            document = json.loads(line)
+            if "failure" in document["event"]:
+                self.failure = document["event"]["failure"]
+            else:
+                self._progress(LabEvent(**document["event"]))
+
+
+def main() -> int:
+    """Inside the box: run the request that lies in the results folder, and tell of it in JSON lines."""
+    results = Path(sys.argv[1])
+    lock = threading.Lock()
+
+    def tell(event: dict[str, object]) -> None:
+        with lock:
+            sys.stdout.write(json.dumps({"event": event}) + "\n")
+            sys.stdout.flush()
+
+    try:
+        run_lab(load_request(results / _REQUEST), "kernel", lambda event: tell(asdict(event)), results)
+    except (*EXPECTED_ERRORS, ValidationError, subprocess.CalledProcessError) as error:
+        tell({"failure": str(error)})
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+"""``trainyard lab``: run an experiment file on an emulated network, under one policy or several in turn."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+from pydantic import ValidationError
+from rich.console import Console
+from rich.table import Table
+
+from controller.config_file import ConfigError, describe, read_document
+from controller.policies.registry import PolicyError, make
+from topologies import curves
+from topologies.bars import Bars
+from topologies.datapath import Wanted
+from topologies.experiment import Experiment
+
+if TYPE_CHECKING:
+    from topologies.lab_result import LabResult
+
+FAILED, WRONG_INPUT = 1, 2
+
+
+def add_command(commands: Any) -> None:
+    """Add ``lab`` to ``trainyard``'s subcommands (argparse's subparsers)."""
+    parser = commands.add_parser("lab", help="emulate: run an experiment's real traffic on a network of this machine")
+    parser.add_argument("spec", type=Path, metavar="SPEC", help="the experiment, YAML or JSON")
+    parser.add_argument("--policy", action="append", required=True, metavar="P", help="may be given several times")
+    parser.add_argument("--datapath", choices=get_args(Wanted), default="auto", help="where the switches run")
+    parser.add_argument("--results", type=Path, default=None, metavar="FOLDER", help="for logs and arms")
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    parser.set_defaults(run=run)
+
+
+def load_experiment(path: Path) -> Experiment:
+    """Read an experiment. Raises ConfigError, whose message names file, line and field."""
+    document = read_document(path)
+    try:
+        experiment = Experiment.model_validate(document.data)
+    except ValidationError as error:
+        raise ConfigError(describe(error, document, Experiment)) from None
+    recorded = {curve.name: curve.iterations for curve in curves.index()}
+    for number, job in enumerate(experiment.jobs):
+        where = document.where(("jobs", number, "curve"))
+        if job.curve not in recorded:
+            near = difflib.get_close_matches(job.curve, recorded, n=1)
+            raise ConfigError(
+                f"{where}: no curve {job.curve!r}; {f'did you mean {near[0]}?' if near else 'see index.csv'}"
+            )
+        if job.iterations > recorded[job.curve]:
+            raise ConfigError(f"{where}: {job.curve} has {recorded[job.curve]} iterations, not {job.iterations}")
+    return experiment
+
+
+def run(options: argparse.Namespace) -> int:
+    """The command: 0 done, 1 failed, 2 wrong input."""
+    console = Console(stderr=True)
+    try:
+        experiment = load_experiment(options.spec)
+        for policy in options.policy:
+            make(policy)
+    except (ConfigError, PolicyError) as error:
+        sys.stderr.write(f"{error}\n")
+        return WRONG_INPUT
+    # Mininet and all else are loaded by who runs a lab only: every other command loads this module too.
+    from topologies import lab  # noqa: PLC0415
+
+    folder = options.results or Path("results") / "lab" / experiment.name
+    with Bars(console) as bars:
+        try:
+            result = lab.run_arms(experiment, options.policy, options.datapath, bars.show, folder)
+        except lab.EXPECTED_ERRORS as error:
+            console.print(f"lab: {error}", style="red", markup=False, highlight=False)
+            return FAILED
+        except KeyboardInterrupt:
+            console.print("lab: stopped; everything was taken down", markup=False, highlight=False)
+            return 130
+    if options.json:
+        sys.stdout.write(json.dumps(asdict(result), indent=1) + "\n")
+    else:
+        Console().print(table(result))
+        sys.stdout.write(f"logs and histories: {folder}\n")
+    return 0
+
+
+def table(result: LabResult) -> Table:
+    """Mean times of every arm; censored jobs are counted, and left out of a mean."""
+    made = Table(title=f"{result.hosts} hosts, {result.link_bps / 1e6:g} Mbit/s, datapath {result.datapath}")
+    for name in ("policy", "mean t90 (s)", "mean t95 (s)", "mean JCT (s)", "censored", "report to rule p99 (ms)"):
+        made.add_column(name, justify="left" if name == "policy" else "right")
+    for arm in result.arms:
+        jobs = list(arm.jobs.values())
+        p99 = arm.control.report_to_rule_p99
+        made.add_row(
+            arm.policy,
+            _mean([job.t90_seconds for job in jobs]),
+            _mean([job.t95_seconds for job in jobs]),
+            _mean([job.jct_seconds for job in jobs]),
+            str(sum(job.censored for job in jobs)),
+            "-" if p99 is None else f"{p99 * 1e3:.0f}",
+        )
+    return made
+
+
+def _mean(values: list[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    return f"{sum(known) / len(known):.1f}" if known else "-"

@@ -1,0 +1,134 @@
+"""What the lab is asked and what it answers, as values that are JSON on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import TypeAdapter
+
+from topologies.experiment import Experiment
+from topologies.queue_proof import QueueProof
+
+Point = tuple[float, int, float]
+"""Seconds since the job's arrival, iterations done, metric."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyChoice:
+    """A policy to run, its options, and how the results call it (empty: by its name)."""
+
+    policy: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    label: str = ""
+
+    @property
+    def name(self) -> str:
+        """The label; without one the policy's own name."""
+        return self.label or self.policy
+
+
+@dataclass(frozen=True, slots=True)
+class LabRequest:
+    """Experiments on one network, each under every policy in turn.
+
+    All experiments must agree on hosts, link rate and queues. ``queue_proof``: prove the queues first;
+    ``alone_iterations``: measure each job alone for so many iterations (0: not).
+    """
+
+    experiments: tuple[Experiment, ...]
+    policies: tuple[PolicyChoice, ...]
+    queue_proof: bool = False
+    alone_iterations: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class JobResult:
+    """One job of an arm, by its trainer's own clock: seconds from its arrival; None: it did not get there."""
+
+    t90_seconds: float | None
+    t95_seconds: float | None
+    jct_seconds: float | None
+    censored: bool
+    history: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """What the control loop did in one arm. ``report_to_rule_*`` in seconds, over ``report_to_rule_count`` plans."""
+
+    report_to_rule_count: int
+    report_to_rule_p50: float | None
+    report_to_rule_p99: float | None
+    plans: int
+    flow_mods: int
+    gate_renewals: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArmResult:
+    """One policy on one experiment.
+
+    ``bytes_by_class``: what the switches sent by class, first served first, and last all other traffic.
+    ``cpu_idle_share``: of all processors that the lab saw, from the first job's arrival to the end.
+    """
+
+    experiment: str
+    seed: int
+    policy: str
+    jobs: Mapping[str, JobResult]
+    control: Control
+    bytes_by_class: tuple[int, ...]
+    cpu_idle_share: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class LabResult:
+    """All that a request asked for. ``alone_seconds``: of one iteration, by experiment's name, seed and job."""
+
+    datapath: Literal["kernel", "uml", "user"]
+    hosts: int
+    link_bps: float
+    queues: int
+    queue_proof: QueueProof | None
+    alone_seconds: Mapping[str, Mapping[str, float]]
+    arms: tuple[ArmResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LabEvent:
+    """A step of progress: what goes on, and how far it is (``done`` of ``total``; total 0: not known)."""
+
+    phase: Literal["network", "proof", "alone", "arm"]
+    text: str
+    experiment: str = ""
+    policy: str = ""
+    done: int = 0
+    total: int = 0
+    seconds: float = 0.0
+
+
+def key(experiment: Experiment) -> str:
+    """How results name an experiment with its seed."""
+    return f"{experiment.name}-{experiment.seed}"
+
+
+def save(path: Path, value: Any) -> None:
+    """Write a value of this module as JSON, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    part.write_bytes(TypeAdapter(type(value)).dump_json(value, indent=1))
+    part.replace(path)
+
+
+def load_result(path: Path) -> LabResult:
+    """Read a LabResult back."""
+    return TypeAdapter(LabResult).validate_json(path.read_bytes())
+
+
+def load_request(path: Path) -> LabRequest:
+    """Read a LabRequest back."""
+    return TypeAdapter(LabRequest).validate_json(path.read_bytes())

@@ -1,0 +1,98 @@
+"""Every link limited to its rate at both ends: the host's NIC and the switch's port.
+
+The host's tree is the agent's own (``host_reporter.nic``), so that the agent finds what it would make. A switch's
+ports get a plain limit, which a controller that manages queues replaces; its rows carry the controller's tag.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping
+
+from controller.model import CLASS_DSCP
+from host_reporter.nic import htb_tree
+from topologies.openvswitch import vsctl
+
+JOB_FLOOR = 0.01
+OTHER_FLOOR = 0.10
+"""The controller's default shares of a link that a job class, and all other traffic, keep."""
+
+TAG = "trainyard"
+_OTHER_PRIORITY = 7
+_NO_SIGNS = str.maketrans("{}[],=", "      ")
+
+
+def host_nic(interface: str, rate_bps: float, classes: int) -> list[str]:
+    """The lines for ``tc -batch`` that limit a host's interface to ``rate_bps`` and serve ``classes`` by DSCP."""
+    return htb_tree(interface, rate_bps, CLASS_DSCP[:classes], JOB_FLOOR, OTHER_FLOOR)
+
+
+def limit_ports(rates_bps: Mapping[str, float]) -> None:
+    """Limit switch ports, by interface name, with one queue each. Raises OpenVSwitchError."""
+    vsctl(*_one_transaction({port: {0: (0, 1.0)} for port in rates_bps}, rates_bps))
+
+
+def make_queues(rates_bps: Mapping[str, float], classes: int) -> None:
+    """Give switch ports the queues that an operator makes for ``queues: existing``. Raises OpenVSwitchError."""
+    queues = {0: (_OTHER_PRIORITY, OTHER_FLOOR)} | {k + 1: (k, JOB_FLOOR) for k in range(classes)}
+    vsctl(*_one_transaction(dict.fromkeys(rates_bps, queues), rates_bps))
+
+
+def _one_transaction(
+    queues: Mapping[str, Mapping[int, tuple[int, float]]], rates_bps: Mapping[str, float]
+) -> list[str]:
+    """The arguments that give each port its queues: by number, the priority and the share of the rate as floor."""
+    arguments: list[str] = []
+    for port, its_queues in queues.items():
+        rate, tag = rates_bps[port], f"external_ids:{TAG}=topology"
+        links = [f"queues:{number}=@{port}q{number}" for number in its_queues]
+        arguments += ["--", "set", "port", port, f"qos=@{port}"]
+        arguments += ["--", f"--id=@{port}", "create", "qos", "type=linux-htb"]
+        arguments += [f"other_config:max-rate={round(rate)}", tag, *links]
+        for number, (priority, share) in its_queues.items():
+            values = {"priority": priority, "min-rate": round(rate * share), "max-rate": round(rate)}
+            arguments += ["--", f"--id=@{port}q{number}", "create", "queue", tag]
+            arguments += [f"other_config:{key}={value}" for key, value in values.items()]
+    return arguments[1:]
+
+
+def classify_by_dscp(ports: Mapping[str, float], classes: int) -> None:
+    """Filters on the switch ports' own HTB that put a class's DSCP into its queue.
+
+    For the userspace datapath, where ``set_queue`` does nothing. Whoever changes the queues drops the filters.
+    """
+    lines = [
+        f"filter add dev {port} parent 1: protocol ip prio 1 u32 match ip tos {CLASS_DSCP[k] << 2:#04x} 0xfc "
+        f"flowid 1:{k + 2:x}"
+        for port in ports
+        for k in range(classes)
+    ]
+    subprocess.run(["tc", "-batch", "-"], input="\n".join(lines) + "\n", text=True, check=True, capture_output=True)
+
+
+def collect_rows() -> None:
+    """Delete the QoS and Queue rows with our tag that no port uses any more."""
+    used_systems = set(_column("port", "qos"))
+    kept: set[str] = set()
+    for row in _tagged("qos"):
+        if row in used_systems:
+            kept.update(vsctl("get", "qos", row, "queues").translate(_NO_SIGNS).split())
+        else:
+            vsctl("--if-exists", "destroy", "qos", row)
+    arguments = [
+        word for row in _tagged("queue") if row not in kept for word in ("--", "--if-exists", "destroy", "queue", row)
+    ]
+    if arguments:
+        vsctl(*arguments[1:])
+
+
+def _column(table: str, column: str) -> list[str]:
+    text = vsctl("--bare", f"--columns={column}", "list", table)
+    return text.split()
+
+
+def _tagged(table: str) -> list[str]:
+    text = vsctl("--format=json", "--data=json", "--columns=_uuid,external_ids", "list", table)
+    rows = json.loads(text)["data"]
+    return [identity[1] for identity, (_kind, pairs) in rows if any(key == TAG for key, _value in pairs)]

@@ -1,0 +1,147 @@
+"""Networks to emulate: ``testbed`` (servers on one switch) and ``leaf_spine``, every link limited at both ends.
+
+For the lab, and for Mininet's own command, without a controller or with any:
+
+    sudo mn --custom topologies/networks.py --topo testbed,13 --controller remote
+    sudo mn --custom topologies/networks.py --topo leaf_spine,4,2,4,link_bps=50000000 --controller remote
+
+``leaf_spine`` has loops: it needs a controller that computes paths (Trainyard's ``forwarding: paths``).
+"""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mininet.node import Host, OVSSwitch
+from mininet.topo import Topo
+
+_frame = inspect.currentframe()
+if _frame is not None and __name__ != "topologies.networks":
+    # Mininet executes this file without importing it: the tree around it is found by the file's name.
+    sys.path.append(str(Path(_frame.f_code.co_filename).resolve().parent.parent))
+
+from topologies import limits, openvswitch  # noqa: E402 (the path above has to come first)
+
+DEFAULT_LINK_BPS = 100e6
+DEFAULT_QUEUES = 8
+
+
+class Server(Host):
+    """A host whose NIC is limited to its link's rate and serves the job classes by DSCP."""
+
+    def config(self, *, link_bps: float, classes: int, offload: bool = True, **parameters: Any) -> Any:
+        """Mininet's configuration, then the NIC's."""
+        answer = super().config(**parameters)
+        interface = self.defaultIntf().name
+        inside = ["mnexec", "-a", str(self.pid)]
+        lines = limits.host_nic(interface, link_bps, classes)
+        subprocess.run([*inside, "tc", "-batch", "-"], input="\n".join(lines) + "\n", text=True, check=True)
+        if not offload:
+            # Packets that leave by a userspace switch keep the checksum that the host wrote.
+            subprocess.run([*inside, "ethtool", "-K", interface, "tx", "off"], check=True, capture_output=True)
+        return answer
+
+
+class LimitedSwitch(OVSSwitch):
+    """A switch whose ports are limited to their links' rates; a controller replaces the limits by its queues."""
+
+    def __init__(self, name: str, *, rates_bps: Mapping[int, float], **parameters: Any) -> None:
+        # Mininet would start all switches with one command of its own, and not tell when a port is there.
+        parameters["batch"] = False
+        super().__init__(name, failMode="secure", protocols="OpenFlow13", **parameters)
+        self.rates_bps = rates_bps
+
+    def start(self, controllers: list[Any]) -> None:
+        """Make the bridge, then its limits."""
+        openvswitch.wait_for_clock()
+        super().start(controllers)
+        limits.limit_ports({self.intfs[number].name: rate for number, rate in self.rates_bps.items()})
+
+    def stop(self, deleteIntfs: bool = True) -> None:  # noqa: N803 (Mininet's name)
+        """Delete the bridge, and the queues that it leaves behind."""
+        super().stop(deleteIntfs)
+        limits.collect_rows()
+
+    @classmethod
+    def batchShutdown(cls, _switches: Any, _run: Any = None) -> list[Any]:  # noqa: N802 (Mininet's name)
+        """None is stopped without ``stop``."""
+        return []
+
+
+class Testbed(Topo):
+    """``servers`` hosts h1..hN, one switch s1; server i is on port i. Rates in bit/s."""
+
+    def build(
+        self,
+        servers: int = 13,
+        link_bps: float = DEFAULT_LINK_BPS,
+        queues: int = DEFAULT_QUEUES,
+        datapath: str = "kernel",
+    ) -> None:
+        """Mininet's hook."""
+        servers, classes = int(servers), int(queues) - 1
+        rates = dict.fromkeys(range(1, servers + 1), float(link_bps))
+        self.addSwitch("s1", cls=LimitedSwitch, dpid=f"{1:016x}", datapath=datapath, rates_bps=rates)
+        for i in range(1, servers + 1):
+            _add_server(self, i, link_bps=float(link_bps), classes=classes, datapath=datapath)
+            self.addLink(f"h{i}", "s1", port1=0, port2=i)
+
+
+class LeafSpine(Topo):
+    """``leaves`` switches with ``servers_per_leaf`` hosts each, every one linked to all ``spines`` switches.
+
+    Leaf l is switch l, spine s is switch leaves + s. A leaf's servers are on its ports 1..n, spine s on its port
+    n + s; leaf l is on every spine's port l. ``uplink_bps`` 0: as the servers' links.
+    """
+
+    def build(  # noqa: PLR0917 (Mininet's command gives them by position)
+        self,
+        leaves: int = 2,
+        spines: int = 2,
+        servers_per_leaf: int = 4,
+        link_bps: float = DEFAULT_LINK_BPS,
+        uplink_bps: float = 0,
+        queues: int = DEFAULT_QUEUES,
+        datapath: str = "kernel",
+    ) -> None:
+        """Mininet's hook."""
+        leaves, spines, each, classes = int(leaves), int(spines), int(servers_per_leaf), int(queues) - 1
+        down, up = float(link_bps), float(uplink_bps) or float(link_bps)
+        for leaf in range(1, leaves + 1):
+            rates = {n: down if n <= each else up for n in range(1, each + spines + 1)}
+            self.addSwitch(f"s{leaf}", cls=LimitedSwitch, dpid=f"{leaf:016x}", datapath=datapath, rates_bps=rates)
+        for spine in range(leaves + 1, leaves + spines + 1):
+            rates = dict.fromkeys(range(1, leaves + 1), up)
+            self.addSwitch(f"s{spine}", cls=LimitedSwitch, dpid=f"{spine:016x}", datapath=datapath, rates_bps=rates)
+        for leaf in range(1, leaves + 1):
+            for n in range(1, each + 1):
+                i = (leaf - 1) * each + n
+                _add_server(self, i, link_bps=down, classes=classes, datapath=datapath)
+                self.addLink(f"h{i}", f"s{leaf}", port1=0, port2=n)
+            for spine in range(1, spines + 1):
+                self.addLink(f"s{leaf}", f"s{leaves + spine}", port1=each + spine, port2=leaf)
+
+
+def _add_server(topo: Topo, number: int, *, link_bps: float, classes: int, datapath: str) -> None:
+    topo.addHost(
+        f"h{number}",
+        cls=Server,
+        ip=f"{address(number)}/24",
+        mac=f"02:00:00:00:00:{number:02x}",
+        link_bps=link_bps,
+        classes=classes,
+        offload=datapath != "user",
+    )
+
+
+def address(number: int) -> str:
+    """The IPv4 address of host h``number`` on the network that is measured."""
+    return f"10.0.0.{number}"
+
+
+topos = {"testbed": Testbed, "leaf_spine": LeafSpine}

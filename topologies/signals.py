@@ -1,0 +1,27 @@
+"""Ends that can be cleaned up after: SIGTERM and SIGHUP become exceptions, as SIGINT is one already."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType
+
+
+@contextlib.contextmanager
+def ending_signals() -> Iterator[None]:
+    """Turn SIGTERM and SIGHUP into SystemExit (128 + number) meanwhile; does nothing outside the main thread."""
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

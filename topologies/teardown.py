@@ -1,0 +1,164 @@
+"""Taking an emulated network down, whatever became of the process that made it.
+
+A lab notes what it is about to make (bridges, interfaces of the root namespace, folders) in a record, and gives
+all its processes its run's name in their environment. So everything can be found and removed after a crash or
+``kill -9`` too, and nothing else is touched: a namespace lives only as long as its processes.
+
+    python -m topologies.teardown
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from topologies import limits, openvswitch
+
+HOME = Path("/run/trainyard-lab")
+RECORD = HOME / "record.json"
+TAG = "TRAINYARD_LAB_RUN"
+"""Environment variable that all processes of a lab carry; its value names the run."""
+
+_PATIENCE_SECONDS = 5.0
+
+
+class TeardownError(RuntimeError):
+    """Something in the way is not ours to remove, or another lab runs; the message says what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What one run makes outside its processes' own namespaces."""
+
+    run: str
+    bridges: tuple[str, ...] = ()
+    interfaces: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+
+
+@contextlib.contextmanager
+def only_lab() -> Iterator[None]:
+    """Be the one lab of this machine meanwhile. Raises TeardownError where another one runs."""
+    HOME.mkdir(parents=True, exist_ok=True)
+    with (HOME / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise TeardownError("another lab runs on this machine; wait for its end, or use --datapath uml") from error
+        yield
+
+
+def note(record: Record) -> None:
+    """Write down what is going to be made. Raises TeardownError where something of that name is there already."""
+    present = {name for _index, name in _interfaces()}
+    if taken := sorted(present & {*record.bridges, *record.interfaces}):
+        raise TeardownError(
+            f"interface {taken[0]} exists and is not this lab's; "
+            "remove it (mn -c does, for Mininet's) or use --datapath uml"
+        )
+    part = RECORD.with_suffix(".part")
+    part.write_text(json.dumps(asdict(record)))
+    part.replace(RECORD)
+
+
+def recorded() -> Record | None:
+    """What a run before this one noted and did not take down."""
+    try:
+        found = json.loads(RECORD.read_text())
+        return Record(found["run"], *(tuple(found[part]) for part in ("bridges", "interfaces", "folders")))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise TeardownError(f"{RECORD} cannot be read ({error}); remove it after a look at what is left") from error
+
+
+def clean() -> bool:
+    """Take down what the record names; whether there was something. Call it inside ``only_lab``."""
+    record = recorded()
+    if record is None:
+        return False
+    end_processes(record.run)
+    _remove_bridges(record.bridges)
+    _remove_interfaces(record.interfaces)
+    for folder in record.folders:
+        shutil.rmtree(folder, ignore_errors=True)
+    RECORD.unlink(missing_ok=True)
+    return True
+
+
+def processes_of(run: str) -> list[int]:
+    """Ids of the living processes that carry the run's name, without this one."""
+    wanted = f"{TAG}={run}".encode()
+    found = []
+    for path in Path("/proc").iterdir():
+        if path.name.isdigit() and int(path.name) != os.getpid():
+            with contextlib.suppress(OSError):
+                if wanted in (path / "environ").read_bytes().split(b"\0"):
+                    found.append(int(path.name))
+    return found
+
+
+def end_processes(run: str) -> None:
+    """End all processes of a run: asked first, forced after a moment."""
+    for number, patience in ((signal.SIGTERM, 1.0), (signal.SIGKILL, _PATIENCE_SECONDS)):
+        deadline = time.monotonic() + patience
+        while living := processes_of(run):
+            for pid in living:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.1)
+
+
+def _interfaces() -> list[tuple[int, str]]:
+    return socket.if_nameindex()
+
+
+def _remove_bridges(bridges: Sequence[str]) -> None:
+    """Delete the bridges and the QoS and Queue rows of their ports."""
+    if not bridges or not openvswitch.running():
+        return
+    present = set(openvswitch.vsctl("list-br").split())
+    for bridge in bridges:
+        if bridge in present:
+            openvswitch.vsctl("--if-exists", "del-br", bridge)
+    limits.collect_rows()
+
+
+def _remove_interfaces(names: Sequence[str]) -> None:
+    """Delete interfaces of the root namespace; those that went with a namespace are waited for."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    wanted = set(names)
+    while present := sorted(wanted & {name for _index, name in _interfaces()}):
+        lines = "".join(f"link del dev {name}\n" for name in present)
+        subprocess.run(["ip", "-force", "-batch", "-"], input=lines, text=True, check=False, capture_output=True)
+        if time.monotonic() > deadline:
+            raise TeardownError(f"interface {present[0]} cannot be removed")
+        time.sleep(0.05)
+
+
+def main() -> int:
+    """Take down what a lab that was killed has left; 0 also where there is nothing."""
+    try:
+        with only_lab():
+            sys.stderr.write("teardown: done\n" if clean() else "teardown: nothing was left\n")
+    except (TeardownError, openvswitch.OpenVSwitchError, PermissionError) as error:
+        sys.stderr.write(f"teardown: {error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
