@@ -179,11 +179,12 @@ class Loop:
         self.plan, self.snapshot = new, snapshot
         self.epoch += is_other
         self._registry.set_watch(new.ordering.watch, snapshot.now)
-        self.host_plans.update(new.ordering.policy, new_marks)
         try:
             applied = self._dataplane.apply(new.rules)
             self._measure(causes, applied)
         finally:
+            # The hosts after the switches: a dozen answers to waiting agents must not stand before the barrier's reply.
+            self.host_plans.update(new.ordering.policy, new_marks)
             self._store.put(KIND, ID, to_record(new, self.epoch, self.host_plans.record()))
         if applied.errors:
             raise SwitchError("; ".join(applied.errors))

@@ -42,6 +42,7 @@ class Sender:
         self._connection = Connection(address)
         self._period = self._lease_seconds = period_seconds
         self._lease_at = 0.0
+        self._is_lease = False
         self._not_before = 0.0
         self._session = uuid.uuid4().hex
         self._notices = notices
@@ -117,9 +118,9 @@ class Sender:
                     return None
                 if now >= self._not_before:
                     if self._call is None:
-                        lease = now >= self._lease_at
-                        self._call = self._backlog.take(now, lease=lease)
-                        self._lease_at = now + self._lease_seconds if lease else self._lease_at
+                        self._is_lease = now >= self._lease_at and not stopping
+                        self._call = self._backlog.take(now, lease=self._is_lease)
+                        self._lease_at = now + self._lease_seconds if self._is_lease else self._lease_at
                     if self._call is not None:
                         return self._call
                     if stopping:
@@ -198,6 +199,9 @@ class Sender:
             if not self._backlog.has_news:
                 self._notices.clear("thinned")
         self._lease_seconds = lease
+        if self._is_lease:
+            # From the answer: a controller slower than the period would hear of nothing but signs of life.
+            self._lease_at = now + lease
         self._not_before = now + GAP_SECONDS
         self.posts += 1
         self._done()

@@ -13,7 +13,7 @@ from topologies.lab_result import ArmResult, PolicyChoice
 
 BITS_PER_BYTE = 8
 _SLACK = 1.6
-_GAP_SECONDS = 1.0
+_GAP_SECONDS = 2.0
 
 
 def ideal_iteration_seconds(job: JobPlan, link_bps: float) -> float:

@@ -27,7 +27,7 @@ from topologies.trainer.results import done_file, read_result
 Tick = Callable[[int, float], None]
 """Takes the number of jobs done and the seconds since the experiment's start."""
 
-START_SECONDS_A_HOST = 0.6
+START_SECONDS_A_HOST = 1.0
 """What the trainers' processes need to be up, all on one processor."""
 
 _REPORTERS_SECONDS = 60.0
@@ -108,7 +108,7 @@ def run_arm(
         controller.wait_ready()
         _wait_for_hosts(controller, folder)
         before = controller.status()
-        start = time.time() + 2.0 + START_SECONDS_A_HOST * len(emulation.hosts)
+        start = time.time() + 3.0 + START_SECONDS_A_HOST * len(emulation.hosts)
         file = folder / "experiment.json"
         file.write_text(experiment.model_dump_json())
         trainers = agents.start_trainers(experiment, file, start)
@@ -118,6 +118,7 @@ def run_arm(
         # The last reports of ended jobs are on their way.
         controller.wait(lambda: controller.status().jobs == 0, _LAST_REPORTS_SECONDS)
         after = controller.status()
+        (folder / "controller" / "metrics.txt").write_text(controller.metrics())
     finally:
         _end([*trainers.values(), *reporters])
         controller.stop()

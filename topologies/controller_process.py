@@ -149,6 +149,10 @@ class ControllerProcess:
         """``GET /v1/status``."""
         return Status.model_validate(self.call("GET", "/v1/status"))
 
+    def metrics(self) -> str:
+        """``GET /metrics``, as text."""
+        return self._session.get(f"{URL}/metrics", timeout=_ANSWER_SECONDS).text
+
     def call(self, method: str, path: str, body: Any = None) -> Any:
         """One call as the operator; the answer's JSON (None: no body). Raises LabError for an error's answer."""
         answer = self._session.request(method, URL + path, json=body, timeout=_ANSWER_SECONDS)

@@ -18,12 +18,12 @@ FAIR, JPAS = PolicyChoice("fair"), PolicyChoice("jpas")
 OTHERS = (
     PolicyChoice("fifo"),
     PolicyChoice("las"),
-    *(PolicyChoice("jpas", {"variant": name}, f"jpas-{name}") for name in ("median", "gain", "remaining", "attained")),
+    *(PolicyChoice("jpas", {"variant": name}, f"jpas-{name}") for name in ("gain", "remaining", "attained")),
 )
 ORDER = tuple(choice.name for choice in (JPAS, *OTHERS))
-SEEDS = {LIGHT.name: range(1, 5), MIDDLE.name: range(1, 6), HEAVY.name: range(1, 5)}
+SEEDS = {LIGHT.name: range(1, 4), MIDDLE.name: range(1, 6), HEAVY.name: range(1, 4)}
 SEEDS_OF_OTHERS = range(1, 4)
-ALONE_ITERATIONS = 8
+ALONE_ITERATIONS = 5
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,6 +168,20 @@ def test_a_storm_of_lines_is_few_posts(server: ReporterServer, sender: Sender) -
     assert server.points["a"] == list(range(300))
 
 
+def test_a_slow_controller_is_told_of_new_jobs_and_not_only_that_the_host_lives(
+    server: ReporterServer, faults: list[Exception]
+) -> None:
+    server.delay = 0.3
+    sender = made_sender(server.url, faults, 0.1)
+    sender.start()
+    assert wait_for(lambda: server.reports)
+    sender.declare("a", JobSpec())
+    assert wait_for(lambda: "a" in server.jobs, 3.0)
+    sender.declare("b", JobSpec())
+    sender.stop()
+    assert "b" in server.jobs, "nor at the end"
+
+
 def test_what_is_pending_is_sent_at_the_end(server: ReporterServer, faults: list[Exception]) -> None:
     sender = made_sender(server.url, faults, 60.0)
     sender.start()
