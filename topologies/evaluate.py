@@ -19,7 +19,7 @@ from rich.table import Table
 from topologies import jpas_claim, plots, summary
 from topologies.datapath import DatapathError, Wanted, choose
 from topologies.jpas_claim import Group
-from topologies.lab import EXPECTED_ERRORS, run_lab
+from topologies.lab import EXPECTED_ERRORS, LabError, run_lab
 from topologies.lab_result import LabResult, load_result
 
 CLAIMS = ("jpas",)
@@ -87,12 +87,18 @@ def _run(
             try:
                 for future in as_completed(running):
                     group = running[future]
-                    done[group.name] = future.result()
                     bars.advance(total, len(group.policies))
-                    console.print(f"{time.strftime('%H:%M:%S')} {group.name}: {len(group.policies)} arms done")
+                    try:
+                        done[group.name] = future.result()
+                        console.print(f"{time.strftime('%H:%M:%S')} {group.name}: {len(group.policies)} arms done")
+                    except EXPECTED_ERRORS as error:
+                        # Hours of other arms must not be lost with one.
+                        console.print(f"{group.name}: {error}", style="red", markup=False, highlight=False)
             except BaseException:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
+    if missing := [group.name for group in groups if group.name not in done]:
+        raise LabError(f"{', '.join(missing)} failed; with --resume the same command runs them again")
     return [(group, done[group.name]) for group in groups]
 
 
