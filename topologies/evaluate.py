@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any, get_args
 
@@ -23,6 +24,7 @@ from topologies.lab import EXPECTED_ERRORS, LabError, run_lab
 from topologies.lab_result import LabResult, load_result
 
 CLAIMS = ("jpas",)
+_STOPPED: list[Event] = []
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -80,7 +82,8 @@ def _run(
             else:
                 waiting.append(group)
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(at_once, mp_context=context) as pool:
+        stopped = context.Event()
+        with ProcessPoolExecutor(at_once, mp_context=context, initializer=_heed, initargs=(stopped,)) as pool:
             running: dict[Future[LabResult], Group] = {
                 pool.submit(_run_group, group, datapath, folder / group.name): group for group in waiting
             }
@@ -95,6 +98,8 @@ def _run(
                         # Hours of other arms must not be lost with one.
                         console.print(f"{group.name}: {error}", style="red", markup=False, highlight=False)
             except BaseException:
+                # What a worker has been handed already cannot be cancelled: it asks before it begins.
+                stopped.set()
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
     if missing := [group.name for group in groups if group.name not in done]:
@@ -102,7 +107,14 @@ def _run(
     return [(group, done[group.name]) for group in groups]
 
 
+def _heed(stopped: Event) -> None:
+    """A worker's start: what tells it not to begin anything more."""
+    _STOPPED.append(stopped)
+
+
 def _run_group(group: Group, datapath: Wanted, folder: Path) -> LabResult:
+    if any(stopped.is_set() for stopped in _STOPPED):
+        raise KeyboardInterrupt
     return run_lab(group.request(), datapath, results_dir=folder)
 
 
