@@ -8,27 +8,26 @@ from __future__ import annotations
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from controller.wire import Status
 from topologies import curves
 from topologies.controller_process import URL, ControllerProcess, LabError
+from topologies.crew import Member, Program
 from topologies.emulation import Emulation
 from topologies.experiment import Experiment, JobPlan
 from topologies.lab_result import ArmResult, Control, JobResult, PolicyChoice
 from topologies.targets import job_times
-from topologies.trainer.results import done_file, read_result
+from topologies.trainer.results import done_file, read_result, write_whole
 
 Tick = Callable[[int, float], None]
 """Takes the number of jobs done and the seconds since the experiment's start."""
 
-START_SECONDS_A_HOST = 1.0
-"""What the trainers' processes need to be up, all on one processor."""
+START_SECONDS = 5.0
+"""From telling the trainers when to start until all are ready, with much to spare."""
 
 _REPORTERS_SECONDS = 60.0
 _LAST_REPORTS_SECONDS = 3.0
@@ -44,40 +43,40 @@ class Agents:
     emulation: Emulation
     folder: Path
 
-    def start_reporters(self, controller: ControllerProcess, experiment: Experiment) -> list[subprocess.Popen[Any]]:
+    def start_reporters(self, controller: ControllerProcess, experiment: Experiment) -> list[Member]:
         """One a host, over the management network; each manages its host's NIC."""
-        program = Path(sys.executable).with_name("host-reporter")
         started = []
         for host in self.emulation.hosts:
             token, jobs = self.folder / f"{host}.token", self.folder / "jobs.d" / host
             jobs.mkdir(parents=True, exist_ok=True)
             token.touch(mode=0o600)
             token.write_text(controller.host_token(host))
-            command = [sys.executable, str(program), "--controller", URL, "--host", host, "--token-file", str(token)]
+            command = ["--controller", URL, "--host", host, "--token-file", str(token)]
             command += ["--jobs-dir", str(jobs), "--progress-dir", str(self.folder / "progress" / host)]
             command += ["--interface", f"{host}-eth0"]
             command += ["--rate-bps", f"{experiment.link_bps:.0f}", "--period", f"{experiment.period_seconds:g}"]
-            started.append(self._start(host, command, self.folder / "reporters" / f"{host}.log"))
+            started.append(self._start("reporter", host, command))
         return started
 
-    def start_trainers(self, experiment: Experiment, file: Path, start: float) -> dict[str, subprocess.Popen[Any]]:
-        """One a host that has a part in a job; they begin at ``start`` (seconds since the epoch)."""
-        return {
-            host: self._start(
-                host,
-                [
-                    *(sys.executable, "-m", "topologies.trainer", "--experiment", str(file), "--host", host),
-                    *("--start", f"{start:.3f}", "--dir", str(self.folder)),
-                ],
-                self.folder / "trainers" / f"{host}.log",
-            )
-            for host in sorted({host for job in experiment.jobs for host in job.hosts}, key=lambda h: int(h[1:]))
-        }
+    def start_trainers(self, experiment: Experiment, start_file: Path) -> dict[str, Member]:
+        """One a host that has a part in a job; they wait until ``start_file`` says when the experiment starts."""
+        file = self.folder / "experiment.json"
+        file.write_text(experiment.model_dump_json())
+        hosts = sorted({host for job in experiment.jobs for host in job.hosts}, key=lambda host: int(host[1:]))
+        common = ["--experiment", str(file), "--dir", str(self.folder)]
+        return {host: self._start("trainer", host, [*common, "--host", host], start_file) for host in hosts}
 
-    def _start(self, host: str, command: list[str], log: Path) -> subprocess.Popen[Any]:
+    def log(self, program: Program, host: str) -> Path:
+        """Where the process on a host writes."""
+        return self.folder / f"{program}s" / f"{host}.log"
+
+    def _start(self, program: Program, host: str, arguments: list[str], hold: Path | None = None) -> Member:
+        log = self.log(program, host)
         log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("ab") as target:
-            return self.emulation.popen(host, command, stdout=target, stderr=target, cwd=self.folder)
+        where = self.emulation.pid(host)
+        return self.emulation.crew.start(
+            program, arguments, namespaces_of=where, log=log, folder=self.folder, hold=hold
+        )
 
 
 def run_arm(
@@ -100,18 +99,18 @@ def run_arm(
         period_seconds=experiment.period_seconds,
     )
     agents = Agents(emulation, folder)
-    reporters: list[subprocess.Popen[Any]] = []
-    trainers: dict[str, subprocess.Popen[Any]] = {}
+    reporters: list[Member] = []
+    trainers: dict[str, Member] = {}
     try:
         controller.start()
         reporters = agents.start_reporters(controller, experiment)
         controller.wait_ready()
         _wait_for_hosts(controller, folder)
         before = controller.status()
-        start = time.time() + 3.0 + START_SECONDS_A_HOST * len(emulation.hosts)
-        file = folder / "experiment.json"
-        file.write_text(experiment.model_dump_json())
-        trainers = agents.start_trainers(experiment, file, start)
+        start_file = folder / "start"
+        trainers = agents.start_trainers(experiment, start_file)
+        start = time.time() + START_SECONDS
+        write_whole(start_file, f"--start {start:.3f}")
         busy = _wait_for_jobs(controller, experiment, trainers=trainers, folder=folder, start=start, tick=tick)
         seconds = time.time() - start
         _end(trainers.values())
@@ -146,7 +145,7 @@ def _wait_for_jobs(
     controller: ControllerProcess,
     experiment: Experiment,
     *,
-    trainers: Mapping[str, subprocess.Popen[Any]],
+    trainers: Mapping[str, Member],
     folder: Path,
     start: float,
     tick: Tick,
@@ -218,7 +217,7 @@ def _bytes_by_class(before: Status, after: Status, classes: int) -> tuple[int, .
     return tuple(max(0, total(after, name) - total(before, name)) for name in names)
 
 
-def _end(processes: Iterable[subprocess.Popen[Any]]) -> None:
+def _end(processes: Iterable[Member]) -> None:
     """Ask all to end at once, then wait for them; what does not is killed."""
     living = [process for process in processes if process.poll() is None]
     for process in living:
@@ -229,7 +228,7 @@ def _end(processes: Iterable[subprocess.Popen[Any]]) -> None:
             process.wait(max(0.1, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait()
+            process.wait(_STOP_SECONDS)
 
 
 def _keep(folder: Path, results: Path) -> None:

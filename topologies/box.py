@@ -217,7 +217,7 @@ def _boot(folder: Path, memory: str, timeout: float | None, output: Output) -> i
     finally:
         os.close(out_read)
         os.close(err_read)
-    return _status(folder)
+    return _status(folder, process.returncode)
 
 
 def _pass_on(
@@ -271,13 +271,14 @@ def _stop(process: subprocess.Popen[bytes], streams: Mapping[int, int], output: 
     process.wait()
 
 
-def _status(folder: Path) -> int:
+def _status(folder: Path, ended_with: int) -> int:
     with contextlib.suppress(OSError, ValueError):
         return int((folder / "status").read_text())
     lines = (folder / "log").read_text(errors="replace").strip().splitlines() or ["it said nothing"]
     telling = [line for line in lines if line.startswith("box: ") or "panic" in line or "errno" in line]
-    said = (telling or lines[-1:])[0]
-    raise BoxError(f"the box ended early: {said.removeprefix('box: ')}")
+    said = (telling or lines[-1:])[0].removeprefix("box: ")
+    how = f"killed by {signal.Signals(-ended_with).name}" if ended_with < 0 else f"status {ended_with}"
+    raise BoxError(f"the box ended early ({how}): {said}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from mininet.net import Mininet
 from mininet.topo import Topo
 
 from topologies import limits, management, openvswitch, teardown
+from topologies.crew import Crew
 from topologies.signals import ending_signals
 
 OPENFLOW_PORT = 6653
@@ -54,6 +56,7 @@ class Emulation:
         self.datapath = datapath
         self.own_queues = False
         self._started: list[subprocess.Popen[Any]] = []
+        self._crew: Crew | None = None
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -102,8 +105,22 @@ class Emulation:
         self._started.append(process)
         return process
 
+    def pid(self, host: str) -> int:
+        """A process whose namespaces are the host's."""
+        return int(self._net.get(host).pid)
+
+    @property
+    def crew(self) -> Crew:
+        """The launcher of agents and trainers."""
+        if self._crew is None:
+            command = [sys.executable, "-m", "topologies.crew"]
+            self._crew = Crew(self.popen(None, command, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+        return self._crew
+
     def reap(self) -> None:
         """Collect the ends of all processes; they have been ended."""
+        if self._crew is not None:
+            self._crew.close()
         shells = [node.shell for node in (*self._net.hosts, *self._net.switches) if node.shell is not None]
         for process in (*self._started, *shells):
             with contextlib.suppress(subprocess.TimeoutExpired):

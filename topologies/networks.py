@@ -11,6 +11,7 @@ For the lab, and for Mininet's own command, without a controller or with any:
 from __future__ import annotations
 
 import inspect
+import logging
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -19,6 +20,9 @@ from typing import Any
 
 from mininet.node import Host, OVSSwitch
 from mininet.topo import Topo
+
+# Mininet has just made its own logger class that of every logger to come, with a level of its own.
+logging.setLoggerClass(logging.Logger)
 
 _frame = inspect.currentframe()
 if _frame is not None and __name__ != "topologies.networks":

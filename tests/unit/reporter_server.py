@@ -14,7 +14,7 @@ from typing import Any
 from controller.wire import HostReport, JobSpec
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 10.0) -> bool:
+def wait_for(condition: Callable[[], object], seconds: float = 30.0) -> bool:
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
