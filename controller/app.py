@@ -87,6 +87,7 @@ class Trainyard(RyuApp):
     def start(self) -> Any:
         """Start everything that runs by itself; Ryu calls this once all apps are there."""
         super().start()
+        startup.steady_the_interpreter()
         startup.stop_on_signals(hub.getcurrent())
         self._journal.start()
         self._loop.start()

@@ -32,7 +32,7 @@ from controller.store import Batch, Store, put
 from controller.wire import Settings
 
 LOG = logging.getLogger("trainyard.loop")
-COALESCE_SECONDS = 0.02
+COALESCE_SECONDS = 0.01
 PERIODIC = "period"
 SWITCHES = "switch"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import os
 import signal
@@ -104,3 +105,14 @@ def stop_on_signals(main: Any) -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
+
+
+def steady_the_interpreter() -> None:
+    """Keep Python's own pauses out of the control loop.
+
+    What is loaded by now stays, so no collection needs to walk through it again; a thread that makes a plan or writes
+    the journal hands over to the one that talks to switches within a millisecond instead of five.
+    """
+    gc.collect()
+    gc.freeze()
+    sys.setswitchinterval(0.001)
