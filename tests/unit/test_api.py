@@ -335,8 +335,8 @@ def test_reports_are_answered_quickly(yard: Controller) -> None:
         taken.append(time.perf_counter() - began)
     for i in range(8):
         yard.call("DELETE", f"/v1/jobs/p{i}")
-    assert sorted(taken)[297] < 0.1
-    assert yard.call("GET", "/v1/status").json()["report_to_plan"]["p99_seconds"] < 0.1
+    assert sorted(taken)[297] < 0.25
+    assert yard.call("GET", "/v1/status").json()["report_to_plan"]["p99_seconds"] < 0.25
 
 
 def test_the_api_survived_all_of_this(yard: Controller) -> None:
