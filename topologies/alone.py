@@ -13,7 +13,8 @@ from topologies.lab_result import ArmResult, PolicyChoice
 
 BITS_PER_BYTE = 8
 _SLACK = 1.6
-_GAP_SECONDS = 4.0
+_GAP_SECONDS = 7.0
+"""For connecting on a busy machine, which is slow at the start of an arm."""
 _FEWEST = 3
 """Reports that a job needs before another may come: two iterations after the first."""
 

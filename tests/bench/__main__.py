@@ -1,0 +1,64 @@
+"""``scripts/bench [NAME ...]``: speed and memory of the hot paths, beside a peer or a floor in the same run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from tests.bench import control
+from tests.bench.figures import Bench
+from topologies import summary
+
+BENCHES: Mapping[str, Callable[[Path], Bench]] = {"control": control.run}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure. Exit status: 0 every figure holds its limit, 1 one does not, or a bench failed."""
+    parser = argparse.ArgumentParser(prog="scripts/bench", description=main.__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which: {', '.join(BENCHES)} (all)")
+    parser.add_argument("--results", type=Path, default=summary.ROOT / "results" / "bench", metavar="FOLDER")
+    options = parser.parse_args(arguments)
+    if unknown := sorted(set(options.names) - set(BENCHES)):
+        parser.error(f"no bench is called {', '.join(unknown)}; there are {', '.join(BENCHES)}")
+    folder = options.results.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    done: dict[str, Bench] = {}
+    for name in options.names or BENCHES:
+        try:
+            done[name] = BENCHES[name](folder)
+        except RuntimeError as error:
+            sys.stderr.write(f"bench {name}: {error}\n")
+            return 1
+    figures = [figure for bench in done.values() for figure in bench.figures]
+    datapath = next((bench.datapath for bench in done.values() if bench.datapath != "none"), "none")
+    command = " ".join(["scripts/bench", *(arguments or sys.argv[1:])])
+    document = summary.head(command, datapath, [], [figure.document() for figure in figures])
+    summary.write(folder / "summary.json", document | {"benches": {n: asdict(b) for n, b in done.items()}})
+    _show(done)
+    return 0 if all(figure.holds for figure in figures) else 1
+
+
+def _show(done: Mapping[str, Bench]) -> None:
+    table = Table(title="bench")
+    for name in ("bench", "figure", "value", "limit", "beside it"):
+        table.add_column(name, justify="right" if name in {"value", "limit"} else "left")
+    for name, bench in done.items():
+        for figure in bench.figures:
+            table.add_row(
+                name,
+                figure.claim,
+                f"{figure.value:.3g} {figure.unit}" + ("" if figure.holds else " (over)"),
+                "" if figure.limit is None else f"< {figure.limit:g}",
+                f"{figure.baseline:.3g} {figure.unit}: {figure.baseline_name}",
+            )
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
