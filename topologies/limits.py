@@ -20,8 +20,8 @@ OTHER_FLOOR = 0.10
 
 QUEUE_PACKETS = 16
 LONE_QUEUE_PACKETS = 256
-"""What one queue of a switch's port holds, of packets that stand for up to 24 and more: a few hundred KB, as in a switch; and
-where each packet stands for itself, since hosts on a userspace datapath have no offload."""
+"""What one queue of a switch's port holds, a few hundred KB as in a commodity switch: of packets that stand for 24 and
+more, and where each stands for itself, since hosts on a userspace datapath have no offload."""
 
 TAG = "trainyard"
 _OTHER_PRIORITY = 7
