@@ -23,8 +23,8 @@ _FIRST_QUEUE = 0x7500
 _MTU = 1514
 # A leaf's share of one round. The kernel complains outside 1,000 to 200,000 bytes, and guesses from rates otherwise.
 _QUANTUM = 10 * _MTU
-# A burst is one millisecond of the link, and at least one packet of a sender, which may stand for 64 KB: with less, each
-# packet waits for a timer of its own.
+# A burst is one millisecond of the link, and at least one packet of a sender, which may stand for 64 KB: with less,
+# each packet waits for a timer of its own.
 _BURST_SECONDS = 0.001
 _BURST_BYTES = 64 * 1024
 # A leaf's queue, in bytes because one packet of a sender may stand for 64 KB. Each local socket keeps little in it
