@@ -50,7 +50,7 @@ if [ -e "$here/openvswitch" ]; then
 		ovsdb-server /run/openvswitch/conf.db --remote=punix:/run/openvswitch/db.sock --pidfile --detach \
 			--no-chdir --log-file --verbose=console:off &&
 		ovs-vsctl --no-wait init &&
-		nice -n -10 ovs-vswitchd unix:/run/openvswitch/db.sock --pidfile --detach --no-chdir \
+		chrt --rr 1 ovs-vswitchd unix:/run/openvswitch/db.sock --pidfile --detach --no-chdir \
 			--log-file --verbose=console:off ||
 		fail "Open vSwitch did not start"
 fi

@@ -19,6 +19,7 @@ from controller.wire import Status
 from topologies import management
 from topologies.emulation import OPENFLOW_PORT, Emulation, inventory
 from topologies.errors import LabError
+from topologies.processors import at_once
 
 API_PORT = 8080
 URL = f"http://{management.ROOT_ADDRESS}:{API_PORT}"
@@ -106,8 +107,7 @@ class ControllerProcess:
     def start(self) -> None:
         """Start the process; ``wait_ready`` waits for it."""
         # A real controller has a machine of its own; this one shares a processor with all that it controls.
-        command = ["nice", "-n", "-10", sys.executable, str(Path(sys.executable).with_name("ryu-manager"))]
-        command.append("controller.app")
+        command = [*at_once(), sys.executable, str(Path(sys.executable).with_name("ryu-manager")), "controller.app"]
         with self.log.open("ab") as log:
             self._process = self._emulation.popen(
                 None, command, env={**os.environ, "TRAINYARD_CONFIG": str(self._config)}, stdout=log, stderr=log

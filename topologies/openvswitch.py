@@ -9,6 +9,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from topologies.processors import at_once
+
 RUN_FOLDER = Path("/var/run/openvswitch")
 SOCKET = RUN_FOLDER / "db.sock"
 DATABASE = f"unix:{SOCKET}"
@@ -70,9 +72,7 @@ def start_switch() -> None:
     # A switch has processors of its own; here it must not wait for the hosts' work.
     _call(
         [
-            "nice",
-            "-n",
-            "-10",
+            *at_once(),
             "ovs-vswitchd",
             DATABASE,
             f"--pidfile={RUN_FOLDER / 'ovs-vswitchd.pid'}",

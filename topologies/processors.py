@@ -1,4 +1,4 @@
-"""A processor for one process and its children: nobody else's of ours, as long as there are enough.
+"""Who runs where and when: a processor for one process and its children, and whom others must not keep waiting.
 
 The kernel of a User-Mode Linux box follows its processes step by step (ptrace): it and they never run at once. On one
 processor each step is a switch; on two it is a message to a processor that sleeps, which takes twice as long and more.
@@ -26,6 +26,20 @@ def run_on(process: int, processor: int | None) -> None:
     if processor is not None:
         with contextlib.suppress(OSError):
             os.sched_setaffinity(process, {processor})
+
+
+def at_once() -> tuple[str, ...]:
+    """What to put before the command of a process that in reality has a machine of its own: it never waits for others.
+
+    Real-time scheduling; where that is not allowed, as much priority as there is.
+    """
+    policy, priority = os.sched_getscheduler(0), os.sched_getparam(0)
+    try:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+        os.sched_setscheduler(0, policy, priority)
+    except OSError:
+        return ("nice", "-n", "-10")
+    return ("chrt", "--rr", "1")
 
 
 def _take(number: int, stack: contextlib.ExitStack) -> bool:

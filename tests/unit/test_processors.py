@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from topologies.processors import own_processor, run_on
+from topologies.processors import at_once, own_processor, run_on
 
 
 def test_each_has_another_and_who_comes_late_has_none(monkeypatch, tmp_path):
@@ -32,3 +32,17 @@ def test_a_process_that_is_gone_is_no_error():
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         process.wait()
     run_on(process.pid, 0)
+
+
+def test_who_must_not_wait_starts_and_this_process_stays_as_it_was():
+    before = os.sched_getscheduler(0)
+    subprocess.run([*at_once(), "true"], check=True)
+    assert os.sched_getscheduler(0) == before
+
+
+def test_without_the_right_it_is_as_much_priority_as_there_is(monkeypatch):
+    def refuse(*_arguments):
+        raise PermissionError
+
+    monkeypatch.setattr(os, "sched_setscheduler", refuse)
+    assert at_once() == ("nice", "-n", "-10")
