@@ -151,6 +151,7 @@ def test_two_labs_do_not_share_a_machine() -> None:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
 def test_a_whole_run_that_ends_in_an_arm_leaves_nothing_after_the_next(number: signal.Signals, tmp_path: Path) -> None:
     with openvswitch.started():
+        teardown.clean()
         before = traces()
         with lab(ARMS, str(tmp_path)) as process:
             assert len(groups()) == 1
@@ -185,6 +186,7 @@ def test_a_part_that_dies_in_an_arm_is_one_error_and_all_goes(
                 os.kill(pid, signal.SIGKILL)
 
     with openvswitch.started():
+        teardown.clean()
         before = traces()
         with pytest.raises(error, match=said):
             run_arms(experiment(), ["fair", "jpas"], progress=kill, results_dir=tmp_path)
