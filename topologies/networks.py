@@ -55,11 +55,13 @@ class Server(Host):
         interface = self.defaultIntf().name
         inside = ["mnexec", "-a", str(self.pid)]
         lines = limits.host_nic(interface, link_bps, classes)
-        # Senders hand over several packets' worth at a time, as a real NIC's offload lets them at its speeds: on a link
-        # so much slower the kernel would cut them small, and the processors would be measured, not the network.
-        command = f"echo {TSO_SEGMENTS} > /proc/sys/net/ipv4/tcp_min_tso_segs && exec tc -batch -"
-        subprocess.run([*inside, "sh", "-c", command], input="\n".join(lines) + "\n", text=True, check=True)
-        if not offload:
+        subprocess.run([*inside, "tc", "-batch", "-"], input="\n".join(lines) + "\n", text=True, check=True)
+        if offload:
+            # Senders hand over several packets' worth at a time, as a real NIC's offload lets them at its speeds: on a
+            # link so much slower the kernel would cut them small, and processors would be measured, not the network.
+            command = f"echo {TSO_SEGMENTS} > /proc/sys/net/ipv4/tcp_min_tso_segs"
+            subprocess.run([*inside, "sh", "-c", command], check=True)
+        else:
             # Packets that leave by a userspace switch keep the checksum that the host wrote.
             subprocess.run([*inside, "ethtool", "-K", interface, "tx", "off"], check=True, capture_output=True)
         return answer
