@@ -5,8 +5,8 @@ Network Design for Coflows, SIGCOMM 2018, doi:10.1145/3230543.3230569. Without r
 within 4x of the optimal mean completion time under any rate allocation that keeps the order and wastes no
 capacity; the scaling factors are a feasible dual, so the run itself yields a lower bound.
 
-With n jobs, m ports and z non-zero loads it costs O(n (n + m)) in vector operations on the loads of one
-port at a time; port sums are updated, never added anew.
+With n jobs and m ports it costs O(n (n + m)) in vector operations on the loads of one port at a time, and less where
+jobs use few ports; port sums are updated, never added anew.
 """
 
 from __future__ import annotations
@@ -17,9 +17,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from controller.loads import Floats, Ints, LoadMatrix, summed
 from controller.model import Port
 
 Loads = Sequence[Mapping[Port, float]]
+
+_LONG_COLUMN = 256
+"""Columns of so many loads are worth being rid of the jobs that have their place already."""
+_DENSE = 0.25
+"""With so large a share of loads that are not 0, whole rows and columns are faster than lists of what is in them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,95 +36,149 @@ class BssiResult:
     lower_bound: float
 
 
-def bssi(loads: Loads, weights: Sequence[float]) -> BssiResult:
-    """Order jobs by their loads (seconds a port; zero loads may be left out) and positive weights."""
-    n = len(loads)
-    if len(weights) != n:
-        raise ValueError(f"{n} jobs but {len(weights)} weights")
-    weight = np.asarray(weights, dtype=float).copy()
-    columns, column_jobs, column_loads, job_ports = _by_port(loads)
-    sums = np.array([float(load.sum()) for load in column_loads])
-    squares = np.array([float((load**2).sum()) for load in column_loads])
-    alive = np.ones(n, dtype=bool)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Columns:
+    """The loads by port: those of port i stand at ``start[i]:start[i + 1]``, of later jobs before those of earlier."""
+
+    start: list[int]
+    job: Ints
+    seconds: Floats
+
+    @classmethod
+    def of(cls, matrix: LoadMatrix) -> _Columns:
+        """The columns of a matrix."""
+        # A stable sort of the entries, last first, keeps each column's jobs in falling order.
+        order = np.argsort(_narrow(matrix.port[::-1], matrix.ports), kind="stable")
+        start = np.concatenate(([0], np.cumsum(np.bincount(matrix.port, minlength=matrix.ports))))
+        return cls(start.tolist(), matrix.row_of_entry()[::-1][order], matrix.seconds[::-1][order])
+
+    def only(self, alive: NDArray[np.bool_]) -> _Columns:
+        """The same without the jobs that are not alive."""
+        keep = alive[self.job]
+        before = np.concatenate(([0], np.cumsum(keep)))
+        return _Columns(before[self.start].tolist(), self.job[keep], self.seconds[keep])
+
+
+def bssi(loads: Loads | LoadMatrix | Floats, weights: Sequence[float] | Floats) -> BssiResult:
+    """Order jobs by their loads (seconds a port, as mappings, a matrix or an array (jobs, ports)) and their weights.
+
+    Loads are 0 or more, weights above 0; zero loads may be left out. Raises ValueError where there are not as many
+    weights as jobs.
+    """
+    if isinstance(loads, np.ndarray) and np.count_nonzero(loads) < _DENSE * loads.size:
+        loads = LoadMatrix.dense(loads)
+    elif not isinstance(loads, np.ndarray | LoadMatrix):
+        loads = LoadMatrix.of(loads)
+    n = len(loads) if isinstance(loads, np.ndarray) else loads.jobs
+    weight = np.array(weights, dtype=float)
+    if len(weight) != n:
+        raise ValueError(f"{n} jobs but {len(weight)} weights")
+    if isinstance(loads, LoadMatrix) and len(loads.port) > _DENSE * n * loads.ports:
+        loads = loads.to_array()
+    with np.errstate(all="ignore"):
+        # The jobs that have no place yet keep what is left of their weight, the others' is infinite.
+        if isinstance(loads, np.ndarray):
+            gamma = loads.max(axis=1, initial=0.0)
+            last_to_first, bound, left = _dense(loads, weight.copy(), int(np.count_nonzero(gamma)))
+        else:
+            gamma = loads.bottlenecks()
+            last_to_first, bound, left = _sparse(loads, weight.copy(), int(np.count_nonzero(gamma)))
+    # No load is left anywhere: who weighs least goes last; of equals the later one.
+    rest = np.flatnonzero(left < np.inf)
+    last_to_first += rest[np.lexsort((-rest, left[rest]))].tolist()
+    return BssiResult(tuple(reversed(last_to_first)), max(bound, float(weight @ gamma)))
+
+
+def _sparse(matrix: LoadMatrix, weight: Floats, loaded: int) -> tuple[list[int], float, Floats]:
+    """The ``loaded`` jobs that have load, last first, the dual bound, and the weights that are left."""
+    n, m = matrix.jobs, matrix.ports
+    start = matrix.start.tolist()
+    columns = _Columns.of(matrix)
+    squared = matrix.seconds**2
+    sums = np.where(np.bincount(matrix.port, minlength=m) > 0, summed(matrix.port, matrix.seconds, m), -np.inf)
+    squares = summed(matrix.port, squared, m)
     last_to_first: list[int] = []
     bound = 0.0
-    while len(last_to_first) < n:
-        bottleneck = int(sums.argmax()) if columns else -1
-        live = alive[column_jobs[bottleneck]] if columns else np.zeros(0, dtype=bool)
-        if not live.any():
-            # No load is left anywhere: who weighs least goes last; of equals the later one.
-            rest = np.flatnonzero(alive)
-            last_to_first += [int(j) for j in rest[np.lexsort((-rest, weight[rest]))]]
-            break
-        jobs = column_jobs[bottleneck][live]
-        load = column_loads[bottleneck][live]
-        ratio = weight[jobs] / load
-        # Of equal ratios the one that stands later in the input goes later.
-        pick = int(len(ratio) - 1 - ratio[::-1].argmin())
-        chosen, theta = int(jobs[pick]), float(ratio[pick])
-        bound += theta * (squares[bottleneck] + sums[bottleneck] ** 2) / 2
-        weight[jobs] = np.maximum(weight[jobs] - theta * load, 0.0)
-        alive[chosen] = False
+    compact_at = n // 2
+    while len(last_to_first) < loaded:
+        bottleneck = int(sums.argmax())
+        here = slice(columns.start[bottleneck], columns.start[bottleneck + 1])
+        jobs, seconds = columns.job[here], columns.seconds[here]
+        left = weight.take(jobs)
+        ratio = left / seconds
+        # Of equal ratios the one that stands later in the input goes later: it is the first of its column.
+        pick = int(ratio.argmin()) if len(ratio) else -1
+        if pick < 0 or ratio[pick] == np.inf:
+            sums[bottleneck] = -np.inf  # nobody is left here but the ghost of a load, by rounding
+            continue
+        theta, total = float(ratio[pick]), float(sums[bottleneck])
+        bound += theta * (max(float(squares[bottleneck]), 0.0) + total * total) / 2
+        left -= theta * seconds
+        np.maximum(left, 0.0, out=left)
+        left[pick] = np.inf
+        weight[jobs] = left
+        chosen = int(jobs[pick])
         last_to_first.append(chosen)
-        ports, amounts = job_ports[chosen]
-        sums[ports] -= amounts
-        squares[ports] -= amounts**2
-        # Rounding must not leave a ghost of a load behind where no job is left.
+        row = slice(start[chosen], start[chosen + 1])
+        ports = matrix.port[row]
+        sums[ports] = np.maximum(sums.take(ports) - matrix.seconds[row], 0.0)
+        squares[ports] -= squared[row]
+        if n - len(last_to_first) < compact_at and len(columns.job) > _LONG_COLUMN * m:
+            columns, compact_at = columns.only(weight < np.inf), compact_at // 2
+    return last_to_first, bound, weight
+
+
+def _dense(array: Floats, left: Floats, loaded: int) -> tuple[list[int], float, Floats]:
+    """As ``_sparse``, where most jobs load most ports."""
+    columns = np.ascontiguousarray(array.T)
+    sums, squares = array.sum(axis=0), np.einsum("ji,ji->i", array, array)
+    last_to_first: list[int] = []
+    bound = 0.0
+    while len(last_to_first) < loaded:
+        bottleneck = int(sums.argmax())
+        column = columns[bottleneck]
+        ratio = left / column
+        pick = len(ratio) - 1 - int(ratio[::-1].argmin())
+        theta = float(ratio[pick])
+        if np.isnan(theta):
+            # 0 / 0: a job that has neither weight left nor load here.
+            ratio[column == 0.0] = np.inf
+            pick = len(ratio) - 1 - int(ratio[::-1].argmin())
+            theta = float(ratio[pick])
+        if theta == np.inf:
+            sums[bottleneck] = -np.inf
+            continue
+        total = float(sums[bottleneck])
+        bound += theta * (max(float(squares[bottleneck]), 0.0) + total * total) / 2
+        left -= theta * column
+        np.maximum(left, 0.0, out=left)
+        left[pick] = np.inf
+        last_to_first.append(pick)
+        row = array[pick]
+        sums -= row
         np.maximum(sums, 0.0, out=sums)
-        np.maximum(squares, 0.0, out=squares)
-        if not alive[column_jobs[bottleneck]].any():
-            sums[bottleneck] = 0.0
-    own = sum(w * max(load.values(), default=0.0) for w, load in zip(weights, loads, strict=True))
-    return BssiResult(tuple(reversed(last_to_first)), max(bound, own))
+        squares -= row * row
+    return last_to_first, bound, left
 
 
-def completion_times(loads: Loads, bands: Sequence[Sequence[int]]) -> NDArray[np.float64]:
+def completion_times(loads: Loads | LoadMatrix, bands: Sequence[Sequence[int]]) -> Floats:
     """V of each job in seconds: when the last of its ports has served everything up to and including its band.
 
     ``bands`` hold positions in ``loads``, first served first; a job waits at its own ports for its whole band.
     """
-    served: dict[Port, float] = {}
-    finish = np.zeros(len(loads))
+    matrix = loads if isinstance(loads, LoadMatrix) else LoadMatrix.of(loads)
+    served = np.zeros(matrix.ports)
+    finish = np.zeros(matrix.jobs)
+    start, port, seconds = matrix.start.tolist(), matrix.port, matrix.seconds
     for band in bands:
-        for j in band:
-            for port, load in loads[j].items():
-                served[port] = served.get(port, 0.0) + load
-        for j in band:
-            finish[j] = max((served[port] for port, load in loads[j].items() if load > 0), default=0.0)
+        rows = [(j, slice(start[j], start[j + 1])) for j in band if start[j] < start[j + 1]]
+        for _, row in rows:
+            served[port[row]] += seconds[row]
+        for j, row in rows:
+            finish[j] = served[port[row]].max()
     return finish
 
 
-def _by_port(
-    loads: Loads,
-) -> tuple[
-    list[Port],
-    list[NDArray[np.int64]],
-    list[NDArray[np.float64]],
-    list[tuple[NDArray[np.int64], NDArray[np.float64]]],
-]:
-    """The non-zero loads twice: by port (jobs, loads) and by job (port numbers, loads)."""
-    number: dict[Port, int] = {}
-    jobs_of: list[list[int]] = []
-    loads_of: list[list[float]] = []
-    by_job: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
-    for j, load in enumerate(loads):
-        ports: list[int] = []
-        amounts: list[float] = []
-        for port, seconds in load.items():
-            if seconds <= 0:
-                continue
-            i = number.setdefault(port, len(number))
-            if i == len(jobs_of):
-                jobs_of.append([])
-                loads_of.append([])
-            jobs_of[i].append(j)
-            loads_of[i].append(seconds)
-            ports.append(i)
-            amounts.append(seconds)
-        by_job.append((np.array(ports, dtype=np.int64), np.array(amounts)))
-    return (
-        list(number),
-        [np.array(jobs, dtype=np.int64) for jobs in jobs_of],
-        [np.array(amounts) for amounts in loads_of],
-        by_job,
-    )
+def _narrow(port: Ints, ports: int) -> NDArray[np.integer]:
+    """Port numbers in as few bits as they need: NumPy sorts 16 bits by radix."""
+    return port.astype(np.uint16) if ports <= 2**16 else port

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 
+from controller import order_command
 from controller.cli_client import Client, CommandError
 from controller.cli_output import fail, show_document, show_facts, show_table
 from controller.config import ConfigError, load_config
@@ -59,6 +60,8 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
 
     probe = commands.add_parser("probe", parents=[remote], help="the switches, and whether their queues are proven")
     probe.set_defaults(run=run_probe)
+
+    order_command.add_command(commands)
 
     check = commands.add_parser("check-config", help="check a settings file, without starting anything")
     check.add_argument("file", type=Path)

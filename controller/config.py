@@ -18,6 +18,7 @@ from pydantic import (
     field_validator,
 )
 
+from controller.classes import Assign
 from controller.config_file import ConfigError, Document, describe, read_document
 from controller.model import MAX_CLASSES, Host
 from controller.policies.registry import PolicyError, make
@@ -181,6 +182,7 @@ class Config(Section):
     period_seconds: Annotated[float, Field(ge=0.1, le=3600)] = 5.0
     gate_seconds: Annotated[int, Field(ge=1, le=65535, validate_default=True)] = 15
     classes: Annotated[int, Field(ge=1, le=MAX_CLASSES)] = MAX_CLASSES
+    assign: Assign = "layered"
     mode: Literal["classified", "marked"] = "classified"
     forwarding: Literal["normal", "paths"] = "normal"
     queues: Literal["managed", "existing"] = "managed"

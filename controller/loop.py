@@ -16,6 +16,7 @@ import eventlet
 import eventlet.event
 import eventlet.tpool
 
+from controller.classes import Assign
 from controller.config import Config
 from controller.dataplane.values import Applied, SwitchStatus
 from controller.host_plans import HostPlans
@@ -124,7 +125,7 @@ class Loop:
     def dry_run(self, policy: Policy) -> tuple[Plan, Snapshot]:
         """What ``policy`` would do now; nothing is applied. Raises whatever the policy raises."""
         snapshot = self._take_snapshot()
-        made: Plan = eventlet.tpool.execute(plan, snapshot, self.plan, policy=policy)
+        made: Plan = eventlet.tpool.execute(plan, snapshot, self.plan, policy=policy, assign=self._config.assign)
         return made, snapshot
 
     def now(self) -> float:
@@ -170,7 +171,7 @@ class Loop:
         began = time.monotonic()
         snapshot = self._take_snapshot()
         new, new_marks = eventlet.tpool.execute(
-            _plan_and_mark, snapshot, self.plan, self.settings.policy, self._compile
+            _plan_and_mark, snapshot, self.plan, self.settings.policy, self._compile, self._config.assign
         )
         self._metrics.plan_seconds.observe(time.monotonic() - began)
         is_other = (
@@ -230,9 +231,9 @@ Marks = Mapping[str, tuple[FlowMark, ...]]
 
 
 def _plan_and_mark(
-    snapshot: Snapshot, previous: Plan | None, policy: Policy, compile_rules: CompileRules
+    snapshot: Snapshot, previous: Plan | None, policy: Policy, compile_rules: CompileRules, assign: Assign
 ) -> tuple[Plan, Marks]:
-    made = plan(snapshot, previous, policy=policy, compile_rules=compile_rules)
+    made = plan(snapshot, previous, policy=policy, compile_rules=compile_rules, assign=assign)
     return made, marks(snapshot, made.classes)
 
 

@@ -5,14 +5,16 @@ Dry-run is ``plan`` without applying it; ``explain`` prints it; the simulator ca
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from controller.bssi import bssi, completion_times
-from controller.classes import top
-from controller.model import Ordering, Port, Snapshot, load_seconds
+from controller.classes import Assign, layered, top
+from controller.loads import LoadMatrix, load_matrix, loads_left, port_numbers
+from controller.model import Ordering, Snapshot
 from controller.policies._base import Policy
 from controller.rules import Rule
 
@@ -52,18 +54,20 @@ def plan(
     *,
     policy: Policy,
     compile_rules: CompileRules = no_rules,
+    assign: Assign = "layered",
 ) -> Plan:
     """Order the jobs, cut the order into classes, compile the rules.
 
-    ``previous`` is the plan in force; its ordering reaches the policy only if it was that policy's own. Raises
-    PlanError where a policy leaves a job out, names one twice or one that is not there.
+    ``previous`` is the plan in force; its ordering reaches the policy only if it was that policy's own. ``assign`` is
+    how classes are cut (see ``controller.classes``). Raises PlanError where a policy leaves a job out, names one twice
+    or one that is not there.
     """
     own = previous.ordering if previous is not None and previous.ordering.policy == policy.name else None
     ordering = policy.order(snapshot, own)
-    _check(ordering, snapshot)
-    classes = top(ordering, snapshot.classes)
-    objective, bound = objective_and_bound(snapshot, ordering)
+    check(ordering, snapshot)
     before = previous.classes if previous is not None else {}
+    classes = cut(snapshot, ordering, assign, before)
+    objective, bound = objective_and_bound(snapshot, ordering)
     return Plan(
         made_at=snapshot.now,
         ordering=ordering,
@@ -75,26 +79,34 @@ def plan(
     )
 
 
+def cut(
+    snapshot: Snapshot, ordering: Ordering, assign: Assign, previous: Mapping[str, int] | None = None
+) -> dict[str, int]:
+    """The classes of an ordering; jobs conflict at the ports that their demand or their flows cross."""
+    if assign == "top":
+        return top(ordering, snapshot.classes)
+    numbers = port_numbers(snapshot.hosts)
+    return layered(ordering, snapshot.classes, {job.id: numbers.used_by(job) for job in snapshot.jobs}, previous)
+
+
 def objective_and_bound(snapshot: Snapshot, ordering: Ordering) -> tuple[float, float]:
     """The weighted mean V of an ordering in seconds, and its lower bound over every order; (0, 0) without jobs."""
     if not snapshot.jobs:
         return 0.0, 0.0
-    loads: list[dict[Port, float]] = [
-        {port: load * job.iterations_left for port, load in load_seconds(job, snapshot.hosts).items()}
-        for job in snapshot.jobs
-    ]
-    weights = np.array([job.weight for job in snapshot.jobs])
+    loads: LoadMatrix = loads_left(snapshot, load_matrix(snapshot))
+    weights = np.array([job.weight for job in snapshot.jobs], dtype=float)
     index = {job.id: j for j, job in enumerate(snapshot.jobs)}
     finish = completion_times(loads, [[index[job] for job in band] for band in ordering.bands])
     total = float(weights.sum())
-    return float(weights @ finish) / total, bssi(loads, weights.tolist()).lower_bound / total
+    return float(weights @ finish) / total, bssi(loads, weights).lower_bound / total
 
 
-def _check(ordering: Ordering, snapshot: Snapshot) -> None:
+def check(ordering: Ordering, snapshot: Snapshot) -> None:
+    """Raise PlanError where an ordering is not what a policy must answer."""
     placed = [job for band in ordering.bands for job in band]
     expected = {job.id for job in snapshot.jobs}
     if len(placed) != len(set(placed)) or set(placed) != expected:
-        twice = sorted({job for job in placed if placed.count(job) > 1})
+        twice = sorted(job for job, times in Counter(placed).items() if times > 1)
         raise PlanError(
             f"policy {ordering.policy} broke its contract: left out {sorted(expected - set(placed))}, "
             f"unknown {sorted(set(placed) - expected)}, twice {twice}"

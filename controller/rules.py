@@ -22,10 +22,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 from controller.fabric import Fabric, Link, LinkLike, as_links, pick
-from controller.model import CLASS_DSCP, MAX_CLASSES, OTHER_DSCP, Job, Snapshot, Switch
+from controller.memo import Memo
+from controller.model import CLASS_DSCP, MAX_CLASSES, OTHER_DSCP, Flow, Host, Job, Snapshot, Switch
 
 ETH_IPV4 = 0x0800
 ETH_ARP = 0x0806
@@ -44,6 +45,8 @@ BY_INNER_PORT = 2000
 CONTROL = 3000
 # In the forward table.
 TO_HOST = 100
+
+_REMEMBERED_JOBS = 32768
 
 
 class Table(IntEnum):
@@ -155,31 +158,65 @@ class Endpoint(NamedTuple):
     tcp_port: int
 
 
+Packets = tuple[str, str, int | None, int | None]
+"""What tells a flow's packets apart: the first four parts of a place."""
+
+
+class _Places:
+    """Where flows run between some hosts; remembered as long as a job's flows are the same object."""
+
+    _latest: ClassVar[tuple[_Places, ...]] = ()
+
+    def __init__(self, hosts: Mapping[str, Host]) -> None:
+        self._items = tuple(hosts.items())
+        self._hosts = dict(hosts)
+        self._known: Memo[tuple[Flow, ...], tuple[tuple[Place, ...], frozenset[Packets]]] = Memo(_REMEMBERED_JOBS)
+
+    @classmethod
+    def on(cls, hosts: Mapping[str, Host]) -> _Places:
+        """The places between these hosts: the same object while the hosts are equal."""
+        items = tuple(hosts.items())
+        for known in cls._latest:
+            if known._items == items:
+                return known
+        cls._latest = (cls(hosts), *cls._latest[:3])
+        return cls._latest[0]
+
+    def flows(self, flows: tuple[Flow, ...]) -> tuple[tuple[Place, ...], frozenset[Packets]]:
+        """The places of a job's flows, each once, and their packets."""
+        return self._known.get(flows, lambda: self._find(flows))
+
+    def _find(self, flows: tuple[Flow, ...]) -> tuple[tuple[Place, ...], frozenset[Packets]]:
+        found: dict[Packets, Place] = {}
+        for flow in flows:
+            src, dst = self._hosts.get(flow.src), self._hosts.get(flow.dst)
+            if src is None or dst is None or src.address is None or dst.address is None:
+                continue
+            packets = (src.address, dst.address, flow.src_port, flow.dst_port)
+            found.setdefault(packets, Place(*packets, src.name, src.switch))
+        return tuple(found.values()), frozenset(found)
+
+
 def claimed_flows(snapshot: Snapshot, classes: Mapping[str, int]) -> Iterator[tuple[Job, int, tuple[Place, ...]]]:
     """Every job with a class, its class, and its flows. A flow that two jobs claim goes to the one that came first.
 
     Flows of a job without a class, and flows from or to a host without an address, are left out. Raises ValueError
     for a class that the snapshot does not have.
     """
-    taken: set[tuple[str, str, int | None, int | None]] = set()
+    taken: set[Packets] = set()
     count = min(snapshot.classes, MAX_CLASSES)
-    hosts = snapshot.hosts
+    places_of = _Places.on(snapshot.hosts)
     for job in sorted(snapshot.jobs, key=lambda job: (job.arrival, job.id)):
         service_class = classes.get(job.id)
         if service_class is None:
             continue
         if not 0 <= service_class < count:
             raise ValueError(f"job {job.id}: class {service_class} is not one of 0..{count - 1}")
-        places: list[Place] = []
-        for flow in job.flows:
-            src, dst = hosts.get(flow.src), hosts.get(flow.dst)
-            if src is None or dst is None or src.address is None or dst.address is None:
-                continue
-            packets = (src.address, dst.address, flow.src_port, flow.dst_port)
-            if packets not in taken:
-                taken.add(packets)
-                places.append(Place(*packets, src.name, src.switch))
-        yield job, service_class, tuple(places)
+        claimed, packets = places_of.flows(job.flows)
+        if not taken.isdisjoint(packets):
+            claimed = tuple(place for place in claimed if place[:4] not in taken)
+        taken |= packets
+        yield job, service_class, claimed
 
 
 def compile_rules(

@@ -11,12 +11,12 @@ from typing import get_args
 from rich.console import Console
 from rich.table import Table
 
+from simulator.reports.statistics import reduction, reduction_interval_over_jobs
 from topologies import comparison, plots, summary
 from topologies.bars import Bars
 from topologies.datapath import Wanted
 from topologies.lab import EXPECTED_ERRORS, run_arms
 from topologies.lab_result import ArmResult, LabResult
-from topologies.statistics import reduction, reduction_interval_over_jobs
 from topologies.workload import DEMO, generate
 
 BASELINE, SUBJECT = "fair", "jpas"

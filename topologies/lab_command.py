@@ -16,7 +16,7 @@ from rich.table import Table
 
 from controller.config_file import ConfigError, describe, read_document
 from controller.policies.registry import PolicyError, make
-from topologies import curves
+from simulator.workloads import curves
 from topologies.bars import Bars
 from topologies.datapath import Wanted
 from topologies.experiment import Experiment

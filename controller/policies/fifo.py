@@ -10,13 +10,13 @@ from controller.policies._base import Policy
 
 
 class Fifo(Policy):
-    """One job a band, by arrival; ties by id."""
+    """One job a band, by arrival; of equal arrivals the one that the snapshot names first."""
 
     name = "fifo"
 
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:  # noqa: ARG002
         """Order by arrival."""
-        jobs = sorted(snapshot.jobs, key=lambda job: (job.arrival, job.id))
+        jobs = sorted(snapshot.jobs, key=lambda job: job.arrival)
         return Ordering(
             policy=self.name,
             bands=tuple((job.id,) for job in jobs),

@@ -25,23 +25,24 @@ Variants replace steps 1 and 2. ``median``: tiers (before 90 %, before 95 %, pas
 the median prediction. ``gain``: the most predicted progress toward the target per second of bottleneck. ``remaining``:
 the least that is left of the whole run. ``attained``: the least service used.
 
-Cost: one fit a job (2 ms, remembered until its history grows), then O(n log n).
+Cost: one fit a job (2 ms, remembered until its history grows), then O(n log n) for new jobs, O(n + moves) for others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
 
 from controller import curves, gittins
-from controller.model import Host, Job, Metric, Ordering, Progress, Snapshot, bottleneck_seconds, load_seconds
+from controller.loads import load_matrix
+from controller.memo import Latest
+from controller.model import Job, Ordering, Snapshot
 from controller.policies._ageing import age, promoted
 from controller.policies._base import Policy
-from controller.service import attained_seconds
+from controller.service import attained
 
 Variant = Literal["index", "median", "gain", "remaining", "attained"]
 
@@ -65,6 +66,14 @@ class Standing:
     seconds: float
     why: str
     watch: float | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """What a job's history says: the fit, without its draws, and the index of each target, per iteration."""
+
+    fit: curves.Fit
+    indices: tuple[float, ...]
 
 
 class Jpas(Policy):
@@ -113,7 +122,12 @@ class Jpas(Policy):
         """Order the jobs of ``snapshot``; the memory holds targets passed and waits."""
         memory = previous.memory if previous is not None else {}
         jobs = {job.id: job for job in snapshot.jobs}
-        standings = {job.id: self._standing(job, snapshot.hosts, memory) for job in snapshot.jobs}
+        bottlenecks = load_matrix(snapshot).bottlenecks()
+        service = attained(snapshot, bottlenecks)
+        standings = {
+            job.id: self._standing(job, one, used, memory)
+            for job, one, used in zip(snapshot.jobs, bottlenecks.tolist(), service.tolist(), strict=True)
+        }
         order = self._steadied(jobs, standings, previous)
         aged = age(order, jobs, memory, now=snapshot.now, period=snapshot.period, periods=self.ageing_periods)
         reasons = {job: standing.why for job, standing in standings.items()}
@@ -143,36 +157,33 @@ class Jpas(Policy):
         known = set(last)
         fresh = sorted(jobs.keys() - known, key=lambda j: (jobs[j].arrival, j))
 
-        def ahead(job: str, other: str, factor: float) -> bool:
-            one, two = standings[job], standings[other]
-            if one.tier != two.tier:
-                return one.tier < two.tier
-            return one.seconds / jobs[job].weight * factor < two.seconds / jobs[other].weight
-
+        merit = {job: (standings[job].tier, standings[job].seconds / jobs[job].weight) for job in jobs}
+        if not last:
+            return sorted(fresh, key=merit.__getitem__)
         order: list[str] = []
         for job in [*last, *fresh]:
-            factor = 1.0 + self.margin if job in known else 1.0
+            tier, seconds = merit[job]
+            claim = (tier, seconds * (1.0 + self.margin if job in known else 1.0))
             place = len(order)
-            while place > 0 and ahead(job, order[place - 1], factor):
+            while place > 0 and claim < merit[order[place - 1]]:
                 place -= 1
             order.insert(place, job)
         return order
 
-    def _standing(self, job: Job, hosts: Mapping[str, Host], memory: Mapping[str, float]) -> Standing:
-        per_iteration = bottleneck_seconds(load_seconds(job, hosts))
-        used = attained_seconds(job, hosts)
+    def _standing(self, job: Job, per_iteration: float, used: float, memory: Mapping[str, float]) -> Standing:
         if self.variant == "attained":
             return _by_service(used, "least attained service")
         if self.variant == "remaining":
             seconds = per_iteration * job.iterations_left
             return Standing(0, seconds, f"{seconds:.1f} s of its bottleneck port left in all")
-        fitted = _fit(job.progress, job.metric, job.iterations_total)
-        if fitted is None:
+        known = _known(job)
+        if known is None:
             return self._unreported(job, per_iteration, used)
+        fitted = known.fit
         passed = _targets_passed(fitted, memory.get(_PASSED + job.id, 0.0))
         if passed == PAST:
-            return self._past(job, per_iteration, fitted)
-        return self._before_target(job, per_iteration, used, fitted, passed)
+            return self._past(job, per_iteration, known)
+        return self._before_target(job, per_iteration, used, known, passed)
 
     def _unreported(self, job: Job, per_iteration: float, used: float) -> Standing:
         """Too few reports for a fit: by the prior where the run's length is declared, else first for a while."""
@@ -189,15 +200,15 @@ class Jpas(Policy):
             return Standing(NEW, used, f"new: first until it has used {self.new_job_seconds:g} s, {used:.1f} s so far")
         return by_service
 
-    def _past(self, job: Job, per_iteration: float, fitted: curves.Fit) -> Standing:
+    def _past(self, job: Job, per_iteration: float, known: Known) -> Standing:
         left = per_iteration * job.iterations_left
         why = f"past {TARGETS[-1].fraction:.0%} of convergence; {left:.1f} s of its bottleneck port left in all"
         if self.variant == "index":
-            return Standing(0, self._index_seconds(job, per_iteration, fitted), why)
+            return Standing(0, self._index_seconds(job, per_iteration, known), why)
         return Standing(PAST, left, why)
 
-    def _before_target(self, job: Job, per_iteration: float, used: float, fitted: curves.Fit, passed: int) -> Standing:
-        target, done = fitted.targets[passed], job.iterations_done
+    def _before_target(self, job: Job, per_iteration: float, used: float, known: Known, passed: int) -> Standing:
+        target, done = known.fit.targets[passed], job.iterations_done
         left, low, high = (
             max(k - done, 1.0) for k in (target.iteration.median, target.iteration.low, target.iteration.high)
         )
@@ -215,16 +226,13 @@ class Jpas(Policy):
             latest = next((p.metric for p in reversed(job.progress) if p.metric is not None), target.metric)
             gain = max(abs(target.metric - latest) / max(abs(target.metric), 1e-12), 1e-6)
             return Standing(tier, per_iteration * left / gain, f"{why}, {gain:.1%} of it to gain", target.metric)
-        seconds = self._index_seconds(job, per_iteration, fitted)
+        seconds = self._index_seconds(job, per_iteration, known)
         return Standing(0, seconds, f"{why}; {seconds:.1f} s for each target to be expected", target.metric)
 
-    def _index_seconds(self, job: Job, per_iteration: float, fitted: curves.Fit) -> float:
+    def _index_seconds(self, job: Job, per_iteration: float, known: Known) -> float:
         """Seconds of the bottleneck port for each target that they should bring: 1 / the index."""
         weights = (1.0, self.weight_95)
-        total = sum(
-            weight * _target_index(target, asked, job)
-            for weight, target, asked in zip(weights, fitted.targets, TARGETS, strict=True)
-        )
+        total = sum(weight * index for weight, index in zip(weights, known.indices, strict=True))
         total += self.weight_end / max(job.iterations_left, 1.0)
         return per_iteration / total
 
@@ -262,13 +270,26 @@ def _targets_passed(fitted: curves.Fit, before: float) -> int:
 def _passed(jobs: Iterable[Job], memory: Mapping[str, float]) -> dict[str, float]:
     found: dict[str, float] = {}
     for job in jobs:
-        fitted = _fit(job.progress, job.metric, job.iterations_total)
-        if fitted is not None and (passed := _targets_passed(fitted, memory.get(_PASSED + job.id, 0.0))):
+        known = _known(job)
+        if known is not None and (passed := _targets_passed(known.fit, memory.get(_PASSED + job.id, 0.0))):
             found[_PASSED + job.id] = float(passed)
     return found
 
 
-@lru_cache(maxsize=4096)
-def _fit(progress: tuple[Progress, ...], metric: Metric, total: float | None) -> curves.Fit | None:
-    """A fit is a pure function of the history, so it is remembered until the history grows."""
-    return curves.fit(progress, metric, total, TARGETS)
+_histories: Latest[Known | None] = Latest(limit=65536)
+
+
+def _known(job: Job) -> Known | None:
+    """What the job's history says; None with fewer reports than a fit needs. Remembered until the history grows."""
+    source = (job.progress, job.metric, job.iterations_total)
+    return _histories.get(job.id, source, lambda: _learn(job))
+
+
+def _learn(job: Job) -> Known | None:
+    fitted = curves.fit(job.progress, job.metric, job.iterations_total, TARGETS)
+    if fitted is None:
+        return None
+    indices = tuple(_target_index(target, asked, job) for target, asked in zip(fitted.targets, TARGETS, strict=True))
+    # The draws are most of a fit's memory, and all that they were for is known now.
+    nothing = (np.zeros(0), np.zeros(0))
+    return Known(replace(fitted, targets=tuple(replace(target, draws=nothing) for target in fitted.targets)), indices)

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 
+from controller.loads import load_matrix
 from controller.model import Ordering, Snapshot
 from controller.policies._base import Policy
-from controller.service import attained_seconds
+from controller.service import attained
 
 
 class Las(Policy):
@@ -30,10 +31,11 @@ class Las(Policy):
 
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:  # noqa: ARG002
         """Band the jobs by what they have used so far."""
-        attained = {job.id: attained_seconds(job, snapshot.hosts) for job in snapshot.jobs}
+        seconds = attained(snapshot, load_matrix(snapshot).bottlenecks()).tolist()
+        used_by = {job.id: used for job, used in zip(snapshot.jobs, seconds, strict=True)}
         band_of = {
             job: 0 if used < self.first_seconds else 1 + int(math.log(used / self.first_seconds, self.factor))
-            for job, used in attained.items()
+            for job, used in used_by.items()
         }
         bands: dict[int, list[str]] = {}
         for job in sorted(snapshot.jobs, key=lambda job: (job.arrival, job.id)):
@@ -44,6 +46,6 @@ class Las(Policy):
             reasons={
                 job: f"has used {used:.2f} s of its bottleneck port: band {band_of[job]}, "
                 f"which ends at {self.first_seconds * self.factor ** band_of[job]:.2f} s"
-                for job, used in attained.items()
+                for job, used in used_by.items()
             },
         )

@@ -121,7 +121,7 @@ def test_settings_change_and_come_back(yard: Controller) -> None:
     assert yard.call("GET", "/v1/plan").json()["policy"] in ("fair", "fifo")
     assert_problem(yard.call("PATCH", "/v1/settings", {"policy": "best"}), 422, "unknown policy 'best'", "policy")
     assert_problem(yard.call("PATCH", "/v1/settings", {"period_seconds": 60}), 422, "gate", "period_seconds")
-    assert_problem(yard.call("GET", "/v1/plan?policy=best"), 422, "there are: fair, fifo", "policy")
+    assert_problem(yard.call("GET", "/v1/plan?policy=best"), 422, "there are: beamer, crux, fair, fifo", "policy")
     assert yard.call("PATCH", "/v1/settings", {"policy": "fifo"}).json()["policy"] == "fifo"
 
 

@@ -29,6 +29,7 @@ def test_defaults_are_safe() -> None:
     config = load_config(None)
     assert config.api.host == config.openflow.host == "127.0.0.1"
     assert config.journal is None
+    assert config.assign == "layered"
     assert config.gate_seconds > 2 * config.period_seconds
 
 
@@ -51,7 +52,7 @@ def test_an_empty_file_has_the_defaults(tmp_path: Path, text: str) -> None:
     ("text", "expected"),
     [
         ("policy: fair\nperiod: 3\n", ":2: period: unknown key; did you mean period_seconds?"),
-        ("\nxyzzy: 3\n", ":2: xyzzy: unknown key; there are: api, classes,"),
+        ("\nxyzzy: 3\n", ":2: xyzzy: unknown key; there are: api, assign, classes,"),
         ("api:\n  prot: 3\n", ":2: api.prot: unknown key; did you mean port?"),
         ("hosts:\n- name: h1\n  adress: 1.2.3.4\n", ":3: hosts[0].adress: unknown key; did you mean address?"),
         ("hosts:\n- name: h1\n", ":2: hosts[0].address: is missing"),
@@ -61,9 +62,10 @@ def test_an_empty_file_has_the_defaults(tmp_path: Path, text: str) -> None:
         ("classes: 8\n", ":1: classes: is the number 8; it should be less than or equal to 7"),
         ("classes: true\n", "is the truth value true; it should be a valid integer"),
         ("probe: 1\n", ":1: probe: is the number 1"),
+        ("assign: best\n", ":1: assign: is the text 'best'; it should be 'layered' or 'top'"),
         ("mode: magic\n", ":1: mode: is the text 'magic'; it should be 'classified' or 'marked'"),
         ("policy: fair\nclasses: 3\npolicy: fifo\n", ":3: policy: given twice, first in line 1"),
-        ("policy: fif\n", ":1: policy: unknown policy 'fif'; there are: fair, fifo"),
+        ("policy: fif\n", ":1: policy: unknown policy 'fif'; there are: beamer, crux, fair, fifo,"),
         ("policy: fifo\npolicy_options: {x: 1}\n", ":2: policy_options: policy fifo:"),
         ("period_seconds: 10\n", "gate_seconds: the gate must outlast 2 periods"),
         ("gate_seconds: 3\nperiod_seconds: 2\n", ":1: gate_seconds: the gate must outlast"),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from controller.classes import top
-from controller.model import Demand, Host, Job, Ordering, Snapshot
+from controller.model import Demand, Flow, Host, Job, Ordering, Snapshot
 from controller.planner import PlanError, plan
 from controller.policies._base import Policy
 from controller.policies.fair import Fair
@@ -75,9 +75,30 @@ def test_moves_count_jobs_whose_class_changed_and_rules_come_from_the_compiler()
     def compiler(_snapshot: Snapshot, classes: Mapping[str, int]) -> frozenset[Rule]:
         return frozenset(Rule(1, Table.CLASSIFY, c, Match(), job=j) for j, c in classes.items())
 
-    second = plan(snapshot(*jobs), first, policy=Scripted((("a",), ("b",))), compile_rules=compiler)
+    reverse = Scripted((("a",), ("b",)))
+    second = plan(snapshot(*jobs), first, policy=reverse, compile_rules=compiler, assign="top")
     assert second.moves == 2
     assert {rule.job: rule.priority for rule in second.rules} == {"a": 0, "b": 1}
+
+
+def test_layered_classes_are_the_default_and_keep_what_they_can() -> None:
+    jobs = (job("a", 1, arrival=1.0), job("b", 1, arrival=2.0), Job("far", (Demand("h3", "h1", 1e6),), arrival=3.0))
+    first = plan(snapshot(*jobs), None, policy=Fifo())
+    assert dict(first.classes) == {"a": 0, "b": 1, "far": 0}
+    # b has to pass a: one of the two moves, not both.
+    second = plan(snapshot(*jobs), first, policy=Scripted((("b",), ("a",), ("far",))))
+    assert second.moves == 1
+    assert second.classes["b"] < second.classes["a"]
+    # The first job ends: nobody moves up for that.
+    third = plan(snapshot(*jobs[1:]), first, policy=Fifo())
+    assert (dict(third.classes), third.moves) == ({"b": 1, "far": 0}, 0)
+    with_top = plan(snapshot(*jobs), None, policy=Fifo(), assign="top")
+    assert dict(with_top.classes) == {"a": 0, "b": 1, "far": 2}
+
+
+def test_jobs_conflict_by_their_flows_where_their_demand_is_not_known() -> None:
+    jobs = (Job("a", flows=(Flow("a", "h1", "h2", dst_port=1),)), Job("b", flows=(Flow("b", "h3", "h2", dst_port=1),)))
+    assert dict(plan(snapshot(*jobs), None, policy=Fifo()).classes) == {"a": 0, "b": 1}
 
 
 def test_the_previous_ordering_reaches_only_its_own_policy() -> None:

@@ -1,0 +1,182 @@
+"""What jobs ask of ports, as arrays: the form in which ordering, bounds and classes are fast.
+
+Ports have numbers: host i of the mapping of hosts has port 2 i for what leaves it and 2 i + 1 for what reaches it.
+What a demand adds up to at each port is remembered as long as the demand is the same object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controller.memo import Memo
+from controller.model import BITS_PER_BYTE, Demand, Direction, Flow, Host, Job, Port, Snapshot
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_REMEMBERED_JOBS = 32768
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoadMatrix:
+    """Seconds of each port that each job needs: sparse, a row a job, its ports all different, its loads above 0.
+
+    Row j is ``port[start[j]:start[j + 1]]`` and ``seconds`` likewise; ``ports`` is the number of columns.
+    """
+
+    start: Ints
+    port: Ints
+    seconds: Floats
+    ports: int
+
+    @property
+    def jobs(self) -> int:
+        """The number of rows."""
+        return len(self.start) - 1
+
+    def row(self, job: int) -> tuple[Ints, Floats]:
+        """The ports of a job and its seconds there."""
+        here = slice(self.start[job], self.start[job + 1])
+        return self.port[here], self.seconds[here]
+
+    def rows(self, jobs: Ints) -> LoadMatrix:
+        """The matrix of some of the jobs, in the order given."""
+        counts = np.diff(self.start)[jobs]
+        start = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(counts)))
+        entry = np.arange(start[-1]) + np.repeat(self.start[:-1][jobs] - start[:-1], counts)
+        return LoadMatrix(start, self.port[entry], self.seconds[entry], self.ports)
+
+    def row_of_entry(self) -> Ints:
+        """The job of each entry."""
+        return np.repeat(np.arange(self.jobs), np.diff(self.start))
+
+    def bottlenecks(self) -> Floats:
+        """Of each job the seconds of its busiest port; 0 without load. Shape (jobs,)."""
+        busiest = np.zeros(self.jobs)
+        loaded = np.diff(self.start) > 0
+        if loaded.any():
+            busiest[loaded] = np.maximum.reduceat(self.seconds, self.start[:-1][loaded])
+        return busiest
+
+    def times(self, factor: Floats) -> LoadMatrix:
+        """Each row times a factor of 0 or more; entries that become 0 are left out."""
+        seconds = self.seconds * np.repeat(factor, np.diff(self.start))
+        keep = seconds > 0
+        if keep.all():
+            return LoadMatrix(self.start, self.port, seconds, self.ports)
+        before = np.concatenate(([0], np.cumsum(keep)))
+        return LoadMatrix(before[self.start].astype(np.int64), self.port[keep], seconds[keep], self.ports)
+
+    def to_array(self) -> Floats:
+        """All loads as an array (jobs, ports)."""
+        array = np.zeros((self.jobs, self.ports))
+        array[self.row_of_entry(), self.port] = self.seconds
+        return array
+
+    @classmethod
+    def of(cls, loads: Sequence[Mapping[Port, float]]) -> LoadMatrix:
+        """The matrix of mappings, one a job; ports are numbered as their loads above 0 come."""
+        number: dict[Port, int] = {}
+        rows = [[(name, value) for name, value in load.items() if value > 0] for load in loads]
+        port = [number.setdefault(name, len(number)) for row in rows for name, _ in row]
+        seconds = np.array([value for row in rows for _, value in row], dtype=float)
+        start = np.zeros(len(rows) + 1, dtype=np.int64)
+        np.cumsum([len(row) for row in rows], out=start[1:])
+        return cls(start, np.array(port, dtype=np.int64), seconds, len(number))
+
+    @classmethod
+    def dense(cls, seconds: Floats) -> LoadMatrix:
+        """The matrix of an array (jobs, ports) of 0 or more."""
+        row, port = np.nonzero(seconds)
+        start = np.searchsorted(row, np.arange(len(seconds) + 1))
+        return cls(start.astype(np.int64), port.astype(np.int64), seconds[row, port], seconds.shape[1])
+
+
+class PortNumbers:
+    """The ports of some hosts by number, and how many seconds a byte takes at each."""
+
+    def __init__(self, hosts: Mapping[str, Host]) -> None:
+        self.items = tuple(hosts.items())
+        self.host = {name: i for i, name in enumerate(hosts)}
+        rates = [(host.egress_bps, host.ingress_bps) for host in hosts.values()]
+        self.seconds_a_byte = BITS_PER_BYTE / np.array(rates, dtype=float).reshape(-1)
+        self.demands: Memo[tuple[Demand, ...], tuple[Ints, Floats]] = Memo(_REMEMBERED_JOBS)
+        self.flows: Memo[tuple[Flow, ...], tuple[Ints, Ints]] = Memo(_REMEMBERED_JOBS)
+
+    def __len__(self) -> int:
+        return 2 * len(self.host)
+
+    def port(self, number: int) -> Port:
+        """The port that has a number."""
+        return Port(self.items[number // 2][0], Direction.INGRESS if number % 2 else Direction.EGRESS)
+
+    def bytes_of(self, job: Job) -> tuple[Ints, Floats]:
+        """The ports that an iteration of a job loads, ascending, and its bytes there. KeyError for an unknown host."""
+        return self.demands.get(job.demand, lambda: self._add_up(job.demand))
+
+    def used_by(self, job: Job) -> Ints:
+        """The ports that a job's demand or its flows cross; a flow to or from an unknown host is left out."""
+        loaded = self.bytes_of(job)[0]
+        if not job.flows:
+            return loaded
+        known, used = self.flows.get(job.flows, lambda: (loaded, self._crossed(job.flows, loaded)))
+        return used if known is loaded else self._crossed(job.flows, loaded)
+
+    def _add_up(self, demand: tuple[Demand, ...]) -> tuple[Ints, Floats]:
+        host = self.host
+        ends = np.array([[2 * host[d.src] for d in demand], [2 * host[d.dst] + 1 for d in demand]], dtype=np.int64)
+        amounts = np.array([d.bytes for d in demand], dtype=float)
+        port, where = np.unique(ends, return_inverse=True)
+        total = summed(where.reshape(-1), np.concatenate((amounts, amounts)), len(port))
+        return port[total > 0], total[total > 0]
+
+    def _crossed(self, flows: tuple[Flow, ...], loaded: Ints) -> Ints:
+        host = self.host
+        ports = set(loaded.tolist())
+        ports |= {2 * host[flow.src] for flow in flows if flow.src in host}
+        ports |= {2 * host[flow.dst] + 1 for flow in flows if flow.dst in host}
+        return np.array(sorted(ports), dtype=np.int64)
+
+
+def summed(place: Ints, amount: Floats, places: int) -> Floats:
+    """What falls on each of ``places`` places."""
+    total: Floats = np.bincount(place, amount, places).astype(float, copy=False)
+    return total
+
+
+_numbers: list[PortNumbers] = []
+
+
+def port_numbers(hosts: Mapping[str, Host]) -> PortNumbers:
+    """The numbers of the ports of ``hosts``: the same object while the hosts are equal."""
+    items = tuple(hosts.items())
+    for known in tuple(_numbers):
+        if known.items == items:
+            return known
+    made = PortNumbers(hosts)
+    # A few, so that simulations on different networks side by side do not forget each other's.
+    _numbers.insert(0, made)
+    del _numbers[4:]
+    return made
+
+
+def load_matrix(snapshot: Snapshot) -> LoadMatrix:
+    """The loads of one iteration of every job of a snapshot, in its order. KeyError for a host that is not in it."""
+    numbers = port_numbers(snapshot.hosts)
+    rows = [numbers.bytes_of(job) for job in snapshot.jobs]
+    start = np.zeros(len(rows) + 1, dtype=np.int64)
+    np.cumsum([len(port) for port, _ in rows], out=start[1:])
+    if not rows:
+        return LoadMatrix(start, np.zeros(0, dtype=np.int64), np.zeros(0), len(numbers))
+    port = np.concatenate([port for port, _ in rows])
+    seconds = np.concatenate([amount for _, amount in rows]) * numbers.seconds_a_byte[port]
+    return LoadMatrix(start, port, seconds, len(numbers))
+
+
+def loads_left(snapshot: Snapshot, one_iteration: LoadMatrix) -> LoadMatrix:
+    """The loads of all iterations that the jobs have left."""
+    return one_iteration.times(np.array([job.iterations_left for job in snapshot.jobs], dtype=float))

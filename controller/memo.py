@@ -1,0 +1,60 @@
+"""Remembering what is costly to work out about a value, by the value's identity.
+
+A snapshot is made anew for every plan, but most of what is in it is the very same objects: the demand of a job that
+did not change, the history of a job that did not report. To compare or to hash them again and again would cost more
+than the plan. All that is kept is a pure function's result, so nothing depends on whether it was remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from typing import Generic, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Memo(Generic[K, V]):
+    """Results by the identity of an immutable key; holds the keys, and forgets the oldest beyond ``limit``."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._held: dict[int, tuple[K, V]] = {}
+
+    def get(self, key: K, make: Callable[[], V]) -> V:
+        """The result for ``key``, made if it is not remembered."""
+        # The key is held, so its id cannot have become another object's.
+        held = self._held.get(id(key))
+        if held is not None and held[0] is key:
+            return held[1]
+        made = make()
+        if len(self._held) >= self._limit:
+            for old in list(islice(self._held, self._limit // 4)):
+                self._held.pop(old, None)
+        self._held[id(key)] = (key, made)
+        return made
+
+
+class Latest(Generic[V]):
+    """The latest result by name, with what it was made from; forgets the oldest names beyond ``limit``.
+
+    Where what it is made from only ever grows, as a history does, no older result is worth its memory. Tuples of the
+    very same objects compare fast.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._held: dict[str, tuple[tuple[object, ...], V]] = {}
+
+    def get(self, name: str, source: tuple[object, ...], make: Callable[[], V]) -> V:
+        """The result for ``name``, made anew where ``source`` is another than last time."""
+        held = self._held.get(name)
+        if held is not None and held[0] == source:
+            return held[1]
+        made = make()
+        if held is None and len(self._held) >= self._limit:
+            for old in list(islice(self._held, self._limit // 4)):
+                self._held.pop(old, None)
+        self._held[name] = (source, made)
+        return made

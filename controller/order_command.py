@@ -1,0 +1,114 @@
+"""``trainyard order``: order the jobs of a snapshot file by a policy, without a controller and without a network."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+import yaml
+
+from controller.classes import Assign
+from controller.cli_output import fail, show_facts, show_table
+from controller.model import Ordering, Snapshot
+from controller.planner import PlanError, check, cut, objective_and_bound
+from controller.policies._base import Policy
+from controller.policies.registry import PolicyError, make
+from controller.snapshot_file import SnapshotError, read_snapshot
+
+
+def add_command(commands: Any) -> None:
+    """Add ``order`` to the subparsers of ``trainyard``."""
+    parser = commands.add_parser("order", help="order the jobs of a snapshot file offline")
+    parser.add_argument("file", type=Path, metavar="FILE", help="the snapshot, JSON; -: the standard input")
+    parser.add_argument("--policy", required=True, metavar="NAME", help="the policy that orders them")
+    parser.add_argument(
+        "--option", action="append", default=[], metavar="KEY=VALUE", help="an option of the policy; may be repeated"
+    )
+    parser.add_argument(
+        "--assign",
+        choices=get_args(Assign),
+        default="layered",
+        help="how the order is cut into classes; default: layered",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.set_defaults(run=run_order)
+
+
+def run_order(options: argparse.Namespace) -> int:
+    """Order, and print; 2 for a wrong file, policy or option, 1 where the policy itself fails."""
+    try:
+        policy = make(options.policy, policy_options(options.option))
+        snapshot = read_snapshot(options.file)
+    except PolicyError as error:
+        return fail(str(error), 2)
+    except SnapshotError as error:
+        return fail(str(error), 2, prefix="")
+    try:
+        answer = _answer(policy, snapshot, options.assign)
+    except PlanError as error:
+        return fail(str(error), 1)
+    except Exception as error:  # a policy may be anybody's
+        return fail(f"policy {options.policy} failed: {type(error).__name__}: {error}", 1)
+    if options.json:
+        sys.stdout.write(json.dumps(answer, indent=2, allow_nan=False) + "\n")
+        return 0
+    return _show(answer)
+
+
+def policy_options(given: Sequence[str]) -> dict[str, Any]:
+    """Options from ``KEY=VALUE``; a value is a number, true, false, null or a text. Raises PolicyError."""
+    found: dict[str, Any] = {}
+    for text in given:
+        key, sign, value = text.partition("=")
+        if not sign or not key.isidentifier():
+            raise PolicyError(f"option {text!r}: it must be KEY=VALUE, as in online=true")
+        if key in found:
+            raise PolicyError(f"option {key}: given twice; keep one")
+        try:
+            found[key] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            raise PolicyError(f"option {key}: {value!r} is no value; quote a text that looks like more") from None
+    return found
+
+
+def _answer(policy: Policy, snapshot: Snapshot, assign: Assign) -> dict[str, Any]:
+    began = time.perf_counter()
+    ordering: Ordering = policy.order(snapshot, None)
+    wall = time.perf_counter() - began
+    check(ordering, snapshot)
+    classes = cut(snapshot, ordering, assign)
+    objective, bound = objective_and_bound(snapshot, ordering)
+    placed = [job for band in ordering.bands for job in band]
+    return {
+        "policy": ordering.policy,
+        "order": [list(band) for band in ordering.bands],
+        "classes": {job: classes[job] for job in placed},
+        "reasons": {job: ordering.reasons[job] for job in placed},
+        "objective_seconds": objective,
+        "lower_bound_seconds": bound,
+        "wall_seconds": wall,
+    }
+
+
+def _show(answer: dict[str, Any]) -> int:
+    show_facts(
+        [
+            ("policy", answer["policy"]),
+            (
+                "objective",
+                f"{answer['objective_seconds']:.4g} s (no order is below {answer['lower_bound_seconds']:.4g} s)",
+            ),
+            ("ordered in", f"{answer['wall_seconds']:.3g} s"),
+        ]
+    )
+    rows = [
+        (position, answer["classes"][job], job, answer["reasons"][job])
+        for position, band in enumerate(answer["order"])
+        for job in band
+    ]
+    return show_table(("band", "class", "job", "reason"), rows)

@@ -1,0 +1,37 @@
+"""Which jobs fit into an epoch: the small LP of Sincronia online (see ``controller.policies.sincronia``)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+from scipy.sparse import csr_array
+
+from controller.loads import Floats, LoadMatrix
+
+
+def fitting(left: LoadMatrix, weight: Floats, seconds: float) -> NDArray[np.bool_]:
+    """Which jobs fit into ``seconds``, by the LP: most weight with no port loaded for longer. Shape (jobs,), boolean.
+
+    A job fits where the LP takes at least half of it. So at no port do the chosen need more than twice the time.
+    """
+    if left.jobs == 0:
+        return np.zeros(0, dtype=bool)
+    rows = csr_array((left.seconds, left.port, left.start), shape=(left.jobs, left.ports))
+    # Who does not fit alone need not be asked about.
+    upper = np.where(left.bottlenecks() <= seconds, 1.0, 0.0)
+    if not (upper > 0).any():
+        return np.zeros(left.jobs, dtype=bool)
+    scale = weight.max()
+    found = linprog(
+        -weight / scale,
+        A_ub=rows.T.tocsr() / seconds,
+        b_ub=np.ones(left.ports),
+        bounds=np.stack((np.zeros(left.jobs), upper), axis=1),
+        method="highs",
+    )
+    if found.x is None:
+        # The solver gave up, which takes numbers of absurd sizes: whoever fits alone, in the order given.
+        return upper > 0
+    fits: NDArray[np.bool_] = found.x >= 0.5
+    return fits

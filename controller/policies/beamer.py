@@ -1,0 +1,78 @@
+"""Beamer: the jobs of one stage of a hyper-parameter search finish together.
+
+[known] Y. He et al.: Beamer: Stage-Aware Coflow Scheduling to Accelerate Hyper-Parameter Tuning in Deep Learning
+Clusters, IEEE TNSM 2022, doi:10.1109/TNSM.2021.3132361: what counts is when the last job of a stage ends, for only
+then can the tuner choose who goes on; ordering with the stage in mind is within 20/3 of the optimal mean stage
+completion time.
+
+[ours] A stage is one merged coflow: at each port, what all its live jobs have left there, counting all iterations left.
+BSSI orders the stages, weight 1 each; within a stage the job with the most time left goes first, for a stage's time
+is its slowest job's. A job without a stage is a stage of its own. For this model (no release times) BSSI is within 4
+times the optimum. Cost: BSSI over the stages, O(n log n) within them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from controller.bssi import bssi
+from controller.loads import LoadMatrix, load_matrix, loads_left, summed
+from controller.model import Ordering, Snapshot
+from controller.policies._base import Policy
+
+
+class Beamer(Policy):
+    """One job a band: stages by BSSI, in a stage the most time left first; ties by arrival."""
+
+    name = "beamer"
+
+    def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:  # noqa: ARG002
+        """Order stages, then the jobs of each."""
+        one_iteration = load_matrix(snapshot)
+        left = loads_left(snapshot, one_iteration)
+        members, names = stages(snapshot)
+        together = merged(left, members)
+        stage_seconds = together.bottlenecks()
+        each = one_iteration.bottlenecks()
+        seconds = [
+            job.iterations_left * (job.compute_seconds + one)
+            for job, one in zip(snapshot.jobs, each.tolist(), strict=True)
+        ]
+        bands: list[tuple[str, ...]] = []
+        reasons: dict[str, str] = {}
+        for place, stage in enumerate(bssi(together, np.ones(len(members))).order, 1):
+            jobs = sorted(members[stage], key=lambda j: (-seconds[j], snapshot.jobs[j].arrival))
+            what = f"stage {names[stage]}" if names[stage] is not None else "its own stage"
+            what += f", number {place} of {len(members)}, {stage_seconds[stage]:.4g} s left at its bottleneck"
+            for rank, j in enumerate(jobs, 1):
+                bands.append((snapshot.jobs[j].id,))
+                reasons[snapshot.jobs[j].id] = f"{what}; {seconds[j]:.4g} s left of the job, {rank} of {len(jobs)}"
+        return Ordering(self.name, tuple(bands), reasons)
+
+
+def stages(snapshot: Snapshot) -> tuple[list[list[int]], list[str | None]]:
+    """The stages as positions of jobs, as the snapshot first names a job of each, and their names."""
+    declared = {job: stage.id for stage in snapshot.stages for job in stage.jobs}
+    number: dict[tuple[str | None, int], int] = {}
+    members: list[list[int]] = []
+    names: list[str | None] = []
+    for j, job in enumerate(snapshot.jobs):
+        stage = declared.get(job.id, job.stage)
+        key = (stage, -1) if stage is not None else (None, j)
+        if key not in number:
+            number[key] = len(members)
+            members.append([])
+            names.append(stage)
+        members[number[key]].append(j)
+    return members, names
+
+
+def merged(left: LoadMatrix, members: list[list[int]]) -> LoadMatrix:
+    """One row a stage: the sum of its jobs' loads at each port."""
+    stage_of = np.zeros(left.jobs, dtype=np.int64)
+    for number, jobs in enumerate(members):
+        stage_of[jobs] = number
+    key, where = np.unique(stage_of[left.row_of_entry()] * max(left.ports, 1) + left.port, return_inverse=True)
+    start = np.searchsorted(key, np.arange(len(members) + 1) * max(left.ports, 1)).astype(np.int64)
+    seconds = summed(where.reshape(-1), left.seconds, len(key))
+    return LoadMatrix(start, key % max(left.ports, 1), seconds, left.ports)

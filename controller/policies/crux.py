@@ -1,0 +1,47 @@
+"""Crux: the jobs that compute most for each second of network go first, so that GPUs wait least.
+
+[known] J. Cao, Y. Guan, K. Qian et al.: Crux: GPU-Efficient Communication Scheduling for Deep Learning Training,
+SIGCOMM 2024, doi:10.1145/3651890.3672239: a job's GPU intensity is I_j = W_j / t_j, W_j = the computation of one
+iteration, t_j = the time of its slowest link in it; the highest goes first. (Crux also chooses paths and corrects the
+priorities by how far computing hides sending; neither is here.)
+
+[ours] W_j in GPU-seconds: the declared compute time of an iteration times the workers and peers among the job's tasks
+(1 where no tasks are declared). Without demand a job's intensity is infinite: it needs no network. Cost O(n log n).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from controller.loads import load_matrix
+from controller.model import Job, Ordering, Role, Snapshot
+from controller.policies._base import Policy
+
+
+class Crux(Policy):
+    """One job a band, by GPU intensity; ties by arrival, then as in the snapshot."""
+
+    name = "crux"
+
+    def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:  # noqa: ARG002
+        """Order by GPU intensity, highest first."""
+        link = load_matrix(snapshot).bottlenecks()
+        work = np.array([job.compute_seconds * _gpus(job) for job in snapshot.jobs], dtype=float)
+        intensity = np.full(len(snapshot.jobs), np.inf)
+        np.divide(work, link, out=intensity, where=link > 0)
+        arrival = np.array([job.arrival for job in snapshot.jobs], dtype=float)
+        order = np.lexsort((arrival, -intensity)).tolist()
+        return Ordering(
+            policy=self.name,
+            bands=tuple((snapshot.jobs[j].id,) for j in order),
+            reasons={
+                job.id: f"GPU intensity {intensity[j]:.4g}: {work[j]:.4g} GPU-seconds of computing an iteration, "
+                f"{link[j]:.4g} s on its slowest link"
+                for j, job in enumerate(snapshot.jobs)
+            },
+        )
+
+
+def _gpus(job: Job) -> int:
+    """Tasks that compute; 1 where none is declared."""
+    return sum(task.role is not Role.PS for task in job.tasks) or 1

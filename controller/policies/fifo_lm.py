@@ -1,0 +1,85 @@
+"""FIFO-LM: first come, first served, and beside a heavy job the next one, so that it does not block all others.
+
+[known] F. Dogar, T. Karagiannis, H. Ballani, A. Rowstron: Decentralized Task-Aware Scheduling for Data Center Networks
+(Baraat), SIGCOMM 2014, doi:10.1145/2619239.2626322: tasks are served in the order of their arrival, one at a time,
+with limited multiplexing: once a task has sent more than the heavy threshold, the 80th percentile of the tasks' sizes,
+the next one is served beside it.
+
+[ours] The size of a job is all that it has sent and has left to send. The percentile is over all jobs that were ever in
+a snapshot, each counted once, sizes to two digits; ``heavy_bytes`` sets the threshold instead. A job counts as heavy by
+what it has sent, wherever it stands in the order. Cost O(n log n).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from controller.model import Job, Ordering, Snapshot
+from controller.policies._base import Policy
+from controller.service import sent_bytes
+
+_SIZES = "sizes:"
+_COUNTED = "counted:"
+
+
+class FifoLm(Policy):
+    """Bands by arrival; a band goes on while its last job is heavy.
+
+    ``percentile`` (0 to 100) of the sizes is the threshold, or ``heavy_bytes``, if it is given.
+    """
+
+    name = "fifo-lm"
+
+    def __init__(self, percentile: float = 80.0, heavy_bytes: float | None = None) -> None:
+        if not 0 <= percentile <= 100:
+            raise ValueError(f"percentile: {percentile}; it must be from 0 to 100")
+        if heavy_bytes is not None and not 0 <= heavy_bytes < float("inf"):
+            raise ValueError(f"heavy_bytes: {heavy_bytes}; it must be a number of 0 or more")
+        self.percentile = percentile
+        self.heavy_bytes = heavy_bytes
+
+    def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
+        """Order by arrival, with limited multiplexing."""
+        memory = _counted(snapshot, previous.memory if previous is not None else {})
+        threshold = self.heavy_bytes if self.heavy_bytes is not None else _percentile(memory, self.percentile)
+        bands: list[list[str]] = []
+        reasons: dict[str, str] = {}
+        joins = False
+        for job in sorted(snapshot.jobs, key=lambda job: job.arrival):
+            if joins:
+                reason = f"served beside {bands[-1][-1]}, which is heavy"
+                bands[-1].append(job.id)
+            else:
+                reason = f"by arrival, {max(snapshot.now - job.arrival, 0.0):.1f} s ago"
+                bands.append([job.id])
+            sent = sent_bytes(job)
+            joins = sent > threshold
+            reasons[job.id] = f"{reason}; has sent {sent:.4g} bytes, heavy above {threshold:.4g}"
+        return Ordering(self.name, tuple(map(tuple, bands)), reasons, memory=memory)
+
+
+def _counted(snapshot: Snapshot, memory: Mapping[str, float]) -> dict[str, float]:
+    """How many jobs there were of each size, and which of those that are here are among them."""
+    counts = {key: value for key, value in memory.items() if key.startswith(_SIZES)}
+    for job in snapshot.jobs:
+        if _COUNTED + job.id not in memory:
+            key = f"{_SIZES}{_size(job):.1e}"
+            counts[key] = counts.get(key, 0.0) + 1.0
+    return {**counts, **{_COUNTED + job.id: 1.0 for job in snapshot.jobs}}
+
+
+def _size(job: Job) -> float:
+    """Bytes that a job sends in all."""
+    return sent_bytes(job) + sum(demand.bytes for demand in job.demand) * job.iterations_left
+
+
+def _percentile(memory: Mapping[str, float], percentile: float) -> float:
+    """The least size that so many percent of the jobs do not exceed."""
+    counts = sorted((float(key.removeprefix(_SIZES)), n) for key, n in memory.items() if key.startswith(_SIZES))
+    wanted = sum(n for _, n in counts) * percentile / 100
+    seen = 0.0
+    for size, n in counts:
+        seen += n
+        if seen >= wanted:
+            return size
+    return 0.0

@@ -1,0 +1,117 @@
+"""Sincronia: the order that BSSI finds over all jobs.
+
+[known] S. Agarwal, S. Rajakrishnan, A. Narayan, R. Agarwal, D. Shmoys, A. Vahdat: Sincronia: Near-Optimal Network
+Design for Coflows, SIGCOMM 2018, doi:10.1145/3230543.3230569. Offline: BSSI over all jobs (see ``controller.bssi``),
+within 4x of the optimal mean completion time without release times. Online: epochs that double; at the start of one the
+jobs that fit into it are chosen by a small LP and ordered by BSSI; the rest follow, so that no capacity is wasted.
+
+[ours] A job's load is that of all iterations it has left. Online, a job fits when the LP (most weight, no port loaded
+for longer than the epoch) takes at least half of it; epochs are 1, 2, 4 ... times ``unit_seconds`` long, ``epochs`` of
+them, then again from one unit; one begins at the first plan after the one before has ended. The rest, and who arrives
+meanwhile, is ordered by gamma / waiting time, gamma = the time of the job's bottleneck port, least first, which is
+the ageing rule, too. What is remembered: the epoch's end and number, and the places of the jobs chosen.
+
+Cost: BSSI over n jobs (offline: at every plan); online an LP of n unknowns and a row a port at the start of an epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controller.bssi import bssi
+from controller.loads import Floats, LoadMatrix, load_matrix, loads_left
+from controller.model import Ordering, Snapshot
+from controller.policies._base import Policy
+
+_ENDS = "epoch:ends"
+_NUMBER = "epoch:number"
+_PLACE = "place:"
+
+
+class Sincronia(Policy):
+    """One job a band, by BSSI over all; ``online``: in ``epochs`` epochs of ``unit_seconds`` x 1, 2, 4 and so on."""
+
+    name = "sincronia"
+
+    def __init__(self, *, online: bool = False, unit_seconds: float = 0.1, epochs: int = 8) -> None:
+        if not isinstance(online, bool):
+            raise ValueError(f"online: {online!r}; it must be true or false")
+        if not 0 < unit_seconds < float("inf"):
+            raise ValueError(f"unit_seconds: {unit_seconds}; it must be a number above 0")
+        if not (isinstance(epochs, int) and 1 <= epochs <= 60):
+            raise ValueError(f"epochs: {epochs}; it must be a whole number from 1 to 60")
+        self.online = online
+        self.unit_seconds = unit_seconds
+        self.epochs = epochs
+        # The solver is slow to load, and seldom used.
+        self._fitting: Callable[[LoadMatrix, Floats, float], NDArray[np.bool_]] = (
+            import_module("controller.policies._fitting").fitting if online else _everybody
+        )
+
+    def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
+        """Order by BSSI; the memory is the epoch's where there are epochs."""
+        left = loads_left(snapshot, load_matrix(snapshot))
+        gamma = left.bottlenecks()
+        weight = np.array([job.weight for job in snapshot.jobs], dtype=float)
+        if self.online:
+            return self._by_epochs(snapshot, left, gamma, weight, previous.memory if previous is not None else {})
+        order = bssi(left, weight).order
+        return Ordering(
+            policy=self.name,
+            bands=tuple((snapshot.jobs[j].id,) for j in order),
+            reasons={
+                snapshot.jobs[
+                    j
+                ].id: f"number {place} of {len(order)} by BSSI; its bottleneck port needs {gamma[j]:.4g} s "
+                f"for what is left, weight {weight[j]:g}"
+                for place, j in enumerate(order, 1)
+            },
+        )
+
+    def _by_epochs(
+        self, snapshot: Snapshot, left: LoadMatrix, gamma: Floats, weight: Floats, memory: Mapping[str, float]
+    ) -> Ordering:
+        jobs = snapshot.jobs
+        # A microsecond of slack: a plan that is due at an epoch's end must not miss it by rounding.
+        if _ENDS not in memory or snapshot.now >= memory[_ENDS] - 1e-6:
+            number = int(memory.get(_NUMBER, -1.0) + 1) % self.epochs
+            length = self.unit_seconds * 2**number
+            ends = snapshot.now + length
+            fit = np.flatnonzero(self._fitting(left, weight, length))
+            places = {jobs[fit[k]].id: place for place, k in enumerate(bssi(left.rows(fit), weight[fit]).order)}
+        else:
+            number, ends = int(memory[_NUMBER]), memory[_ENDS]
+            places = {job.id: int(memory[_PLACE + job.id]) for job in jobs if _PLACE + job.id in memory}
+        waited = np.array([max(snapshot.now - job.arrival, 1e-9) for job in jobs])
+        urgency = gamma / waited
+        rest = sorted((j for j, job in enumerate(jobs) if job.id not in places), key=urgency.__getitem__)
+        epoch = f"epoch {number + 1} of {self.epochs}, which ends in {max(ends - snapshot.now, 0.0):.3g} s"
+        reasons = {
+            job: f"number {place + 1} of the {len(places)} that fit into {epoch}, by BSSI"
+            for job, place in places.items()
+        }
+        for j in rest:
+            reasons[jobs[j].id] = (
+                f"not among those chosen for {epoch}: after them by {gamma[j]:.4g} s of its bottleneck port left / "
+                f"{waited[j]:.4g} s of waiting"
+            )
+        order = [*sorted(places, key=places.__getitem__), *(jobs[j].id for j in rest)]
+        return Ordering(
+            policy=self.name,
+            bands=tuple((job,) for job in order),
+            reasons=reasons,
+            memory={
+                _ENDS: ends,
+                _NUMBER: float(number),
+                **{_PLACE + job: float(place) for job, place in places.items()},
+            },
+        )
+
+
+def _everybody(left: LoadMatrix, _weight: Floats, _seconds: float) -> NDArray[np.bool_]:
+    """Offline there are no epochs: all fit."""
+    return np.ones(left.jobs, dtype=bool)

@@ -1,0 +1,28 @@
+"""TensorLights-RR: priorities for the parameter servers of a host, rotated every 20 s so that all fare alike.
+
+What it is, its source and what is ours: see ``controller.policies._tensorlights``.
+"""
+
+from __future__ import annotations
+
+from controller.model import Ordering, Snapshot
+from controller.policies._base import Policy
+from controller.policies._tensorlights import fan_out_order
+
+
+class TensorLightsRr(Policy):
+    """As TensorLights-One, and every ``rotate_seconds`` each job moves on by a band among those of its model's size."""
+
+    name = "tensorlights-rr"
+
+    def __init__(self, host: str | None = None, rotate_seconds: float = 20.0) -> None:
+        if host is not None and not (isinstance(host, str) and host):
+            raise ValueError(f"host: {host!r}; it must be the name of a host")
+        if not 0 < rotate_seconds < float("inf"):
+            raise ValueError(f"rotate_seconds: {rotate_seconds}; it must be a number above 0")
+        self.host = host
+        self.rotate_seconds = rotate_seconds
+
+    def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:  # noqa: ARG002
+        """Smaller models first, equals in turn."""
+        return fan_out_order(self.name, snapshot, self.host, int(snapshot.now // self.rotate_seconds))

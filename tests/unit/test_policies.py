@@ -1,0 +1,322 @@
+"""What each policy orders by, on snapshots small enough to know the answer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from controller.loads import load_matrix
+from controller.model import Demand, Host, Job, Ordering, Progress, Role, Snapshot, Stage, Task
+from controller.policies._fitting import fitting
+from controller.policies.beamer import Beamer
+from controller.policies.crux import Crux
+from controller.policies.fifo import Fifo
+from controller.policies.fifo_lm import FifoLm
+from controller.policies.registry import PolicyError, available, make
+from controller.policies.sebf import Sebf
+from controller.policies.sincronia import Sincronia
+from controller.policies.tensorlights_one import TensorLightsOne
+from controller.policies.tensorlights_rr import TensorLightsRr
+
+HOSTS = {name: Host(name, 1e9, 1e9) for name in ("h1", "h2", "h3", "h4", "h5")}
+SECOND = 125e6  # bytes that take a second of a 1 Gbit/s port
+
+ALL = [
+    "beamer",
+    "crux",
+    "fair",
+    "fifo",
+    "fifo-lm",
+    "jpas",
+    "las",
+    "sebf",
+    "sincronia",
+    "tensorlights-one",
+    "tensorlights-rr",
+]
+
+
+def job(name: str, seconds: float = 1.0, src: str = "h1", dst: str = "h2", **more) -> Job:
+    return Job(id=name, demand=(Demand(src, dst, seconds * SECOND),) if seconds else (), **more)
+
+
+def snapshot(*jobs: Job, now: float = 100.0, **more) -> Snapshot:
+    return Snapshot(now=now, hosts=HOSTS, jobs=jobs, **more)
+
+
+def ids(ordering: Ordering) -> list[str]:
+    return [job for band in ordering.bands for job in band]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_policy_places_every_job_once_with_a_reason_also_where_there_is_nothing_to_go_by(name) -> None:
+    policy = make(name)
+    assert policy.order(snapshot(), None).bands == ()
+    jobs = (job("a"), job("b", 0), job("c", iterations_left=0.0), job("d", 2.0, "h3", "h4", arrival=200.0))
+    first = policy.order(snapshot(*jobs), None)
+    again = policy.order(snapshot(*jobs, now=130.0), first)
+    for ordering in (first, again):
+        assert ordering.policy == name
+        assert sorted(ids(ordering)) == ["a", "b", "c", "d"]
+        assert all(ordering.reasons[job] for job in "abcd")
+        assert all(np.isfinite(value) for value in ordering.memory.values())
+
+
+def test_the_installed_policies_are_these() -> None:
+    assert set(ALL) <= set(available())
+    assert all(available()[name].name == name for name in ALL)
+
+
+def test_fifo_breaks_ties_by_the_order_of_the_snapshot() -> None:
+    jobs = (job("z", arrival=1.0), job("a", arrival=1.0), job("m", arrival=0.5))
+    assert ids(Fifo().order(snapshot(*jobs), None)) == ["m", "z", "a"]
+
+
+def test_sebf_goes_by_what_is_left_at_the_bottleneck() -> None:
+    spread = Job("spread", (Demand("h1", "h2", SECOND), Demand("h3", "h4", SECOND)), iterations_left=1.5)
+    gathered = Job("gathered", (Demand("h1", "h5", SECOND), Demand("h2", "h5", SECOND)))
+    nearly = job("nearly", 10.0, iterations_left=0.1)
+    ordering = Sebf().order(snapshot(gathered, spread, nearly), None)
+    assert ids(ordering) == ["nearly", "spread", "gathered"]
+    assert "needs 2 s" in ordering.reasons["gathered"]
+
+
+def test_sebf_breaks_ties_by_arrival_then_by_the_snapshot() -> None:
+    jobs = (job("c", arrival=2.0), job("b", arrival=1.0), job("a", arrival=1.0))
+    assert ids(Sebf().order(snapshot(*jobs), None)) == ["b", "a", "c"]
+
+
+# FIFO-LM -------------------------------------------------------------------------------------------------------------
+
+
+def test_fifo_lm_serves_the_next_beside_a_heavy_job() -> None:
+    jobs = [job(f"j{i}", 1.0, arrival=float(i)) for i in range(4)]
+    policy = FifoLm(heavy_bytes=0.5 * SECOND)
+    assert policy.order(snapshot(*jobs), None).bands == (("j0",), ("j1",), ("j2",), ("j3",))
+    jobs[0] = job("j0", 1.0, arrival=0.0, sent_bytes={"h1": 0.6 * SECOND})
+    ordering = policy.order(snapshot(*jobs), None)
+    assert ordering.bands == (("j0", "j1"), ("j2",), ("j3",))
+    assert "beside j0" in ordering.reasons["j1"]
+    jobs[1] = job("j1", 1.0, arrival=1.0, sent_bytes={"h1": 0.6 * SECOND})
+    assert policy.order(snapshot(*jobs), None).bands == (("j0", "j1", "j2"), ("j3",))
+
+
+def test_fifo_lm_knows_a_job_that_has_sent_exactly_the_threshold_as_not_heavy_yet() -> None:
+    jobs = (job("a", 1.0, sent_bytes={"h1": 5.0}), job("b"))
+    assert FifoLm(heavy_bytes=5.0).order(snapshot(*jobs), None).bands == (("a",), ("b",))
+
+
+def test_fifo_lm_takes_the_80th_percentile_of_all_the_sizes_it_has_seen() -> None:
+    sizes = [1.0, 2.0, 3.0, 4.0, 50.0]
+    jobs = [job(f"j{i}", size, arrival=float(i)) for i, size in enumerate(sizes)]
+    ordering = FifoLm().order(snapshot(*jobs), None)
+    assert f"heavy above {4 * SECOND:.4g}" in ordering.reasons["j0"]
+    # The small ones end; the big one remains, and is heavy by what all of them were.
+    late = [
+        job("j4", 50.0, arrival=4.0, iterations_left=0.5, sent_bytes={"h1": 25 * SECOND}),
+        job("new", 1.0, arrival=9.0),
+    ]
+    later = FifoLm().order(snapshot(*late), ordering)
+    assert later.bands == (("j4", "new"),)
+    assert sum(value for key, value in later.memory.items() if key.startswith("sizes:")) == 6
+    assert {key for key in later.memory if key.startswith("counted:")} == {"counted:j4", "counted:new"}
+
+
+# Sincronia -----------------------------------------------------------------------------------------------------------
+
+
+def test_sincronia_finds_the_order_that_sebf_misses() -> None:
+    # The wide one has the smallest bottleneck, but both others would wait for it.
+    wide = Job("wide", (Demand("h1", "h2", 0.9 * SECOND), Demand("h3", "h4", 0.9 * SECOND)))
+    narrow = [
+        Job("n1", (Demand("h1", "h2", 0.8 * SECOND), Demand("h5", "h1", SECOND))),
+        Job("n2", (Demand("h3", "h4", 0.8 * SECOND), Demand("h2", "h5", SECOND))),
+    ]
+    assert ids(Sebf().order(snapshot(wide, *narrow), None))[0] == "wide"
+    assert ids(Sincronia().order(snapshot(wide, *narrow), None))[-1] == "wide"
+
+
+def test_sincronia_offline_ignores_arrivals_and_counts_iterations() -> None:
+    jobs = (job("early", 1.0, arrival=0.0, iterations_left=5.0), job("late", 2.0, arrival=50.0))
+    ordering = Sincronia().order(snapshot(*jobs), None)
+    assert ordering.bands == (("late",), ("early",))
+    assert not ordering.memory
+
+
+def test_sincronia_online_orders_what_fits_and_lets_the_rest_age() -> None:
+    policy = Sincronia(online=True, unit_seconds=1.0, epochs=3)
+    small, large = job("small", 0.5, arrival=99.0), job("large", 30.0, arrival=98.0)
+    larger = job("larger", 40.0, arrival=0.0)
+    first = policy.order(snapshot(large, larger, small, now=100.0), None)
+    # 30 s left / 2 s waited, 40 / 100: who waited longer goes first among those that do not fit.
+    assert ids(first) == ["small", "larger", "large"]
+    assert "epoch 1 of 3" in first.reasons["small"]
+    assert "not among those chosen" in first.reasons["larger"]
+
+
+def test_sincronia_online_keeps_its_choice_until_the_epoch_ends_and_epochs_double_and_return() -> None:
+    policy = Sincronia(online=True, unit_seconds=1.0, epochs=3)
+    a, b = job("a", 0.6, weight=2.0), job("b", 0.3, arrival=100.5)
+    ordering = policy.order(snapshot(a, now=100.0), None)
+    during = policy.order(snapshot(b, a, now=100.5), ordering)
+    assert ids(during) == ["a", "b"]
+    assert during.memory["epoch:ends"] == 101.0
+    after = policy.order(snapshot(a, b, now=101.0), during)
+    assert ids(after) == ["b", "a"] or ids(after) == ["a", "b"]
+    assert {key for key in after.memory if key.startswith("place:")} == {"place:a", "place:b"}
+    ends = [after.memory["epoch:ends"]]
+    for _ in range(3):
+        after = policy.order(snapshot(a, b, now=ends[-1]), after)
+        ends.append(after.memory["epoch:ends"])
+    assert np.diff([101.0, *ends]).tolist() == [2.0, 4.0, 1.0, 2.0]
+
+
+def test_the_lp_takes_what_weighs_most_where_not_all_fit() -> None:
+    jobs = (job("a", 0.6), job("b", 0.6, weight=3.0), job("c", 0.4, weight=2.0), job("d", 0.9, "h3", "h4"))
+    loads = load_matrix(snapshot(*jobs))
+    weight = np.array([1.0, 3.0, 2.0, 1.0])
+    assert fitting(loads, weight, 1.0).tolist() == [False, True, True, True]
+    assert fitting(loads, weight, 0.1).tolist() == [False] * 4
+    assert fitting(loads, weight, 10.0).tolist() == [True] * 4
+
+
+# Beamer --------------------------------------------------------------------------------------------------------------
+
+
+def test_beamer_puts_the_lighter_stage_first_and_in_a_stage_the_longest_job() -> None:
+    jobs = (
+        job("heavy-1", 3.0, stage="heavy"),
+        job("light-1", 1.0, stage="light"),
+        job("heavy-2", 4.0, stage="heavy"),
+        job("light-2", 2.0, stage="light"),
+    )
+    ordering = Beamer().order(snapshot(*jobs), None)
+    assert ids(ordering) == ["light-2", "light-1", "heavy-2", "heavy-1"]
+    assert "stage light, number 1 of 2, 3 s left" in ordering.reasons["light-1"]
+
+
+def test_beamer_counts_compute_and_all_iterations_in_a_jobs_remaining_time() -> None:
+    jobs = (
+        job("network", 2.0, stage="s"),
+        job("compute", 1.0, stage="s", compute_seconds=5.0),
+        job("long", 1.0, stage="s", iterations_left=9.0),
+    )
+    assert ids(Beamer().order(snapshot(*jobs), None)) == ["long", "compute", "network"]
+
+
+def test_beamer_takes_a_job_without_a_stage_as_a_stage_and_the_snapshots_stages_before_the_jobs_own() -> None:
+    alone = (job("x", 5.0), job("y", 1.0))
+    assert ids(Beamer().order(snapshot(*alone), None)) == ["y", "x"]
+    # As one stage, the longer goes first.
+    staged = snapshot(*alone, stages=(Stage("rung", ("x", "y")),))
+    assert ids(Beamer().order(staged, None)) == ["x", "y"]
+
+
+# Crux ----------------------------------------------------------------------------------------------------------------
+
+
+def test_crux_goes_by_compute_over_the_slowest_link() -> None:
+    jobs = (
+        job("chatty", 1.0, compute_seconds=1.0),
+        job("busy", 1.0, compute_seconds=3.0),
+        job("idle", 1.0),
+        job("local", 0),
+    )
+    ordering = Crux().order(snapshot(*jobs), None)
+    assert ids(ordering) == ["local", "busy", "chatty", "idle"]
+    assert "GPU intensity 3" in ordering.reasons["busy"]
+
+
+def test_crux_counts_the_workers_that_compute() -> None:
+    workers = (Task(Role.PS, "h1"), *(Task(Role.WORKER, host) for host in ("h2", "h3", "h4")))
+    jobs = (job("one", 1.0, compute_seconds=2.0), job("three", 1.0, compute_seconds=1.0, tasks=workers))
+    assert ids(Crux().order(snapshot(*jobs), None)) == ["three", "one"]
+
+
+# TensorLights --------------------------------------------------------------------------------------------------------
+
+
+def ps_job(name: str, host: str = "h1", size: float = 1e6, **more) -> Job:
+    others = [other for other in HOSTS if other != host][:3]
+    return Job(
+        name,
+        tuple(Demand(host, other, size) for other in others) + tuple(Demand(other, host, size) for other in others),
+        tasks=(Task(Role.PS, host), *(Task(Role.WORKER, other) for other in others)),
+        **more,
+    )
+
+
+def test_tensorlights_one_fills_seven_bands_by_launch_order() -> None:
+    jobs = [ps_job(f"j{i:02}", arrival=float(i)) for i in range(20)]
+    ordering = TensorLightsOne().order(snapshot(*jobs, job("ring", 1.0, "h2", "h3")), None)
+    assert [len(band) for band in ordering.bands] == [3] * 6 + [2, 1]
+    assert ordering.bands[0] == ("j00", "j01", "j02")
+    assert ordering.bands[-1] == ("ring",)
+    assert "rank 3 of 20, band 1 of 7" in ordering.reasons["j03"]
+
+
+def test_tensorlights_looks_at_one_host_where_it_is_named() -> None:
+    jobs = (ps_job("a"), ps_job("b"), ps_job("c", "h2"))
+    assert TensorLightsOne(host="h1").order(snapshot(*jobs), None).bands == (("a",), ("b",), ("c",))
+    # One server alone on its host needs no order.
+    assert TensorLightsOne(host="h2").order(snapshot(*jobs), None).bands == (("a", "b", "c"),)
+
+
+def test_tensorlights_finds_a_fan_out_where_no_tasks_are_declared() -> None:
+    fan = [Job(name, (Demand("h1", "h2", 1e6), Demand("h1", "h3", 1e6))) for name in "ab"]
+    assert TensorLightsOne().order(snapshot(*fan, job("c")), None).bands == (("a",), ("b",), ("c",))
+
+
+def test_tensorlights_puts_smaller_models_first_and_rotates_among_equals() -> None:
+    jobs = (ps_job("big", size=9e6), ps_job("s1", arrival=1.0), ps_job("s2", arrival=2.0), ps_job("s3", arrival=3.0))
+    policy = TensorLightsRr()
+    turns = [ids(policy.order(snapshot(*jobs, now=now), None)) for now in (0.0, 19.9, 20.0, 40.0, 60.0)]
+    assert turns == [
+        ["s1", "s2", "s3", "big"],
+        ["s1", "s2", "s3", "big"],
+        ["s3", "s1", "s2", "big"],
+        ["s2", "s3", "s1", "big"],
+        ["s1", "s2", "s3", "big"],
+    ]
+    assert ids(TensorLightsOne().order(snapshot(*jobs, now=20.0), None)) == ["s1", "s2", "s3", "big"]
+
+
+@pytest.mark.parametrize("count", [2, 3, 7, 8, 20, 21])
+def test_in_a_rotation_every_job_holds_every_band(count) -> None:
+    jobs = [ps_job(f"j{i:02}", arrival=float(i)) for i in range(count)]
+    held: dict[str, set[int]] = {job.id: set() for job in jobs}
+    for turn in range(count):
+        ordering = TensorLightsRr().order(snapshot(*jobs, now=20.0 * turn + 1), None)
+        for number, band in enumerate(ordering.bands):
+            for name in band:
+                held[name].add(number)
+    assert all(bands == set(range(len(ordering.bands))) for bands in held.values())
+
+
+# Options -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("fifo-lm", {"percentile": 101}, "percentile: 101; it must be from 0 to 100"),
+        ("fifo-lm", {"heavy_bytes": -1}, "heavy_bytes: -1"),
+        ("sincronia", {"online": "yes"}, "online: 'yes'; it must be true or false"),
+        ("sincronia", {"unit_seconds": 0}, "unit_seconds: 0"),
+        ("sincronia", {"epochs": 0}, "epochs: 0; it must be a whole number from 1 to 60"),
+        ("tensorlights-one", {"host": ""}, "host: ''"),
+        ("tensorlights-rr", {"rotate_seconds": 0}, "rotate_seconds: 0"),
+        ("tensorlights-rr", {"host": 3}, "host: 3; it must be the name of a host"),
+        ("sebf", {"x": 1}, "takes no arguments"),
+    ],
+)
+def test_wrong_options_are_refused_in_words(name, options, words) -> None:
+    with pytest.raises(PolicyError, match=words):
+        make(name, options)
+
+
+def test_service_counts_by_progress_where_nothing_is_measured() -> None:
+    done = job("done", 1.0, progress=(Progress(3.0, 1.0),), arrival=1.0)
+    fresh = job("fresh", 1.0, arrival=2.0)
+    assert make("las").order(snapshot(done, fresh), None).bands == (("fresh",), ("done",))
+    assert FifoLm(heavy_bytes=2.5 * SECOND).order(snapshot(done, fresh), None).bands == (("done", "fresh"),)
