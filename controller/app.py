@@ -51,7 +51,6 @@ class Trainyard(RyuApp):
         super().__init__(*args, **kwargs)
         try:
             config = load_config(startup.config_path())
-            settings = startup.dataplane_settings(config)
         except ConfigError as error:
             startup.end(2, str(error))
         try:
@@ -60,9 +59,13 @@ class Trainyard(RyuApp):
             store = Store(config.journal)
         except (StoreError, startup.StartError) as error:
             startup.end(1, str(error))
+        settings = startup.dataplane_settings(config)
         metrics = Metrics()
         hosts = config.host_map()
-        registry = Registry(hosts, store, time.time, lease_seconds=config.lease_seconds)
+        try:
+            registry = Registry(hosts, store, time.time, lease_seconds=config.lease_seconds)
+        except StoreError as error:
+            startup.end(1, str(error))
         compiler = partial(
             compile_rules,
             mode=config.mode,

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 from collections.abc import Sequence
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 
 from controller import order_command
@@ -134,9 +134,11 @@ def run_plan(options: argparse.Namespace) -> int:
     if options.json:
         return show_document(view)
     bound = "-" if view.lower_bound_seconds is None else f"{view.lower_bound_seconds:.4g} s"
+    word = "" if view.applied else " (a newer plan is refused)" if view.errors else " (not applied)"
     show_facts(
         [
-            ("policy", view.policy + ("" if view.applied else " (not applied)")),
+            ("policy", view.policy + word),
+            *(("refused", error) for error in view.errors),
             ("epoch", str(view.epoch)),
             ("age", f"{view.age_seconds:.1f} s"),
             ("objective", f"{view.objective_seconds:.4g} s (no order is below {bound})"),
@@ -203,20 +205,18 @@ def run_check_config(options: argparse.Namespace) -> int:
 
 
 def run_controller(options: argparse.Namespace) -> int:
-    """Become ryu-manager with the controller's app."""
+    """Become the controller."""
     if options.config is not None:
         try:
             load_config(options.config)
         except ConfigError as error:
             return fail(str(error), 2, prefix="")
         os.environ["TRAINYARD_CONFIG"] = str(options.config)
-    beside = Path(sys.executable).with_name("ryu-manager")
-    program = str(beside) if beside.exists() else shutil.which("ryu-manager")
-    if program is None:
-        return fail("ryu-manager is not installed; scripts/setup installs it", 1)
+    if find_spec("ryu") is None:
+        return fail("ryu is not installed; scripts/setup installs it", 1)
     # Ryu's own libraries warn at start of what is no user's concern.
     os.environ.setdefault("PYTHONWARNINGS", "ignore")
-    os.execv(program, [program, "controller.app"])  # noqa: S606 - a program of this environment, without a shell
+    os.execv(sys.executable, [sys.executable, "-m", "controller.manager"])  # noqa: S606 - this very interpreter
 
 
 if __name__ == "__main__":

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
+import re
+import ssl
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -60,6 +63,43 @@ def _dpid(value: object) -> object:
     return value
 
 
+def _section(value: object) -> object:
+    """A section without settings has its defaults; what is no section is refused in plain words."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping | BaseModel):
+        raise ValueError("it must be a mapping of settings, or be left out")
+    return value
+
+
+_LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_HOST_NAME = re.compile(rf"(?=.{{1,253}}$){_LABEL}(\.{_LABEL})*")
+
+
+def _listening(host: str) -> str:
+    """An address or a name to listen at; whether it is this machine's shows only at the start."""
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        looks_numeric = re.fullmatch(r"[0-9.]+", host) is not None
+        if looks_numeric or not _HOST_NAME.fullmatch(host):
+            raise ValueError(f"{host!r} is no address and no host's name; 127.0.0.1, or 0.0.0.0 for all") from None
+        return host
+
+
+def _host_address(address: str) -> str:
+    """An IPv4 address that one server can have."""
+    try:
+        found = ipaddress.IPv4Address(address)
+    except ValueError as error:
+        raise ValueError(f"{address!r} is no IPv4 address; it is written like 10.0.0.1") from error
+    if found.is_unspecified or found.is_loopback or found.is_multicast or found.is_reserved:
+        raise ValueError(f"{address} is the address of no single server; it is written like 10.0.0.1")
+    return str(found)
+
+
+Listening = Annotated[str, AfterValidator(_listening)]
+HostAddress = Annotated[str, AfterValidator(_host_address)]
 Dpid = Annotated[int, BeforeValidator(_dpid), Field(ge=1, le=MAX_DPID)]
 PortNumber = Annotated[int, Field(ge=1, le=0xFFFFFF00)]
 TcpPort = Annotated[int, Field(ge=0, le=65535)]
@@ -68,12 +108,17 @@ Share = Annotated[float, Field(gt=0, lt=1)]
 
 
 class Api(Section):
-    """Where the REST API listens, and who may use it. ``port`` 0 takes a free one."""
+    """Where the REST API listens, and who may use it. ``port`` 0 takes a free one.
 
-    host: str = "127.0.0.1"
+    ``host_jobs``: what a host's own token may register. whole: any job that the host takes part in, with its traffic
+    between other hosts. own: only traffic that has the host at one end, and ports that it listens on itself.
+    """
+
+    host: Listening = "127.0.0.1"
     port: TcpPort = 8080
     token: SecretStr | None = None
     host_tokens: Annotated[dict[Name, SecretStr], Field(default_factory=dict)]
+    host_jobs: Literal["whole", "own"] = "whole"
     tls_certificate: Annotated[Path, Field(strict=False)] | None = None
     tls_key: Annotated[Path, Field(strict=False)] | None = None
 
@@ -113,6 +158,16 @@ class Api(Section):
     def _both_or_none(cls, key: Path | None, info: ValidationInfo) -> Path | None:
         if "tls_certificate" in info.data and info.data["tls_certificate"] is None and key is not None:
             raise ValueError("a key needs its certificate; set api.tls_certificate too")
+        certificate = info.data.get("tls_certificate")
+        if key is not None and certificate is not None:
+            try:
+                # An empty password: where the key has one, nobody must be asked at a terminal.
+                ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
+            except (OSError, ValueError) as error:
+                raise ValueError(
+                    f"the certificate {certificate} and the key {key} cannot be used together: {error}; "
+                    "both are PEM files, the key without a password"
+                ) from error
         return key
 
 
@@ -128,7 +183,7 @@ def _check_token(token: SecretStr) -> None:
 class OpenFlow(Section):
     """Where switches connect."""
 
-    host: str = "127.0.0.1"
+    host: Listening = "127.0.0.1"
     port: TcpPort = 6653
 
 
@@ -143,19 +198,11 @@ class HostEntry(Section):
     """A server, its link and where it is plugged in."""
 
     name: Name
-    address: str
+    address: HostAddress
     ingress_bps: Rate = 1e9
     egress_bps: Rate = 1e9
     switch: Dpid | None = None
     port: PortNumber | None = None
-
-    @field_validator("address")
-    @classmethod
-    def _address_is_ipv4(cls, address: str) -> str:
-        try:
-            return str(ipaddress.IPv4Address(address))
-        except ValueError as error:
-            raise ValueError(f"{address!r} is no IPv4 address; it is written like 10.0.0.1") from error
 
     @field_validator("port")
     @classmethod
@@ -173,12 +220,23 @@ class LinkEntry(Section):
     b: Dpid
     b_port: PortNumber
 
+    @field_validator("b")
+    @classmethod
+    def _joins_two_switches(cls, b: int, info: ValidationInfo) -> int:
+        if b == info.data.get("a"):
+            raise ValueError(f"switch {b:#x} is at both ends; a link joins two switches")
+        return b
+
 
 class Config(Section):
-    """All settings of the controller. Seconds, bit/s; ``gate_seconds`` is how long switches keep the order alone."""
+    """All settings of the controller. Seconds, bit/s; ``gate_seconds`` is how long switches keep the order alone.
+
+    ``control_addresses``: the controller's own addresses in the network that it orders, where it listens on all
+    (0.0.0.0) or behind an address translation: traffic to and from them goes first.
+    """
 
     policy: str = "jpas"
-    policy_options: Annotated[dict[str, Any], Field(default_factory=dict)]
+    policy_options: Annotated[dict[str, Any], BeforeValidator(_section), Field(default_factory=dict)]
     period_seconds: Annotated[float, Field(ge=0.1, le=3600)] = 5.0
     gate_seconds: Annotated[int, Field(ge=1, le=65535, validate_default=True)] = 15
     classes: Annotated[int, Field(ge=1, le=MAX_CLASSES)] = MAX_CLASSES
@@ -187,15 +245,18 @@ class Config(Section):
     forwarding: Literal["normal", "paths"] = "normal"
     queues: Literal["managed", "existing"] = "managed"
     ovsdb: str = "unix:/var/run/openvswitch/db.sock"
-    floors: Annotated[Floors, Field(default_factory=Floors, validate_default=True)]
+    floors: Annotated[Floors, BeforeValidator(_section), Field(default_factory=Floors, validate_default=True)]
     journal: Annotated[Path, Field(strict=False)] | None = None
-    lease_seconds: Annotated[float, Field(ge=1, le=86400)] = 30.0
+    lease_seconds: Annotated[float, Field(ge=1, le=86400, validate_default=True)] = 30.0
     probe: bool = True
     hosts: Annotated[tuple[HostEntry, ...], Field(strict=False)] = ()
     links: Annotated[tuple[LinkEntry, ...], Field(strict=False)] = ()
     untrusted_hosts: Annotated[tuple[Name, ...], Field(strict=False)] = ()
-    api: Annotated[Api, Field(default_factory=lambda: Api(host_tokens={}))]
-    openflow: Annotated[OpenFlow, Field(default_factory=OpenFlow)]
+    control_addresses: Annotated[tuple[HostAddress, ...], Field(strict=False, max_length=64)] = ()
+    openflow: Annotated[OpenFlow, BeforeValidator(_section), Field(default_factory=OpenFlow)]
+    api: Annotated[
+        Api, BeforeValidator(_section), Field(default_factory=lambda: Api(host_tokens={}), validate_default=True)
+    ]
 
     @classmethod
     def default(cls) -> Self:
@@ -246,6 +307,30 @@ class Config(Section):
             )
         return gate
 
+    @field_validator("lease_seconds")
+    @classmethod
+    def _lease_lasts_a_period(cls, lease: float, info: ValidationInfo) -> float:
+        period = info.data.get("period_seconds")
+        if period is not None and lease < period:
+            raise ValueError(
+                f"a lease of {lease:g} s would run out between two plans; with period_seconds {period:g} it is at "
+                "least as long"
+            )
+        return lease
+
+    @field_validator("journal")
+    @classmethod
+    def _journal_can_be_a_file(cls, journal: Path | None) -> Path | None:
+        if journal is not None:
+            try:
+                if journal == Path() or journal.is_dir():
+                    raise ValueError(
+                        "it names a folder; a journal is a file, such as /var/lib/trainyard/journal.sqlite"
+                    )
+            except OSError as error:
+                raise ValueError(f"it cannot be a file's name: {error.strerror}") from error
+        return journal
+
     @field_validator("floors")
     @classmethod
     def _floors_leave_room(cls, floors: Floors, info: ValidationInfo) -> Floors:
@@ -256,7 +341,7 @@ class Config(Section):
 
     @field_validator("hosts")
     @classmethod
-    def _hosts_differ(cls, hosts: tuple[HostEntry, ...]) -> tuple[HostEntry, ...]:
+    def _hosts_differ(cls, hosts: tuple[HostEntry, ...], info: ValidationInfo) -> tuple[HostEntry, ...]:
         taken: dict[object, str] = {}
         for host in hosts:
             place = ("port", host.switch, host.port) if host.port is not None else None
@@ -265,12 +350,31 @@ class Config(Section):
                     raise ValueError(f"{host.name} and {other} have the same {word}; each needs its own")
                 if key is not None:
                     taken[key] = host.name
+            if info.data.get("forwarding") == "paths" and host.port is None:
+                raise ValueError(f"{host.name} has no switch and port; forwarding: paths must know where each host is")
         return hosts
+
+    @field_validator("links")
+    @classmethod
+    def _links_have_ports_of_their_own(
+        cls, links: tuple[LinkEntry, ...], info: ValidationInfo
+    ) -> tuple[LinkEntry, ...]:
+        hosts = info.data.get("hosts", ())
+        taken = {(host.switch, host.port): f"host {host.name}" for host in hosts if host.port is not None}
+        for i, link in enumerate(links):
+            for dpid, port in ((link.a, link.a_port), (link.b, link.b_port)):
+                if other := taken.get((dpid, port)):
+                    raise ValueError(f"port {port} of switch {dpid:#x} is that of {other} and of links[{i}]")
+                taken[(dpid, port)] = f"links[{i}]"
+        return links
 
     @field_validator("untrusted_hosts")
     @classmethod
     def _untrusted_are_known(cls, names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         _check_known(names, info)
+        for host in info.data.get("hosts", ()):
+            if host.name in names and host.port is None:
+                raise ValueError(f"where {host.name} is plugged in is not known; set its switch and port")
         return names
 
     @field_validator("api")
@@ -284,6 +388,9 @@ class Config(Section):
         if (api.tls_certificate is None) != (api.tls_key is None):
             raise ValueError("a certificate needs its key; set api.tls_certificate and api.tls_key")
         _check_known(tuple(api.host_tokens), info)
+        openflow = info.data.get("openflow")
+        if openflow is not None and openflow.port and openflow.port == api.port:
+            raise ValueError(f"port {api.port} is that of openflow too; each needs its own")
         return api
 
 

@@ -13,6 +13,10 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 MAX_BYTES = 16 * 2**20
+MAX_DEPTH = 50
+MAX_VALUES = 300_000
+"""Of a whole file; an anchor's values count wherever they are repeated."""
+
 Place = tuple[str | int, ...]
 
 
@@ -48,7 +52,21 @@ def field_name(place: Place) -> str:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML's safe types, and numbers such as 1e9, which YAML 1.1 takes for text."""
+    """YAML's safe types, and numbers such as 1e9, which YAML 1.1 takes for text. No deeper than settings are."""
+
+    def __init__(self, raw: bytes) -> None:
+        super().__init__(raw)
+        self._depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            event: Any = self.peek_event()  # type: ignore[no-untyped-call]  # its stubs have no types
+            raise yaml.MarkedYAMLError(problem=f"nested deeper than {MAX_DEPTH} levels", problem_mark=event.start_mark)
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self._depth -= 1
 
 
 _Loader.add_implicit_resolver(
@@ -74,9 +92,10 @@ def read_document(path: Path) -> Document:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
         raise ConfigError(f"{path}:{line}: {error.problem or error.context}; this is no valid YAML") from None
-    except (yaml.YAMLError, UnicodeError, ValueError, RecursionError) as error:
-        if isinstance(error, ConfigError):
-            raise
+    except ConfigError:
+        raise
+    except Exception as error:
+        # Whatever the library stumbles over is a fault of the file.
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ConfigError(f"{path}:1: {reason}; this is no valid YAML") from None
     if data is None:
@@ -92,10 +111,14 @@ class _Walk:
     def __init__(self, loader: _Loader, path: Path) -> None:
         self._loader = loader
         self._path = path
+        self._count = 0
         self.lines: dict[Place, int] = {}
 
     def value(self, node: yaml.Node, place: Place = (), around: tuple[int, ...] = ()) -> Any:
         """The value of a node; ``around`` are the nodes that contain it."""
+        self._count += 1
+        if self._count > MAX_VALUES:
+            raise self._error(node, (), f"more than {MAX_VALUES} values; settings are few")
         self.lines.setdefault(place, node.start_mark.line + 1)
         if id(node) in around:
             raise self._error(node, place, "contains itself")
@@ -104,7 +127,14 @@ class _Walk:
             return [self.value(item, (*place, i), inside) for i, item in enumerate(node.value)]
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, place, inside)
-        return self._loader.construct_object(node)
+        try:
+            return self._loader.construct_object(node)
+        except yaml.MarkedYAMLError:
+            raise
+        except Exception:
+            # A tag that the value contradicts: the library fails at it in many ways.
+            problem = f"{str(node.value)[:40]!r} is no {node.tag.rpartition(':')[2]}; this is no valid YAML"
+            raise self._error(node, place, problem) from None
 
     def _mapping(self, node: yaml.MappingNode, place: Place, inside: tuple[int, ...]) -> dict[str, Any]:
         result: dict[str, Any] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import eventlet
@@ -33,10 +33,12 @@ class HostPlans:
         self._ready = False
         self._changed = eventlet.event.Event()
 
-    def update(self, policy: str, marks: Mapping[str, tuple[FlowMark, ...]]) -> bool:
-        """Take the marks of a new plan; whether any host's plan is another now."""
+    def update(
+        self, policy: str, marks: Mapping[str, tuple[FlowMark, ...]], hosts: Collection[str] | None = None
+    ) -> bool:
+        """Take the marks of a new plan for ``hosts`` (None: all); whether any host's plan is another now."""
         any_changed = False
-        for host in self._hosts:
+        for host in self._hosts if hosts is None else hosts:
             source = (policy, marks.get(host, ()))
             if self._sources.get(host) == source:
                 continue

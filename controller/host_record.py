@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections import OrderedDict
-from typing import Any
+
+from controller.host_clock import HostClock
+from controller.journal_bodies import HostBody
 
 MAX_SESSIONS = 4
 MAX_AHEAD = 4096
@@ -36,44 +37,44 @@ class Sequence:
 class HostRecord:
     """One host. Times are the controller's, except ``sent_at`` of a batch, which is the host's own."""
 
-    __slots__ = ("_sessions", "last_seen")
+    __slots__ = ("_sessions", "clock", "last_seen")
 
     def __init__(self) -> None:
         self.last_seen: float | None = None
-        self._sessions: OrderedDict[str, tuple[Sequence, float]] = OrderedDict()
+        self.clock = HostClock()
+        self._sessions: OrderedDict[str, Sequence] = OrderedDict()
 
     def take(self, session: str, number: int, sent_at: float, now: float) -> bool:
         """Renew the lease and note the batch; whether it is new."""
         self.last_seen = now
-        sequence, offset = self._sessions.pop(session, (Sequence(), math.inf))
-        # The batch that came fastest tells best how the two clocks differ.
-        self._sessions[session] = (sequence, min(offset, now - sent_at))
+        sequence = self._sessions.pop(session, None) or Sequence()
+        self._sessions[session] = sequence
         while len(self._sessions) > MAX_SESSIONS:
             self._sessions.popitem(last=False)
-        return sequence.take(number)
-
-    def offset(self, session: str) -> float:
-        """Seconds to add to the host's times to get the controller's."""
-        return self._sessions[session][1]
+        is_new = sequence.take(number)
+        if is_new:  # a batch that comes again tells nothing of the clock
+            self.clock.note(sent_at, now)
+        return is_new
 
     def alive(self, now: float, lease: float) -> bool:
         """Whether the host has reported, and its lease still runs."""
         return self.last_seen is not None and now - self.last_seen <= lease
 
-    def to_record(self) -> dict[str, Any]:
+    def to_body(self) -> HostBody:
         """The record for the journal."""
-        return {
-            "sessions": [
-                [name, sequence.top, sorted(sequence.ahead), offset]
-                for name, (sequence, offset) in self._sessions.items()
-            ]
-        }
+        recent, strays = self.clock.samples()
+        return HostBody(
+            sessions=tuple((name, its.top, tuple(sorted(its.ahead))) for name, its in self._sessions.items()),
+            clock=tuple(recent),
+            strays=tuple(strays),
+        )
 
     @classmethod
-    def from_record(cls, record: dict[str, Any], now: float) -> HostRecord:
+    def from_body(cls, body: HostBody, now: float) -> HostRecord:
         """The host of a record, with a fresh lease: while the controller was away nobody could renew it."""
         host = cls()
         host.last_seen = now
-        for name, top, ahead, offset in record["sessions"]:
-            host._sessions[name] = (Sequence(top, set(ahead)), offset)
+        host.clock = HostClock(body.clock, body.strays)
+        for name, top, ahead in body.sessions:
+            host._sessions[name] = Sequence(top, set(ahead))
         return host

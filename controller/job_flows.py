@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Container, Iterator
 from dataclasses import dataclass
 
 from controller.model import Flow
@@ -10,6 +10,23 @@ from controller.wire import FlowSpec, JobSpec
 
 Endpoint = tuple[str, int]
 """A host and a TCP port on it."""
+
+FlowKey = tuple[str, str, int | None, int | None]
+"""One direction of TCP traffic: source, destination, source port, destination port; a port of None is any."""
+
+
+def key_of(flow: FlowSpec | Flow) -> FlowKey:
+    """What a flow matches, as a plain value."""
+    return (flow.src, flow.dst, flow.src_port, flow.dst_port)
+
+
+def wider(key: FlowKey) -> Iterator[FlowKey]:
+    """Every flow that has all packets of ``key``: itself, and those that leave one of its ports open."""
+    src, dst, src_port, dst_port = key
+    yield key
+    if src_port is not None and dst_port is not None:
+        yield (src, dst, None, dst_port)
+        yield (src, dst, src_port, None)
 
 
 def involved_hosts(spec: JobSpec) -> frozenset[str]:
@@ -51,15 +68,15 @@ class Claims:
 
     listens: frozenset[Endpoint]
     touches: frozenset[Endpoint]
-    flows: frozenset[FlowSpec]
+    flows: frozenset[FlowKey]
 
     @classmethod
     def of(cls, spec: JobSpec) -> Claims:
         """The claims of a spec."""
         return cls(
             listens=frozenset((task.host, task.port) for task in spec.tasks if task.port is not None),
-            touches=frozenset(end for flow in spec.flows for end in touched(flow)),
-            flows=frozenset(spec.flows),
+            touches=frozenset(end for flow in spec.flows for end in touched(key_of(flow))),
+            flows=frozenset(map(key_of, spec.flows)),
         )
 
     def conflict(self, other: Claims) -> str | None:
@@ -68,16 +85,22 @@ class Claims:
         if shared:
             host, port = min(shared)
             return f"port {port} on {host}"
-        if both := self.flows & other.flows:
-            flow = min(both, key=str)
-            return f"the flow {flow.src}:{flow.src_port or '*'} to {flow.dst}:{flow.dst_port or '*'}"
+        # Two flows that leave different ports open share packets too, but the rules' priorities tell those apart.
+        if both := _inside(self.flows, other.flows) | _inside(other.flows, self.flows):
+            src, dst, src_port, dst_port = min(both, key=str)
+            return f"the flow {src}:{src_port or '*'} to {dst}:{dst_port or '*'}"
         return None
 
 
-def touched(flow: FlowSpec) -> list[Endpoint]:
+def _inside(flows: Collection[FlowKey], others: Container[FlowKey]) -> set[FlowKey]:
+    """The flows that one of ``others`` has all packets of."""
+    return {flow for flow in flows if covers(others, flow)}
+
+
+def touched(flow: FlowKey) -> list[Endpoint]:
     """The endpoints that a flow names."""
-    ends = ((flow.src, flow.src_port), (flow.dst, flow.dst_port))
-    return [(host, port) for host, port in ends if port is not None]
+    src, dst, src_port, dst_port = flow
+    return [(host, port) for host, port in ((src, src_port), (dst, dst_port)) if port is not None]
 
 
 def derived_flows(job: str, spec: JobSpec) -> frozenset[Flow]:
@@ -99,12 +122,6 @@ def derived_flows(job: str, spec: JobSpec) -> frozenset[Flow]:
     return frozenset(flows)
 
 
-def covers(flows: Collection[Flow], seen: FlowSpec) -> bool:
-    """Whether a connection that was found is part of a flow that is known already."""
-    return any(
-        flow.src == seen.src
-        and flow.dst == seen.dst
-        and flow.src_port in (None, seen.src_port)
-        and flow.dst_port in (None, seen.dst_port)
-        for flow in flows
-    )
+def covers(flows: Container[FlowKey], flow: FlowKey) -> bool:
+    """Whether all packets of a flow are those of one that is known already."""
+    return any(key in flows for key in wider(flow))

@@ -3,52 +3,78 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any
+from collections.abc import Callable
+from typing import Literal
 
 from controller.history import History
 from controller.host_record import HostRecord
-from controller.job_flows import Claims, covers, derived_flows, involved_hosts
+from controller.job_flows import Claims, FlowKey, covers, derived_flows, involved_hosts, key_of
+from controller.journal_bodies import JobBody, SeenBody, TallyBody
 from controller.model import Demand, Flow, Job, Metric, Progress, Task
-from controller.wire import FlowSpec, JobSpec, JobState
+from controller.wire import JobSpec, JobState
 
 MAX_SEEN_FLOWS = 4096
 UNKNOWN_RUN_ITERATIONS = 100.0
 """A run of unknown length is taken to go on for as many iterations as it has done, and at least for so many."""
 
+OVERRUN = 2.0
+"""A run may go on beyond its declared iterations, up to so many times as many; what is told beyond was a slip, and to
+believe it once would end the job's progress."""
+
 
 class JobRecord:
-    """A job. ``ended_at`` is None while it runs; ``run`` counts its registrations after an end."""
+    """A job. ``ended_at`` is None while it runs; ``run`` counts its registrations after an end.
 
-    def __init__(self, job_id: str, spec: JobSpec, *, run: int, arrival: float, registered_at: float) -> None:
+    ``since``: what a host knew before that time is of an earlier run; None: there was none. ``is_doubted``: some of
+    what was told of it was not believed.
+    """
+
+    def __init__(
+        self,
+        job_id: str,
+        spec: JobSpec,
+        *,
+        run: int,
+        arrival: float,
+        registered_at: float,
+        since: float | None = None,
+    ) -> None:
         self.id = job_id
         self.run = run
         self.arrival = arrival
         self.registered_at = registered_at
+        self.since = since
         self.ended_at: float | None = None
         self.lost_since: float | None = None
         self.last_report: float | None = None
         self.received_at = 0.0
+        self.is_doubted = False
         self.history = History()
         self.sent: dict[str, float] = {}
-        self._seen: OrderedDict[FlowSpec, None] = OrderedDict()
+        self._seen: OrderedDict[FlowKey, None] = OrderedDict()
+        self._flows: tuple[Flow, ...] | None = None
         self._value: Job | None = None
+        self.spec = spec
+        self.stage = spec.stage
         self.set_spec(spec)
 
     def set_spec(self, spec: JobSpec) -> None:
-        """Take another spec for the same run."""
+        """Take another spec for the same run; a stage that the job was put into by others stays."""
+        was_put = spec.stage is None and self.stage != self.spec.stage
+        self.stage = self.stage if was_put else spec.stage
         self.spec = spec
-        self.stage = spec.stage
         self.claims = Claims.of(spec)
         self.hosts = involved_hosts(spec)
         self._derived = derived_flows(self.id, spec)
-        self._between: dict[tuple[str, str], list[Flow]] = {}
-        for flow in self._derived:
-            self._between.setdefault((flow.src, flow.dst), []).append(flow)
+        self._derived_keys = frozenset(map(key_of, self._derived))
         self._demand = tuple(Demand(d.src, d.dst, d.bytes) for d in spec.demand)
         self._tasks = tuple(Task(t.role, t.host, t.port) for t in spec.tasks)
-        for seen in [flow for flow in self._seen if self._covers(flow)]:
-            del self._seen[seen]
-        self._value = None
+        self.give_up(lambda flow: covers(self._derived_keys, flow))
+        self._flows = self._value = None
+
+    def is_of_run(self, time: float) -> bool:
+        """Whether what a host knew at ``time``, by the controller's clock, is of this run of the job."""
+        return self.since is None or time >= self.since
 
     def set_stage(self, stage: str | None) -> None:
         """Move the job to a stage."""
@@ -60,9 +86,13 @@ class JobRecord:
         self.history = History()
         self._value = None
 
+    def believes(self, point: Progress) -> bool:
+        """Whether a point can be of this run, as far as its spec says how long that is."""
+        return self.spec.iterations is None or point.iteration <= OVERRUN * self.spec.iterations
+
     def merge_point(self, point: Progress) -> bool:
-        """Merge a point of progress; whether it is new."""
-        changed = self.history.add(point)
+        """Merge a point of progress, if it is believed; whether it is new."""
+        changed = self.believes(point) and self.history.add(point)
         if changed:
             self._value = None
         return changed
@@ -75,26 +105,18 @@ class JobRecord:
         self._value = None
         return True
 
-    def merge_flow(self, flow: FlowSpec) -> bool:
+    def merge_flow(self, flow: FlowKey) -> bool:
         """Note a connection that a host found; whether it adds to what the job's traffic is told apart by."""
         if flow in self._seen:
             self._seen.move_to_end(flow)
             return False
-        if self._covers(flow):
+        if covers(self._derived_keys, flow):
             return False
         self._seen[flow] = None
         while len(self._seen) > MAX_SEEN_FLOWS:
             self._seen.popitem(last=False)
-        self._value = None
+        self._flows = self._value = None
         return True
-
-    def _covers(self, flow: FlowSpec) -> bool:
-        return covers(self._between.get((flow.src, flow.dst), ()), flow)
-
-    @property
-    def seen(self) -> frozenset[FlowSpec]:
-        """The connections that hosts found beside those declared."""
-        return frozenset(self._seen)
 
     @property
     def iterations_left(self) -> float:
@@ -112,7 +134,6 @@ class JobRecord:
     def value(self) -> Job:
         """The job as the policies see it."""
         if self._value is None:
-            seen = {Flow(self.id, f.src, f.dst, f.src_port, f.dst_port) for f in self._seen}
             self._value = Job(
                 id=self.id,
                 demand=self._demand,
@@ -125,10 +146,25 @@ class JobRecord:
                 progress=self.history.points(),
                 metric=Metric(self.spec.metric.name, self.spec.metric.direction),
                 tasks=self._tasks,
-                flows=tuple(sorted(self._derived | seen, key=_flow_key)),
+                flows=self._all_flows(),
                 sent_bytes=dict(sorted(self.sent.items())),
             )
         return self._value
+
+    def give_up(self, is_not_ours: Callable[[FlowKey], bool]) -> bool:
+        """Forget connections that were found; whether there were such."""
+        gone = [flow for flow in self._seen if is_not_ours(flow)]
+        for flow in gone:
+            del self._seen[flow]
+        if gone:
+            self._flows = self._value = None
+        return bool(gone)
+
+    def _all_flows(self) -> tuple[Flow, ...]:
+        """Declared and found; they change seldom, a job's progress with every report."""
+        if self._flows is None:
+            self._flows = tuple(sorted(self._derived | {Flow(self.id, *key) for key in self._seen}, key=_flow_key))
+        return self._flows
 
     def state(self, service_class: int | None) -> JobState:
         """The job as the API shows it."""
@@ -144,53 +180,48 @@ class JobRecord:
             service_class=service_class,
         )
 
-    def _state_word(self) -> Any:
+    def _state_word(self) -> Literal["waiting", "running", "ended", "lost"]:
         if self.ended_at is not None:
             return "ended"
         if self.lost_since is not None:
             return "lost"
         return "waiting" if self.last_report is None else "running"
 
-    def to_record(self) -> dict[str, Any]:
+    def to_body(self) -> JobBody:
         """What changes seldom, for the journal."""
-        return {
-            "spec": self.spec.model_dump(mode="json"),
-            "run": self.run,
-            "arrival": self.arrival,
-            "registered_at": self.registered_at,
-            "ended_at": self.ended_at,
-            "stage": self.stage,
-        }
+        return JobBody(
+            spec=self.spec,
+            run=self.run,
+            arrival=self.arrival,
+            registered_at=self.registered_at,
+            since=self.since,
+            ended_at=self.ended_at,
+            stage=self.stage,
+        )
 
-    def to_tally(self) -> dict[str, Any]:
+    def to_tally(self) -> TallyBody:
         """What every report changes, beside the points, for the journal."""
-        return {
-            "sent": self.sent,
-            "last_report": self.last_report,
-            "seen": [flow.model_dump(mode="json") for flow in self._seen],
-        }
+        return TallyBody(sent=self.sent, last_report=self.last_report)
+
+    def to_seen(self) -> SeenBody | None:
+        """The connections that hosts found, for the journal; None without any."""
+        return SeenBody.model_construct(flows=tuple(self._seen)) if self._seen else None
 
     @classmethod
-    def from_record(cls, job_id: str, record: dict[str, Any]) -> JobRecord:
-        """The job of a record, without its tally and points."""
+    def from_body(cls, job_id: str, body: JobBody) -> JobRecord:
+        """The job of a record, without its tally, its connections and its points."""
         job = cls(
-            job_id,
-            JobSpec.model_validate(record["spec"]),
-            run=record["run"],
-            arrival=record["arrival"],
-            registered_at=record["registered_at"],
+            job_id, body.spec, run=body.run, arrival=body.arrival, registered_at=body.registered_at, since=body.since
         )
-        job.ended_at = record["ended_at"]
-        job.stage = record["stage"]
+        job.ended_at = body.ended_at
+        job.stage = body.stage
         return job
 
-    def add_tally(self, tally: dict[str, Any]) -> None:
+    def add_tally(self, tally: TallyBody) -> None:
         """Merge a tally from the journal."""
-        self.last_report = tally["last_report"]
-        for host, sent in tally["sent"].items():
+        self.last_report = tally.last_report
+        for host, sent in tally.sent.items():
             self.merge_sent(host, sent)
-        for flow in tally["seen"]:
-            self.merge_flow(FlowSpec.model_validate(flow))
 
 
 def _flow_key(flow: Flow) -> tuple[str, str, int, int]:

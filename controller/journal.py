@@ -30,6 +30,7 @@ class Journal:
         self._done = eventlet.event.Event()
         self._is_busy = False
         self._thread: eventlet.greenthread.GreenThread | None = None
+        self._said: set[str] = set()
         if store.failure is not None:
             self._say(store.failure)
         store.on_note(self._on_note)
@@ -47,7 +48,8 @@ class Journal:
         if self._thread is not None:
             self._thread.kill()
             self._thread = None
-        if self._store.pending and not self._is_busy:
+        if (self._store.pending or self._store.failure is not None) and not self._is_busy:
+            # Also where the journal is degraded: this is the last chance.
             self._settle(self._store.write(self._store.take()))
         self._store.close()
 
@@ -96,6 +98,8 @@ class Journal:
 
     def _say(self, failure: str | None) -> None:
         if failure is None:
+            self._said.clear()
             LOG.info("the journal is written again; nothing is missing in it")
-        else:
+        elif failure not in self._said:  # each cause once, not with every attempt
+            self._said.add(failure)
             LOG.error("the journal cannot be written, the state is in memory only: %s", failure)

@@ -7,6 +7,7 @@ the next turn tries again. Latencies are measured by the monotonic clock.
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -23,9 +24,10 @@ from controller.host_plans import HostPlans
 from controller.marking import FlowMark, marks
 from controller.metrics import Metrics
 from controller.model import Snapshot, Switch
-from controller.plan_journal import ID, KIND, from_record, to_record
+from controller.plan_journal import ID, KIND, read_last, to_record
 from controller.planner import CompileRules, Plan, plan
 from controller.policies._base import Policy
+from controller.refusals import Invalid
 from controller.registry import Registry
 from controller.rules import Rule
 from controller.settings import RunSettings
@@ -33,6 +35,7 @@ from controller.store import Batch, Store, put
 from controller.wire import Settings
 
 LOG = logging.getLogger("trainyard.loop")
+Marks = Mapping[str, tuple[FlowMark, ...]]
 COALESCE_SECONDS = 0.01
 PERIODIC = "period"
 SWITCHES = "switch"
@@ -83,12 +86,14 @@ class Loop:
         self._compile = compile_rules
         self.settings = RunSettings(config, store)
         registry.period_seconds = self.settings.period_seconds
-        record = store.contents().records.get(KIND, {}).get(ID)
-        self.plan: Plan | None = from_record(record) if record is not None else None
+        last = read_last(store)
+        self.plan: Plan | None = last.plan() if last is not None else None
         self.snapshot: Snapshot | None = None
-        self.epoch: int = record["epoch"] if record is not None else 0
-        self.host_plans = HostPlans(config, record["host_epochs"] if record is not None else {})
+        self.epoch: int = last.epoch if last is not None else 0
+        self.host_plans = HostPlans(config, last.host_epochs if last is not None else {})
         self.failure: str | None = None
+        self.refusals: tuple[str, ...] = ()
+        """What switches said to a plan that is newer than the one in force; empty: there is none."""
         self._triggers: list[tuple[str, float]] = []
         self._wake = eventlet.event.Event()
         self._period_changed = eventlet.event.Event()
@@ -115,6 +120,8 @@ class Loop:
 
     def change(self, wanted: Settings, received_at: float) -> Settings:
         """Change settings, and plan by them at once; raises Invalid, and then changes nothing."""
+        if wanted.policy is not None or wanted.policy_options is not None:
+            self._try(self.settings.policy_of(wanted))
         if self.settings.change(wanted):
             self._registry.period_seconds = self.settings.period_seconds
             changed, self._period_changed = self._period_changed, eventlet.event.Event()
@@ -127,6 +134,14 @@ class Loop:
         snapshot = self._take_snapshot()
         made: Plan = eventlet.tpool.execute(plan, snapshot, self.plan, policy=policy, assign=self._config.assign)
         return made, snapshot
+
+    def _try(self, policy: Policy) -> None:
+        """Raises Invalid for a policy that would stop every plan: it fails on what is known now."""
+        try:
+            self.dry_run(policy)
+        except Exception as error:
+            problem = f"policy {policy.name} fails on the present jobs: {type(error).__name__}: {error}"
+            raise Invalid([("policy_options", problem)]) from error
 
     def now(self) -> float:
         """Seconds since the epoch, by the controller's clock."""
@@ -174,21 +189,45 @@ class Loop:
             _plan_and_mark, snapshot, self.plan, self.settings.policy, self._compile, self._config.assign
         )
         self._metrics.plan_seconds.observe(time.monotonic() - began)
-        is_other = (
-            self.plan is None or new.classes != self.plan.classes or new.ordering.policy != self.plan.ordering.policy
-        )
-        self.plan, self.snapshot = new, snapshot
-        self.epoch += is_other
         self._registry.set_watch(new.ordering.watch, snapshot.now)
         try:
             applied = self._dataplane.apply(new.rules)
-            self._measure(causes, applied)
-        finally:
-            # The hosts after the switches: a dozen answers to waiting agents must not stand before the barrier's reply.
-            self.host_plans.update(new.ordering.policy, new_marks)
-            self._store.put(KIND, ID, to_record(new, self.epoch, self.host_plans.record()))
+        except Exception as error:
+            self.refusals = (f"{type(error).__name__}: {error}",)
+            raise
+        # The hosts after the switches: a dozen answers to waiting agents must not stand before the barrier's reply.
         if applied.errors:
+            self._measure(causes, applied)
+            self._hold_back(new, new_marks, snapshot, applied)
             raise SwitchError("; ".join(applied.errors))
+        self._measure(causes, applied)
+        self._put_in_force(new, new_marks, snapshot)
+
+    def _put_in_force(self, new: Plan, new_marks: Marks, snapshot: Snapshot) -> None:
+        """Every switch has taken the plan: the hosts follow, and it is what a restart begins with."""
+        old = self.plan
+        self.epoch += old is None or new.classes != old.classes or new.ordering.policy != old.ordering.policy
+        self.plan, self.snapshot, self.refusals = new, snapshot, ()
+        self._metrics.jobs.set(len(self.classes))
+        self.host_plans.update(new.ordering.policy, new_marks)
+        self._store.put(KIND, ID, self._record(new))
+
+    def _hold_back(self, new: Plan, new_marks: Marks, snapshot: Snapshot, applied: Applied) -> None:
+        """A switch has refused the plan and holds its old rules; the plan in force stays the last that all took.
+
+        Both ends of a link must serve the same order. So the hosts at switches that took the plan mark by it, all
+        others by the plan in force.
+        """
+        self.refusals = applied.errors
+        took = {change.dpid for change in applied.per_switch if not change.errors}
+        followers = {name for name, host in snapshot.hosts.items() if host.switch in took}
+        if followers:
+            self.host_plans.update(new.ordering.policy, new_marks, followers)
+        if self.plan is not None:
+            known = {job: its for job, its in self.plan.classes.items() if its < snapshot.classes}
+            old_marks = marks(snapshot, known)
+            self.host_plans.update(self.plan.ordering.policy, old_marks, snapshot.hosts.keys() - followers)
+            self._store.put(KIND, ID, self._record(self.plan))
 
     def _measure(self, causes: list[tuple[str, float]], applied: Applied) -> None:
         now = time.monotonic()
@@ -197,20 +236,20 @@ class Loop:
             if reason in (PERIODIC, SWITCHES):
                 continue
             self._metrics.report_to_plan.add(now - received_at)
-            if applied.flow_mods:
+            if applied.flow_mods and not applied.errors:
                 self._metrics.report_to_rule.add(now - received_at)
         self._metrics.flow_mods.inc(applied.flow_mods)
         self._metrics.apply_errors.inc(len(applied.errors))
-        self._metrics.jobs.set(len(self.classes))
 
     def _keep_gates(self) -> None:
         while True:
+            due = time.monotonic() + self.settings.period_seconds
             try:
                 self._metrics.gate_renewals.inc(self._dataplane.renew_gates())
             except Exception as error:  # one switch's fault must not close the gates of the others
                 self._metrics.gate_errors.inc()
                 LOG.error("the gates could not be renewed: %s: %s", type(error).__name__, error)
-            with eventlet.Timeout(self.settings.period_seconds, False):
+            with eventlet.Timeout(max(0.0, due - time.monotonic()), False):
                 self._period_changed.wait()
 
     def _say(self, failure: str | None, error: Exception | None = None) -> None:
@@ -222,12 +261,12 @@ class Loop:
             LOG.info("plans are made and applied again")
         self.failure = failure
 
+    def _record(self, its: Plan) -> str:
+        return json.dumps(to_record(its, self.epoch, self.host_plans.record()), separators=(",", ":"))
+
     def _dump(self, batch: Batch) -> None:
         if self.plan is not None:
-            put(batch, KIND, ID, to_record(self.plan, self.epoch, self.host_plans.record()))
-
-
-Marks = Mapping[str, tuple[FlowMark, ...]]
+            put(batch, KIND, ID, self._record(self.plan))
 
 
 def _plan_and_mark(

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from controller.model import Ordering
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from controller.model import MAX_CLASSES, Ordering
 from controller.planner import Plan
+from controller.store import Store
 
+LOG = logging.getLogger("trainyard.loop")
 KIND, ID = "plan", "last"
 
 
@@ -29,20 +34,46 @@ def to_record(plan: Plan, epoch: int, host_epochs: Mapping[str, Any]) -> dict[st
     }
 
 
-def from_record(record: Mapping[str, Any]) -> Plan:
-    """The plan of a record, without rules."""
-    return Plan(
-        made_at=record["made_at"],
-        ordering=Ordering(
-            policy=record["policy"],
-            bands=tuple(tuple(band) for band in record["bands"]),
-            reasons=record["reasons"],
-            memory=record["memory"],
-            watch=record["watch"],
-        ),
-        classes=record["classes"],
-        rules=frozenset(),
-        objective_seconds=record["objective_seconds"],
-        lower_bound_seconds=record["lower_bound_seconds"],
-        moves=0,
-    )
+class LastPlan(BaseModel):
+    """The record as it is read: checked, because a plan that is not one would stop every plan after it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
+
+    made_at: float
+    epoch: int
+    host_epochs: dict[str, tuple[int, str]]
+    policy: str
+    bands: tuple[tuple[str, ...], ...]
+    reasons: dict[str, str]
+    memory: dict[str, float]
+    watch: dict[str, float]
+    classes: dict[str, Annotated[int, Field(ge=0, lt=MAX_CLASSES)]]
+    objective_seconds: float
+    lower_bound_seconds: float
+
+    def plan(self) -> Plan:
+        """The plan, without rules."""
+        return Plan(
+            made_at=self.made_at,
+            ordering=Ordering(self.policy, self.bands, self.reasons, self.memory, self.watch),
+            classes=self.classes,
+            rules=frozenset(),
+            objective_seconds=self.objective_seconds,
+            lower_bound_seconds=self.lower_bound_seconds,
+            moves=0,
+        )
+
+
+def read_last(store: Store) -> LastPlan | None:
+    """The plan that the journal holds; None without one. A damaged one is left out: the next plan takes its place."""
+    text = store.contents().records.get(KIND, {}).get(ID)
+    if text is None:
+        return None
+    try:
+        return LastPlan.model_validate_json(text)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]
+        LOG.warning(
+            "the journal's last plan is damaged and left out: %s: %s", ".".join(map(str, fault["loc"])), fault["msg"]
+        )
+        return None

@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from controller.host_record import HostRecord
-from controller.job_flows import Endpoint, repeated_ports, touched, unknown_hosts
+from controller.job_flows import Endpoint, FlowKey, key_of, repeated_ports, touched, unknown_hosts, wider
 from controller.job_record import JobRecord
+from controller.journal_bodies import GraveBody, StageBody
 from controller.model import Host, Progress, Snapshot, Stage, Switch
 from controller.refusals import Conflict, Invalid, NotFound
-from controller.registry_journal import as_points, dump, load, remove_job, save_job, save_tally
+from controller.registry_journal import as_points, dump, load, remove_job, save_host, save_job, save_seen, save_tally
 from controller.store import Store
 from controller.watch import Watch
 from controller.wire import (
     FlowSeen,
-    FlowSpec,
     HostReport,
     JobReport,
     JobSpec,
@@ -38,7 +38,10 @@ MAX_STAGES = 10_000
 MAX_ENDED = 1_000
 FORGET_ENDED_SECONDS = 3600.0
 FORGET_LOST_SECONDS = 86400.0
-STALE_SLACK_SECONDS = 1.0
+MAX_GRAVES = 10_000
+FORGET_GRAVE_SECONDS = 86400.0
+EARLY_SECONDS = 1.0
+"""A job may be told of so long before its registration comes; its first reports still count."""
 Listener = Callable[[str, float], None]
 
 
@@ -52,14 +55,21 @@ class Change(StrEnum):
 
 @dataclass(frozen=True)
 class _Taking:
-    """A batch while it is merged. ``sent_at`` is by the controller's clock; add ``offset`` to the host's times."""
+    """A batch while it is merged. ``told`` and ``rerouted`` are the jobs of which it brought something, and flows."""
 
     host: str
     sent_at: float
     offset: float
+    now: float
     received_at: float
     refused: list[ReportRefusal]
     reasons: list[str]
+    told: dict[str, JobRecord] = field(default_factory=dict)
+    rerouted: dict[str, JobRecord] = field(default_factory=dict)
+
+    def by_our_clock(self, time: float | None) -> float:
+        """A time of the host by the controller's clock; None: when the batch was sent. Nothing is known in advance."""
+        return min((self.sent_at if time is None else time) + self.offset, self.now)
 
     def refuse(self, job: str, reason: str) -> None:
         """Leave a part out."""
@@ -85,14 +95,17 @@ class Registry:
         self._clock = clock
         state = load(store.contents(), self.hosts, clock())
         self._jobs, self._stages, self._agents = state.jobs, state.stages, state.agents
-        for job_id, gone in state.left_out.items():
-            LOG.warning("job %s of the journal is left out: hosts %s are no longer in the settings", job_id, gone)
-            remove_job(store, job_id)
+        self._parked, self._graves = state.parked, state.graves
+        for job in self._parked.values():
+            gone = ", ".join(sorted(job.hosts - self.hosts.keys()))
+            LOG.warning(
+                "job %s waits in the journal: hosts %s are not in the settings; DELETE removes it", job.id, gone
+            )
         store.add_source(lambda batch: dump(state, batch))
         self._listeners: list[Listener] = []
         self._watch = Watch()
         self._lost: set[str] = set()
-        self._owners: tuple[dict[Endpoint, str], dict[FlowSpec, str]] | None = None
+        self._owners: tuple[dict[Endpoint, str], dict[FlowKey, str]] | None = None
 
     def subscribe(self, listener: Listener) -> None:
         """Call ``listener(reason, received_at)`` at every change that cannot wait for the period."""
@@ -103,8 +116,8 @@ class Registry:
     def put_job(self, job_id: str, spec: JobSpec, received_at: float) -> Change:
         """Register a job or replace its spec; the same spec again changes nothing.
 
-        A spec for a job that has ended starts a new run. Raises Invalid, or Conflict where another job claims the
-        same traffic.
+        A spec for a job that has ended or was removed starts a new run. Raises Invalid, or Conflict where another
+        job claims the same traffic.
         """
         old = self._jobs.get(job_id)
         live = old if old is not None and old.ended_at is None else None
@@ -117,20 +130,13 @@ class Registry:
         arrival = min(spec.arrival, now) if spec.arrival is not None else None
         if live is None:
             self._check_room()
-        new = JobRecord(
-            job_id,
-            spec,
-            run=old.run + 1 if old is not None else 1,
-            arrival=now if arrival is None else arrival,
-            registered_at=now,
-        )
+        new = self._new_run(job_id, spec, now if arrival is None else arrival, now)
         self._check_claims(new)
-        if spec.stage is not None and spec.stage not in self._stages:
-            self._check_stage_room()
-            self._stages.add(spec.stage)
-            self._store.put("stage", spec.stage, {})
         if live is None:
             self._jobs.pop(job_id, None)
+            self._parked.pop(job_id, None)
+            if self._graves.pop(job_id, None) is not None:
+                self._store.remove("grave", job_id)
             self._jobs[job_id] = new
             self._store.replace_points(job_id, ())
             self._watch.forget(job_id)
@@ -141,12 +147,20 @@ class Registry:
             live.arrival = arrival if arrival is not None else live.arrival
             live.set_spec(spec)
         self._owners = None
+        for other in self._live():
+            # What a job declares goes before what was found by chance.
+            if other.id != job_id and other.give_up(lambda flow: self._owner(flow) == job_id):
+                save_seen(self._store, other)
         save_job(self._store, self._jobs[job_id])
         self._trigger("registration", received_at)
         return Change.CREATED if live is None else Change.REPLACED
 
     def delete_job(self, job_id: str, received_at: float) -> None:
-        """Forget a job; raises NotFound."""
+        """Forget a job, also one that only waits in the journal; raises NotFound."""
+        parked = self._parked.pop(job_id, None)
+        if parked is not None:
+            self._bury(parked)
+            return
         job = self._find(job_id)
         self._drop(job)
         if job.ended_at is None:
@@ -159,6 +173,7 @@ class Registry:
         """
         wanted = set(spec.jobs)
         members = {job.id for job in self._jobs.values() if job.stage == stage_id}
+        created = stage_id not in self._stages and not members
         if stage_id in self._stages and wanted == members:
             return Change.UNCHANGED
         if errors := [
@@ -171,11 +186,10 @@ class Registry:
             other = self._jobs[job_id].stage
             if other is not None and other != stage_id and self._jobs[job_id].ended_at is None:
                 raise Conflict(f"job {job_id} is in stage {other} already; end that stage first")
-        created = stage_id not in self._stages
-        if created:
-            self._check_stage_room()
+        if stage_id not in self._stages and len(self._stages) >= MAX_STAGES:
+            raise Conflict(f"there are {MAX_STAGES} stages already, which is the most; end some")
         self._stages.add(stage_id)
-        self._store.put("stage", stage_id, {})
+        self._store.put("stage", stage_id, StageBody().model_dump_json())
         for job_id in members - wanted:
             self._move(self._jobs[job_id], None)
         for job_id in wanted - members:
@@ -185,20 +199,19 @@ class Registry:
 
     def delete_stage(self, stage_id: str, received_at: float) -> None:
         """End a stage; its jobs go on without one. Raises NotFound."""
-        if stage_id not in self._stages:
-            raise NotFound(f"there is no stage {stage_id}")
+        members = self.stage_jobs(stage_id)
         self._stages.discard(stage_id)
         self._store.remove("stage", stage_id)
-        for job in self._jobs.values():
-            if job.stage == stage_id:
-                self._move(job, None)
+        for job_id in members:
+            self._move(self._jobs[job_id], None)
         self._trigger("stage end", received_at)
 
     def stage_jobs(self, stage_id: str) -> tuple[str, ...]:
-        """The jobs of a stage; raises NotFound."""
-        if stage_id not in self._stages:
+        """The jobs of a stage; raises NotFound. One that only jobs name is there as long as one of them is."""
+        members = tuple(sorted(job.id for job in self._jobs.values() if job.stage == stage_id))
+        if stage_id not in self._stages and not members:
             raise NotFound(f"there is no stage {stage_id}")
-        return tuple(sorted(job.id for job in self._jobs.values() if job.stage == stage_id))
+        return members
 
     def job_state(self, job_id: str, service_class: int | None = None) -> JobState:
         """A job as the API shows it; raises NotFound."""
@@ -210,7 +223,7 @@ class Registry:
 
     def job_hosts(self, job_id: str) -> frozenset[str] | None:
         """The hosts that a job involves; None where there is no such job."""
-        job = self._jobs.get(job_id)
+        job = self._jobs.get(job_id) or self._parked.get(job_id)
         return job.hosts if job is not None else None
 
     def host_alive(self, host: str) -> bool:
@@ -230,16 +243,20 @@ class Registry:
         now = self._clock()
         agent = self._agents.setdefault(host, HostRecord())
         is_new = agent.take(report.session, report.seq, report.sent_at, now)
-        self._store.put("host", host, agent.to_record())
+        save_host(self._store, host, agent)
         reasons = self._return_lost(now)
         refused: list[ReportRefusal] = []
         if is_new:
-            offset = agent.offset(report.session)
-            batch = _Taking(host, report.sent_at + offset, offset, received_at, refused, reasons)
+            batch = _Taking(host, report.sent_at, agent.clock.offset, now, received_at, refused, reasons)
             for part in report.jobs:
                 self._take_part(batch, part)
             for seen in report.flows:
                 self._take_flow(batch, seen)
+            # Once a job, not once a part: a batch may name a job many times.
+            for job in batch.told.values():
+                save_tally(self._store, job)
+            for job in batch.rerouted.values():
+                save_seen(self._store, job)
         for reason in dict.fromkeys(reasons):
             self._trigger(reason, received_at)
         return ReportAnswer(
@@ -254,30 +271,38 @@ class Registry:
         if job is None:
             return
         # Of an earlier run of the same job nothing is taken, however late it comes.
-        since = job.registered_at - STALE_SLACK_SECONDS if job.run > 1 else float("-inf")
+        known_at = batch.by_our_clock(part.as_of)
+        is_known_now = job.is_of_run(known_at)
         points = [
             Progress(point.iteration, point.time, point.metric)
             for point in part.points
-            if point.time + batch.offset >= since
+            if job.is_of_run(batch.by_our_clock(point.time))
         ]
+        if stale := len(part.points) - len(points):
+            batch.refuse(job.id, f"{stale} points are from before this run of the job; is the host's clock right?")
+        if not is_known_now and (part.ended or part.sent_bytes is not None):
+            what = "the end" if part.ended else "the count of bytes"
+            batch.refuse(job.id, f"{what} is from before this run of the job; is the host's clock right?")
         before, strides = job.history.last_measured, job.history.strides
+        if not job.is_doubted and not all(map(job.believes, points)):
+            job.is_doubted = True
+            LOG.warning("job %s: points far beyond the iterations of its spec are left out", job.id)
         new = [point for point in points if job.merge_point(point)]
         if job.history.strides != strides:
             self._store.replace_points(job.id, as_points(job.history.points()))
         elif new:
             self._store.add_points(job.id, as_points(new))
-        if part.sent_bytes is not None and batch.sent_at >= since:
+        if part.sent_bytes is not None and is_known_now:
             job.merge_sent(batch.host, part.sent_bytes)
-        now = self._clock()
-        job.last_report = now if job.last_report is None else max(job.last_report, now)
+        job.last_report = batch.now if job.last_report is None else max(job.last_report, batch.now)
         job.received_at = batch.received_at
         if job.ended_at is None:
             if self._watch.crosses(job, before):
                 batch.reasons.append("target crossed")
-            if part.ended and batch.sent_at >= since:
-                self._end(job, now)
+            if part.ended and is_known_now:
+                self._end(job, known_at)
                 batch.reasons.append("end")
-        save_tally(self._store, job)
+        batch.told[job.id] = job
 
     def _take_flow(self, batch: _Taking, seen: FlowSeen) -> None:
         job = self._accepting(batch, seen.job)
@@ -287,12 +312,12 @@ class Registry:
         if batch.host not in (flow.src, flow.dst) or not {flow.src, flow.dst} <= self.hosts.keys():
             batch.refuse(job.id, f"flow {flow.src} to {flow.dst}: {batch.host} is no end of it, or an end is unknown")
             return
-        owner = self._owner(flow)
+        owner = self._owner(key_of(flow))
         if owner is not None and owner != job.id:
             batch.refuse(job.id, f"flow {flow.src} to {flow.dst}: it belongs to job {owner}")
             return
-        if job.merge_flow(flow):
-            save_tally(self._store, job)
+        if job.merge_flow(key_of(flow)):
+            batch.rerouted[job.id] = job
             if job.ended_at is None:
                 batch.reasons.append("new flows")
 
@@ -325,6 +350,8 @@ class Registry:
         for i, (ended_at, job_id) in enumerate(ended):
             if now - ended_at > FORGET_ENDED_SECONDS or len(ended) - i > MAX_ENDED:
                 self._drop(self._jobs[job_id])
+        while self._graves and now - next(iter(self._graves.values())).gone_at > FORGET_GRAVE_SECONDS:
+            self._forget_grave()
 
     def set_watch(self, watch: Mapping[str, float], as_of: float) -> None:
         """Trigger once when a job's metric crosses its value; ``as_of`` is the time of the snapshot behind it."""
@@ -338,7 +365,7 @@ class Registry:
     def snapshot(self, now: float, *, classes: int, period: float, switches: Iterable[Switch] = ()) -> Snapshot:
         """What is known, for a plan: jobs that run and are not lost, by arrival."""
         jobs = sorted((job for job in self._live() if job.lost_since is None), key=lambda job: (job.arrival, job.id))
-        stages: dict[str, list[str]] = {stage: [] for stage in sorted(self._stages)}
+        stages: dict[str, list[str]] = {stage: [] for stage in self._stages}
         for job in jobs:
             if job.stage is not None:
                 stages.setdefault(job.stage, []).append(job.id)
@@ -347,7 +374,7 @@ class Registry:
             hosts=self.hosts,
             jobs=tuple(job.value() for job in jobs),
             classes=classes,
-            stages=tuple(Stage(stage, tuple(members)) for stage, members in stages.items()),
+            stages=tuple(Stage(stage, tuple(members)) for stage, members in sorted(stages.items())),
             switches=tuple(switches),
             period=period,
         )
@@ -366,7 +393,19 @@ class Registry:
             raise NotFound(f"there is no job {job_id}")
         return self._jobs[job_id]
 
-    def _owner(self, flow: FlowSpec) -> str | None:
+    def _new_run(self, job_id: str, spec: JobSpec, arrival: float, now: float) -> JobRecord:
+        """A job's record, which knows when what came before it was over, as far as that is remembered."""
+        run, since = 1, None
+        old = self._jobs.get(job_id) or self._parked.get(job_id)
+        if old is not None:
+            run, since = old.run + 1, old.ended_at if old.ended_at is not None else now
+        elif (grave := self._graves.get(job_id)) is not None:
+            run, since = grave.run + 1, grave.gone_at
+        if since is not None:
+            since = max(since, arrival - EARLY_SECONDS)
+        return JobRecord(job_id, spec, run=run, arrival=arrival, registered_at=now, since=since)
+
+    def _owner(self, flow: FlowKey) -> str | None:
         if self._owners is None:
             live = self._live()
             self._owners = (
@@ -374,7 +413,8 @@ class Registry:
                 {declared: job.id for job in live for declared in job.claims.flows},
             )
         listens, declared = self._owners
-        return next((listens[end] for end in touched(flow) if end in listens), declared.get(flow))
+        ends = (listens[end] for end in touched(flow) if end in listens)
+        return next(ends, None) or next((declared[key] for key in wider(flow) if key in declared), None)
 
     def _return_lost(self, now: float) -> list[str]:
         back = [
@@ -400,15 +440,23 @@ class Registry:
         del self._jobs[job.id]
         self._lost.discard(job.id)
         self._owners = None
-        remove_job(self._store, job.id)
+        self._bury(job)
+
+    def _bury(self, job: JobRecord) -> None:
+        """Remove a job from the journal, and remember that it was there: late reports of it are not the next one's."""
+        gone_at = job.ended_at if job.ended_at is not None else self._clock()
+        self._graves[job.id] = grave = GraveBody(run=job.run, gone_at=gone_at)
+        remove_job(self._store, job.id, grave)
+        if len(self._graves) > MAX_GRAVES:
+            self._forget_grave()
+
+    def _forget_grave(self) -> None:
+        job_id, _ = self._graves.popitem(last=False)
+        self._store.remove("grave", job_id)
 
     def _check_room(self) -> None:
         if len(self._live()) >= MAX_JOBS:
             raise Conflict(f"there are {MAX_JOBS} jobs already, which is the most; remove some that have ended")
-
-    def _check_stage_room(self) -> None:
-        if len(self._stages) >= MAX_STAGES:
-            raise Conflict(f"there are {MAX_STAGES} stages already, which is the most; end some")
 
     def _check_claims(self, new: JobRecord) -> None:
         for other in self._live():

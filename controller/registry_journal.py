@@ -2,75 +2,133 @@
 
 from __future__ import annotations
 
+import math
+from collections import OrderedDict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from typing import TypeVar
+
+from pydantic import ValidationError
 
 from controller.host_record import HostRecord
 from controller.job_record import JobRecord
+from controller.journal_bodies import Body, GraveBody, HostBody, JobBody, SeenBody, StageBody, TallyBody
 from controller.model import Progress
-from controller.store import Batch, Contents, Point, Store, put
+from controller.store import Batch, Contents, Point, Store, StoreError, put
+
+AnyBody = TypeVar("AnyBody", bound=Body)
 
 
 @dataclass
 class State:
-    """All that the registry knows. ``left_out`` are jobs of the journal whose hosts (given) are gone."""
+    """All that the registry knows.
+
+    ``stages`` are those that an operator made. ``parked`` are jobs on hosts that the settings do not have now: they
+    wait in the journal. ``graves`` are jobs that were removed, oldest first.
+    """
 
     jobs: dict[str, JobRecord] = field(default_factory=dict)
+    parked: dict[str, JobRecord] = field(default_factory=dict)
     stages: set[str] = field(default_factory=set)
     agents: dict[str, HostRecord] = field(default_factory=dict)
-    left_out: dict[str, list[str]] = field(default_factory=dict)
+    graves: OrderedDict[str, GraveBody] = field(default_factory=OrderedDict)
 
 
 def load(contents: Contents, known_hosts: Collection[str], now: float) -> State:
-    """The state that a journal holds; every host gets a fresh lease."""
-    state = State(stages=set(contents.records.get("stage", {})))
-    for name, record in contents.records.get("host", {}).items():
-        if name in known_hosts:
-            state.agents[name] = HostRecord.from_record(record, now)
-    tallies = contents.records.get("tally", {})
-    for job_id, record in contents.records.get("job", {}).items():
-        job = JobRecord.from_record(job_id, record)
-        if gone := sorted(job.hosts - set(known_hosts)):
-            state.left_out[job_id] = gone
-            continue
-        for iteration, time, metric in contents.points.get(job_id, ()):
-            job.merge_point(Progress(iteration, time, metric))
+    """The state that a journal holds; every host gets a fresh lease. Raises StoreError for a damaged record."""
+    state = State(stages=set(_bodies(contents, "stage", StageBody)))
+    for name, host in _bodies(contents, "host", HostBody).items():
+        state.agents[name] = HostRecord.from_body(host, now)
+    tallies, seen = _bodies(contents, "tally", TallyBody), _bodies(contents, "seen", SeenBody)
+    for job_id, body in _bodies(contents, "job", JobBody).items():
+        job = JobRecord.from_body(job_id, body)
+        for point in contents.points.get(job_id, ()):
+            job.merge_point(_progress(contents, job_id, point))
         if job_id in tallies:
             job.add_tally(tallies[job_id])
-        state.jobs[job_id] = job
+        if job_id in seen:
+            for flow in seen[job_id].flows:
+                job.merge_flow(flow)
+        (state.jobs if job.hosts <= set(known_hosts) else state.parked)[job_id] = job
+    graves = sorted(_bodies(contents, "grave", GraveBody).items(), key=lambda item: item[1].gone_at)
+    state.graves.update(graves)
     return state
 
 
 def dump(state: State, batch: Batch) -> None:
     """Add the whole state to a batch."""
-    for job in state.jobs.values():
-        put(batch, "job", job.id, job.to_record())
-        put(batch, "tally", job.id, job.to_tally())
+    for job in (*state.jobs.values(), *state.parked.values()):
+        put(batch, "job", job.id, job.to_body().model_dump_json())
+        put(batch, "tally", job.id, job.to_tally().model_dump_json())
+        if (seen := job.to_seen()) is not None:
+            put(batch, "seen", job.id, seen.model_dump_json())
         batch.points[job.id] = as_points(job.history.points())
     for stage in state.stages:
-        put(batch, "stage", stage, {})
+        put(batch, "stage", stage, StageBody().model_dump_json())
     for name, agent in state.agents.items():
-        put(batch, "host", name, agent.to_record())
+        put(batch, "host", name, agent.to_body().model_dump_json())
+    for job_id, grave in state.graves.items():
+        put(batch, "grave", job_id, grave.model_dump_json())
 
 
 def save_job(store: Store, job: JobRecord) -> None:
     """Note a job without its points."""
-    store.put("job", job.id, job.to_record())
-    store.put("tally", job.id, job.to_tally())
+    store.put("job", job.id, job.to_body().model_dump_json())
+    save_tally(store, job)
+    save_seen(store, job)
 
 
 def save_tally(store: Store, job: JobRecord) -> None:
-    """Note what a report changed, beside the points."""
-    store.put("tally", job.id, job.to_tally())
+    """Note what every report changes, beside the points."""
+    store.put("tally", job.id, job.to_tally().model_dump_json())
 
 
-def remove_job(store: Store, job_id: str) -> None:
-    """Note that a job is gone."""
-    store.remove("job", job_id)
-    store.remove("tally", job_id)
+def save_seen(store: Store, job: JobRecord) -> None:
+    """Note the connections that hosts found: they are many, and change seldom."""
+    if (seen := job.to_seen()) is not None:
+        store.put("seen", job.id, seen.model_dump_json())
+    else:
+        store.remove("seen", job.id)
+
+
+def save_host(store: Store, name: str, agent: HostRecord) -> None:
+    """Note which batches of a host were taken, and its clock."""
+    store.put("host", name, agent.to_body().model_dump_json())
+
+
+def remove_job(store: Store, job_id: str, grave: GraveBody) -> None:
+    """Note that a job is gone, and when."""
+    for kind in ("job", "tally", "seen"):
+        store.remove(kind, job_id)
     store.replace_points(job_id, ())
+    store.put("grave", job_id, grave.model_dump_json())
 
 
 def as_points(points: Iterable[Progress]) -> list[Point]:
     """Points as the journal has them."""
     return [(point.iteration, point.time, point.metric) for point in points]
+
+
+def _bodies(contents: Contents, kind: str, model: type[AnyBody]) -> dict[str, AnyBody]:
+    found = {}
+    for record_id, text in contents.records.get(kind, {}).items():
+        try:
+            found[record_id] = model.model_validate_json(text)
+        except ValidationError as error:
+            fault = error.errors(include_url=False, include_input=False)[0]
+            place = ".".join(map(str, fault["loc"]))
+            what = f"{place}: {fault['msg']}" if place else str(fault["msg"])
+            raise _damaged(contents, f"its record of {kind} {record_id!r} is damaged: {what}") from None
+    return found
+
+
+def _progress(contents: Contents, job_id: str, point: Point) -> Progress:
+    iteration, time, metric = point
+    numbers = [iteration, time, *([metric] if metric is not None else [])]
+    if not all(isinstance(number, float) and math.isfinite(number) for number in numbers):
+        raise _damaged(contents, f"a point of job {job_id!r} is damaged: {point!r}"[:300])
+    return Progress(iteration, time, metric)
+
+
+def _damaged(contents: Contents, what: str) -> StoreError:
+    return StoreError(f"journal {contents.path}: {what}; mend it, or move the file away to begin without it")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from controller.config import GATE_PERIODS, Config
 from controller.policies._base import Policy
@@ -16,11 +19,23 @@ LOG = logging.getLogger("trainyard.settings")
 _KIND, _ID = "settings", "run-time"
 
 
+class _Record(BaseModel):
+    """What the journal holds. ``file``: what the settings file said then; another file makes the rest void."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
+
+    policy: str
+    policy_options: dict[str, Any]
+    period_seconds: float
+    file: dict[str, Any]
+
+
 class RunSettings:
     """The settings in force: those of the file, or those that an operator set after the file was last changed."""
 
     def __init__(self, config: Config, store: Store) -> None:
         self._gate_seconds = config.gate_seconds
+        self._lease_seconds = config.lease_seconds
         self._store = store
         self._file: dict[str, Any] = {
             "policy": config.policy,
@@ -49,21 +64,33 @@ class RunSettings:
             limit = self._gate_seconds / GATE_PERIODS
             problem = f"{period:g} s; the switches' gate of {self._gate_seconds} s needs a period under {limit:g} s"
             raise Invalid([("period_seconds", problem)])
+        if period > self._lease_seconds:
+            problem = f"{period:g} s; the hosts' lease of {self._lease_seconds:g} s must last at least a period"
+            raise Invalid([("period_seconds", problem)])
+        policy, options = self.policy_of(wanted), self._options_of(wanted)
+        before = self._record()
+        self.policy, self._options, self.period_seconds = policy, options, period
+        changed = self._record() != before
+        if changed:
+            self._store.put(_KIND, _ID, self._text())
+        return changed
+
+    def policy_of(self, wanted: Settings) -> Policy:
+        """The policy that ``wanted`` asks for, be it the one in force; raises Invalid."""
         name = wanted.policy if wanted.policy is not None else self.policy.name
-        options = wanted.policy_options
-        if options is None:
-            options = self._options if name == self.policy.name else {}
         try:
-            policy = make(name, options)
+            return make(name, self._options_of(wanted))
         except PolicyError as error:
             field = "policy_options" if wanted.policy_options is not None else "policy"
             raise Invalid([(field, str(error))]) from error
-        before = self._record()
-        self.policy, self._options, self.period_seconds = policy, dict(options), period
-        changed = self._record() != before
-        if changed:
-            self._store.put(_KIND, _ID, self._record())
-        return changed
+
+    def _options_of(self, wanted: Settings) -> dict[str, Any]:
+        if wanted.policy_options is not None:
+            return dict(wanted.policy_options)
+        return dict(self._options) if wanted.policy in (None, self.policy.name) else {}
+
+    def _text(self) -> str:
+        return json.dumps(self._record(), separators=(",", ":"))
 
     def _record(self) -> dict[str, Any]:
         return {
@@ -73,18 +100,22 @@ class RunSettings:
             "file": self._file,
         }
 
-    def _restore(self, record: dict[str, Any] | None) -> None:
-        if record is None:
-            return
-        if record["file"] != self._file:
-            LOG.info("the settings file has changed: what was set at run time no longer holds")
-            self._store.remove(_KIND, _ID)
+    def _restore(self, text: str | None) -> None:
+        if text is None:
             return
         try:
-            self.change(Settings.model_validate({k: v for k, v in record.items() if k != "file"}))
-        except (Invalid, ValueError) as error:
+            record = _Record.model_validate_json(text)
+            if record.file == self._file:
+                self.change(Settings.model_validate(record.model_dump(exclude={"file"})))
+                return
+            LOG.info("the settings file has changed: what was set at run time no longer holds")
+        except ValidationError as error:
+            fault = error.errors(include_url=False, include_input=False)[0]
+            place = ".".join(map(str, fault["loc"]))
+            LOG.warning("the journal's settings are damaged and left out: %s: %s", place, fault["msg"])
+        except Invalid as error:
             LOG.warning("what was set at run time no longer holds: %s", error)
-            self._store.remove(_KIND, _ID)
+        self._store.remove(_KIND, _ID)
 
     def _dump(self, batch: Batch) -> None:
-        put(batch, _KIND, _ID, self._record())
+        put(batch, _KIND, _ID, self._text())

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from eventlet import hubs
 
-from controller.config import Config, ConfigError, is_loopback
+from controller.config import Config, is_loopback
 from controller.dataplane.values import Settings
 from controller.fabric import as_links
 from controller.rules import Endpoint
@@ -38,14 +38,12 @@ def config_path() -> Path | None:
 
 
 def dataplane_settings(config: Config) -> Settings:
-    """The dataplane's part of the settings. Raises ConfigError for what the dataplane could not keep."""
-    places = {host.name: (host.switch, host.port) for host in config.hosts}
-    untrusted = set()
-    for name in config.untrusted_hosts:
-        switch, port = places[name]
-        if switch is None or port is None:
-            raise ConfigError(f"untrusted_hosts: where {name} is plugged in is not known; set its switch and port")
-        untrusted.add((switch, port))
+    """The dataplane's part of the settings."""
+    places = {
+        host.name: (host.switch, host.port)
+        for host in config.hosts
+        if host.switch is not None and host.port is not None
+    }
     return Settings(
         classes=config.classes,
         queues=config.queues,
@@ -54,20 +52,24 @@ def dataplane_settings(config: Config) -> Settings:
         other_floor=config.floors.other,
         gate_seconds=config.gate_seconds,
         probe=config.probe,
-        rates_bps={
-            (host.switch, host.port): host.ingress_bps
-            for host in config.hosts
-            if host.switch is not None and host.port is not None
-        },
+        rates_bps={places[host.name]: host.ingress_bps for host in config.hosts if host.name in places},
         links=as_links(config.links),
-        untrusted=frozenset(untrusted),
+        untrusted=frozenset(places[name] for name in config.untrusted_hosts),
     )
 
 
 def control_endpoints(config: Config) -> tuple[Endpoint, ...]:
-    """The controller's own sockets that hosts and switches may reach through the network that it orders."""
-    sockets = ((config.api.host, config.api.port), (config.openflow.host, config.openflow.port))
-    return tuple(Endpoint(host, port) for host, port in sockets if port and _is_one_address(host))
+    """The controller's own sockets that hosts and switches may reach through the network that it orders.
+
+    What listens on all addresses is known by ``control_addresses`` alone.
+    """
+    found = {}
+    for listener in (config.api, config.openflow):
+        own = (listener.host,) if _is_one_address(listener.host) else ()
+        advertised = () if is_loopback(listener.host) else config.control_addresses
+        if listener.port:
+            found.update(dict.fromkeys(Endpoint(address, listener.port) for address in (*own, *advertised)))
+    return tuple(found)
 
 
 def _is_one_address(host: str) -> bool:

@@ -7,19 +7,19 @@ at a time; everything else belongs to the controller's own.
 What is promised: a committed batch survives the end of the process, ``kill -9`` included. A power cut may cost
 the last seconds (WAL with ``synchronous=NORMAL``: the file stays whole, the newest commits may be missing). When a
 write fails, the journal is *degraded*: nothing is noted any more, so memory stays bounded, and the next attempt
-rewrites everything from the state in memory.
+rewrites everything from the state in memory. A file is rewritten only if it is the one that was read, or empty: one
+that appears later (a disk that is mounted late) holds what this controller does not know.
 """
 
 from __future__ import annotations
 
-import json
+import random
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 BUSY_SECONDS = 1.0
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS record (kind TEXT NOT NULL, id TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (kind, id))
@@ -51,10 +51,11 @@ class Batch:
 
 @dataclass(frozen=True)
 class Contents:
-    """All that a journal held: bodies by kind and id, and points by job."""
+    """All that a journal held: bodies by kind and id, and points by job; nothing of it is checked yet."""
 
-    records: Mapping[str, Mapping[str, Any]]
+    records: Mapping[str, Mapping[str, str]]
     points: Mapping[str, tuple[Point, ...]]
+    path: Path | None = None
 
 
 class Store:
@@ -71,7 +72,9 @@ class Store:
         self._sources: list[Callable[[Batch], None]] = []
         self._on_note: Callable[[], None] = lambda: None
         self._connection: sqlite3.Connection | None = None
-        self._loaded = Contents({}, {})
+        self._loaded = Contents({}, {}, path)
+        # Tells this journal from another one at the same place; a file that is made from here on gets it.
+        self._identity = random.SystemRandom().randrange(1, 2**31)
         if path is not None:
             self._open_first(path)
 
@@ -97,8 +100,8 @@ class Store:
         """Call ``callback`` whenever something waits to be committed."""
         self._on_note = callback
 
-    def put(self, kind: str, record_id: str, body: Mapping[str, Any]) -> None:
-        """Note a record; one of the same kind and id is replaced."""
+    def put(self, kind: str, record_id: str, body: str) -> None:
+        """Note a record, as JSON; one of the same kind and id is replaced."""
         if self._noting:
             put(self._noted, kind, record_id, body)
             self._on_note()
@@ -143,19 +146,25 @@ class Store:
             return None
         try:
             if self._connection is None:
-                self._connection = _connect(self.path)
+                self._connection = _connect(self.path, self._identity)
+                if _identity(self._connection) != self._identity and _holds_something(self._connection):
+                    self._drop_connection()
+                    return (
+                        f"{self.path}: another journal has appeared there, which is left as it is; restart the "
+                        "controller to go on from that one, or move it away to keep what is in memory"
+                    )
             with self._connection:
                 self._connection.execute("BEGIN IMMEDIATE")
                 _apply(self._connection, batch)
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, ValueError) as error:
             self._drop_connection()
             return f"{self.path}: {error}"
         return None
 
     def settle(self, failure: str | None) -> bool:
-        """Take the outcome of ``write`` into account; whether the journal became degraded or healthy by it."""
+        """Take the outcome of ``write`` into account; whether it is another one than before."""
         self._writing = False
-        changed = (failure is None) != (self.failure is None)
+        changed = failure != self.failure
         self.failure = failure
         if failure is not None:
             self._noted = Batch()
@@ -166,10 +175,11 @@ class Store:
         self._drop_connection()
 
     def _open_first(self, path: Path) -> None:
-        existed = path.exists() and path.stat().st_size > 0
+        existed = _holds_bytes(path)
         try:
-            self._connection = _connect(path)
-            self._loaded = _read(self._connection)
+            self._connection = _connect(path, self._identity)
+            self._identity = _identity(self._connection)
+            self._loaded = _read(self._connection, path)
         except (sqlite3.Error, OSError, ValueError) as error:
             self._drop_connection()
             if existed:
@@ -188,12 +198,19 @@ class Store:
                 self.failure = self.failure or f"{self.path}: {error}"
 
 
-def put(batch: Batch, kind: str, record_id: str, body: Mapping[str, Any]) -> None:
-    """Add a record to a batch."""
-    batch.records[(kind, record_id)] = json.dumps(body, separators=(",", ":"))
+def put(batch: Batch, kind: str, record_id: str, body: str) -> None:
+    """Add a record to a batch, as JSON."""
+    batch.records[(kind, record_id)] = body
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _holds_bytes(path: Path) -> bool:
+    try:
+        return path.stat().st_size > 0
+    except OSError:  # it is not there, or its name cannot be one: opening it says which
+        return False
+
+
+def _connect(path: Path, identity: int) -> sqlite3.Connection:
     # Exclusive locking keeps a second controller out, and needs no shared-memory file beside the journal.
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
@@ -211,6 +228,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         if version == 0:
             for statement in _SCHEMA.split(";"):
                 connection.execute(statement)
+            connection.execute(f"PRAGMA application_id={identity}")
             connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
         connection.execute("COMMIT")
     except BaseException:
@@ -219,14 +237,23 @@ def _connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _read(connection: sqlite3.Connection) -> Contents:
-    records: dict[str, dict[str, Any]] = {}
+def _identity(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA application_id").fetchone()[0])
+
+
+def _holds_something(connection: sqlite3.Connection) -> bool:
+    query = "SELECT EXISTS (SELECT 1 FROM record) OR EXISTS (SELECT 1 FROM point)"
+    return bool(connection.execute(query).fetchone()[0])
+
+
+def _read(connection: sqlite3.Connection, path: Path) -> Contents:
+    records: dict[str, dict[str, str]] = {}
     for kind, record_id, body in connection.execute("SELECT kind, id, body FROM record"):
-        records.setdefault(kind, {})[record_id] = json.loads(body)
+        records.setdefault(str(kind), {})[str(record_id)] = str(body)
     points: dict[str, list[Point]] = {}
     for job, iteration, time, metric in connection.execute("SELECT job, iteration, time, metric FROM point"):
         points.setdefault(job, []).append((iteration, time, metric))
-    return Contents(records, {job: tuple(its) for job, its in points.items()})
+    return Contents(records, {job: tuple(its) for job, its in points.items()}, path)
 
 
 def _apply(connection: sqlite3.Connection, batch: Batch) -> None:

@@ -17,14 +17,24 @@ NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 """A job's, host's or stage's id: 1 to 63 letters, digits, dots, dashes, underscores."""
 
+PRINTABLE_PATTERN = r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$"
+"""No control characters, and none that turn the direction of the text: such words end up on terminals and in logs."""
+
 TcpPort = Annotated[int, Field(ge=1, le=65535)]
 Bytes = Annotated[float, Field(ge=0, le=1e18)]
 Seconds = Annotated[float, Field(ge=0, le=1e12)]
 Iterations = Annotated[float, Field(ge=0, le=1e15)]
+Positive = Annotated[float, Field(ge=1e-9, le=1e9)]
 MetricValue = Annotated[float, Field(ge=-1e30, le=1e30)]
 
 MAX_BODY_BYTES = 4 * 2**20
 """A larger request body is refused before it is read (413)."""
+
+MAX_FLOWS = 4096
+"""Connections that one batch may name, as many as a job may have."""
+
+MAX_POINTS = 10_000
+"""Points of progress that one batch may bring, over all its jobs: they are merged in one go."""
 
 
 class Message(BaseModel):
@@ -36,7 +46,7 @@ class Message(BaseModel):
 class MetricSpec(Message):
     """What a job's progress is measured by."""
 
-    name: Annotated[str, StringConstraints(min_length=1, max_length=63)] = "accuracy"
+    name: Annotated[str, StringConstraints(min_length=1, max_length=63, pattern=PRINTABLE_PATTERN)] = "accuracy"
     direction: Literal["max", "min"] = "max"
 
 
@@ -90,12 +100,12 @@ class JobSpec(Message):
     flows: Annotated[tuple[FlowSpec, ...], Field(max_length=4096, strict=False)] = ()
     demand: Annotated[tuple[DemandSpec, ...], Field(max_length=65536, strict=False)] = ()
     metric: MetricSpec = MetricSpec()
-    iterations: Annotated[float, Field(gt=0, le=1e15)] | None = None
+    iterations: Annotated[float, Field(ge=1e-9, le=1e15)] | None = None
     compute_seconds: Seconds = 0.0
-    weight: Annotated[float, Field(gt=0, le=1e9)] = 1.0
+    weight: Positive = 1.0
     arrival: Seconds | None = None
     stage: Name | None = None
-    model: Annotated[str, StringConstraints(max_length=127)] | None = None
+    model: Annotated[str, StringConstraints(max_length=127, pattern=PRINTABLE_PATTERN)] | None = None
 
 
 class JobState(Message):
@@ -132,12 +142,17 @@ class ProgressPoint(Message):
 
 
 class JobReport(Message):
-    """What one host knows anew of one job. ``sent_bytes`` is cumulative, of this host, since the job began."""
+    """What one host knows anew of one job. ``sent_bytes`` is cumulative, of this host, since the job began.
+
+    ``as_of``: when the host knew it, by its own clock: when the job ended, or the bytes were counted (None: when the
+    batch was sent). By it a late end is told apart from the end of the job's next run.
+    """
 
     job: Name
-    points: Annotated[tuple[ProgressPoint, ...], Field(max_length=10000, strict=False)] = ()
+    points: Annotated[tuple[ProgressPoint, ...], Field(max_length=MAX_POINTS, strict=False)] = ()
     sent_bytes: Bytes | None = None
     ended: bool = False
+    as_of: Seconds | None = None
 
 
 class FlowSeen(Message):
@@ -158,7 +173,13 @@ class HostReport(Message):
     seq: Annotated[int, Field(ge=1, le=2**62)]
     sent_at: Seconds
     jobs: Annotated[tuple[JobReport, ...], Field(max_length=4096, strict=False)] = ()
-    flows: Annotated[tuple[FlowSeen, ...], Field(max_length=65536, strict=False)] = ()
+    flows: Annotated[tuple[FlowSeen, ...], Field(max_length=MAX_FLOWS, strict=False)] = ()
+
+    @model_validator(mode="after")
+    def _is_taken_at_once(self) -> HostReport:
+        if (count := sum(len(part.points) for part in self.jobs)) > MAX_POINTS:
+            raise ValueError(f"a batch has at most {MAX_POINTS} points of progress, this one {count}; send several")
+        return self
 
 
 class ReportRefusal(Message):
@@ -210,7 +231,11 @@ class HostPlan(Message):
 
 
 class PlanView(Message):
-    """Body of ``GET /v1/plan``: the plan in force, or what another policy would do (``?policy=NAME``)."""
+    """Body of ``GET /v1/plan``: the plan in force, or what another policy would do (``?policy=NAME``).
+
+    ``errors``: why a newer plan is not in force: what switches said to it. They took all of the plan in force, but
+    ``applied`` is false as long as a newer one, which others may have taken, is refused.
+    """
 
     policy: str
     options: dict[str, object]
@@ -222,6 +247,7 @@ class PlanView(Message):
     reasons: dict[str, str]
     objective_seconds: float
     lower_bound_seconds: float | None
+    errors: Annotated[tuple[str, ...], Field(strict=False)] = ()
 
 
 class Explanation(Message):

@@ -5,15 +5,17 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import stat
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
+from host_reporter import progress_dir
 from host_reporter.connection import Address, AddressError
 from host_reporter.enforcement import Enforcement
 from host_reporter.follower import Follower
+from host_reporter.helper import DEFAULT_DIRECTORY
 from host_reporter.iptables import Marker
 from host_reporter.jobs_dir import JobsDirectory
 from host_reporter.nic import Nic
@@ -23,11 +25,14 @@ from host_reporter.plan_follower import PlanFollower
 from host_reporter.sender import Sender
 
 FAILED, WRONG_INPUT = 1, 2
+_ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 log = logging.getLogger("host_reporter")
+
+SWITCH_SECONDS = 0.1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run until SIGTERM or Ctrl-C. 0: stopped; 1: a fault of the agent's own; 2: wrong options."""
+    """Run until SIGTERM, SIGHUP or Ctrl-C. 0: stopped; 1: a fault of the agent's own; 2: wrong options."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     try:
         options = read_options(sys.argv[1:] if arguments is None else arguments, dict(os.environ))
@@ -48,12 +53,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: Options, address: Address, faults: list[str]) -> None:
     """Run until stopped. A thread that fails ends all, and leaves a line in ``faults``."""
+    # An agent has threads that mostly wait, and its host better things to do than to switch between them.
+    sys.setswitchinterval(SWITCH_SECONDS)
     notices = Notices(log)
     if address.is_open:
         log.warning("the token crosses the network unencrypted: give the controller a certificate, and use https")
     if address.token_is_public():
         log.warning("others can read %s: make it readable by its owner only", options.token_file)
-    _make_progress_dir(options.progress_dir)
+    trouble = progress_dir.prepare(options.progress_dir, is_ours=options.progress_dir == Path(DEFAULT_DIRECTORY))
+    if trouble is not None:
+        log.warning("%s", trouble)
 
     def failed(error: Exception) -> None:
         faults.append(_described(error))
@@ -65,17 +74,32 @@ def _run(options: Options, address: Address, faults: list[str]) -> None:
     nic = Nic(options.interface, options.rate_bps) if options.interface is not None else None
     enforcement = Enforcement(Marker() if options.marking else None, nic, notices)
     plans = PlanFollower(address, options.host, enforcement, notices, count=sender.count_sent, failed=failed)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda _number, _frame: follower.stop())
-    log.info("host %s reports to %s; job files in %s", options.host, options.controller, options.jobs_dir)
-    sender.start()
-    plans.start()
-    try:
+    with ExitStack() as ending:
+        # In the end all of it, in the opposite order, whatever fails on the way.
+        ending.callback(log.info, "stopped")
+        ending.callback(follower.close)
+        ending.callback(plans.stop)
+        ending.callback(sender.stop)
+        _stop_by_signal(follower.stop)
+        log.info("host %s reports to %s; job files in %s", options.host, options.controller, options.jobs_dir)
+        sender.start()
+        plans.start()
         follower.run()
-    finally:
-        sender.stop()
-        plans.stop()
-        log.info("stopped")
+
+
+def _stop_by_signal(stop: Callable[[], None]) -> None:
+    """Have the first signal that ends a process call ``stop``, and the others do nothing: the end is under way."""
+
+    def first(_number: int, _frame: object) -> None:
+        for number in _ENDS:
+            # Ignored, not handled: it is ignored in the tools too that take marks and classes away.
+            signal.signal(number, signal.SIG_IGN)
+        stop()
+
+    for number in _ENDS:
+        # Who runs it under nohup wants it to outlive the terminal.
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, first)
 
 
 def _described(error: Exception) -> str:
@@ -83,17 +107,6 @@ def _described(error: Exception) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {' '.join(str(error).split())}{place}"
-
-
-def _make_progress_dir(path: Path) -> None:
-    """The folder of the two-line helper, where any user's training may write, as in /tmp; only root makes it."""
-    if os.geteuid() != 0 or path.exists():
-        return
-    try:
-        path.mkdir(parents=True)
-        path.chmod(stat.S_ISVTX | 0o777)
-    except OSError as error:
-        log.warning("the folder %s for progress files cannot be made: %s", path, error.strerror)
 
 
 if __name__ == "__main__":

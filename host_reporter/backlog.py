@@ -50,6 +50,7 @@ class Run:
     pending: list[Told] = field(default_factory=list)
     kept: list[Told] = field(default_factory=list)
     ended: bool = False
+    ended_at: float | None = None
     not_before: float = 0.0
     retry_seconds: float = 0.0
 
@@ -115,10 +116,10 @@ class Backlog:
             longest = max(self._runs, key=lambda each: len(each.pending))
             self._thin(longest, len(longest.pending) * 3 // 4)
 
-    def end(self, job: str) -> None:
-        """A declared job has ended; the same id may be declared again."""
+    def end(self, job: str, at: float | None = None) -> None:
+        """A declared job has ended, ``at`` by the wall's clock; the same id may be declared again."""
         run = self._current.pop(job)
-        run.ended = True
+        run.ended, run.ended_at = True, at
         if run.state is State.REFUSED:
             self._runs.remove(run)
 
@@ -212,11 +213,14 @@ class Backlog:
             points, run.pending = tuple(run.pending[:room]), run.pending[room:]
             room -= len(points)
             taken[run] = points
+            over = run.ended and not run.pending
             parts[run.job] = JobReport(
                 job=run.job,
                 points=tuple(ProgressPoint(iteration=p.iteration, time=p.time, metric=p.metric) for p in points),
                 sent_bytes=self._totals.get(run.job),
-                ended=run.ended and not run.pending,
+                ended=over,
+                # Told late, it must not end the job's next run.
+                as_of=run.ended_at if over else None,
             )
         self._unsent -= parts.keys()
         for job in sorted(self._unsent)[: BATCH_JOBS - len(parts)]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 3.0
 ANSWER_SECONDS = 15.0
 MAX_ANSWER_BYTES = 64 * 2**20
+_UNAUTHORIZED = 401
 
 
 class AddressError(ValueError):
@@ -174,7 +175,8 @@ class Connection:
         content = response.read(MAX_ANSWER_BYTES + 1)
         if len(content) > MAX_ANSWER_BYTES:
             raise ValueError(f"the answer is longer than {MAX_ANSWER_BYTES} bytes")
-        if response.will_close:
+        if response.will_close or response.status == _UNAUTHORIZED:
+            # The token in the file may be another one by now; it is read when a connection is made.
             self.close()
         return Answer(response.status, response.getheader("ETag"), content)
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import Protocol
 
-from controller.wire import JobSpec
-from host_reporter.backlog import Told
+from host_reporter.followed import Followed, Receiver
 from host_reporter.inotify import Waker
 from host_reporter.job_file import JobFile
 from host_reporter.jobs_dir import Found, JobsDirectory
+from host_reporter.match_limit import MatchLimit
 from host_reporter.notices import Notices
-from host_reporter.parse import Ended, Event
-from host_reporter.source import Source
 
 LOOK_SECONDS = 1.0
 """Everything is looked at this often, whatever inotify says."""
@@ -25,69 +22,33 @@ GAP_SECONDS = 0.02
 ABSENT_SECONDS = 5.0
 """A progress file that is not there for longer is told of."""
 
+LAST_LOOK_SECONDS = 1.0
+"""For what the files hold when the agent is stopped; what is read by then is told."""
+
 log = logging.getLogger(__name__)
 
 
-class Receiver(Protocol):
-    """Whom progress is handed to."""
-
-    def declare(self, job: str, spec: JobSpec | None) -> None:
-        """A job has begun, or its spec is another one."""
-
-    def add(self, job: str, points: list[Told]) -> None:
-        """A declared job has got on."""
-
-    def end(self, job: str) -> None:
-        """A declared job has ended."""
-
-
-class Followed:
-    """One job that is followed. ``declared``: the receiver knows its current run."""
-
-    def __init__(self, file: JobFile, now: float) -> None:
-        self.file = file
-        self.source: Source = file.source()
-        self.declared = False
-        self.since = now
-
-    def hand_on(self, events: list[Event], now: float, receiver: Receiver) -> None:
-        """Declare, add and end what the events say. A point after an end begins a new run."""
-        points: list[Told] = []
-        for event in events:
-            if isinstance(event, Ended):
-                self._flush(points, receiver)
-                if self.declared:
-                    receiver.end(self.file.id)
-                    self.declared = False
-                points = []
-            else:
-                points.append(Told(event.iteration, now if event.time is None else event.time, event.metric))
-        if points:
-            self._flush(points, receiver)
-
-    def _flush(self, points: list[Told], receiver: Receiver) -> None:
-        if points:
-            if not self.declared:
-                receiver.declare(self.file.id, self.file.spec)
-                self.declared = True
-            receiver.add(self.file.id, points)
-
-
 class Follower:
-    """Looks at the jobs' folder and every job's progress, until ``stop``."""
+    """Looks at the jobs' folder and every job's progress, until ``stop``. ``close`` it in the end."""
 
     def __init__(self, directory: JobsDirectory, receiver: Receiver, notices: Notices) -> None:
         self._directory = directory
         self._receiver = receiver
         self._notices = notices
         self._waker = Waker()
+        self._limit = MatchLimit()
         self._jobs: dict[str, Followed] = {}
+        self._leaving: list[Followed] = []
         self._stopping = False
 
     def stop(self) -> None:
         """End ``run`` soon; may be called from a signal's handler."""
         self._stopping = True
         self._waker.wake()
+
+    def close(self) -> None:
+        """After ``run``, when nobody calls ``stop`` any more."""
+        self._waker.close()
 
     def run(self) -> None:
         """Follow until ``stop``; what the files hold by then is still handed on."""
@@ -105,97 +66,98 @@ class Follower:
                 time.sleep(GAP_SECONDS)
             until = UNSETTLED_SECONDS if self._directory.unsettled else looked + LOOK_SECONDS - time.monotonic()
             noticed = self._waker.wait(0.0 if more else until)
-        self._look_at_progress()
+        last = time.monotonic() + LAST_LOOK_SECONDS
+        while self._look_at_progress(last) and time.monotonic() < last:
+            pass
+        for job in list(self._leaving):
+            self._finish(job)
         for job in self._jobs.values():
             job.source.close()
-        self._waker.close()
 
     def _look_at_folder(self) -> None:
-        now = time.time()
-        for change in self._directory.scan(now):
+        for change in self._directory.scan(time.monotonic(), time.time()):
             if isinstance(change, Found):
-                self._begin(change.job, now)
+                self._begin(change.job)
             else:
-                self._end(change.job_id, now)
+                self._end(change.job_id)
+            if self._stopping:
+                return
 
-    def _begin(self, file: JobFile, now: float) -> None:
+    def _begin(self, file: JobFile) -> None:
         known = self._jobs.get(file.id)
         if known is not None and (known.file.followed, known.file.progress) == (file.followed, file.progress):
             known.file = file
             if known.declared:
-                self._receiver.declare(file.id, file.spec)
+                known.declare(self._receiver)
             return
+        for job in [job for job in self._leaving if job.file.id == file.id]:
+            self._finish(job)
         if known is not None:
             self._let_go(known)
-        followed = self._jobs[file.id] = Followed(file, now)
-        followed.declared = known.declared if known is not None else False
-        self._waker.watch_file(file.followed)
-        events = _latest_run(self._read(followed))
-        # A job whose progress ends with its end is over since before we came: it is not begun again.
-        over = bool(events) and isinstance(events[-1], Ended)
-        if not followed.declared and not over:
-            self._receiver.declare(file.id, file.spec)
-            followed.declared = True
-        if over and not followed.declared:
-            log.info("job %s has ended already: %s", file.id, file.followed)
-            return
+        followed = self._jobs[file.id] = Followed(file, time.monotonic())
+        if known is not None and known.declared:
+            followed.declare(self._receiver)
         log.info("job %s: following %s", file.id, file.followed)
-        followed.hand_on(events, now, self._receiver)
+        self._waker.watch_file(file.followed)
+        followed.source.aim()
+        self._look_at(followed)
+        # To read a long file takes a while; that its job runs is known before.
+        if followed.is_catching_up and not followed.declared and not followed.source.seems_over(self._limit):
+            followed.declare(self._receiver)
 
-    def _end(self, job_id: str, now: float) -> None:
+    def _end(self, job_id: str) -> None:
         job = self._jobs.pop(job_id, None)
-        if job is None:
-            return
-        job.hand_on(self._read(job), now, self._receiver)
+        if job is not None:
+            # What comes after this moment is not waited for: a file may grow as fast as it is read.
+            job.source.aim()
+            self._leaving.append(job)
+            self._look_at(job)
+
+    def _finish(self, job: Followed) -> None:
+        self._leaving.remove(job)
+        job_id = job.file.id
         problem = job.source.problem(final=True)
         if problem is not None:
             self._notices.say(f"progress {job_id}", f"job {job_id}: {problem}")
-        if job.declared:
-            self._receiver.end(job_id)
+        job.end(self._receiver)
         self._let_go(job)
         log.info("job %s has ended: %d lines of progress, %d others", job_id, job.source.matched, job.source.unmatched)
 
     def _let_go(self, job: Followed) -> None:
         job.source.close()
-        if not any(other.file.followed == job.file.followed for other in self._jobs.values() if other is not job):
+        others = (*self._jobs.values(), *self._leaving)
+        if not any(other.file.followed == job.file.followed for other in others if other is not job):
             self._waker.forget(job.file.followed)
 
-    @staticmethod
-    def _read(job: Followed) -> list[Event]:
-        """All that is there to read now."""
-        found: list[Event] = []
-        while True:
-            events, more = job.source.poll()
-            found += events
-            if not more:
-                return found
-
-    def _look_at_progress(self) -> bool:
-        """Hand on what is new; whether there may be more at once."""
-        now = time.time()
+    def _look_at_progress(self, last: float | None = None) -> bool:
+        """Hand on what is new; whether there may be more at once. ``last``: until then, although it is stopping."""
         any_more = False
-        for job_id, job in self._jobs.items():
-            events, more = job.source.poll()
-            any_more |= more
-            if events:
-                job.hand_on(events, now, self._receiver)
-            problem = job.source.problem()
-            if problem is None:
-                self._notices.clear(f"progress {job_id}", f"job {job_id}: its progress is followed")
-            elif now - job.since > ABSENT_SECONDS:
-                self._notices.say(f"progress {job_id}", f"job {job_id}: {problem}")
+        for job in (*self._jobs.values(), *self._leaving):
+            if self._stopping and (last is None or time.monotonic() > last):
+                return False
+            any_more |= self._look_at(job)
         return any_more
+
+    def _look_at(self, job: Followed) -> bool:
+        """A turn for one job: some of what is new of it; whether there may be more at once."""
+        job_id = job.file.id
+        events, more = job.source.poll(self._limit)
+        job.take(events, time.time(), self._receiver)
+        if job.is_catching_up and job.source.is_there and not job.caught_up(self._receiver):
+            log.info("job %s has ended already: %s", job_id, job.file.followed)
+        if job.complaint is not None:
+            self._notices.say(f"belief {job_id}", f"job {job_id}: {job.complaint}")
+        problem = job.source.problem()
+        if problem is None:
+            self._notices.clear(f"progress {job_id}", f"job {job_id}: its progress is followed")
+        elif job.source.is_costly or time.monotonic() - job.since > ABSENT_SECONDS:
+            self._notices.say(f"progress {job_id}", f"job {job_id}: {problem}")
+        if job in self._leaving and job.source.is_there:
+            self._finish(job)
+        return more
 
     def _watch(self) -> None:
         """Watch what is at the paths now; what was renamed meanwhile is another file."""
         self._waker.watch_folder(self._directory.path)
         for job in self._jobs.values():
             self._waker.watch_file(job.file.followed)
-
-
-def _latest_run(events: list[Event]) -> list[Event]:
-    """Without the runs that were over before we came: a progress file may hold several runs of a job."""
-    for i in range(len(events) - 2, -1, -1):
-        if isinstance(events[i], Ended):
-            return events[i + 1 :]
-    return events

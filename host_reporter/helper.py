@@ -63,7 +63,7 @@ class ProgressFile:
         """
         try:
             now = clock.time() if time is None else float(time)
-            self._put((now, float(iteration), None if metric is None else float(metric)))
+            self._put((now, float(iteration), _measured(metric)))
         except Exception as error:
             self._drop(error)
 
@@ -96,12 +96,15 @@ class ProgressFile:
             self.dropped += 1
             return
         self._waiting.put(record)
-        if self._thread is None:
-            with self._starting:
+        # Without a wait: who holds it is starting the thread, and may be what a signal's handler has interrupted.
+        if self._thread is None and self._starting.acquire(blocking=False):
+            try:
                 if self._thread is None:
                     thread = threading.Thread(target=self._write, name="trainyard progress", daemon=True)
                     thread.start()
                     self._thread = thread
+            finally:
+                self._starting.release()
 
     def _write(self) -> None:
         while True:
@@ -128,7 +131,8 @@ class ProgressFile:
             if "/" in self.job:
                 raise ValueError("the id of a job has no slash")
             os.makedirs(os.path.dirname(self.path), exist_ok=True)  # noqa: PTH103, PTH120 - as above
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
+            # The folder is anyone's: a link there might lead to a file of this user's.
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
             self._descriptor = os.open(self.path, flags, 0o644)
             status = os.fstat(self._descriptor)
             self._identity = (status.st_dev, status.st_ino)
@@ -164,6 +168,14 @@ def progress(job: str) -> ProgressFile:
     """The progress file of ``job``, the same one at each call in a process. Never raises."""
     found = _by_job.get(str(job))
     return found if found is not None else _by_job.setdefault(str(job), ProgressFile(str(job)))
+
+
+def _measured(metric: Value | None) -> float | None:
+    """A metric as a number. One that is none (a tensor of several elements) must not cost the iteration."""
+    try:
+        return None if metric is None else float(metric)
+    except Exception:
+        return None
 
 
 def _line(time: float, iteration: float | None, metric: float | None) -> bytes:

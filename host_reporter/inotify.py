@@ -6,6 +6,7 @@ machines write into a shared file system, and may be out of watches.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import select
@@ -56,14 +57,16 @@ class Waker:
 
     def wake(self) -> None:
         """End a wait, from another thread or a signal's handler."""
-        try:
-            os.write(self._wake_write, b"x")
-        except BlockingIOError:
-            return  # it is awake many times over
+        if self._wake_write >= 0:
+            # Full: it is awake many times over.
+            with contextlib.suppress(BlockingIOError):
+                os.write(self._wake_write, b"x")
 
     def close(self) -> None:
-        """Give the descriptors back."""
-        for descriptor in (self._wake_read, self._wake_write, self._descriptor):
+        """Give the descriptors back; ``wake`` does nothing from now on."""
+        descriptors = (self._wake_write, self._wake_read, self._descriptor)
+        self._wake_write = self._wake_read = self._descriptor = -1
+        for descriptor in descriptors:
             if descriptor >= 0:
                 os.close(descriptor)
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Self
 
-from pydantic import ValidationError, model_validator
+from pydantic import AfterValidator, StringConstraints, ValidationError, model_validator
 
 from controller.wire import JobSpec, Message, Name
+from host_reporter.document import Document, TextError, read_json, read_yaml
 from host_reporter.parse import LineParser, PatternError, json_parser, log_parser
 from host_reporter.source import Source
 from host_reporter.tail import Tail
@@ -20,16 +21,37 @@ _PROBLEMS_TOLD = 3
 
 
 class JobFileError(ValueError):
-    """A job file that cannot be used; the message names the field and says what would be right."""
+    """A job file that cannot be used; the message names the field and says what would be right.
+
+    ``line`` is where, if that is known.
+    """
+
+    def __init__(self, problem: str, line: int | None = None) -> None:
+        super().__init__(problem)
+        self.line = line
+
+
+def _possible(path: str) -> str:
+    try:
+        possible = bool(path) and b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        possible = False
+    if not possible:
+        raise ValueError("no file can have this name")
+    return path
+
+
+_PathText = Annotated[str, AfterValidator(_possible)]
+_Pattern = Annotated[str, StringConstraints(max_length=4096)]
 
 
 class ProgressSpec(Message):
     """Where progress is told: a training log with a regular expression, or a JSON-lines file."""
 
-    log: str | None = None
-    pattern: str | None = None
-    end_pattern: str | None = None
-    jsonl: str | None = None
+    log: _PathText | None = None
+    pattern: _Pattern | None = None
+    end_pattern: _Pattern | None = None
+    jsonl: _PathText | None = None
 
     @model_validator(mode="after")
     def _is_one_of_both(self) -> Self:
@@ -71,7 +93,11 @@ def read_job_file(path: Path, text: str, progress_dir: Path) -> JobFile:
 
     Relative paths in it count from its own folder; ``progress_dir`` is where the helper writes.
     """
-    document = _document(path, text)
+    try:
+        written = read_json(text) if path.suffix == ".json" else read_yaml(text)
+    except TextError as error:
+        raise JobFileError(str(error), error.line) from error
+    document = _document(written)
     progress = document.progress
     try:
         if progress is None:
@@ -83,28 +109,20 @@ def read_job_file(path: Path, text: str, progress_dir: Path) -> JobFile:
         parse = log_parser(progress.pattern, progress.end_pattern)
         return JobFile(path, document.id, document.spec, progress, path.parent / progress.log, parse)
     except PatternError as error:
-        raise JobFileError(f"progress.{error}") from error
+        raise JobFileError(f"progress.{error}", written.line(("progress", str(error).partition(":")[0]))) from error
 
 
-def _document(path: Path, text: str) -> JobDocument:
+def _document(written: Document) -> JobDocument:
     try:
-        return JobDocument.model_validate(_parsed(path, text))
+        return JobDocument.model_validate(written.data)
     except ValidationError as error:
-        raise JobFileError("; ".join(describe(error)[:_PROBLEMS_TOLD])) from error
-    except (ValueError, RecursionError) as error:
-        raise JobFileError(" ".join(str(error).split())) from error
-
-
-def _parsed(path: Path, text: str) -> object:
-    """JSON or YAML by the file's name. Raises ValueError."""
-    if path.suffix == ".json":
-        return json.loads(text)
-    import yaml  # noqa: PLC0415 - only who writes YAML pays for its import
-
-    try:
-        return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are the safe ones
-    except yaml.YAMLError as error:
-        raise ValueError(f"no YAML: {error}") from error
+        places = [problem["loc"] for problem in error.errors(include_url=False, include_input=False)]
+        lines = [written.line(place) for place in places[:_PROBLEMS_TOLD]]
+        told = [
+            f"line {line}: {problem}" if line is not None and line != lines[0] else problem
+            for line, problem in zip(lines, describe(error), strict=False)
+        ]
+        raise JobFileError("; ".join(told), lines[0]) from error
 
 
 def describe(error: ValidationError) -> list[str]:

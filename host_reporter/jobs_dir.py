@@ -34,9 +34,16 @@ class Gone:
     job_id: str
 
 
+@dataclass(frozen=True)
+class _Entry:
+    stamp: _Stamp
+    modified: float
+
+
 @dataclass
 class _Known:
     stamp: _Stamp | None
+    """None: it is to be read again, whether it changes or not."""
     job_id: str | None = None
     missing_since: float | None = None
 
@@ -51,8 +58,11 @@ class JobsDirectory:
     _known: dict[Path, _Known] = field(default_factory=dict)
     _was_read: bool = False
 
-    def scan(self, now: float) -> Iterator[Found | Gone]:
-        """What changed. ``now``: seconds since the epoch. A folder that cannot be read ends no job."""
+    def scan(self, now: float, wall: float) -> Iterator[Found | Gone]:
+        """What changed. ``now``: of a clock that only goes forward; ``wall``: seconds since the epoch, as files have.
+
+        A folder that cannot be read ends no job.
+        """
         present = self._list()
         if present is None:
             return
@@ -64,22 +74,26 @@ class JobsDirectory:
                 self._forget(path)
                 if known.job_id is not None:
                     yield Gone(known.job_id)
-        for path, (stamp, modified) in sorted(present.items()):
+        for path, entry in sorted(present.items()):
             seen = self._known.get(path)
             if seen is not None:
                 seen.missing_since = None
-            if seen is None or seen.stamp != stamp:
-                yield from self._changed(path, stamp, young=0 <= now - modified < UNFINISHED_SECONDS)
+            if isinstance(entry, OSError):
+                self._refused(path, None, f"it cannot be read: {entry.strerror}")
+            elif seen is None or seen.stamp != entry.stamp:
+                yield from self._changed(path, entry.stamp, young=0 <= wall - entry.modified < UNFINISHED_SECONDS)
 
     @property
     def unsettled(self) -> bool:
         """Whether a look is due soon even if nothing happens."""
         return any(known.missing_since is not None for known in self._known.values())
 
-    def _moved(self, path: Path, known: _Known, present: dict[Path, tuple[_Stamp, float]]) -> bool:
+    def _moved(self, path: Path, known: _Known, present: dict[Path, _Entry | OSError]) -> bool:
         """Whether the file only has another name now: its job goes on."""
-        for other, (stamp, _modified) in present.items():
-            if stamp == known.stamp and (other not in self._known or self._known[other].job_id is None):
+        for other, entry in present.items():
+            if isinstance(entry, OSError) or entry.stamp != known.stamp:
+                continue
+            if other not in self._known or self._known[other].job_id is None:
                 self._forget(path)
                 self._known[other] = known
                 known.missing_since = None
@@ -94,8 +108,9 @@ class JobsDirectory:
             if known.job_id is None:
                 known.stamp = None
 
-    def _list(self) -> dict[Path, tuple[_Stamp, float]] | None:
-        found: dict[Path, tuple[_Stamp, float]] = {}
+    def _list(self) -> dict[Path, _Entry | OSError] | None:
+        """What is in the folder, and what is there but cannot be looked at; None: not even the folder can."""
+        found: dict[Path, _Entry | OSError] = {}
         try:
             with os.scandir(self.path) as entries:
                 for entry in entries:
@@ -105,11 +120,15 @@ class JobsDirectory:
                         status = entry.stat()
                     except FileNotFoundError:
                         continue
+                    except OSError as error:
+                        # Such as a link that leads to itself, or to where the agent may not look.
+                        found[Path(entry.path)] = error
+                        continue
                     # To open a pipe would wait for its writer for ever.
                     if not stat.S_ISREG(status.st_mode):
                         continue
                     stamp = (status.st_ino, status.st_size, status.st_mtime_ns)
-                    found[Path(entry.path)] = (stamp, status.st_mtime)
+                    found[Path(entry.path)] = _Entry(stamp, status.st_mtime)
         except OSError as error:
             reason = f"the folder of job files {self.path} cannot be read: {error.strerror}"
             self.notices.say(str(self.path), reason + ("; its jobs are kept as they are" if self._was_read else ""))
@@ -125,16 +144,22 @@ class JobsDirectory:
             self._check_unique(path, job.id)
         except (JobFileError, OSError) as error:
             # What was understood before goes on until the file is whole again.
-            if not young:
-                self._known.setdefault(path, _Known(stamp)).stamp = stamp
-                reason = error.strerror if isinstance(error, OSError) else str(error)
-                self.notices.say(str(path), f"{path}: {reason}")
+            if isinstance(error, OSError):
+                # Not by a change of its text will it be readable.
+                self._refused(path, None, f"it cannot be read: {error.strerror}")
+            elif not young:
+                self._refused(path, stamp, str(error), error.line)
             return
         if known is not None and known.job_id not in (None, job.id):
             yield Gone(str(known.job_id))
         self._known[path] = _Known(stamp, job.id)
         self.notices.clear(str(path), f"{path}: understood now")
         yield Found(job)
+
+    def _refused(self, path: Path, stamp: _Stamp | None, reason: str, line: int | None = None) -> None:
+        self._known.setdefault(path, _Known(stamp)).stamp = stamp
+        place = f"{path}:{line}" if line is not None else f"{path}"
+        self.notices.say(str(path), f"{place}: {reason}")
 
     def _check_unique(self, path: Path, job_id: str) -> None:
         for other, known in self._known.items():

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field, StringConstraints, ValidationError
 
 from controller.wire import Message, Name
+from host_reporter.document import Document, TextError, read_yaml
 from host_reporter.helper import DEFAULT_DIRECTORY, DIRECTORY_VARIABLE
 from host_reporter.job_file import describe
 
@@ -43,18 +44,18 @@ def read_options(arguments: Sequence[str], environment: dict[str, str]) -> Optio
     given = {name: value for name, value in vars(_parser().parse_args(arguments)).items() if value is not None}
     config = given.pop("config", None)
     values: dict[str, Any] = {}
-    lines: dict[str, int] = {}
+    written: Document | None = None
     if DIRECTORY_VARIABLE in environment:
         values["progress_dir"] = environment[DIRECTORY_VARIABLE]
     if config is not None:
-        found, lines = _read_config(Path(config))
-        values |= found
+        written = _read_config(Path(config))
+        values |= written.data or {}
     try:
         options = Options.model_validate_json(json.dumps({**values, **given}, default=str))
     except ValidationError as error:
         field, _, problem = describe(error)[0].partition(": ")
-        if field in lines and field not in given:
-            raise OptionsError(f"{config}:{lines[field]}: {field}: {_refusal(field, problem)}") from error
+        if written is not None and field in (written.data or {}) and field not in given:
+            raise OptionsError(f"{config}:{written.line((field,))}: {field}: {_refusal(field, problem)}") from error
         raise OptionsError(f"--{field.replace('_', '-')}: {_refusal(field, problem)}") from error
     if options.rate_bps is not None and options.interface is None:
         raise OptionsError("--rate-bps: it needs --interface, the interface that has this rate")
@@ -66,31 +67,19 @@ def _refusal(field: str, problem: str) -> str:
     return problem if field in Options.model_fields else f"unknown key; there are {known}"
 
 
-def _read_config(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
-    """Values by key, and the line of each key. Raises OptionsError."""
-    import yaml  # noqa: PLC0415 - only who has a file pays for its import
-
+def _read_config(path: Path) -> Document:
+    """Values by key, or none. Raises OptionsError."""
     try:
-        text = path.read_text(encoding="utf-8")
-        tree = yaml.compose(text, Loader=yaml.SafeLoader)
-        data = yaml.safe_load(text)
+        document = read_yaml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise OptionsError(f"--config: {path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise OptionsError(f"{path}: it is no UTF-8 text") from error
-    except yaml.YAMLError as error:
-        raise OptionsError(f"{path}: no YAML: {' '.join(str(error).split())}") from error
-    if data is None:
-        return {}, {}
-    if not isinstance(data, dict) or not isinstance(tree, yaml.MappingNode):
+    except TextError as error:
+        raise OptionsError(f"{path}:{error.line or 1}: {error}") from error
+    if document.data is not None and not isinstance(document.data, dict):
         raise OptionsError(f"{path}:1: it must be keys with values, such as controller: {DEFAULT_CONTROLLER}")
-    lines: dict[str, int] = {}
-    for key, _value in tree.value:
-        name, line = str(key.value), key.start_mark.line + 1
-        if name in lines:
-            raise OptionsError(f"{path}:{line}: {name}: it is there twice, first in line {lines[name]}")
-        lines[name] = line
-    return {str(key): value for key, value in data.items()}, lines
+    return document
 
 
 def _parser() -> argparse.ArgumentParser:

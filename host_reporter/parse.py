@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 MAX_LINE_BYTES = 64 * 1024
+MAX_MATCHED = 2048
+"""Characters of a line that a pattern sees: its cost may grow with the square of them, or worse."""
 GROUPS = ("iteration", "metric", "loss", "time")
 
 # What the wire takes (controller.wire); what is beyond is no measurement but an accident.
@@ -45,7 +47,7 @@ def log_parser(pattern: str, end_pattern: str | None = None) -> LineParser:
 
     ``iteration`` is required; ``metric``, ``time`` (seconds since the epoch, or a date as in ISO 8601, local unless it
     says its zone) and ``loss`` are read where they are. The loss is the metric of a pattern without ``metric``.
-    A line that ``end_pattern`` matches ends the job. Raises PatternError.
+    A line that ``end_pattern`` matches ends the job. Of a line both see MAX_MATCHED characters. Raises PatternError.
     """
     progress = _compiled("pattern", pattern)
     if "iteration" not in progress.groupindex:
@@ -56,9 +58,9 @@ def log_parser(pattern: str, end_pattern: str | None = None) -> LineParser:
     metric = "metric" if "metric" in progress.groupindex else "loss"
 
     def parse(line: str) -> Event | None:
-        if end is not None and end.search(line):
+        if end is not None and end.search(line, 0, MAX_MATCHED):
             return Ended()
-        found = progress.search(line)
+        found = progress.search(line, 0, MAX_MATCHED)
         if found is None:
             return None
         groups = found.groupdict()

@@ -76,7 +76,7 @@ class Sender:
 
     def end(self, job: str) -> None:
         """A declared job has ended."""
-        self._tell(lambda: self._backlog.end(job))
+        self._tell(lambda: self._backlog.end(job, time.time()))
 
     def count_sent(self, totals: Mapping[str, float]) -> None:
         """Bytes that each job has sent from this host since it began; told with the next lease at the latest."""

@@ -2,42 +2,84 @@
 
 from __future__ import annotations
 
-from host_reporter.parse import Event, LineParser, Lines
+import time
+from collections import deque
+
+from host_reporter.match_limit import MatchLimit, Overrun
+from host_reporter.parse import Ended, Event, LineParser, Lines
 from host_reporter.tail import Tail
 
 SILENT_LINES = 100
 """So many lines without one that matches are reason to say so."""
 
+TURN_SECONDS = 0.05
+"""Of processor time, for the lines of one file at a time; then others have their turn."""
+
+COSTLY_LINE_SECONDS = 0.001
+COSTLY_REST_SECONDS = 1.0
+"""A file whose lines cost more, on the average of a turn, is left alone for so long: 5 % of a processor at most."""
+
+OVERRUN_REST_SECONDS = 60.0
+"""A file is left alone for so long after a line of which the match had to be ended; that line is lost."""
+
 
 class Source:
-    """Events of a progress file as they come. ``matched`` and ``unmatched`` count its lines."""
+    """Events of a progress file as they come. ``matched`` and ``unmatched`` count its lines.
+
+    ``is_costly``: matching them took too long, so it is read seldom.
+    """
 
     def __init__(self, tail: Tail, parse: LineParser) -> None:
         self.tail = tail
         self.matched = 0
         self.unmatched = 0
         self._lines = Lines()
+        self._waiting: deque[str] = deque()
         self._parse = parse
+        self._rest_until = 0.0
+        self.is_costly = False
 
-    def poll(self) -> tuple[list[Event], bool]:
-        """The events since the last call, and whether there may be more to read at once."""
-        data, restarted = self.tail.poll()
-        if restarted:
-            self._lines.reset()
-        events: list[Event] = []
-        for line in self._lines.feed(data):
-            event = self._parse(line)
-            if event is not None:
-                events.append(event)
-            elif line.strip():
-                self.unmatched += 1
-        self.matched += len(events)
-        return events, bool(data)
+    def poll(self, limit: MatchLimit) -> tuple[list[Event], bool]:
+        """Some of the events since the last call, and whether there may be more to read at once."""
+        if self._is_resting:
+            return [], False
+        data = b""
+        if not self._waiting:
+            data, restarted = self.tail.poll()
+            if restarted:
+                self._lines.reset()
+            self._waiting.extend(self._lines.feed(data))
+        events = self._parse_some(limit) if self._waiting else []
+        return events, not self._is_resting and bool(data or self._waiting)
+
+    def aim(self) -> None:
+        """Note how much there is to read now; ``is_there`` when that was read."""
+        self.tail.aim()
+
+    @property
+    def is_there(self) -> bool:
+        """Whether all that there was at ``aim`` was read, or will not be for a while."""
+        return self._is_resting or (self.tail.is_there and not self._waiting)
+
+    def seems_over(self, limit: MatchLimit) -> bool:
+        """Whether the last of the file's lines that tells anything tells an end; a look at its last lines."""
+        lines = list(Lines().feed(self.tail.last_bytes()))
+        try:
+            with limit:
+                for line in reversed(lines):
+                    event = limit.run(self._parse, line)
+                    if event is not None:
+                        return isinstance(event, Ended)
+        except Overrun:
+            return False
+        return False
 
     def problem(self, *, final: bool = False) -> str | None:
         """What a person should know of the file, if anything; ``final``: no more lines will come."""
         if self.tail.error is not None:
             return self.tail.error
+        if self.is_costly:
+            return f"{self.tail.path}: the job's pattern takes too long on its lines, so it is read seldom; simplify it"
         if self.matched == 0 and self.unmatched >= (1 if final else SILENT_LINES):
             # Without the count, which changes: it is to be said once.
             return f"{self.tail.path}: none of its lines so far tells progress; see the job's pattern"
@@ -46,3 +88,32 @@ class Source:
     def close(self) -> None:
         """Let go of the file."""
         self.tail.close()
+
+    @property
+    def _is_resting(self) -> bool:
+        return self.is_costly and time.monotonic() < self._rest_until
+
+    def _parse_some(self, limit: MatchLimit) -> list[Event]:
+        events: list[Event] = []
+        # Of processor time: on a busy machine a turn must get somewhere too, and a cheap pattern must not seem costly.
+        parsed, began = 0, time.thread_time()
+        try:
+            with limit:
+                while self._waiting and time.thread_time() - began < TURN_SECONDS:
+                    line = self._waiting.popleft()
+                    parsed += 1
+                    event = limit.run(self._parse, line)
+                    if event is not None:
+                        events.append(event)
+                    elif line.strip():
+                        self.unmatched += 1
+        except Overrun:
+            self._rest(OVERRUN_REST_SECONDS)
+        used = time.thread_time() - began
+        if used > TURN_SECONDS / 2 and used > parsed * COSTLY_LINE_SECONDS and not self._is_resting:
+            self._rest(COSTLY_REST_SECONDS)
+        self.matched += len(events)
+        return events
+
+    def _rest(self, seconds: float) -> None:
+        self.is_costly, self._rest_until = True, time.monotonic() + seconds

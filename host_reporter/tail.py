@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from pathlib import Path
 
 READ_BYTES = 256 * 1024
-READS_A_POLL = 16
-_HEAD_BYTES = 64
+"""At most, a poll: whoever follows many files looks at each in turn."""
+
+_WITNESS_BYTES = 64
+_LAST_BYTES = 4096
+_SETTLED_NS = 10**9
+"""A change may be as old as this before another one has another time: file systems have coarse clocks."""
 
 
 class Tail:
     """One followed file. ``poll`` gives the new bytes; it raises nothing: ``error`` says what is wrong, if anything.
 
     Rotation by rename: the old file is read to its end before the new one is begun, once that has something in it.
-    Truncation (copytruncate): the file is read from its start again; one that has regrown beyond the old place is
-    known by its first bytes. A file that is not there yet is waited for.
+    Truncation (copytruncate): the file is read from its start again; one that has regrown up to the old place or beyond
+    is known by its first bytes, and by those before that place. A file that is not there yet is waited for.
     """
 
     def __init__(self, path: Path, *, follow_links: bool = True) -> None:
@@ -25,11 +30,12 @@ class Tail:
         self._flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow_links else os.O_NOFOLLOW)
         self._descriptor: int | None = None
         self._identity: tuple[int, int] | None = None
-        self._offset = 0
-        self._head = b""
+        self._offset = self._goal = 0
+        self._head = self._recent = b""
+        self._settled: tuple[int, int] | None = None
 
     def poll(self) -> tuple[bytes, bool]:
-        """New bytes (at most 4 MiB a call), and whether they begin a file anew, so that a half line before is void."""
+        """New bytes, at most READ_BYTES, and whether they begin a file anew, so that a half line before is void."""
         try:
             if self._descriptor is None:
                 return (self._read(), True) if self._open() else (b"", False)
@@ -55,7 +61,31 @@ class Tail:
         if self._descriptor is not None:
             os.close(self._descriptor)
         self._descriptor, self._identity = None, None
-        self._offset, self._head = 0, b""
+        self._begin_anew()
+
+    def aim(self) -> None:
+        """Note how much there is to read now; ``is_there`` when that was read, or is no longer the file."""
+        try:
+            status = os.fstat(self._descriptor) if self._descriptor is not None else self.path.stat()
+        except (OSError, ValueError):
+            self._goal = 0
+        else:
+            self._goal = status.st_size
+
+    @property
+    def is_there(self) -> bool:
+        """Whether all that there was at ``aim`` was read."""
+        return self._offset >= self._goal
+
+    def last_bytes(self) -> bytes:
+        """A few lines at the end of the open file."""
+        if self._descriptor is None:
+            return b""
+        try:
+            size = os.fstat(self._descriptor).st_size
+            return os.pread(self._descriptor, _LAST_BYTES, max(size - _LAST_BYTES, 0))
+        except OSError:
+            return b""
 
     def _open(self) -> bool:
         try:
@@ -71,26 +101,38 @@ class Tail:
 
     def _read(self) -> bytes:
         assert self._descriptor is not None
-        chunks = []
-        for _ in range(READS_A_POLL):
-            chunk = os.pread(self._descriptor, READ_BYTES, self._offset)
-            if not chunk:
-                break
-            if len(self._head) < _HEAD_BYTES and self._offset == len(self._head):
-                self._head += chunk[: _HEAD_BYTES - len(self._head)]
-            self._offset += len(chunk)
-            chunks.append(chunk)
-        return b"".join(chunks)
+        chunk = os.pread(self._descriptor, READ_BYTES, self._offset)
+        if len(self._head) < _WITNESS_BYTES and self._offset == len(self._head):
+            self._head += chunk[: _WITNESS_BYTES - len(self._head)]
+        self._recent = (self._recent + chunk)[-_WITNESS_BYTES:]
+        self._offset += len(chunk)
+        return chunk
 
     def _restart_if_truncated(self) -> bool:
         assert self._descriptor is not None
-        size = os.fstat(self._descriptor).st_size
-        if size == self._offset or (
-            size > self._offset and os.pread(self._descriptor, len(self._head), 0) == self._head
-        ):
+        status = os.fstat(self._descriptor)
+        state = (status.st_size, status.st_mtime_ns)
+        if state == self._settled:
             return False
-        self._offset, self._head = 0, b""
+        self._settled = state if time.time_ns() - status.st_mtime_ns > _SETTLED_NS else None
+        if status.st_size >= self._offset and self._is_as_read():
+            return False
+        self._begin_anew()
         return True
+
+    def _is_as_read(self) -> bool:
+        """Whether what was read is still what stands before our place, as far as its beginning and its end tell."""
+        assert self._descriptor is not None
+        before = self._offset - len(self._recent)
+        return (
+            os.pread(self._descriptor, len(self._head), 0) == self._head
+            and os.pread(self._descriptor, len(self._recent), before) == self._recent
+        )
+
+    def _begin_anew(self) -> None:
+        self._offset = self._goal = 0
+        self._head = self._recent = b""
+        self._settled = None
 
     def _replaced(self) -> bool:
         """Whether another file is at the path, and begun: until then its writer may still write into the old one."""

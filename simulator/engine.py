@@ -159,9 +159,11 @@ class _Run:
                 if other not in self._tables.number:
                     raise InputError(f"job {job.id}: it waits for {other}, but there is no such job")
             waits = {other for other in job.after if self._tables.number[other] not in self._end}
-            self._arrival[number] = max(
-                now, job.arrival, *(self._end.get(self._tables.number[other], 0.0) for other in job.after)
-            ) if job.after else max(now, job.arrival)
+            self._arrival[number] = (
+                max(now, job.arrival, *(self._end.get(self._tables.number[other], 0.0) for other in job.after))
+                if job.after
+                else max(now, job.arrival)
+            )
             for other in waits:
                 self._waiting.setdefault(other, []).append(number)
             if waits:

@@ -240,8 +240,6 @@ def _count_iterations(s: State, job: int, last: int, now: float) -> None:
         s.crossed[s.num[CROSSED]] = job
         s.num[CROSSED] += 1
     for lane in range(s.job[job].first, s.job[job].end):
-        if (
-            lane != last and s.lane[lane].state == WAITING and _may_start(s, lane)
-        ):
+        if lane != last and s.lane[lane].state == WAITING and _may_start(s, lane):
             s.lane[lane].state = COMPUTING
             _push_ready(s, lane)

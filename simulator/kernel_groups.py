@@ -41,8 +41,7 @@ def mark(s: State, group: int, link: int, why: int) -> None:
     if why > before:
         s.cell[group, link].why = why
     s.group[group].dirty = 1
-    if s.group[group].rank < s.num[FIRST]:
-        s.num[FIRST] = s.group[group].rank
+    s.num[FIRST] = min(s.num[FIRST], s.group[group].rank)
 
 
 @jit

@@ -28,7 +28,25 @@ IDLE, LIMIT, STOP, FULL = range(4)
 """Why ``advance`` came back: nothing runs, the time limit, a job ended or crossed its target, ``rows`` are full."""
 
 NUMBERS = 24
-HEAP, STAMP, TOUCHED, READY, ENDED, CROSSED, RANKS, FIRST, EVENTS, SENDERS, MOVED, ROWS, DENSE, ROW_COUNT, COLUMNS, DELTAS, MET = range(17)
+(
+    HEAP,
+    STAMP,
+    TOUCHED,
+    READY,
+    ENDED,
+    CROSSED,
+    RANKS,
+    FIRST,
+    EVENTS,
+    SENDERS,
+    MOVED,
+    ROWS,
+    DENSE,
+    ROW_COUNT,
+    COLUMNS,
+    DELTAS,
+    MET,
+) = range(17)
 """Places in ``num``: how many are in each list, and the like."""
 NOW, QUANTUM = 0, 1
 """Places in ``clk``, in seconds."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from topologies.arm import run_arm
-from topologies.controller_process import LabError
 from topologies.emulation import Emulation
+from topologies.errors import LabError
 from topologies.experiment import Experiment, JobPlan
 from topologies.lab_result import ArmResult, PolicyChoice
 

@@ -5,6 +5,7 @@ Controller, reporters and trainers are started anew for every arm, the same for 
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import signal
 import subprocess
@@ -16,9 +17,10 @@ from pathlib import Path
 from controller.wire import Status
 from simulator.reports.targets import job_times
 from simulator.workloads import curves
-from topologies.controller_process import URL, ControllerProcess, LabError
+from topologies.controller_process import URL, ControllerProcess
 from topologies.crew import Member, Program
 from topologies.emulation import Emulation
+from topologies.errors import LabError
 from topologies.experiment import Experiment, JobPlan
 from topologies.lab_result import ArmResult, Control, JobResult, PolicyChoice
 from topologies.trainer.results import done_file, read_result, write_whole
@@ -37,8 +39,29 @@ _GRACE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """What one trainer serves: a host, and there one job, or all of them."""
+
+    host: str
+    job: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What its log is called."""
+        return self.host if self.job is None else f"{self.host}-{self.job}"
+
+
+def places(experiment: Experiment) -> list[Place]:
+    """One trainer for every host with a part in a job, or for every such part."""
+    if experiment.processes == "job":
+        return [Place(host, job.id) for job in experiment.jobs for host in job.hosts]
+    hosts = {host for job in experiment.jobs for host in job.hosts}
+    return [Place(host) for host in sorted(hosts, key=lambda host: int(host[1:]))]
+
+
+@dataclass(frozen=True, slots=True)
 class Agents:
-    """The processes beside the controller: a reporter on every host, a trainer on every host with a job."""
+    """The processes beside the controller: a reporter on every host, and the trainers."""
 
     emulation: Emulation
     folder: Path
@@ -55,27 +78,38 @@ class Agents:
             command += ["--jobs-dir", str(jobs), "--progress-dir", str(self.folder / "progress" / host)]
             command += ["--interface", f"{host}-eth0"]
             command += ["--rate-bps", f"{experiment.link_bps:.0f}", "--period", f"{experiment.period_seconds:g}"]
-            started.append(self._start("reporter", host, command))
+            started.append(self._start("reporter", Place(host), command))
         return started
 
-    def start_trainers(self, experiment: Experiment, start_file: Path) -> dict[str, Member]:
-        """One a host that has a part in a job; they wait until ``start_file`` says when the experiment starts."""
+    def start_trainers(self, experiment: Experiment, start_file: Path) -> dict[Place, Member]:
+        """One a place; they wait until ``start_file`` says when the experiment starts."""
         file = self.folder / "experiment.json"
         file.write_text(experiment.model_dump_json())
-        hosts = sorted({host for job in experiment.jobs for host in job.hosts}, key=lambda host: int(host[1:]))
-        common = ["--experiment", str(file), "--dir", str(self.folder)]
-        return {host: self._start("trainer", host, [*common, "--host", host], start_file) for host in hosts}
+        # A job of the last class may wait for as long as others are busy, but it is not broken.
+        patience = f"{experiment.limit_seconds:g}"
+        common = ["--experiment", str(file), "--dir", str(self.folder), "--connect-seconds", patience]
+        started = {}
+        for place in places(experiment):
+            only = [] if place.job is None else ["--job", place.job]
+            arguments = [*common, "--host", place.host, *only]
+            started[place] = self._start("trainer", place, arguments, hold=start_file)
+        return started
 
-    def log(self, program: Program, host: str) -> Path:
-        """Where the process on a host writes."""
-        return self.folder / f"{program}s" / f"{host}.log"
+    def log(self, program: Program, place: Place) -> Path:
+        """Where a process writes."""
+        return self.folder / f"{program}s" / f"{place.name}.log"
 
-    def _start(self, program: Program, host: str, arguments: list[str], hold: Path | None = None) -> Member:
-        log = self.log(program, host)
+    def _start(self, program: Program, place: Place, arguments: list[str], hold: Path | None = None) -> Member:
+        log = self.log(program, place)
         log.parent.mkdir(parents=True, exist_ok=True)
-        where = self.emulation.pid(host)
         return self.emulation.crew.start(
-            program, arguments, namespaces_of=where, log=log, folder=self.folder, hold=hold
+            program,
+            arguments,
+            namespaces_of=self.emulation.pid(place.host),
+            log=log,
+            folder=self.folder,
+            hold=hold,
+            cgroup=None if place.job is None else self.emulation.cgroup(place.job),
         )
 
 
@@ -100,33 +134,35 @@ def run_arm(
     )
     agents = Agents(emulation, folder)
     reporters: list[Member] = []
-    trainers: dict[str, Member] = {}
+    trainers: dict[Place, Member] = {}
     try:
         controller.start()
         reporters = agents.start_reporters(controller, experiment)
         controller.wait_ready()
-        _wait_for_hosts(controller, folder)
+        _wait_for_hosts(controller, agents)
         before = controller.status()
         start_file = folder / "start"
         trainers = agents.start_trainers(experiment, start_file)
         start = time.time() + START_SECONDS
         write_whole(start_file, f"--start {start:.3f}")
-        busy = _wait_for_jobs(controller, experiment, trainers=trainers, folder=folder, start=start, tick=tick)
+        busy = _wait_for_jobs(controller, experiment, trainers=trainers, agents=agents, start=start, tick=tick)
         seconds = time.time() - start
         _end(trainers.values())
         # The last reports of ended jobs are on their way.
         controller.wait(lambda: controller.status().jobs == 0, _LAST_REPORTS_SECONDS)
         after = controller.status()
         (folder / "controller" / "metrics.txt").write_text(controller.metrics())
-    finally:
-        _end([*trainers.values(), *reporters])
-        controller.stop()
-        _keep(folder, results)
+    except BaseException:
+        # What went wrong counts, not what fails on the way out because of it.
+        with contextlib.suppress(LabError, OSError, subprocess.TimeoutExpired):
+            _close([*trainers.values(), *reporters], controller, folder, results)
+        raise
+    _close([*trainers.values(), *reporters], controller, folder, results)
     return ArmResult(
         experiment=experiment.name,
         seed=experiment.seed,
         policy=choice.name,
-        jobs={job.id: _job_result(job, results) for job in experiment.jobs},
+        jobs={job.id: _job_result(job, results, experiment.limit_seconds) for job in experiment.jobs},
         control=_control(after),
         bytes_by_class=_bytes_by_class(before, after, experiment.queues - 1),
         cpu_idle_share=1.0 - busy,
@@ -134,10 +170,16 @@ def run_arm(
     )
 
 
-def _wait_for_hosts(controller: ControllerProcess, folder: Path) -> None:
-    if not controller.wait(lambda: all(host.alive for host in controller.status().hosts), _REPORTERS_SECONDS):
-        silent = [host.name for host in controller.status().hosts if not host.alive]
-        log = folder / "reporters" / f"{silent[0]}.log"
+def _wait_for_hosts(controller: ControllerProcess, agents: Agents) -> None:
+    silent: list[str] = []
+
+    def all_report() -> bool:
+        agents.emulation.crew.check()
+        silent[:] = [host.name for host in controller.status().hosts if not host.alive]
+        return not silent
+
+    if not controller.wait(all_report, _REPORTERS_SECONDS):
+        log = agents.log("reporter", Place(silent[0]))
         raise LabError(f"no report from {', '.join(silent)}; {silent[0]}'s reporter says: {_last_line(log)}")
 
 
@@ -145,8 +187,8 @@ def _wait_for_jobs(
     controller: ControllerProcess,
     experiment: Experiment,
     *,
-    trainers: Mapping[str, Member],
-    folder: Path,
+    trainers: Mapping[Place, Member],
+    agents: Agents,
     start: float,
     tick: Tick,
 ) -> float:
@@ -154,7 +196,7 @@ def _wait_for_jobs(
     wanted = {job.id for job in experiment.jobs}
     meter: CpuMeter | None = None
     while True:
-        done = {job for job in wanted if done_file(folder, job).exists()}
+        done = {job for job in wanted if done_file(agents.folder, job).exists()}
         seconds = time.time() - start
         if meter is None and seconds >= 0:
             meter = CpuMeter()
@@ -162,10 +204,11 @@ def _wait_for_jobs(
         if done == wanted or seconds > experiment.limit_seconds + _GRACE_SECONDS:
             return meter.busy_share() if meter is not None else 0.0
         _alive = controller.pid
-        for host, trainer in trainers.items():
+        agents.emulation.crew.check()
+        for place, trainer in trainers.items():
             if trainer.poll() not in {None, 0}:
-                log = folder / "trainers" / f"{host}.log"
-                raise LabError(f"the trainer of {host} ended with status {trainer.returncode}: {_last_line(log)}")
+                log = agents.log("trainer", place)
+                raise LabError(f"the trainer of {place.name} ended with status {trainer.returncode}: {_last_line(log)}")
         time.sleep(0.5)
 
 
@@ -186,16 +229,20 @@ class CpuMeter:
         return numbers[3] + numbers[4], sum(numbers)
 
 
-def _job_result(job: JobPlan, results: Path) -> JobResult:
+def _job_result(job: JobPlan, results: Path, limit_seconds: float) -> JobResult:
     """The job by its trainer's own clock. Raises LabError where it failed; without a result it is censored."""
     path = done_file(results, job.id)
     if not path.exists():
-        return JobResult(None, None, None, censored=True, history=())
-    found = read_result(path)
+        watched = max(0.0, limit_seconds - job.arrival)
+        return JobResult(None, None, None, censored=True, watched_seconds=watched, history=())
+    try:
+        found = read_result(path)
+    except ValueError as error:
+        raise LabError(str(error)) from error
     if found.failed is not None:
         raise LabError(f"job {job.id} failed: {found.failed}; its log is {results / 'logs' / job.id}.log")
     times = job_times(found.history, curves.replay(curves.load(job.curve), job.iterations), found.jct)
-    return JobResult(times.t90, times.t95, times.jct, times.censored, found.history)
+    return JobResult(times.t90, times.t95, times.jct, times.censored, found.ended, found.history)
 
 
 def _control(status: Status) -> Control:
@@ -231,11 +278,24 @@ def _end(processes: Iterable[Member]) -> None:
             process.wait(_STOP_SECONDS)
 
 
+def _close(agents: Iterable[Member], controller: ControllerProcess, folder: Path, results: Path) -> None:
+    """End the arm's processes, and keep what they wrote."""
+    try:
+        _end(agents)
+    finally:
+        controller.stop()
+        _keep(folder, results)
+
+
 def _keep(folder: Path, results: Path) -> None:
-    """Move what an arm has written from memory to the results, without the secrets."""
+    """Move what an arm has written from memory to the results, without the secrets. Raises LabError."""
     shutil.rmtree(results, ignore_errors=True)
     ignored = shutil.ignore_patterns("*.token", "controller.yaml", "journal.sqlite*")
-    shutil.copytree(folder, results, ignore=ignored)
+    try:
+        shutil.copytree(folder, results, ignore=ignored)
+    except shutil.Error as error:
+        source, target, reason = error.args[0][0]
+        raise LabError(f"cannot copy {source} to {target}: {reason}") from error
     shutil.rmtree(folder)
 
 

@@ -22,11 +22,14 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from topologies.box_init import BUILT_IN_ELSEWHERE, INIT, MODULES
+from topologies.processors import own_processor, run_on
 from topologies.signals import ending_signals
 
 KERNEL = "linux.uml"
@@ -55,6 +58,10 @@ class BoxTimeoutError(BoxError):
     """The command did not end in time; the box was stopped."""
 
 
+class BoxStoppedError(BoxError):
+    """The box was stopped because its caller asked for that."""
+
+
 def run(
     command: Sequence[str],
     *,
@@ -62,20 +69,22 @@ def run(
     timeout: float | None = None,
     env: Mapping[str, str] | None = None,
     output: Output | None = None,
+    stop: threading.Event | None = None,
 ) -> int:
     """Run ``command`` in a box of its own, in the caller's working directory; the command's exit status.
 
     ``memory`` as the kernel takes it (``512M``, ``2G``); ``timeout`` in seconds; ``env`` replaces the caller's
     environment. stdout and stderr are handed over as they come, to the caller's own or to ``output``. Raises
-    BoxError where the box cannot start or dies, BoxTimeoutError after the timeout. SIGINT, SIGTERM and SIGHUP of
-    the caller stop the box first.
+    BoxError where the box cannot start or dies, BoxTimeoutError after the timeout, BoxStoppedError once ``stop`` is
+    set. SIGINT, SIGTERM and SIGHUP of the caller stop the box first; in a thread beside the main one only ``stop``
+    does.
     """
     _check(command, memory)
     folder = Path(tempfile.mkdtemp(prefix="trainyard-box-", dir=_scratch()))
     try:
         _prepare(folder, command, dict(os.environ if env is None else env), terminals=output is None)
-        with ending_signals():
-            return _boot(folder, memory, timeout, output or write_through)
+        with ending_signals(), own_processor() as processor:
+            return _boot(folder, memory, _Limits.from_now(timeout, stop), output or write_through, processor)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -181,7 +190,29 @@ def _compile(library: Path) -> None:
         raise BoxError(f"{source.name} does not compile (is libc6-dev installed?): {reason}")
 
 
-def _boot(folder: Path, memory: str, timeout: float | None, output: Output) -> int:
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """What ends a box before its command has: a moment (monotonic; ``seconds`` after the start), or being told."""
+
+    deadline: float
+    seconds: float
+    stop: threading.Event | None = None
+
+    @classmethod
+    def from_now(cls, seconds: float | None, stop: threading.Event | None = None) -> _Limits:
+        """``seconds`` of None: no moment."""
+        known = float("inf") if seconds is None else seconds
+        return cls(time.monotonic() + known, known, stop)
+
+    def check(self) -> None:
+        """Raises BoxTimeoutError, BoxStoppedError."""
+        if self.stop is not None and self.stop.is_set():
+            raise BoxStoppedError("the box was stopped")
+        if time.monotonic() > self.deadline:
+            raise BoxTimeoutError(f"the command did not end within {self.seconds:g} s; the box was stopped")
+
+
+def _boot(folder: Path, memory: str, limits: _Limits, output: Output, processor: int | None) -> int:
     """Start the kernel, pass on the output until it ends, give back the command's exit status."""
     out_read, out_write = os.pipe()
     err_read, err_write = os.pipe()
@@ -205,11 +236,12 @@ def _boot(folder: Path, memory: str, timeout: float | None, output: Output) -> i
                 pass_fds=(out_write, err_write, alive_read),
                 start_new_session=True,
             )
+        run_on(process.pid, processor)
         for end in (out_write, err_write, alive_read):
             os.close(end)
         streams = {out_read: 1, err_read: 2}
         try:
-            _pass_on(process, streams, timeout, output)
+            _pass_on(process, streams, limits, output)
         finally:
             # Its caller's end of file tells the kernel to interrupt the command and to end.
             os.close(alive_write)
@@ -220,11 +252,8 @@ def _boot(folder: Path, memory: str, timeout: float | None, output: Output) -> i
     return _status(folder, process.returncode)
 
 
-def _pass_on(
-    process: subprocess.Popen[bytes], streams: Mapping[int, int], timeout: float | None, output: Output
-) -> None:
+def _pass_on(process: subprocess.Popen[bytes], streams: Mapping[int, int], limits: _Limits, output: Output) -> None:
     """Hand over what comes out of the box's two pipes until the kernel has ended."""
-    deadline = None if timeout is None else time.monotonic() + timeout
     with selectors.DefaultSelector() as selector:
         for source in streams:
             os.set_blocking(source, False)
@@ -239,8 +268,8 @@ def _pass_on(
                 return
             # One more round after the end: what was written last may still lie in the pipes.
             ended = process.poll() is not None
-            if not ended and deadline is not None and time.monotonic() > deadline:
-                raise BoxTimeoutError(f"the command did not end within {timeout:g} s; the box was stopped")
+            if not ended:
+                limits.check()
 
 
 def _copy(source: int, stream: int, output: Output) -> bool:
@@ -264,7 +293,7 @@ def write_through(stream: int, data: bytes) -> None:
 def _stop(process: subprocess.Popen[bytes], streams: Mapping[int, int], output: Output) -> None:
     """Let the kernel end by itself for a moment, then end its whole group."""
     with contextlib.suppress(BoxTimeoutError):
-        _pass_on(process, streams, _STOP_SECONDS, output)
+        _pass_on(process, streams, _Limits.from_now(_STOP_SECONDS), output)
     # The box's processes are processes here too, in the session that Popen made for it.
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)

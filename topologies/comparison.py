@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from statistics import fmean
 from typing import Literal
 
@@ -17,21 +17,19 @@ def value(job: JobResult, measure: Measure) -> float | None:
     return {"t90_seconds": job.t90_seconds, "t95_seconds": job.t95_seconds, "jct_seconds": job.jct_seconds}[measure]
 
 
-def common_jobs(arms: Sequence[ArmResult], measure: Measure) -> list[str]:
-    """The jobs that got there in every arm, so that means compare the same jobs; the others are censored."""
-    return [job for job in arms[0].jobs if all(job in a.jobs and value(a.jobs[job], measure) is not None for a in arms)]
+def values(arm: ArmResult, measure: Measure) -> list[float]:
+    """One measure of every job of an arm, in the order of the jobs.
+
+    A job that did not get there counts as long as it was watched: the least that it would have taken. Were it left out,
+    a policy would gain by starving it.
+    """
+    known = ((value(job, measure), job.watched_seconds) for job in arm.jobs.values())
+    return [watched if found is None else found for found, watched in known]
 
 
-def values(arm: ArmResult, measure: Measure, jobs: Sequence[str]) -> list[float]:
-    """One measure of some jobs of an arm, which all have it."""
-    found = [value(arm.jobs[job], measure) for job in jobs]
-    return [one for one in found if one is not None]
-
-
-def mean(arm: ArmResult, measure: Measure, jobs: Sequence[str] | None = None) -> float:
-    """Mean of one measure over jobs (all that got there); NaN without any."""
-    known = values(arm, measure, list(arm.jobs if jobs is None else jobs))
-    return fmean(known) if known else float("nan")
+def mean(arm: ArmResult, measure: Measure) -> float:
+    """Mean of one measure over all jobs, see ``values``."""
+    return fmean(values(arm, measure))
 
 
 def censored(arm: ArmResult) -> list[str]:

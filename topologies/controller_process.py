@@ -18,6 +18,7 @@ import requests
 from controller.wire import Status
 from topologies import management
 from topologies.emulation import OPENFLOW_PORT, Emulation, inventory
+from topologies.errors import LabError
 
 API_PORT = 8080
 URL = f"http://{management.ROOT_ADDRESS}:{API_PORT}"
@@ -29,8 +30,8 @@ _POLL_SECONDS = 0.2
 _STOP_SECONDS = 10.0
 
 
-class LabError(RuntimeError):
-    """Part of the lab did not do its work; the message names it, and where its log is or what it said."""
+class ControllerSilentError(LabError):
+    """The controller's API does not answer."""
 
 
 class ControllerProcess:
@@ -132,35 +133,52 @@ class ControllerProcess:
     def wait(self, condition: Callable[[], bool], seconds: float) -> bool:
         """Wait for a condition while the controller runs; whether it came true. Raises LabError where it ended."""
         deadline = time.monotonic() + seconds
-        while not condition():
+        while True:
+            # First: what the condition asks of a controller that has ended would tell less.
             if self._process is not None:
                 _alive = self.pid
+            if condition():
+                return True
             if time.monotonic() > deadline:
                 return False
             time.sleep(_POLL_SECONDS)
-        return True
 
     def try_status(self) -> Status | None:
         """The status; None while the API does not answer."""
         try:
             return self.status()
-        except (requests.ConnectionError, requests.Timeout):
+        except ControllerSilentError:
             return None
 
     def status(self) -> Status:
-        """``GET /v1/status``."""
+        """``GET /v1/status``. Raises LabError."""
         return Status.model_validate(self.call("GET", "/v1/status"))
 
     def metrics(self) -> str:
-        """``GET /metrics``, as text."""
-        return self._session.get(f"{URL}/metrics", timeout=_ANSWER_SECONDS).text
+        """``GET /metrics``, as text. Raises LabError."""
+        return self._ask("GET", "/metrics").text
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        """One call as the operator; the answer's JSON (None: no body). Raises LabError for an error's answer."""
-        answer = self._session.request(method, URL + path, json=body, timeout=_ANSWER_SECONDS)
+        """One call as the operator; the answer's JSON (None: no body). Raises LabError for an error and for silence."""
+        answer = self._ask(method, path, body)
+        try:
+            return answer.json() if answer.content else None
+        except requests.JSONDecodeError as error:
+            raise LabError(f"{method} {path}: the controller's answer is not JSON: {error}") from error
+
+    def _ask(self, method: str, path: str, body: Any = None) -> requests.Response:
+        try:
+            answer = self._session.request(method, URL + path, json=body, timeout=_ANSWER_SECONDS)
+        except requests.RequestException as error:
+            if self._process is not None:
+                _alive = self.pid
+            raise ControllerSilentError(
+                f"{method} {path}: the controller does not answer ({type(error).__name__}); "
+                f"its log ends: {self.last_words()}"
+            ) from error
         if not answer.ok:
             raise LabError(f"{method} {path}: {answer.status_code} {answer.text.strip()[:500]}")
-        return answer.json() if answer.content else None
+        return answer
 
     def stop(self) -> None:
         """Stop it as an operator would."""

@@ -25,12 +25,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from topologies import cgroups
+from topologies.errors import LabError
+
 Program = Literal["reporter", "trainer"]
 _NAMESPACES = ("net", "mnt")
 _POLL_SECONDS = 0.1
 
 
-class CrewError(RuntimeError):
+class CrewError(LabError):
     """The launcher does not do its work; the message says what it said."""
 
 
@@ -51,7 +54,9 @@ class Member:
     def send_signal(self, number: signal.Signals) -> None:
         """Send a signal, unless it has ended."""
         if self.poll() is None and self.pid is not None:
-            os.kill(self.pid, number)
+            # The news of its end may be on the way.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
     def kill(self) -> None:
         """End it at once."""
@@ -74,13 +79,20 @@ class Crew:
         self._launcher = launcher
         self._members: list[Member] = []
         self._told = threading.Condition()
+        self._silent = False
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
 
     @property
     def alive(self) -> bool:
         """Whether the launcher runs."""
-        return self._launcher.poll() is None
+        # Its end of the pipe is gone a moment before its status is there.
+        return not self._silent and self._launcher.poll() is None
+
+    def check(self) -> None:
+        """Raises CrewError where the launcher has ended."""
+        if not self.alive:
+            raise CrewError("the launcher of agents and trainers has ended")
 
     def start(
         self,
@@ -91,12 +103,14 @@ class Crew:
         log: Path,
         folder: Path,
         hold: Path | None = None,
+        cgroup: Path | None = None,
     ) -> Member:
         """Start a program in the namespaces of a process, its output appended to ``log``; returns when it runs.
 
         With ``hold`` it waits, all ready, until that file exists, and takes its contents, split at blanks, for
-        further arguments. Raises CrewError.
+        further arguments. With ``cgroup`` it is in that group from before it runs. Raises CrewError.
         """
+        self.check()
         member = Member(self)
         with self._told:
             number = len(self._members)
@@ -109,25 +123,27 @@ class Crew:
             "log": str(log),
             "folder": str(folder),
             "hold": None if hold is None else str(hold),
+            "cgroup": None if cgroup is None else str(cgroup),
         }
         assert self._launcher.stdin is not None
         try:
             self._launcher.stdin.write(json.dumps(order).encode() + b"\n")
             self._launcher.stdin.flush()
         except OSError as error:
-            raise CrewError(f"the launcher of agents and trainers has ended: {error}") from error
+            raise CrewError(f"the launcher of agents and trainers takes no orders: {error.strerror}") from error
         with self._told:
             if not self._told.wait_for(lambda: member.pid is not None or not self.alive, timeout=60):
                 raise CrewError("the launcher of agents and trainers does not answer")
         if member.pid is None:
-            raise CrewError("the launcher of agents and trainers has ended")
+            self.check()
         return member
 
     def close(self) -> None:
         """Let the launcher end, and with it the crew; returns when it has."""
         assert self._launcher.stdin is not None
         assert self._launcher.stdout is not None
-        with contextlib.suppress(BrokenPipeError):
+        # An order that a dead launcher did not take is still in the buffer.
+        with contextlib.suppress(OSError):
             self._launcher.stdin.close()
         self._launcher.wait()
         self._listener.join()
@@ -145,6 +161,7 @@ class Crew:
                 member.returncode = news.get("status", member.returncode)
                 self._told.notify_all()
         with self._told:
+            self._silent = True
             self._told.notify_all()
 
 
@@ -181,12 +198,15 @@ def main() -> None:
 
 
 def _enter(order: Mapping[str, Any]) -> None:
-    """Become a process of its own on a host: session, streams, namespaces, folder, arguments, chance."""
+    """Become a process of its own on a host: session, streams, group, namespaces, folder, arguments, chance."""
     os.setsid()
     log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     for source, target in ((nothing, 0), (log, 1), (log, 2)):
         os.dup2(source, target)
+    if order["cgroup"] is not None:
+        # Here, where the hierarchy is mounted: a host's own /sys hides it.
+        cgroups.join(Path(order["cgroup"]))
     library = ctypes.CDLL(None, use_errno=True)
     for name in _NAMESPACES:
         namespace = os.open(f"/proc/{order['namespaces_of']}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC)

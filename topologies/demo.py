@@ -15,8 +15,10 @@ from simulator.reports.statistics import reduction, reduction_interval_over_jobs
 from topologies import comparison, plots, summary
 from topologies.bars import Bars
 from topologies.datapath import Wanted
+from topologies.errors import one_line_errors
 from topologies.lab import EXPECTED_ERRORS, run_arms
-from topologies.lab_result import ArmResult, LabResult
+from topologies.lab_result import LabResult
+from topologies.signals import ending_signals
 from topologies.workload import DEMO, generate
 
 BASELINE, SUBJECT = "fair", "jpas"
@@ -36,25 +38,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"{experiment.hosts} emulated servers on one switch, {experiment.link_bps / 1e6:g} Mbit/s a link: "
         f"{len(experiment.jobs)} training jobs, first under fair sharing, then under JPAS. About five minutes."
     )
-    with Bars(console) as bars:
-        try:
-            result = run_arms(
-                experiment,
-                (BASELINE, SUBJECT),
-                options.datapath,
-                bars.show,
-                options.results / "arms",
-                prove_queues=True,
-            )
-        except EXPECTED_ERRORS as error:
-            console.print(f"demo: {error}", style="red", markup=False, highlight=False)
-            return 1
-        except KeyboardInterrupt:
-            console.print("demo: stopped; everything was taken down", markup=False, highlight=False)
-            return 130
-    document = demo_summary(result, " ".join(["scripts/demo", *(arguments or sys.argv[1:])]))
-    summary.write(options.results / "summary.json", document)
-    plots.demo(result, options.results / "demo.png")
+    command = " ".join(["scripts/demo", *(sys.argv[1:] if arguments is None else arguments)])
+    try:
+        with ending_signals(), one_line_errors():
+            with Bars(console) as bars:
+                result = run_arms(
+                    experiment,
+                    (BASELINE, SUBJECT),
+                    options.datapath,
+                    bars.show,
+                    options.results / "arms",
+                    prove_queues=True,
+                )
+            document = demo_summary(result, command)
+            summary.write(options.results / "summary.json", document)
+            plots.demo(result, options.results / "demo.png")
+    except EXPECTED_ERRORS as error:
+        console.print(f"demo: {error}", style="red", markup=False, highlight=False)
+        return 1
+    except (KeyboardInterrupt, SystemExit) as stopped:
+        console.print("demo: stopped; everything was taken down", markup=False, highlight=False)
+        if isinstance(stopped, SystemExit):
+            raise
+        return 130
     show(result, document)
     Console().print(f"[dim]summary, plot and logs: {options.results}[/dim]")
     return 0
@@ -64,7 +70,7 @@ def demo_summary(result: LabResult, command: str) -> dict[str, object]:
     """The contents of ``results/demo/summary.json``."""
     arms = {arm.policy: arm for arm in result.arms}
     fair, jpas = arms[BASELINE], arms[SUBJECT]
-    pairs = {measure: _pair(fair, jpas, measure) for measure in ("t90_seconds", "t95_seconds")}
+    pairs = {m: (comparison.values(fair, m), comparison.values(jpas, m)) for m in comparison.MEASURES}
     interval = reduction_interval_over_jobs(*pairs["t90_seconds"])
     proof = result.queue_proof
     claim = summary.claim(
@@ -107,7 +113,7 @@ def show(result: LabResult, document: dict[str, object]) -> None:
     """The table on stdout."""
     arms = {arm.policy: arm for arm in result.arms}
     table = Table(title="Seconds from a job's arrival to 90 % and 95 % of its converged accuracy, and to its end")
-    table.add_column("job")
+    table.add_column("job", no_wrap=True)
     for measure in ("t90", "t95", "JCT"):
         for policy in (BASELINE, SUBJECT):
             table.add_column(f"{measure} {policy}", justify="right")
@@ -123,17 +129,15 @@ def show(result: LabResult, document: dict[str, object]) -> None:
             f"queue proof: {proof.high_bps / 1e6:.1f} against {proof.low_bps / 1e6:.1f} Mbit/s into one port, "
             f"{proof.ratio:.0f} : 1 (datapath {result.datapath})"
         )
+    for policy, arm in arms.items():
+        if missed := comparison.censored(arm):
+            console.print(f"{policy}: {', '.join(missed)} did not get there in time; the means count how long they had")
     shares = document["reduction"]
     assert isinstance(shares, dict)
     console.print(
         f"[bold]mean t90 {_change(shares['t90'])}[/bold], mean t95 {_change(shares['t95'])} under JPAS than under fair "
         f"sharing (spread of t90 over these jobs: {-shares['t90_ci95'][1]:+.0%} to {-shares['t90_ci95'][0]:+.0%})"
     )
-
-
-def _pair(fair: ArmResult, jpas: ArmResult, measure: comparison.Measure) -> tuple[list[float], list[float]]:
-    jobs = comparison.common_jobs((fair, jpas), measure)
-    return comparison.values(fair, measure, jobs), comparison.values(jpas, measure, jobs)
 
 
 def _ms(seconds: float | None) -> float | None:

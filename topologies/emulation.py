@@ -17,8 +17,9 @@ from mininet.log import setLogLevel
 from mininet.net import Mininet
 from mininet.topo import Topo
 
-from topologies import limits, management, openvswitch, teardown
+from topologies import cgroups, limits, management, openvswitch, teardown
 from topologies.crew import Crew
+from topologies.errors import LabError
 from topologies.signals import ending_signals
 
 OPENFLOW_PORT = 6653
@@ -49,9 +50,10 @@ class Cable:
 class Emulation:
     """A running network. ``folder`` is in memory and private to the run; everything started here ends with it."""
 
-    def __init__(self, net: Any, *, run: str, folder: Path, datapath: str) -> None:
+    def __init__(self, net: Any, *, run: str, folder: Path, datapath: str, groups: Path | None = None) -> None:
         self._net = net
         self._run = run
+        self._groups = groups
         self.folder = folder
         self.datapath = datapath
         self.own_queues = False
@@ -108,6 +110,10 @@ class Emulation:
     def pid(self, host: str) -> int:
         """A process whose namespaces are the host's."""
         return int(self._net.get(host).pid)
+
+    def cgroup(self, job: str) -> Path:
+        """The cgroup of a job, which goes with the network. Raises LabError."""
+        return cgroups.make(self._groups, job)
 
     @property
     def crew(self) -> Crew:
@@ -184,14 +190,15 @@ def emulate(topo: Topo, *, datapath: str = "kernel") -> Iterator[Emulation]:
     """Start ``topo`` on this kernel, give it back running, take everything down at the end.
 
     Cleans first what an earlier run that was killed has left. Raises TeardownError where another lab runs or
-    something of the network's names is in the way, OpenVSwitchError where the switch does not start.
+    something of the network's names is in the way, OpenVSwitchError where the switch does not start, LabError.
     """
     run = uuid.uuid4().hex
     with contextlib.ExitStack() as stack:
         stack.enter_context(ending_signals())
         stack.enter_context(teardown.only_lab())
-        stack.enter_context(openvswitch.started())
         teardown.clean()
+        own_switch = not openvswitch.running()
+        groups = cgroups.place_for(run)
         folder = teardown.HOME / run
         numbers = [int(host[1:]) for host in topo.hosts()]
         if max(numbers) > management.LARGEST:
@@ -202,12 +209,16 @@ def emulate(topo: Topo, *, datapath: str = "kernel") -> Iterator[Emulation]:
                 bridges=tuple(topo.switches()),
                 interfaces=(*_switch_interfaces(topo), *management.interfaces(range(1, max(numbers) + 1))),
                 folders=(str(folder),),
+                cgroups=() if groups is None else (str(groups),),
+                database=str(openvswitch.OWN_DATABASE) if own_switch else "",
             )
         )
-        folder.mkdir(mode=0o700)
         ended = stack.enter_context(contextlib.ExitStack())
         stack.callback(teardown.clean)
-        emulation = Emulation(_start(topo, run), run=run, folder=folder, datapath=datapath)
+        folder.mkdir(mode=0o700)
+        if own_switch:
+            openvswitch.start()
+        emulation = Emulation(_start(topo, run), run=run, folder=folder, datapath=datapath, groups=groups)
         ended.callback(emulation.reap)
         yield emulation
 
@@ -220,6 +231,11 @@ def _start(topo: Topo, run: str) -> Any:
     try:
         net = Mininet(topo=topo, controller=None, autoSetMacs=False)
         net.start()
+    except Exception as error:
+        # Mininet has no exceptions of its own.
+        if type(error) is not Exception:
+            raise
+        raise LabError(f"the network does not start: {error}") from error
     finally:
         if before is None:
             del os.environ[teardown.TAG]

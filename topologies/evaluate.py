@@ -3,129 +3,158 @@
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import os
 import sys
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from multiprocessing.synchronize import Event
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from typing import Any, get_args
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from topologies import jpas_claim, plots, summary
-from topologies.datapath import DatapathError, Wanted, choose
+from topologies import jpas_claim, kept, plots, summary
+from topologies.datapath import Wanted, choose
+from topologies.errors import one_line_errors
 from topologies.jpas_claim import Group
+from topologies.kept import Measured
 from topologies.lab import EXPECTED_ERRORS, LabError, run_lab
-from topologies.lab_result import LabResult, load_result
+from topologies.lab_result import LabResult
+from topologies.side_by_side import Outcome, side_by_side
+from topologies.signals import ending_signals
 
 CLAIMS = ("jpas",)
-_STOPPED: list[Event] = []
+QUICK = " (quick: not to be quoted)"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure a claim. Exit status: 0 done, 1 failed, 130 stopped by Ctrl-C."""
+    """Measure a claim. Exit status: 0 done, 1 failed, 2 wrong input, 130 stopped by Ctrl-C."""
     parser = argparse.ArgumentParser(prog="scripts/evaluate", description=main.__doc__)
     parser.add_argument("claim", choices=CLAIMS)
     parser.add_argument("--quick", action="store_true", help="one seed, baseline and subject only; never to be quoted")
     parser.add_argument("--datapath", choices=get_args(Wanted), default="auto", help="where the switches run")
     parser.add_argument(
-        "--boxes", type=int, default=0, metavar="N", help="networks at once, where each has a box (cores)"
+        "--boxes", type=_positive, default=None, metavar="N", help="networks at once, where each has a box (cores)"
     )
-    parser.add_argument("--resume", action="store_true", help="keep the groups of arms that an earlier run finished")
+    parser.add_argument(
+        "--resume", action="store_true", help="keep the groups of arms that an earlier run with this command finished"
+    )
     parser.add_argument("--results", type=Path, default=None, metavar="FOLDER")
     options = parser.parse_args(arguments)
     folder = options.results or summary.ROOT / "results" / (options.claim + ("-quick" if options.quick else ""))
     console = Console(stderr=True)
     groups = jpas_claim.groups(quick=options.quick)
+    command = " ".join(["scripts/evaluate", *(sys.argv[1:] if arguments is None else arguments)])
     try:
-        # Boxes are apart from each other; networks on the machine's own kernel are not.
-        boxed = choose(options.datapath) == "uml"
-        at_once = (options.boxes or os.cpu_count() or 1) if boxed else 1
-        results = _run(groups, options.datapath, folder / "arms", at_once, resume=options.resume, console=console)
-    except (DatapathError, *EXPECTED_ERRORS) as error:
+        with ending_signals(), one_line_errors():
+            evaluation = Evaluation(options.datapath, folder, console, boxes=options.boxes, resume=options.resume)
+            made = evaluation.document(groups, command, quick=options.quick)
+    except EXPECTED_ERRORS as error:
         console.print(f"evaluate: {error}", style="red", markup=False, highlight=False)
         return 1
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as stopped:
         console.print("evaluate: stopped; --resume goes on from here", markup=False, highlight=False)
+        if isinstance(stopped, SystemExit):
+            raise
         return 130
-    command = " ".join(["scripts/evaluate", *(arguments or sys.argv[1:])])
-    document = _summary(results, command, at_once, quick=options.quick)
-    summary.write(folder / "summary.json", document)
-    plots.reductions(
-        {load: {k: v for k, v in by.items() if k in jpas_claim.ORDER} for load, by in document["loads"].items()},
-        jpas_claim.ORDER,
-        folder / "jpas.png",
-    )
-    _show(document)
+    _show(made)
     return 0
 
 
-def _run(
-    groups: Sequence[Group], datapath: Wanted, folder: Path, at_once: int, *, resume: bool, console: Console
-) -> list[tuple[Group, LabResult]]:
-    """Run the groups, ``at_once`` networks side by side; results in the groups' order."""
-    done: dict[str, LabResult] = {}
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console) as bars:
-        total = bars.add_task("arms", total=sum(len(group.policies) for group in groups))
-        waiting = []
-        for group in groups:
-            kept = folder / group.name / "lab.json"
-            if resume and kept.exists():
-                done[group.name] = load_result(kept)
-                bars.advance(total, len(group.policies))
-            else:
-                waiting.append(group)
-        context = multiprocessing.get_context("spawn")
-        stopped = context.Event()
-        with ProcessPoolExecutor(at_once, mp_context=context, initializer=_heed, initargs=(stopped,)) as pool:
-            running: dict[Future[LabResult], Group] = {
-                pool.submit(_run_group, group, datapath, folder / group.name): group for group in waiting
-            }
-            try:
-                for future in as_completed(running):
-                    group = running[future]
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{value} is not a whole number above 0")
+    return value
+
+
+@dataclass
+class Evaluation:
+    """One run of the command: where it measures, and what it has measured so far, by the groups' names."""
+
+    wanted: Wanted
+    folder: Path
+    console: Console
+    boxes: int | None
+    resume: bool
+    _done: dict[str, Measured] = field(default_factory=dict)
+    _stop: Event = field(default_factory=Event)
+
+    def document(self, groups: Sequence[Group], command: str, *, quick: bool) -> dict[str, Any]:
+        """Measure the groups, write summary and plot, give the summary. Raises one of EXPECTED_ERRORS, OSError."""
+        datapath = choose(self.wanted)
+        # Boxes are apart from each other; networks on the machine's own kernel are not.
+        at_once = (self.boxes or os.cpu_count() or 1) if datapath == "uml" else 1
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._measure(groups, datapath, at_once)
+        measured = [self._done[group.name] for group in groups]
+        commits = sorted({one.commit for one in measured})
+        if len(commits) > 1:
+            self.console.print(f"the groups were measured by different commits: {', '.join(commits)}", highlight=False)
+        results = [(group, one.result) for group, one in zip(groups, measured, strict=True)]
+        made = document(results, command, at_once, commits=commits, quick=quick)
+        summary.write(self.folder / "summary.json", made)
+        plots.reductions(
+            {load: {k: v for k, v in by.items() if k in jpas_claim.ORDER} for load, by in made["loads"].items()},
+            jpas_claim.ORDER,
+            self.folder / "jpas.png",
+        )
+        return made
+
+    def _measure(self, groups: Sequence[Group], datapath: str, at_once: int) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=self.console) as bars:
+            total = bars.add_task("arms", total=sum(len(group.policies) for group in groups))
+            waiting = []
+            for group in groups:
+                found = kept.kept(self._place(group), group.request(), datapath) if self.resume else None
+                if found is None:
+                    waiting.append(group)
+                else:
+                    self._done[group.name] = found
                     bars.advance(total, len(group.policies))
-                    try:
-                        done[group.name] = future.result()
-                        console.print(f"{time.strftime('%H:%M:%S')} {group.name}: {len(group.policies)} arms done")
-                    except EXPECTED_ERRORS as error:
-                        # Hours of other arms must not be lost with one.
-                        console.print(f"{group.name}: {error}", style="red", markup=False, highlight=False)
-            except BaseException:
-                # What a worker has been handed already cannot be cancelled: it asks before it begins.
-                stopped.set()
-                pool.shutdown(wait=True, cancel_futures=True)
-                raise
-    if missing := [group.name for group in groups if group.name not in done]:
-        raise LabError(f"{', '.join(missing)} failed; with --resume the same command runs them again")
-    return [(group, done[group.name]) for group in groups]
+
+            def done(group: Group, outcome: Outcome[Measured]) -> None:
+                try:
+                    self._done[group.name] = outcome()
+                    said, style = f"{time.strftime('%H:%M:%S')} {group.name}: {len(group.policies)} arms done", ""
+                except EXPECTED_ERRORS as error:
+                    # Hours of other arms must not be lost with one.
+                    said, style = f"{group.name}: {error}", "red"
+                self.console.print(said, style=style, markup=False, highlight=False)
+                bars.advance(total, len(group.policies))
+
+            side_by_side(waiting, self._run, done, at_once=at_once, stop=self._stop)
+        if missing := [group.name for group in groups if group.name not in self._done]:
+            raise LabError(f"{', '.join(missing)} failed; with --resume the same command runs them again")
+
+    def _run(self, group: Group) -> Measured:
+        folder, request, commit = self._place(group), group.request(), summary.commit()
+        with one_line_errors():
+            kept.begin(folder)
+            result = run_lab(request, self.wanted, results_dir=folder, stop=self._stop)
+            kept.keep(folder, request, commit)
+        return Measured(result, commit)
+
+    def _place(self, group: Group) -> Path:
+        return self.folder / "arms" / group.name
 
 
-def _heed(stopped: Event) -> None:
-    """A worker's start: what tells it not to begin anything more."""
-    _STOPPED.append(stopped)
-
-
-def _run_group(group: Group, datapath: Wanted, folder: Path) -> LabResult:
-    if any(stopped.is_set() for stopped in _STOPPED):
-        raise KeyboardInterrupt
-    return run_lab(group.request(), datapath, results_dir=folder)
-
-
-def _summary(results: Sequence[tuple[Group, LabResult]], command: str, at_once: int, *, quick: bool) -> dict[str, Any]:
+def document(
+    results: Sequence[tuple[Group, LabResult]], command: str, at_once: int, *, commits: Sequence[str], quick: bool
+) -> dict[str, Any]:
+    """The contents of ``summary.json``. ``commits``: what measured the groups; ``quick``: no claim is to be quoted."""
     loads = jpas_claim.add_up(results)
     claims = []
     for load, policies in loads.items():
         fair, jpas = policies["fair"]["t90"], policies["jpas"]["t90"]
         claims.append(
             summary.claim(
-                f"JPAS brings jobs to 90 % of their converged accuracy sooner than fair sharing, {load} load",
+                f"JPAS brings jobs to 90 % of their converged accuracy sooner than fair sharing, {load} load"
+                + (QUICK if quick else ""),
                 metric="mean_t90",
                 unit="s",
                 baseline=fair["mean"],
@@ -138,6 +167,7 @@ def _summary(results: Sequence[tuple[Group, LabResult]], command: str, at_once: 
     return {
         **summary.head(command, results[0][1].datapath, seeds, claims),
         "quick": quick,
+        "commits": list(commits),
         "networks_at_once": at_once,
         "arms": len(arms),
         "least_cpu_idle_share": min(arm.cpu_idle_share for arm in arms),
@@ -145,9 +175,9 @@ def _summary(results: Sequence[tuple[Group, LabResult]], command: str, at_once: 
     }
 
 
-def _show(document: dict[str, Any]) -> None:
-    for load, policies in document["loads"].items():
-        table = Table(title=f"{load} load" + (" (quick: not to be quoted)" if document["quick"] else ""))
+def _show(made: dict[str, Any]) -> None:
+    for load, policies in made["loads"].items():
+        table = Table(title=f"{load} load" + (QUICK if made["quick"] else ""))
         for name in (
             "policy",
             "seeds",
@@ -171,12 +201,13 @@ def _show(document: dict[str, Any]) -> None:
                 f"{t90['mean']:.1f}",
                 f"{t90['reduction']:.1%}",
                 f"{low:.1%} to {high:.1%}",
-                f"{t90['headroom_won']:.0%}",
+                "" if t90["headroom_won"] is None else f"{t90['headroom_won']:.0%}",
                 f"{found['t95']['reduction']:.1%}",
                 f"{found['jct']['reduction']:.1%}",
                 f"{found['censored']}/{found['jobs']}",
             )
-        table.add_row("alone", "", f"{policies['alone']['t90_seconds']['mean']:.1f}")
+        if "alone" in policies:
+            table.add_row("alone", "", f"{policies['alone']['t90_seconds']['mean']:.1f}")
         Console().print(table)
 
 

@@ -46,7 +46,8 @@ class Experiment(Message):
     """Jobs on a testbed of ``hosts`` servers h1..hN on one switch, every link limited to ``link_bps`` at both ends.
 
     ``queues`` counts the switch's queues a port: one less job classes. ``limit_seconds``: jobs still running
-    then are stopped and counted as censored.
+    then are stopped and counted as censored. ``processes``: one trainer a host serves all its jobs, or one a host and
+    job, each job's in a cgroup of the job's own.
     """
 
     name: Name
@@ -57,6 +58,7 @@ class Experiment(Message):
     period_seconds: Annotated[float, Field(ge=0.1, le=60)] = 1.0
     jobs: Annotated[tuple[JobPlan, ...], Field(min_length=1, max_length=1000, strict=False)]
     limit_seconds: Annotated[float, Field(gt=0, le=86400)] = 600.0
+    processes: Literal["host", "job"] = "host"
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Experiment:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -13,7 +14,7 @@ from simulator.workloads import curves
 from topologies import comparison
 from topologies.comparison import MEASURES, Measure
 from topologies.experiment import Experiment
-from topologies.lab_result import ArmResult, LabRequest, LabResult, PolicyChoice
+from topologies.lab_result import LabRequest, LabResult, PolicyChoice
 from topologies.workload import HEAVY, LIGHT, LOADS, MIDDLE, Load, generate
 
 FAIR, JPAS = PolicyChoice("fair"), PolicyChoice("jpas")
@@ -30,11 +31,15 @@ ALONE_ITERATIONS = 5
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Arms that share a network: one load and seed under several policies in turn."""
+    """Arms that share a network: one load and seed under several policies in turn.
+
+    ``alone_iterations`` of 0: how long the jobs take alone is not measured, so there is no headroom to share.
+    """
 
     load: Load
     seed: int
     policies: tuple[PolicyChoice, ...]
+    alone_iterations: int = ALONE_ITERATIONS
 
     @property
     def name(self) -> str:
@@ -54,13 +59,13 @@ class Group:
         """What the lab is asked. The order of the arms turns with the seed, so that no policy always goes first."""
         turn = self.seed % len(self.policies)
         turned = self.policies[turn:] + self.policies[:turn]
-        return LabRequest((self.experiment(),), turned, alone_iterations=ALONE_ITERATIONS)
+        return LabRequest((self.experiment(),), turned, alone_iterations=self.alone_iterations)
 
 
 def groups(*, quick: bool = False) -> list[Group]:
-    """All arms of the claim, the longest group first; quick: one seed of the middle load, fair and jpas only."""
+    """All arms of the claim, the longest group first; quick: one seed of the light load, fair and jpas only."""
     if quick:
-        return [Group(MIDDLE, 1, (FAIR, JPAS))]
+        return [Group(LIGHT, 1, (FAIR, JPAS), alone_iterations=0)]
     made = [
         Group(
             LOADS[load],
@@ -92,10 +97,11 @@ def add_up(results: Sequence[tuple[Group, LabResult]]) -> dict[str, Any]:
             continue
         names = [n for n in ("fair", *ORDER) if any(arm.policy == n for _, result in of_load for arm in result.arms)]
         loads[load] = {name: _policy(name, of_load) for name in names}
-        loads[load]["alone"] = {
-            measure: {"mean": fmean(_alone_mean(group, result, measure) for group, result in of_load)}
-            for measure in MEASURES
-        }
+        if all(result.alone_seconds for _, result in of_load):
+            loads[load]["alone"] = {
+                measure: {"mean": fmean(_alone_mean(group, result, measure) for group, result in of_load)}
+                for measure in MEASURES
+            }
     return loads
 
 
@@ -111,27 +117,32 @@ def _policy(name: str, results: Sequence[tuple[Group, LabResult]]) -> dict[str, 
         made["jobs"] += len(arms[name].jobs)
         made["censored"] += len(comparison.censored(arms[name]))
         for measure in MEASURES:
-            rows[measure].append((*_row(arms["fair"], arms[name], measure), _alone_mean(group, result, measure)))
+            rows[measure].append(
+                (
+                    comparison.mean(arms["fair"], measure),
+                    comparison.mean(arms[name], measure),
+                    _alone_mean(group, result, measure),
+                )
+            )
     for measure, of_seeds in rows.items():
         fair, subject, lone = ([row[i] for row in of_seeds] for i in range(3))
         shares = [(f - s) / (f - a) for f, s, a in of_seeds]
+        known = not any(math.isnan(seconds) for seconds in lone)
         made[measure.removesuffix("_seconds")] = {
             "mean": fmean(subject),
             "by_seed": subject,
             "reduction": reduction(fair, subject),
             "reduction_ci95": list(mean_interval([1 - s / f for f, s, _ in of_seeds])),
-            "headroom_won": (sum(fair) - sum(subject)) / (sum(fair) - sum(lone)),
-            "headroom_won_ci95": list(mean_interval(shares)),
+            "headroom_won": (sum(fair) - sum(subject)) / (sum(fair) - sum(lone)) if known else None,
+            "headroom_won_ci95": list(mean_interval(shares)) if known else None,
         }
     return made
 
 
-def _row(fair: ArmResult, subject: ArmResult, measure: Measure) -> tuple[float, float]:
-    jobs = comparison.common_jobs((fair, subject), measure)
-    return comparison.mean(fair, measure, jobs), comparison.mean(subject, measure, jobs)
-
-
 def _alone_mean(group: Group, result: LabResult, measure: Measure) -> float:
+    """Mean over the jobs of what they would take alone; NaN where that was not measured."""
     experiment = group.experiment()
+    if not result.alone_seconds:
+        return math.nan
     (per_iteration,) = result.alone_seconds.values()
     return fmean(times[measure] for times in alone(experiment, per_iteration).values())

@@ -9,21 +9,19 @@ and finds comes back the same.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from topologies import box, queue_proof
 from topologies.alone import measure_alone
 from topologies.arm import Tick, run_arm
-from topologies.controller_process import ControllerProcess, LabError
+from topologies.controller_process import ControllerProcess
 from topologies.datapath import Datapath, DatapathError, Wanted, choose, inside_box
 from topologies.emulation import Emulation, emulate
+from topologies.errors import LabError, LabInputError, one_line_errors
 from topologies.experiment import Experiment
 from topologies.lab_result import (
     ArmResult,
@@ -50,7 +48,17 @@ _EVENT = b'{"event": '
 EXPECTED_ERRORS = (LabError, DatapathError, TeardownError, OpenVSwitchError, box.BoxError)
 """What a caller should show as one line."""
 
-__all__ = ["EXPECTED_ERRORS", "LabError", "LabEvent", "LabRequest", "LabResult", "PolicyChoice", "run_arms", "run_lab"]
+__all__ = [
+    "EXPECTED_ERRORS",
+    "LabError",
+    "LabEvent",
+    "LabInputError",
+    "LabRequest",
+    "LabResult",
+    "PolicyChoice",
+    "run_arms",
+    "run_lab",
+]
 
 
 def run_arms(
@@ -74,34 +82,39 @@ def run_lab(
     datapath: Wanted = "auto",
     progress: Progress = lambda _event: None,
     results_dir: Path = Path("results/lab"),
+    *,
+    stop: threading.Event | None = None,
 ) -> LabResult:
     """All that ``request`` asks for, on one network; logs, arm by arm, and ``lab.json`` go to ``results_dir``.
 
-    Raises one of EXPECTED_ERRORS; then all is taken down, and the arms that were done are on disk.
+    ``stop`` ends a lab in a box that runs in a thread beside the main one, which no signal reaches. Raises one of
+    EXPECTED_ERRORS (LabInputError: nothing was started); then all is taken down, and the arms that were done are on
+    disk.
     """
     _check(request)
     chosen = choose(datapath)
-    results_dir = results_dir.resolve()
-    results_dir.mkdir(parents=True, exist_ok=True)
-    if chosen == "uml":
-        return _run_in_box(request, progress, results_dir)
-    result = _run_here(request, chosen, progress, results_dir)
-    save(results_dir / RESULT, result)
-    return result
+    with one_line_errors():
+        results_dir = results_dir.resolve()
+        results_dir.mkdir(parents=True, exist_ok=True)
+        if chosen == "uml":
+            return _run_in_box(request, progress, results_dir, stop)
+        result = _run_here(request, chosen, progress, results_dir)
+        save(results_dir / RESULT, result)
+        return result
 
 
 def _check(request: LabRequest) -> None:
     if not request.experiments or not (request.policies or request.queue_proof or request.alone_iterations):
-        raise LabError("nothing to run: there is no experiment, or no policy")
+        raise LabInputError("nothing to run: there is no experiment, or no policy")
     shapes = {(e.hosts, e.link_bps, e.queues) for e in request.experiments}
     if len(shapes) > 1:
-        raise LabError("experiments that share a network must agree on hosts, link_bps and queues")
+        raise LabInputError("experiments that share a network must agree on hosts, link_bps and queues")
     names = [choice.name for choice in request.policies]
     if len(set(names)) < len(names):
-        raise LabError(f"two policies are called the same: {', '.join(names)}; give one a label")
+        raise LabInputError(f"two policies are called the same: {', '.join(names)}; give one a label")
     keys = [key(experiment) for experiment in request.experiments]
     if len(set(keys)) < len(keys):
-        raise LabError(f"two experiments have the same name and seed: {', '.join(keys)}")
+        raise LabInputError(f"two experiments have the same name and seed: {', '.join(keys)}")
 
 
 def _run_here(request: LabRequest, datapath: Datapath, progress: Progress, results: Path) -> LabResult:
@@ -176,11 +189,14 @@ def _ticker(progress: Progress, phase: str, experiment: Experiment, policy: str)
     return tick
 
 
-def _run_in_box(request: LabRequest, progress: Progress, results: Path) -> LabResult:
+def _run_in_box(
+    request: LabRequest, progress: Progress, results: Path, stop: threading.Event | None = None
+) -> LabResult:
     save(results / _REQUEST, request)
     (results / RESULT).unlink(missing_ok=True)
     reader = _Reader(progress)
-    status = box.run([sys.executable, "-m", "topologies.lab", str(results)], memory=MEMORY, output=reader)
+    command = [sys.executable, "-m", "topologies.lab", str(results)]
+    status = box.run(command, memory=MEMORY, output=reader, stop=stop)
     (results / _REQUEST).unlink(missing_ok=True)
     if reader.failure is not None:
         raise LabError(reader.failure)
@@ -225,9 +241,12 @@ def main() -> int:
 
     try:
         run_lab(load_request(results / _REQUEST), "kernel", lambda event: tell(asdict(event)), results)
-    except (*EXPECTED_ERRORS, ValidationError, subprocess.CalledProcessError) as error:
+    except EXPECTED_ERRORS as error:
         tell({"failure": str(error)})
         return 1
+    except KeyboardInterrupt:
+        # The box's caller is gone, or has been told to stop.
+        return 130
     return 0
 
 

@@ -10,16 +10,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from pydantic import ValidationError
 from rich.console import Console
 from rich.table import Table
 
-from controller.config_file import ConfigError, describe, read_document
+from controller.config_file import ConfigError
 from controller.policies.registry import PolicyError, make
 from simulator.workloads import curves
+from topologies import comparison
 from topologies.bars import Bars
 from topologies.datapath import Wanted
 from topologies.experiment import Experiment
+from topologies.experiment_file import read_with_lines
+from topologies.signals import ending_signals
 
 if TYPE_CHECKING:
     from topologies.lab_result import LabResult
@@ -40,11 +42,7 @@ def add_command(commands: Any) -> None:
 
 def load_experiment(path: Path) -> Experiment:
     """Read an experiment. Raises ConfigError, whose message names file, line and field."""
-    document = read_document(path)
-    try:
-        experiment = Experiment.model_validate(document.data)
-    except ValidationError as error:
-        raise ConfigError(describe(error, document, Experiment)) from None
+    experiment, document = read_with_lines(path)
     recorded = {curve.name: curve.iterations for curve in curves.index()}
     for number, job in enumerate(experiment.jobs):
         where = document.where(("jobs", number, "curve"))
@@ -72,15 +70,17 @@ def run(options: argparse.Namespace) -> int:
     from topologies import lab  # noqa: PLC0415
 
     folder = options.results or Path("results") / "lab" / experiment.name
-    with Bars(console) as bars:
-        try:
+    try:
+        with ending_signals(), Bars(console) as bars:
             result = lab.run_arms(experiment, options.policy, options.datapath, bars.show, folder)
-        except lab.EXPECTED_ERRORS as error:
-            console.print(f"lab: {error}", style="red", markup=False, highlight=False)
-            return FAILED
-        except KeyboardInterrupt:
-            console.print("lab: stopped; everything was taken down", markup=False, highlight=False)
-            return 130
+    except lab.EXPECTED_ERRORS as error:
+        console.print(f"lab: {error}", style="red", markup=False, highlight=False)
+        return WRONG_INPUT if isinstance(error, lab.LabInputError) else FAILED
+    except (KeyboardInterrupt, SystemExit) as stopped:
+        console.print("lab: stopped; everything was taken down", markup=False, highlight=False)
+        if isinstance(stopped, SystemExit):
+            raise
+        return 130
     if options.json:
         sys.stdout.write(json.dumps(asdict(result), indent=1) + "\n")
     else:
@@ -90,24 +90,16 @@ def run(options: argparse.Namespace) -> int:
 
 
 def table(result: LabResult) -> Table:
-    """Mean times of every arm; censored jobs are counted, and left out of a mean."""
+    """Mean times of every arm; a censored job counts as long as it was watched."""
     made = Table(title=f"{result.hosts} hosts, {result.link_bps / 1e6:g} Mbit/s, datapath {result.datapath}")
     for name in ("policy", "mean t90 (s)", "mean t95 (s)", "mean JCT (s)", "censored", "report to rule p99 (ms)"):
         made.add_column(name, justify="left" if name == "policy" else "right")
     for arm in result.arms:
-        jobs = list(arm.jobs.values())
         p99 = arm.control.report_to_rule_p99
         made.add_row(
             arm.policy,
-            _mean([job.t90_seconds for job in jobs]),
-            _mean([job.t95_seconds for job in jobs]),
-            _mean([job.jct_seconds for job in jobs]),
-            str(sum(job.censored for job in jobs)),
+            *(f"{comparison.mean(arm, measure):.1f}" for measure in comparison.MEASURES),
+            str(len(comparison.censored(arm))),
             "-" if p99 is None else f"{p99 * 1e3:.0f}",
         )
     return made
-
-
-def _mean(values: list[float | None]) -> str:
-    known = [value for value in values if value is not None]
-    return f"{sum(known) / len(known):.1f}" if known else "-"

@@ -46,12 +46,16 @@ class LabRequest:
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """One job of an arm, by its trainer's own clock: seconds from its arrival; None: it did not get there."""
+    """One job of an arm, by its trainer's own clock: seconds from its arrival; None: it did not get there.
+
+    ``watched_seconds``: from its arrival to its end, or to the end of the experiment.
+    """
 
     t90_seconds: float | None
     t95_seconds: float | None
     jct_seconds: float | None
     censored: bool
+    watched_seconds: float
     history: tuple[Point, ...]
 
 

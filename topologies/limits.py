@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from controller.model import CLASS_DSCP
 from host_reporter.nic import htb_tree
@@ -18,6 +18,9 @@ JOB_FLOOR = 0.01
 OTHER_FLOOR = 0.10
 """The controller's default shares of a link that a job class, and all other traffic, keep."""
 
+QUEUE_PACKETS = 32
+"""What one queue of a switch's port holds, of packets that stand for 8 and more: a few hundred KB, as in a switch."""
+
 TAG = "trainyard"
 _OTHER_PRIORITY = 7
 _NO_SIGNS = str.maketrans("{}[],=", "      ")
@@ -26,6 +29,16 @@ _NO_SIGNS = str.maketrans("{}[],=", "      ")
 def host_nic(interface: str, rate_bps: float, classes: int) -> list[str]:
     """The lines for ``tc -batch`` that limit a host's interface to ``rate_bps`` and serve ``classes`` by DSCP."""
     return htb_tree(interface, rate_bps, CLASS_DSCP[:classes], JOB_FLOOR, OTHER_FLOOR)
+
+
+def bound_queues(interfaces: Iterable[str]) -> None:
+    """Let no queue of these switch ports hold more packets than a commodity switch's.
+
+    For queues that are made later: a queue takes the length that its interface has then. The kernel's own 1,000 packets
+    would delay a class that has only its floor by ten seconds and more.
+    """
+    lines = "".join(f"link set dev {interface} txqueuelen {QUEUE_PACKETS}\n" for interface in interfaces)
+    subprocess.run(["ip", "-batch", "-"], input=lines, text=True, check=True, capture_output=True)
 
 
 def limit_ports(rates_bps: Mapping[str, float]) -> None:

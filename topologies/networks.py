@@ -5,16 +5,20 @@ For the lab, and for Mininet's own command, without a controller or with any:
     sudo mn --custom topologies/networks.py --topo testbed,13 --controller remote
     sudo mn --custom topologies/networks.py --topo leaf_spine,4,2,4,link_bps=50000000 --controller remote
 
-``leaf_spine`` has loops: it needs a controller that computes paths (Trainyard's ``forwarding: paths``).
+``leaf_spine`` has loops: it needs a controller that computes paths (Trainyard's ``forwarding: paths``). The controller
+knows the rates of hosts' ports, not of links between switches: with ``queues: managed`` it gives those the port's own
+speed, so that only the hosts' links stay limited. The lab makes such a network's queues itself, for ``queues:
+existing``; a rate at every port then holds, ``uplink_bps`` too.
 """
 
 from __future__ import annotations
 
 import inspect
 import logging
+import math
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +33,17 @@ if _frame is not None and __name__ != "topologies.networks":
     # Mininet executes this file without importing it: the tree around it is found by the file's name.
     sys.path.append(str(Path(_frame.f_code.co_filename).resolve().parent.parent))
 
-from topologies import limits, openvswitch  # noqa: E402 (the path above has to come first)
+from topologies import limits, management, openvswitch  # noqa: E402 (the path above has to come first)
 
 DEFAULT_LINK_BPS = 100e6
 DEFAULT_QUEUES = 8
+TSO_SEGMENTS = 8
+MOST_HOSTS = management.LARGEST
+LEAST_BPS, MOST_BPS = 1e5, 1e11
+
+
+class TopologyError(ValueError):
+    """There is no such network; the message says what would be right."""
 
 
 class Server(Host):
@@ -44,7 +55,10 @@ class Server(Host):
         interface = self.defaultIntf().name
         inside = ["mnexec", "-a", str(self.pid)]
         lines = limits.host_nic(interface, link_bps, classes)
-        subprocess.run([*inside, "tc", "-batch", "-"], input="\n".join(lines) + "\n", text=True, check=True)
+        # Senders hand over several packets' worth at a time, as a real NIC's offload lets them at its speeds: on a link
+        # so much slower the kernel would cut them small, and the processors would be measured, not the network.
+        command = f"echo {TSO_SEGMENTS} > /proc/sys/net/ipv4/tcp_min_tso_segs && exec tc -batch -"
+        subprocess.run([*inside, "sh", "-c", command], input="\n".join(lines) + "\n", text=True, check=True)
         if not offload:
             # Packets that leave by a userspace switch keep the checksum that the host wrote.
             subprocess.run([*inside, "ethtool", "-K", interface, "tx", "off"], check=True, capture_output=True)
@@ -64,7 +78,9 @@ class LimitedSwitch(OVSSwitch):
         """Make the bridge, then its limits."""
         openvswitch.wait_for_clock()
         super().start(controllers)
-        limits.limit_ports({self.intfs[number].name: rate for number, rate in self.rates_bps.items()})
+        ports = {self.intfs[number].name: rate for number, rate in self.rates_bps.items()}
+        limits.bound_queues(ports)
+        limits.limit_ports(ports)
 
     def stop(self, deleteIntfs: bool = True) -> None:  # noqa: N803 (Mininet's name)
         """Delete the bridge, and the queues that it leaves behind."""
@@ -88,11 +104,12 @@ class Testbed(Topo):
         datapath: str = "kernel",
     ) -> None:
         """Mininet's hook."""
-        servers, classes = int(servers), int(queues) - 1
-        rates = dict.fromkeys(range(1, servers + 1), float(link_bps))
+        servers, classes = _count("servers", servers, 1, MOST_HOSTS), _count("queues", queues, 2, 8) - 1
+        rate = _rate("link_bps", link_bps)
+        rates = dict.fromkeys(range(1, servers + 1), rate)
         self.addSwitch("s1", cls=LimitedSwitch, dpid=f"{1:016x}", datapath=datapath, rates_bps=rates)
         for i in range(1, servers + 1):
-            _add_server(self, i, link_bps=float(link_bps), classes=classes, datapath=datapath)
+            _add_server(self, i, link_bps=rate, classes=classes, datapath=datapath)
             self.addLink(f"h{i}", "s1", port1=0, port2=i)
 
 
@@ -114,8 +131,11 @@ class LeafSpine(Topo):
         datapath: str = "kernel",
     ) -> None:
         """Mininet's hook."""
-        leaves, spines, each, classes = int(leaves), int(spines), int(servers_per_leaf), int(queues) - 1
-        down, up = float(link_bps), float(uplink_bps) or float(link_bps)
+        leaves, spines = _count("leaves", leaves, 1, MOST_HOSTS), _count("spines", spines, 1, MOST_HOSTS)
+        each, classes = _count("servers_per_leaf", servers_per_leaf, 1, MOST_HOSTS), _count("queues", queues, 2, 8) - 1
+        _count("servers, of all leaves together", leaves * each, 1, MOST_HOSTS)
+        down = _rate("link_bps", link_bps)
+        up = _rate("uplink_bps", uplink_bps, for_zero=down)
         for leaf in range(1, leaves + 1):
             rates = {n: down if n <= each else up for n in range(1, each + spines + 1)}
             self.addSwitch(f"s{leaf}", cls=LimitedSwitch, dpid=f"{leaf:016x}", datapath=datapath, rates_bps=rates)
@@ -148,4 +168,38 @@ def address(number: int) -> str:
     return f"10.0.0.{number}"
 
 
-topos = {"testbed": Testbed, "leaf_spine": LeafSpine}
+def _count(name: str, given: object, least: int, most: int) -> int:
+    """A count; Mininet's command gives text. Raises TopologyError."""
+    try:
+        count = int(str(given))
+    except ValueError:
+        count = least - 1
+    if not least <= count <= most:
+        raise TopologyError(f"{name}: {given} is not a whole number from {least} to {most}")
+    return count
+
+
+def _rate(name: str, given: object, *, for_zero: float = 0.0) -> float:
+    """A rate in bit/s; ``for_zero``, where that is one, for 0. Raises TopologyError."""
+    try:
+        rate = float(str(given)) or for_zero
+    except ValueError:
+        rate = math.nan
+    if not LEAST_BPS <= rate <= MOST_BPS:
+        raise TopologyError(f"{name}: {given} is not a rate from {LEAST_BPS:.0f} to {MOST_BPS:.0f} bit/s")
+    return rate
+
+
+def _for_command(name: str, network: Callable[..., Topo]) -> Callable[..., Topo]:
+    """For Mininet's command, which knows only one end with one line, and without a clean-up of all labs: SystemExit."""
+
+    def make(*arguments: object, **options: object) -> Topo:
+        try:
+            return network(*arguments, **options)
+        except (TopologyError, TypeError) as error:
+            raise SystemExit(f"{name}: {error}") from None
+
+    return make
+
+
+topos = {"testbed": _for_command("testbed", Testbed), "leaf_spine": _for_command("leaf_spine", LeafSpine)}

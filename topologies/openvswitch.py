@@ -12,6 +12,8 @@ from pathlib import Path
 RUN_FOLDER = Path("/var/run/openvswitch")
 SOCKET = RUN_FOLDER / "db.sock"
 DATABASE = f"unix:{SOCKET}"
+OWN_DATABASE = RUN_FOLDER / "trainyard.db"
+"""What only daemons that we started serve."""
 _SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
 _STOP_SECONDS = 5.0
 _COUNT_SECONDS = 10.2
@@ -44,34 +46,27 @@ def started() -> Iterator[None]:
     if running():
         yield
         return
-    pids: list[int] = []
     try:
-        start(pids)
+        start()
         yield
     finally:
-        for pid in reversed(pids):
-            _stop(pid)
-        for path in (SOCKET, RUN_FOLDER / "trainyard.db"):
-            path.unlink(missing_ok=True)
+        end(OWN_DATABASE)
 
 
-def start(pids: list[int]) -> None:
-    """Start both daemons with an empty database; their ids are added to ``pids`` as they come."""
+def start() -> None:
+    """Start both daemons with an empty database. Raises OpenVSwitchError; ``end`` is due in any case."""
     RUN_FOLDER.mkdir(parents=True, exist_ok=True)
-    database = RUN_FOLDER / "trainyard.db"
-    database.unlink(missing_ok=True)
-    _call(["ovsdb-tool", "create", str(database), _SCHEMA])
+    OWN_DATABASE.unlink(missing_ok=True)
+    _call(["ovsdb-tool", "create", str(OWN_DATABASE), _SCHEMA])
     common = ["--detach", "--no-chdir", "--verbose=off"]
     pid_file = RUN_FOLDER / "ovsdb-server.pid"
-    _call(["ovsdb-server", str(database), f"--remote=punix:{SOCKET}", f"--pidfile={pid_file}", *common])
-    pids.append(int(pid_file.read_text()))
+    _call(["ovsdb-server", str(OWN_DATABASE), f"--remote=punix:{SOCKET}", f"--pidfile={pid_file}", *common])
     vsctl("--no-wait", "init")
-    pids.append(start_switch())
+    start_switch()
 
 
-def start_switch() -> int:
-    """Start ovs-vswitchd alone, on the database that runs; its process id."""
-    pid_file = RUN_FOLDER / "ovs-vswitchd.pid"
+def start_switch() -> None:
+    """Start ovs-vswitchd alone, on the database that runs. Raises OpenVSwitchError."""
     # A switch has processors of its own; here it must not wait for the hosts' work.
     _call(
         [
@@ -80,13 +75,43 @@ def start_switch() -> int:
             "-10",
             "ovs-vswitchd",
             DATABASE,
-            f"--pidfile={pid_file}",
+            f"--pidfile={RUN_FOLDER / 'ovs-vswitchd.pid'}",
             "--detach",
             "--no-chdir",
             "--verbose=off",
         ]
     )
-    return int(pid_file.read_text())
+
+
+def end(database: Path) -> None:
+    """End the daemons that serve ``database``, whoever started them; others are left alone. Harmless when repeated."""
+    server = _daemon("ovsdb-server")
+    if server is not None and str(database) not in _command_line(server):
+        # Ours are gone, and somebody's are in their place.
+        return
+    for pid in (_daemon("ovs-vswitchd"), server):
+        if pid is not None:
+            _stop(pid)
+    # The kernel keeps the ports of a switch that was killed.
+    with contextlib.suppress(OpenVSwitchError):
+        _call(["ovs-dpctl", "del-dp", "ovs-system"])
+    for path in (SOCKET, database):
+        path.unlink(missing_ok=True)
+
+
+def _daemon(name: str) -> int | None:
+    """The process that a daemon's pid file names, if that is the daemon."""
+    with contextlib.suppress(OSError, ValueError):
+        pid = int((RUN_FOLDER / f"{name}.pid").read_text())
+        if Path(f"/proc/{pid}/comm").read_text().strip() == name:
+            return pid
+    return None
+
+
+def _command_line(pid: int) -> list[str]:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    return []
 
 
 def wait_for_clock() -> None:

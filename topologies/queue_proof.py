@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from topologies.controller_process import ControllerProcess, LabError
+from topologies.controller_process import ControllerProcess
 from topologies.emulation import Emulation
+from topologies.errors import LabError
 
 BITS_PER_BYTE = 8
 _PORTS = (5601, 5602)

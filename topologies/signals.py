@@ -11,7 +11,10 @@ from types import FrameType
 
 @contextlib.contextmanager
 def ending_signals() -> Iterator[None]:
-    """Turn SIGTERM and SIGHUP into SystemExit (128 + number) meanwhile; does nothing outside the main thread."""
+    """Turn SIGTERM and SIGHUP into SystemExit (128 + number) meanwhile; does nothing outside the main thread.
+
+    A signal that is ignored, as SIGHUP is under nohup, stays so.
+    """
 
     def end(number: int, _frame: FrameType | None) -> None:
         raise SystemExit(128 + number)
@@ -19,7 +22,8 @@ def ending_signals() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    heeded = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, end) for number in heeded}
     try:
         yield
     finally:

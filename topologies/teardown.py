@@ -1,8 +1,8 @@
 """Taking an emulated network down, whatever became of the process that made it.
 
-A lab notes what it is about to make (bridges, interfaces of the root namespace, folders) in a record, and gives
-all its processes its run's name in their environment. So everything can be found and removed after a crash or
-``kill -9`` too, and nothing else is touched: a namespace lives only as long as its processes.
+A lab notes what it is about to make (bridges, interfaces of the root namespace, folders, cgroups, a switch of its own)
+in a record, and gives all its processes its run's name in their environment. So everything can be found and removed
+after a crash or ``kill -9`` too, and nothing else is touched: a namespace lives only as long as its processes.
 
     python -m topologies.teardown
 """
@@ -23,7 +23,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from topologies import limits, openvswitch
+from topologies import cgroups, limits, openvswitch
+from topologies.errors import LabError
 
 HOME = Path("/run/trainyard-lab")
 RECORD = HOME / "record.json"
@@ -39,12 +40,17 @@ class TeardownError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What one run makes outside its processes' own namespaces."""
+    """What one run makes outside its processes' own namespaces.
+
+    ``database``: of the Open vSwitch that the run starts; empty where one ran already.
+    """
 
     run: str
     bridges: tuple[str, ...] = ()
     interfaces: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
+    cgroups: tuple[str, ...] = ()
+    database: str = ""
 
 
 @contextlib.contextmanager
@@ -76,7 +82,15 @@ def recorded() -> Record | None:
     """What a run before this one noted and did not take down."""
     try:
         found = json.loads(RECORD.read_text())
-        return Record(found["run"], *(tuple(found[part]) for part in ("bridges", "interfaces", "folders")))
+        return Record(
+            run=found["run"],
+            bridges=tuple(found["bridges"]),
+            interfaces=tuple(found["interfaces"]),
+            folders=tuple(found["folders"]),
+            # A record of an earlier version has neither.
+            cgroups=tuple(found.get("cgroups", ())),
+            database=found.get("database", ""),
+        )
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -90,7 +104,10 @@ def clean() -> bool:
         return False
     end_processes(record.run)
     _remove_bridges(record.bridges)
+    if record.database:
+        openvswitch.end(Path(record.database))
     _remove_interfaces(record.interfaces)
+    cgroups.remove(map(Path, record.cgroups))
     for folder in record.folders:
         shutil.rmtree(folder, ignore_errors=True)
     RECORD.unlink(missing_ok=True)
@@ -154,7 +171,7 @@ def main() -> int:
     try:
         with only_lab():
             sys.stderr.write("teardown: done\n" if clean() else "teardown: nothing was left\n")
-    except (TeardownError, openvswitch.OpenVSwitchError, PermissionError) as error:
+    except (LabError, TeardownError, openvswitch.OpenVSwitchError, PermissionError) as error:
         sys.stderr.write(f"teardown: {error}\n")
         return 1
     return 0

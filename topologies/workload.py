@@ -18,8 +18,9 @@ from topologies.experiment import Experiment, JobPlan
 Architecture = Literal["ps", "ring"]
 FIRST_PORT = 20000
 WORKERS = (4, 8)
+LINK_BPS = 50e6
 ALONE_SECONDS = (20.0, 40.0)
-SHORTEST_ITERATION = 0.2
+SHORTEST_ITERATION = 0.4
 """Seconds of an iteration alone: below it the emulated hosts' processors would be measured, not the network."""
 
 
@@ -44,14 +45,15 @@ def generate(
     seed: int,
     *,
     hosts: int = 13,
-    link_bps: float = 100e6,
+    link_bps: float = LINK_BPS,
     limit_seconds: float = 600.0,
 ) -> Experiment:
     """An experiment of ``load``: Poisson arrivals; a model from the table; parameter server or ring with equal chance;
-    4 to 8 workers (ring: peers) on hosts at random; a recorded curve at random, each row an iteration.
+    4 to 8 workers (ring: peers) on hosts at random; a recorded curve at random, each row an iteration, or spread over
+    as many iterations as take 0.4 s each.
 
-    Alone on the network a job takes 20 to 40 s, evenly, or 0.2 s an iteration if that is more: bytes and compute time
-    of its model shrink together to that, so the share of an iteration that is communication stays the model's own.
+    Alone on the network a job takes 20 to 40 s, evenly: bytes and compute time of its model shrink together to that, so
+    the share of an iteration that is communication stays the model's own.
     """
     random = Random(f"trainyard workload {load.name} {seed}")  # noqa: S311 - an experiment, to be repeated from its seed
     names = [f"h{i}" for i in range(1, hosts + 1)]
@@ -62,8 +64,10 @@ def generate(
         architecture: Architecture = random.choice(("ps", "ring"))
         workers = random.randint(*WORKERS)
         placed = tuple(random.sample(names, workers + 1 if architecture == "ps" else workers))
-        curve, iterations = random.choice(sorted(recorded.items()))
-        seconds = max(random.uniform(*ALONE_SECONDS) / iterations, SHORTEST_ITERATION)
+        curve, rows = random.choice(sorted(recorded.items()))
+        total = random.uniform(*ALONE_SECONDS)
+        iterations = min(rows, int(total / SHORTEST_ITERATION))
+        seconds = total / iterations
         full = model.compute_seconds + communication_seconds(architecture, len(placed), model.model_bytes, link_bps)
         jobs.append(
             JobPlan(

@@ -8,6 +8,7 @@ from http import HTTPStatus
 
 from controller.api.http import Call, HttpError, Identity
 from controller.config import Api, is_loopback
+from controller.wire import JobSpec
 
 REALM = 'Bearer realm="trainyard"'
 
@@ -75,3 +76,18 @@ def require_involved(call: Call, job: str, hosts: Collection[str]) -> None:
         raise HttpError(
             HTTPStatus.FORBIDDEN, f"this is the token of host {call.identity.host}, and job {job} does not involve it"
         )
+
+
+def require_own(call: Call, spec: JobSpec) -> None:
+    """Raises HttpError 403 where a host's token is used to claim traffic that the host is no end of."""
+    host = call.identity.host
+    if host is None:
+        return
+    places: list[tuple[str, tuple[str, ...]]]
+    places = [(f"tasks.{i}", (task.host,)) for i, task in enumerate(spec.tasks) if task.port is not None]
+    places += [(f"flows.{i}", (flow.src, flow.dst)) for i, flow in enumerate(spec.flows)]
+    places += [(f"demand.{i}", (demand.src, demand.dst)) for i, demand in enumerate(spec.demand)]
+    problem = f"{host} is no end of this traffic, and its token may not claim it (api.host_jobs: own)"
+    errors = [(place, problem) for place, ends in places if host not in ends]
+    if errors:
+        raise HttpError(HTTPStatus.FORBIDDEN, f"{errors[0][0]}: {errors[0][1]}", errors=errors[:50])

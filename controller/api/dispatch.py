@@ -19,6 +19,7 @@ from controller.refusals import Refused
 
 LOG = logging.getLogger("trainyard.api")
 MAX_PATH = 2048
+MAX_QUERY = 20
 CLOSE = "trainyard.close"
 """Key of the WSGI environment: a callable that ends the connection after the answer."""
 
@@ -94,11 +95,11 @@ class Api:
     def _authorise(
         self, environ: dict[str, Any], route: Route | None, parts: Mapping[str, str], received_at: float
     ) -> Call:
-        query = dict(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True, max_num_fields=20))
         access = route.access if route is not None else Access.HOST
-        if access is Access.OPEN:
-            return Call(environ, parts, query, identity=Identity(), received_at=received_at)
+        if access is Access.OPEN:  # whoever asks these asks nothing more
+            return Call(environ, parts, {}, identity=Identity(), received_at=received_at)
         identity = self._guard.identify(environ.get("HTTP_AUTHORIZATION"), environ.get("HTTP_HOST"))
+        query = _query(environ)
         call = Call(environ, parts, query, identity, received_at)
         if access is Access.OPERATOR:
             require_operator(call)
@@ -111,6 +112,13 @@ class Api:
     def _openapi(self, _services: Services, _call: Call) -> Reply:
         """This document."""
         return Reply(HTTPStatus.OK, self._document)
+
+
+def _query(environ: dict[str, Any]) -> dict[str, str]:
+    try:
+        return dict(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True, max_num_fields=MAX_QUERY))
+    except ValueError:
+        raise HttpError(HTTPStatus.BAD_REQUEST, f"the query has more than {MAX_QUERY} parameters") from None
 
 
 def _method(environ: dict[str, Any]) -> str:

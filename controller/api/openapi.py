@@ -36,7 +36,6 @@ def document(routes: Sequence[Route]) -> bytes:
                 "title": "Trainyard",
                 "version": _version(),
                 "description": "Network scheduling for distributed deep learning: jobs, reports, plans.",
-                "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
             },
             "paths": paths,
             "components": {

@@ -35,8 +35,8 @@ def host_plan(services: Services, call: Call) -> Reply:
     host = call.path["host"]
     require_host(call, host)
     known = call.header("If-None-Match")
-    wait = _seconds(call.query.get("wait", "0")) if known is not None else 0.0
-    plan, tag = services.loop.host_plans.get(host, known=known, wait=wait)
+    wait = _seconds(call.query.get("wait", "0"))
+    plan, tag = services.loop.host_plans.get(host, known=known, wait=wait if known is not None else 0.0)
     if tag == known:
         return Reply(HTTPStatus.NOT_MODIFIED, headers={"ETag": tag})
     return Reply.of(plan, ETag=tag, Cache_Control="no-cache")
@@ -48,8 +48,8 @@ def get_plan(services: Services, call: Call) -> Reply:
     name = call.query.get("policy")
     if name is None:
         if loop.plan is None:
-            raise Unavailable("there is no plan yet; ask again in a second")
-        return Reply.of(_view(services, loop.plan, loop.settings.policy, applied=True))
+            raise Unavailable("; ".join(("no plan is in force yet; ask again in a second", *loop.refusals)))
+        return Reply.of(_view(services, loop.plan, loop.settings.policy, applied=not loop.refusals))
     current = loop.settings.policy
     try:
         policy = current if name == current.name else make(name)
@@ -83,6 +83,7 @@ def _view(services: Services, plan: Plan, policy: Policy, *, applied: bool) -> P
         reasons=dict(plan.ordering.reasons),
         objective_seconds=plan.objective_seconds,
         lower_bound_seconds=plan.lower_bound_seconds,
+        errors=services.loop.refusals if plan is services.loop.plan else (),
     )
 
 

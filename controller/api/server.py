@@ -56,6 +56,7 @@ class Protocol(eventlet.wsgi.HttpProtocol):
     """One connection."""
 
     close_connection: bool | int
+    path: str
     _unread = False
 
     def _read_request_line(self) -> bytes | str:
@@ -72,7 +73,23 @@ class Protocol(eventlet.wsgi.HttpProtocol):
             is_whole = bool(super().parse_request())
         if not is_whole:
             self.close_connection = True
-        return is_whole
+            return False
+        if not self.path.startswith("/"):
+            self._localise()
+        return True
+
+    def _localise(self) -> None:
+        """Have other forms of a request's target answered like any other (RFC 9112, section 3.2)."""
+        scheme, separator, rest = self.path.partition("://")
+        if not separator or scheme.lower() not in ("http", "https"):
+            self.path = "/" + self.path
+            return
+        end = min((rest.find(mark) for mark in "/?" if mark in rest), default=len(rest))
+        # The target's own authority is what counts, whatever the header says.
+        del self.headers["Host"]
+        self.headers["Host"] = rest[:end]
+        path = rest[end:]
+        self.path = path if path.startswith("/") else "/" + path
 
     def get_environ(self) -> dict[str, Any]:
         """The WSGI environment, with the bound on chunks, and a way to end the connection."""
@@ -174,7 +191,7 @@ def _tls(api: Api) -> Any:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
-        context.load_cert_chain(api.tls_certificate, api.tls_key)
+        context.load_cert_chain(api.tls_certificate, api.tls_key, password="")
     except (OSError, ValueError) as error:
         raise ServerError(
             f"the certificate {api.tls_certificate} and the key {api.tls_key} cannot be used: {error}"

@@ -24,11 +24,15 @@ def healthz(_services: Services, _call: Call) -> Reply:
 def readyz(services: Services, _call: Call) -> Reply:
     """A plan is in force on at least one switch whose queues are proven; 503 says what is missing."""
     if not services.dataplane.switches():
-        missing = _switch_problems(services) or ["no switch has connected"]
+        missing = _causeless(_switch_problems(services)) or ["no switch has connected"]
         raise HttpError(HTTPStatus.SERVICE_UNAVAILABLE, "; ".join(missing), headers={"Retry-After": "1"})
-    # Anybody may ask this: the causes, with their paths, are for GET /v1/status.
-    problems = [problem.partition(": ")[0] for problem in _problems(services)]
+    problems = _causeless(_problems(services))
     return Reply.of(Readiness(status="degraded" if problems else "ready", problems=tuple(problems)))
+
+
+def _causeless(problems: list[str]) -> list[str]:
+    """Anybody may ask for readiness: the causes, with their paths and addresses, are for GET /v1/status."""
+    return [problem.partition(": ")[0] for problem in problems]
 
 
 def status(services: Services, _call: Call) -> Reply:

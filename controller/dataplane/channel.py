@@ -72,15 +72,6 @@ class Channel:
         for waiter in list(self._waiters.values()):
             waiter.done.set()
 
-    def tell(self, messages: Sequence[Any]) -> None:
-        """Send without waiting for an answer. Raises SwitchGoneError when the switch does not even take it."""
-        try:
-            with hub.Timeout(self._answer_seconds):
-                for message in messages:
-                    self._send(message)
-        except hub.Timeout as error:
-            raise SwitchGoneError(self._late()) from error
-
     def ask(self, request: Any) -> tuple[list[Any], list[Refusal]]:
         """The parts of the answer to one request, or why it was refused. Raises SwitchGoneError."""
         return self._exchange([request])

@@ -47,7 +47,10 @@ class Database:
         answers = self.run("--format=json", "--data=json", "--no-wait", *arguments).splitlines()
         if len(answers) != len(_TABLES):
             raise OvsdbError(f"ovs-vsctl answered with {len(answers)} tables, not {len(_TABLES)}")
-        return {table: parse_table(text) for table, text in zip(_TABLES, answers, strict=True)}
+        try:
+            return {table: parse_table(text) for table, text in zip(_TABLES, answers, strict=True)}
+        except (ValueError, KeyError, TypeError) as error:
+            raise OvsdbError(f"ovs-vsctl answered with what is no table: {type(error).__name__}: {error}") from error
 
     def run(self, *arguments: str) -> str:
         """What ``ovs-vsctl`` prints for ``arguments``, one transaction. Raises OvsdbError."""
@@ -58,7 +61,14 @@ class Database:
             )
         except FileNotFoundError as error:
             raise OvsdbError("ovs-vsctl is not installed; install Open vSwitch, or set queues: existing") from error
-        out, complaint = process.communicate()
+        except OSError as error:
+            raise OvsdbError(f"ovs-vsctl cannot be run: {error.strerror or error}") from error
+        try:
+            out, complaint = process.communicate()
+        except (OSError, ValueError) as error:
+            process.kill()
+            process.wait()
+            raise OvsdbError(f"what ovs-vsctl says cannot be read: {error}") from error
         if process.returncode:
             lines = complaint.strip().splitlines() or [f"exit status {process.returncode}"]
             raise OvsdbError(f"{self._address}: {lines[-1]}")

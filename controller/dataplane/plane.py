@@ -78,8 +78,10 @@ class Dataplane:
         )
 
     def renew_gates(self) -> int:
-        """Keep the gates of all ready switches open for another while; how many there are."""
-        return sum(session.open_gate() for session in list(self._sessions.values()) if session.ready)
+        """Keep the gates of all ready switches open for another while; how many are. A slow one holds up no other."""
+        deadline = time.monotonic() + self._settings.gate_seconds / 4
+        threads = [hub.spawn(session.renew_gate) for session in self._sessions.values() if session.ready]
+        return sum(_outcome(thread, deadline) is True for thread in threads)
 
     def subscribe(self, listener: Listener) -> None:
         """Call ``listener`` with a sentence whenever a switch becomes ready or stops being so."""
@@ -173,12 +175,18 @@ class Dataplane:
         deadline = time.monotonic() + 2 * self._settings.answer_seconds
         changes = []
         for dpid, thread in work.items():
-            change = None
-            with hub.Timeout(max(0.0, deadline - time.monotonic()), False):
-                change = thread.wait()
+            change = _outcome(thread, deadline)
             busy = SwitchChange(dpid, errors=(f"switch {dpid:016x} is still busy with the last change",))
             changes.append(change or busy)
         return tuple(changes)
+
+
+def _outcome(thread: Any, deadline: float) -> Any:
+    """What a green thread returns; None where it has not ended by ``deadline``, and goes on."""
+    outcome = None
+    with hub.Timeout(max(0.0, deadline - time.monotonic()), False):
+        outcome = thread.wait()
+    return outcome
 
 
 def _by_switch(rules: frozenset[Rule]) -> dict[int, set[Rule]]:

@@ -101,19 +101,20 @@ class Session:
             with self._rules_lock:
                 self._wanted, self._epoch = wanted, epoch
                 sent, errors = self._become(wanted)
-        except SwitchGoneError as error:
-            errors = (str(error),)
-            self._fail(str(error))
+        except Exception as error:  # whatever it is, the other switches' changes go on
+            errors = (self._in_words(error),)
+            self._fail(errors[0])
         return SwitchChange(self.dpid, sent, time.monotonic() - started, errors)
 
-    def open_gate(self) -> bool:
-        """Renew the gate; False where the switch cannot be reached."""
+    def renew_gate(self) -> bool:
+        """Keep the gate open for another while; whether the switch did. Raises nothing."""
         try:
-            self._channel.tell([openflow.gate(self._datapath, self._settings.gate_seconds)])
-        except SwitchGoneError as error:
-            self._fail(str(error))
-            return False
-        return True
+            problem = self._open_gate()
+        except Exception as error:
+            problem = self._in_words(error)
+        if problem is not None:
+            self._fail(problem)
+        return problem is None
 
     def counters(self) -> probe.Counters:
         """Packets and bytes of every queue; empty where the switch does not answer."""
@@ -156,19 +157,22 @@ class Session:
                     proven = self._links()
                     problem = self._problem_of_queues()
                 self._set_ready(problem)
-            except (SwitchGoneError, ovsdb.OvsdbError) as error:
-                self._fail(str(error))
+            except Exception as error:  # whatever it is, the switch is looked at again
+                self._fail(self._in_words(error))
             self._news.wait(self._settings.audit_seconds if self.ready else self._settings.retry_seconds)
 
     def _set_ready(self, problem: str | None) -> None:
         if problem is not None:
             self._fail(problem)
             return
-        was, self.ready, self.reason = self.ready, True, None
         switch = self.switch()
-        if not was or switch != self._known_as:
-            self._known_as = switch
-            self.open_gate()
+        if not self.ready or switch != self._known_as:
+            # Without its gate a switch would hold all rules and follow none.
+            refusal = self._open_gate()
+            if refusal is not None:
+                self._fail(refusal)
+                return
+            self._known_as, self.ready, self.reason = switch, True, None
             LOG.info("switch %016x is ready", self.dpid)
             self._changed(f"switch {self.dpid:016x} is ready")
 
@@ -182,6 +186,20 @@ class Session:
             self._held = None
             self._news.set()
             self._changed(f"switch {self.dpid:016x}: {reason}")
+
+    def _open_gate(self) -> str | None:
+        """Open the gate, or keep it open; why the switch refused."""
+        refusals = self._channel.settle([openflow.gate(self._datapath, self._settings.gate_seconds)])
+        return f"it refused the gate: {refusals[0].reason}" if refusals else None
+
+    def _in_words(self, error: Exception) -> str:
+        """A fault in one line; one that nobody foresaw with its name, and once with its trace in the log."""
+        if isinstance(error, SwitchGoneError | ovsdb.OvsdbError):
+            return str(error)
+        text = f"{type(error).__name__}: {error}"
+        if text != self.reason:
+            LOG.error("switch %016x could not be looked after", self.dpid, exc_info=error)
+        return text
 
     def _settle_rules(self) -> str | None:
         """Read what the switch holds where that is not known, and bring it at least the pipeline; what it refused."""

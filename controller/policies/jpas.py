@@ -42,6 +42,7 @@ from controller.memo import Latest
 from controller.model import Job, Ordering, Snapshot
 from controller.policies._ageing import age, promoted
 from controller.policies._base import Policy
+from controller.policies._options import number
 from controller.service import attained
 
 Variant = Literal["index", "median", "gain", "remaining", "attained"]
@@ -98,25 +99,15 @@ class Jpas(Policy):
     ) -> None:
         if variant not in get_args(Variant):
             raise ValueError(f"variant: {variant!r}; it must be one of {', '.join(get_args(Variant))}")
-        for name, value in (
-            ("new_job_seconds", new_job_seconds),
-            ("weight_95", weight_95),
-            ("weight_end", weight_end),
-            ("margin", margin),
-        ):
-            if not 0 <= value < float("inf"):
-                raise ValueError(f"{name}: {value}; it must be a number of 0 or more")
-        if not 0 < uncertain < float("inf"):
-            raise ValueError(f"uncertain: {uncertain}; it must be a number above 0")
-        if not (isinstance(ageing_periods, int) and ageing_periods >= 1):
+        if not number("ageing_periods", ageing_periods, 1).is_integer() or not isinstance(ageing_periods, int):
             raise ValueError(f"ageing_periods: {ageing_periods}; it must be a whole number of at least 1")
         self.variant = variant
-        self.new_job_seconds = new_job_seconds
-        self.uncertain = uncertain
-        self.weight_95 = weight_95
-        self.weight_end = weight_end
+        self.new_job_seconds = number("new_job_seconds", new_job_seconds)
+        self.uncertain = number("uncertain", uncertain, above=True)
+        self.weight_95 = number("weight_95", weight_95)
+        self.weight_end = number("weight_end", weight_end)
         self.ageing_periods = ageing_periods
-        self.margin = margin
+        self.margin = number("margin", margin)
 
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
         """Order the jobs of ``snapshot``; the memory holds targets passed and waits."""

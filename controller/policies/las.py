@@ -13,6 +13,7 @@ import math
 from controller.loads import load_matrix
 from controller.model import Ordering, Snapshot
 from controller.policies._base import Policy
+from controller.policies._options import number
 from controller.service import attained
 
 
@@ -22,12 +23,8 @@ class Las(Policy):
     name = "las"
 
     def __init__(self, first_seconds: float = 1.0, factor: float = 2.0) -> None:
-        if not first_seconds > 0:
-            raise ValueError(f"first_seconds: {first_seconds}; it must be above 0")
-        if not factor > 1:
-            raise ValueError(f"factor: {factor}; it must be above 1")
-        self.first_seconds = first_seconds
-        self.factor = factor
+        self.first_seconds = number("first_seconds", first_seconds, 1e-6)
+        self.factor = number("factor", factor, 1.01, 1e6)
 
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:  # noqa: ARG002
         """Band the jobs by what they have used so far."""

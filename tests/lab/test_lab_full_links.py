@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from statistics import quantiles
 
 import pytest
 
@@ -13,9 +14,11 @@ from topologies.controller_process import ControllerProcess
 from topologies.emulation import Emulation
 from topologies.queue_proof import Stream, measure
 
-REPORTS = 300
-LIMIT_SECONDS = 0.25
-"""The aim is 100 ms, which scripts/bench measures: this catches a loop that is slow by design on a noisy machine."""
+REPORTS = 100
+LIMIT_SECONDS = 0.1
+LIMIT_CALLS = 4.0
+"""A report's way into the rules takes less than either: on a slow machine a bare call takes as long as all of it should.
+The aim of 100 ms is measured by scripts/bench; this catches a loop that is slow by design."""
 OTHER_FLOOR = 0.10
 
 _CACHE: list[FullLinks] = []
@@ -23,15 +26,9 @@ _CACHE: list[FullLinks] = []
 
 @pytest.fixture
 def load(testbed: Emulation, controller: ControllerProcess) -> FullLinks:
-    """One measurement for all tests here; once more, should it be slow: others on the machine can only slow it down."""
+    """One measurement for all tests here."""
     if not _CACHE:
-        found = measure_full_links(testbed, controller, REPORTS)
-        if (found.report_to_rule.p99_seconds or 1.0) >= LIMIT_SECONDS:
-            controller.stop()
-            controller.start()
-            controller.wait_ready()
-            found = measure_full_links(testbed, controller, REPORTS)
-        _CACHE.append(found)
+        _CACHE.append(measure_full_links(testbed, controller, REPORTS))
     return _CACHE[0]
 
 
@@ -40,10 +37,14 @@ def test_every_link_is_full(load: FullLinks) -> None:
 
 
 def test_a_report_is_in_the_rules_at_once(load: FullLinks) -> None:
-    sys.stdout.write(f"\nreport to rule, every link full: {load.report_to_rule}\n")
-    assert load.report_to_rule.count >= REPORTS
-    assert load.report_to_rule.p99_seconds is not None
-    assert load.report_to_rule.p99_seconds < LIMIT_SECONDS, load.report_to_rule
+    calls = quantiles(load.calls_ms, n=100)
+    sys.stdout.write(f"\nreport to rule, every link full: {load.report_to_rule}; a bare call: p99 {calls[98]:.0f} ms\n")
+    found = load.report_to_rule
+    assert found.count >= REPORTS
+    assert found.p50_seconds is not None
+    assert found.p99_seconds is not None
+    assert found.p50_seconds < max(LIMIT_SECONDS, LIMIT_CALLS * calls[49] / 1e3), (found, calls[49])
+    assert found.p99_seconds < max(LIMIT_SECONDS, LIMIT_CALLS * calls[98] / 1e3), (found, calls[98])
 
 
 def test_plans_that_change_nothing_send_nothing(load: FullLinks) -> None:

@@ -13,9 +13,15 @@ from pathlib import Path
 import pytest
 
 from tests.lab.network_helpers import poll
-from topologies import networks, openvswitch, teardown
+from tests.lab.test_lab_processes import experiment
+from topologies import cgroups, networks, openvswitch, teardown
+from topologies.crew import CrewError
 from topologies.emulation import emulate
+from topologies.errors import LabError
+from topologies.lab import run_arms
+from topologies.lab_result import LabEvent
 
+ROOT = Path(__file__).resolve().parents[2]
 LAB = """
 import sys, time
 from topologies.emulation import emulate
@@ -44,7 +50,13 @@ def traces() -> dict[str, object]:
         "rows": [lines("ovs-vsctl", "--columns=_uuid", "list", table) for table in ("qos", "queue", "port")],
         "processes": sorted(name for name in map(name_of, processes()) if not name.startswith(("kworker", "ps"))),
         "files": sorted(str(path) for path in teardown.HOME.glob("*") if path.name != "lock"),
+        "cgroups": sorted(str(path) for path in groups()),
     }
+
+
+def groups() -> list[Path]:
+    hierarchies = cgroups.hierarchies(cgroups.MOUNTS.read_text())
+    return [group for hierarchy in hierarchies for group in hierarchy.glob("trainyard-*")]
 
 
 def processes() -> list[Path]:
@@ -59,10 +71,23 @@ def name_of(process: Path) -> str:
         return "ps"
 
 
+ARMS = """
+import sys
+from pathlib import Path
+from tests.lab.test_lab_processes import experiment
+from topologies.lab import run_arms
+def show(event):
+    if event.phase == "arm" and event.seconds > 1:
+        print("up", flush=True)
+run_arms(experiment(), ["fair"], progress=show, results_dir=Path(sys.argv[1]))
+"""
+
+
 @contextmanager
-def lab() -> Iterator[subprocess.Popen[str]]:
+def lab(script: str = LAB, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """A lab that is up, in a process of its own."""
-    process = subprocess.Popen([sys.executable, "-c", LAB], stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-c", script, *arguments]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == "up\n"
@@ -120,6 +145,119 @@ def test_two_labs_do_not_share_a_machine() -> None:
         emulate(networks.Testbed(servers=2)),
     ):
         pytest.fail("two labs at once")
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+def test_a_whole_run_that_ends_in_an_arm_leaves_nothing_after_the_next(number: signal.Signals, tmp_path: Path) -> None:
+    with openvswitch.started():
+        before = traces()
+        with lab(ARMS, str(tmp_path)) as process:
+            assert len(groups()) == 1
+            process.send_signal(number)
+            process.wait(60)
+        if number == signal.SIGKILL:
+            assert traces() != before
+            with emulate(networks.Testbed(servers=2)):
+                assert len(groups()) == 0
+        assert poll(lambda: traces() == before), difference(before)
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize(
+    ("command_line", "error", "said"),
+    [
+        ("controller.app", LabError, "the controller does not run; its log ends:"),
+        ("topologies.crew", CrewError, "the launcher of agents and trainers has ended"),
+    ],
+    ids=["controller", "launcher"],
+)
+def test_a_part_that_dies_in_an_arm_is_one_error_and_all_goes(
+    command_line: str, error: type[LabError], said: str, tmp_path: Path
+) -> None:
+    killed: list[int] = []
+
+    def kill(event: LabEvent) -> None:
+        if event.phase == "arm" and event.seconds > 1 and not killed:
+            # The launcher's forks have its command line too; the launcher itself is our child.
+            killed.extend(pid for pid in children() if command_line in name_of(Path(f"/proc/{pid}")))
+            for pid in killed:
+                os.kill(pid, signal.SIGKILL)
+
+    with openvswitch.started():
+        before = traces()
+        with pytest.raises(error, match=said):
+            run_arms(experiment(), ["fair", "jpas"], progress=kill, results_dir=tmp_path)
+        assert len(killed) == 1
+        assert poll(lambda: traces() == before), difference(before)
+    assert (tmp_path / "apart-0" / "fair" / "controller" / "controller.log").exists(), "the logs are kept"
+
+
+def children() -> list[int]:
+    found = []
+    for process in processes():
+        try:
+            parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+        if parent == os.getpid():
+            found.append(int(process.name))
+    return found
+
+
+@pytest.fixture
+def no_switch(alone: None) -> Iterator[None]:
+    """Open vSwitch does not run; what ran comes back."""
+    commands = []
+    for name in ("ovs-vswitchd", "ovsdb-server"):
+        pid_file = openvswitch.RUN_FOLDER / f"{name}.pid"
+        if pid_file.exists():
+            pid = int(pid_file.read_text())
+            commands.insert(0, Path(f"/proc/{pid}/cmdline").read_text().split("\0")[:-1])
+            os.kill(pid, signal.SIGTERM)
+            assert poll(lambda pid=pid: not Path(f"/proc/{pid}").exists())
+    assert not openvswitch.running()
+    yield
+    for command in commands:
+        subprocess.run(command, check=True)
+    assert not commands or poll(openvswitch.running)
+
+
+def daemons() -> list[str]:
+    return sorted(name for name in map(name_of, processes()) if name.startswith(("ovsdb-server", "ovs-vswitchd")))
+
+
+@pytest.mark.usefixtures("no_switch")
+def test_a_switch_of_its_own_ends_with_the_lab() -> None:
+    with emulate(networks.Testbed(servers=2)):
+        assert len(daemons()) == 2
+    assert daemons() == []
+    assert not openvswitch.OWN_DATABASE.exists()
+
+
+@pytest.mark.usefixtures("no_switch")
+@pytest.mark.parametrize("switch_dies_too", [False, True])
+def test_the_switch_of_a_lab_that_was_killed_is_ended_by_the_next(switch_dies_too: bool) -> None:
+    with lab() as process:
+        assert len(daemons()) == 2
+        process.kill()
+        process.wait(30)
+        if switch_dies_too:
+            for name in ("ovs-vswitchd", "ovsdb-server"):
+                os.kill(int((openvswitch.RUN_FOLDER / f"{name}.pid").read_text()), signal.SIGKILL)
+            assert poll(lambda: daemons() == [])
+        else:
+            assert len(daemons()) == 2
+    done = subprocess.run(
+        [sys.executable, "-m", "topologies.teardown"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert daemons() == []
+    links = subprocess.run(["ip", "-br", "link"], capture_output=True, text=True, check=True).stdout
+    assert "s1" not in links
+    with emulate(networks.Testbed(servers=2)) as emulation:
+        assert emulation.hosts == ("h1", "h2")
+    assert daemons() == []
 
 
 def difference(before: dict[str, object]) -> str:

@@ -53,13 +53,22 @@ class Controller:
         program = Path(sys.executable).with_name("ryu-manager")
         with self._log.open("ab") as log:
             self.process = subprocess.Popen([program, "controller.app"], env=environment, stdout=log, stderr=log)
-        deadline = time.monotonic() + 30
+        try:
+            self._wait(self.process, verify)
+        except BaseException:
+            self.stop(kill=True)  # nobody else would
+            raise
+        return self
+
+    def _wait(self, process: subprocess.Popen[bytes], verify: bool | str) -> None:
+        deadline = time.monotonic() + 120
         while True:
             try:
                 if self.session.get(self.url + "/healthz", timeout=5, verify=verify).ok:
-                    return self
-            except requests.ConnectionError:
-                assert self.process.poll() is None and time.monotonic() < deadline, self.log()
+                    return
+            except requests.RequestException:
+                assert process.poll() is None, f"status {process.poll()}: {self.log()}"
+                assert time.monotonic() < deadline, self.log()
                 time.sleep(0.05)
 
     def stop(self, *, kill: bool = False) -> None:

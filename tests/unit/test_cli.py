@@ -8,12 +8,15 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from api_client import OPERATOR, Controller, free_port
 
 from controller.cli import main
+from controller.cli_output import fail, show_facts, show_table
+from controller.wire import PlanView
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +25,6 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
     body = {
         "tasks": [{"role": "ps", "host": "h1", "port": 5000}, {"role": "worker", "host": "h2"}],
         "demand": [{"src": "h2", "dst": "h1", "bytes": 1e6}],
-        "metric": {"name": "acc\u001b[31m", "direction": "max"},
     }
     controller.call("PUT", "/v1/jobs/a", body)
     point = {"iteration": 3, "time": 1.0, "metric": 0.25}
@@ -51,9 +53,17 @@ def test_jobs(run: Any) -> None:
     assert (status, err) == (0, "")
     assert out.splitlines()[0].split() == ["job", "state", "class", "iterations", "metric", "stage"]
     assert "running" in out
-    assert "\x1b" not in out
     _, out, _ = run("jobs", "--json")
     assert json.loads(out)["jobs"][0]["id"] == "a"
+
+
+def test_what_came_over_the_network_does_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    show_table(("job",), [("acc\u001b[31m",)])
+    show_facts([("job", "a\u009b31m")])
+    assert fail("no\u001b[2J", 1) == 1
+    captured = capsys.readouterr()
+    assert "\x1b" not in captured.out + captured.err
+    assert "\x9b" not in captured.out
 
 
 def test_plan(run: Any) -> None:
@@ -63,6 +73,17 @@ def test_plan(run: Any) -> None:
     status, out, _ = run("plan", "--policy", "fair", "--json")
     assert json.loads(out)["applied"] is False
     assert run("plan", "--policy", "best")[0] == 2
+
+
+def test_a_refused_plan_is_said(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    errors = ("switch 1 refused a rule: its flow table is full",)
+    view = PlanView(
+        policy="fifo", options={}, applied=False, epoch=1, age_seconds=0.0, order=(), classes={}, reasons={},
+        objective_seconds=0.0, lower_bound_seconds=0.0, errors=errors,
+    )  # fmt: skip
+    monkeypatch.setattr("controller.cli._client", lambda _options: SimpleNamespace(get=lambda *_arguments: view))
+    _, out, _ = run("plan")
+    assert "policy     fifo (a newer plan is refused)\nrefused    switch 1 refused a rule" in out
 
 
 def test_explain(run: Any) -> None:
@@ -149,12 +170,12 @@ def test_a_reader_that_has_seen_enough(yard: Controller) -> None:
 
 
 def test_trainyard_controller_becomes_the_controller(tmp_path: Path) -> None:
-    taken = socket.create_server(("127.0.0.1", 0))
     config = tmp_path / "conf.yaml"
-    config.write_text(f"policy: fair\napi: {{port: {taken.getsockname()[1]}}}\nopenflow: {{port: {free_port()}}}\n")
     command = [sys.executable, "-m", "controller.cli", "controller", "--config", str(config)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-    taken.close()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        config.write_text(f"policy: fair\napi: {{port: {port}}}\nopenflow: {{port: {free_port()}}}\n")
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 1
     assert "already" in done.stderr or "in use" in done.stderr, done.stderr
     assert "Traceback" not in done.stderr

@@ -17,6 +17,7 @@ untrusted_hosts: [h2]
 links: [{a: 1, a_port: 9, b: "2", b_port: 9}]
 api: {port: 0, token: 0123456789abcdef, host_tokens: {h1: fedcba9876543210}}
 """
+LAUGHS = "".join(f"{chr(k + 1)}: &{chr(k + 1)} [{','.join([f'*{chr(k)}'] * 9)}]\n" for k in range(97, 108))
 
 
 def load(tmp_path: Path, text: str) -> Config:
@@ -87,6 +88,11 @@ def test_an_empty_file_has_the_defaults(tmp_path: Path, text: str) -> None:
         ("a: &x [*x]\n", "contains itself"),
         ("? [1, 2]\n: 3\n", "a key must be a word"),
         ("journal: !!python/name:os.system ''\n", "this is no valid YAML"),
+        ("policy: fair\nprobe: !!bool foo\n", ":2: probe: 'foo' is no bool"),
+        ('\nclasses: !!int ""\n', ":2: classes: '' is no int"),
+        ("journal: !!timestamp foo\n", ":1: journal: 'foo' is no timestamp"),
+        ("policy: fair\na: " + "[" * 100_000, ":2: nested deeper than 50 levels"),
+        ("a: &a [x,x,x,x,x,x,x,x,x]\n" + LAUGHS, "more than 300000 values"),
     ],
 )
 def test_what_is_wrong_is_named_with_file_line_and_field(tmp_path: Path, text: str, expected: str) -> None:
@@ -112,3 +118,68 @@ def test_binary_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\x00\xfe")
     with pytest.raises(ConfigError, match="no valid YAML"):
         load_config(path)
+
+
+H1, H2 = "{name: h1, address: 10.0.0.1}", "{name: h2, address: 10.0.0.2, switch: 1, port: 2}"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"\nhosts: [{H1}]\nuntrusted_hosts: [h1]\n", ":3: untrusted_hosts: where h1 is plugged in is not known"),
+        ("policy: fair\napi: {port: 6653}\n", ":2: api: port 6653 is that of openflow too"),
+        ("openflow: {port: 8080}\n", "api: port 8080 is that of openflow too"),
+        (f"forwarding: paths\nhosts: [{H1}]\n", ":2: hosts: h1 has no switch and port; forwarding: paths"),
+        ("\nlinks: [{a: 1, a_port: 1, b: 1, b_port: 2}]\n", ":2: links[0].b: switch 0x1 is at both ends"),
+        (
+            "links: [{a: 1, a_port: 2, b: 2, b_port: 2}, {a: 1, a_port: 2, b: 3, b_port: 3}]\n",
+            "links: port 2 of switch 0x1 is that of links[0] and of links[1]",
+        ),
+        (
+            f"hosts: [{H2}]\nlinks: [{{a: 1, a_port: 2, b: 2, b_port: 2}}]\n",
+            ":2: links: port 2 of switch 0x1 is that of host h2 and of links[0]",
+        ),
+        (
+            "api:\n  token: abcdefgh\n  tls_certificate: /etc/hostname\n  tls_key: /etc/hostname\n",
+            ":4: api.tls_key: the certificate /etc/hostname and the key /etc/hostname cannot be used together",
+        ),
+        ("openflow: {host: not a host}\n", ":1: openflow.host: 'not a host' is no address and no host's name"),
+        ("openflow: {host: 10.0.0.300}\n", ":1: openflow.host: '10.0.0.300' is no address"),
+        ("api: {host: ''}\n", ":1: api.host: '' is no address"),
+        ('\njournal: ""\n', ":2: journal: it names a folder"),
+        ("journal: /tmp\n", ":1: journal: it names a folder"),
+        (f"journal: /tmp/{'j' * 300}\n", ":1: journal: it cannot be a file's name: File name too long"),
+        *(
+            (
+                f"hosts: [{{name: a, address: {address}}}]\n",
+                f":1: hosts[0].address: {address} is the address of no single",
+            )
+            for address in ("0.0.0.0", "127.0.0.1", "224.0.0.1", "255.255.255.255")
+        ),
+        ("control_addresses: [0.0.0.0]\n", ":1: control_addresses[0]: 0.0.0.0 is the address of no single"),
+        (
+            "period_seconds: 1000\ngate_seconds: 3000\nlease_seconds: 5\n",
+            ":3: lease_seconds: a lease of 5 s would run out between two plans",
+        ),
+        ("api: 3\n", ":1: api: it must be a mapping of settings, or be left out"),
+        ("policy: las\npolicy_options: {factor: 1e400}\n", ":2: policy_options: policy las: factor: inf"),
+        (
+            "policy: jpas\npolicy_options: {margin: 2024-01-01}\n",
+            ":2: policy_options: policy jpas: margin: '2024-01-01'",
+        ),
+    ],
+)
+def test_settings_that_could_not_work_are_refused_before_the_start(tmp_path: Path, text: str, expected: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, text)
+    assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize("section", ["api", "openflow", "floors", "policy_options"])
+def test_an_empty_section_has_its_defaults(tmp_path: Path, section: str) -> None:
+    assert load(tmp_path, f"{section}:\n") == load_config(None)
+
+
+def test_addresses_and_names_to_listen_at(tmp_path: Path) -> None:
+    for host in ("0.0.0.0", "localhost", "yard-1.example.org", "::1"):
+        assert load(tmp_path, f"openflow: {{host: '{host}'}}\n").openflow.host == host

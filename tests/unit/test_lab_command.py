@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_kernel import FakeKernel
 
 from controller.cli import main
 
@@ -33,6 +34,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
         ({"link_bps": -1}, ["spec.yaml:", "link_bps"]),
         ({"linkbps": 1}, ["spec.yaml:", "linkbps", "link_bps"]),
         ({"jobs": []}, ["spec.yaml:", "jobs"]),
+        ({"processes": "thread"}, ["spec.yaml:", "processes", "'host' or 'job'"]),
         ({"jobs": [JOB | {"hosts": ["h1", "h99"]}]}, ["spec.yaml:", "h99"]),
         ({"jobs": [JOB | {"curve": "digits-linear-4"}]}, ["spec.yaml:", "curve", "did you mean digits-linear-4"]),
         ({"jobs": [JOB | {"curve": "digits-linear-40", "iterations": 9999}]}, ["spec.yaml:", "iterations, not 9999"]),
@@ -59,3 +61,52 @@ def test_a_missing_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture
     status, _out, err = run(capsys, "--policy", "fair", tmp_path / "none.yaml")
     assert status == 2
     assert "none.yaml" in err
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("jobs: []\nname: !!bool foo\n", 2),
+        ('name: x\nhosts: !!int ""\n', 2),
+        ("name: x\n\nseed: !!timestamp foo\n", 3),
+        ("name: x\njobs: " + "[" * 100_000, 2),
+        ("name: x\njobs: [\n", 3),
+    ],
+)
+def test_what_yaml_stumbles_over_is_told_with_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, line: int
+) -> None:
+    file = tmp_path / "spec.yaml"
+    file.write_text(text)
+    status, out, err = run(capsys, "--policy", "fair", file)
+    assert (status, out) == (2, "")
+    assert f"{file}:{line}: " in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("wrong", [["fair", "fair"], ["jpas", "fair", "jpas"]])
+def test_a_policy_given_twice_is_wrong_input(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], wrong: list[str]
+) -> None:
+    policies = [word for policy in wrong for word in ("--policy", policy)]
+    folder = tmp_path / "out"
+    status, out, err = run(capsys, *policies, "--results", folder, spec(tmp_path / "spec.yaml"))
+    assert (status, out) == (2, "")
+    assert "two policies are called the same" in err
+    assert not folder.exists()
+
+
+def test_the_command_prints_one_json_document_and_a_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kernel: FakeKernel
+) -> None:
+    common = ["--datapath", "uml", "--policy", "fair", "--policy", "jpas", "--results", tmp_path / "out"]
+    status, out, _err = run(capsys, *common, "--json", spec(tmp_path / "spec.yaml"))
+    assert status == 0
+    assert [arm["policy"] for arm in json.loads(out)["arms"]] == ["fair", "jpas"]
+    status, out, _err = run(capsys, *common, spec(tmp_path / "spec.yaml"))
+    assert status == 0
+    assert "44.0" in out, "the mean t90 of fair sharing"
+    kernel.order(fail=("out",))
+    status, out, err = run(capsys, *common, "--json", spec(tmp_path / "spec.yaml"))
+    assert (status, out) == (1, "")
+    assert "lab: out went wrong" in err

@@ -70,7 +70,13 @@ class Yard:
 
     def __init__(self, journal: Path | None = None, **settings: Any) -> None:
         hosts = [{"name": f"h{i}", "address": f"10.0.0.{i}"} for i in (1, 2, 3)]
-        body = {"hosts": hosts, "policy": "fifo", "period_seconds": 60.0, "gate_seconds": 121} | settings
+        body = {
+            "hosts": hosts,
+            "policy": "fifo",
+            "period_seconds": 60.0,
+            "gate_seconds": 121,
+            "lease_seconds": 60.0,
+        } | settings
         self.config = Config.model_validate(body)
         self.store = Store(journal)
         self.registry = Registry(self.config.host_map(), self.store, time.time)
@@ -85,6 +91,13 @@ class Yard:
         self.journal.start()
         self.loop.start()
         eventually(lambda: self.loop.snapshot is not None)
+        return self
+
+    def start_refused(self) -> Yard:
+        """Start over a network that refuses the first plan."""
+        self.journal.start()
+        self.loop.start()
+        eventually(lambda: self.loop.failure is not None)
         return self
 
     def stop(self) -> None:

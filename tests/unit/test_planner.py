@@ -142,7 +142,7 @@ def test_policies_are_found_by_name_and_refuse_wrong_options_in_words() -> None:
         assert sorted(j for band in made.bands for j in band) == ["a", "b"]
     for name, options, words in [
         ("nope", {}, "there are: "),
-        ("las", {"factor": 1.0}, "factor: 1.0; it must be above 1"),
+        ("las", {"factor": 1.0}, "factor: 1; it must be a number from 1.01"),
         ("las", {"wrong": 1}, "wrong"),
         ("jpas", {"variant": "best"}, "variant: 'best'"),
         ("jpas", {"ageing_periods": 0}, "ageing_periods"),

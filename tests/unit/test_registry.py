@@ -106,7 +106,11 @@ def test_late_reports_of_an_earlier_run_do_not_touch_the_next(world: World) -> N
     world.clock.now = 2000.0
     world.put()
     late = {"job": "a", "points": [{"iteration": 50, "time": 990.0, "metric": 0.9}], "sent_bytes": 1e9, "ended": True}
-    assert world.tell(jobs=[late], sent_at=995.0).refused == ()
+    reasons = [part.reason for part in world.tell(jobs=[late], sent_at=995.0).refused]
+    assert [reason.partition(" from before this run of the job")[0] for reason in reasons] == [
+        "1 points are",
+        "the end is",
+    ]
     (job,) = world.snapshot().jobs
     assert (job.progress, job.sent_bytes) == ((), {})
 
@@ -319,6 +323,17 @@ def test_stages(world: World) -> None:
     assert world.triggers == ["stage start", "stage end"]
     with pytest.raises(NotFound):
         registry.delete_stage("s2", 0.0)
+
+
+def test_one_absurd_number_does_not_end_a_jobs_progress(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    world.put(iterations=100.0)
+    absurd = {"iteration": 9e14, "time": 6.0, "metric": 0.6}
+    world.tell(jobs=[{"job": "a", "points": [{"iteration": 5.0, "time": 5.0, "metric": 0.5}, absurd]}])
+    answer = world.tell(jobs=[progress("a", (201, 0.7), (6, 0.8))])
+    (job,) = world.snapshot().jobs
+    assert (job.iterations_left, [point.iteration for point in job.progress]) == (94.0, [5.0, 6.0])
+    assert answer.refused == (), "or the agent would tell it again"
+    assert sum("are left out" in record.message for record in caplog.records) == 1
 
 
 points = st.lists(st.tuples(st.integers(0, 20), st.none() | st.floats(0, 1)), max_size=4)

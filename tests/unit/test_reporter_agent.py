@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from api_client import HOST, Controller
+from reporter_server import ReporterServer
+
+from host_reporter import progress_dir
+from host_reporter.options import OptionsError, read_options
 
 PATTERN = r"iteration (?P<iteration>\d+) accuracy (?P<metric>\S+)"
 
@@ -33,14 +38,16 @@ def wait(condition: Callable[[], Any], what: str, seconds: float = 15.0) -> Any:
 class Agent:
     """A host-reporter for h1 that leaves this machine's packets alone."""
 
-    def __init__(self, folder: Path, url: str) -> None:
+    def __init__(
+        self, folder: Path, url: str, *, prefix: Sequence[str] = (), enforce: Sequence[str] = ("--no-marking",)
+    ) -> None:
         self.jobs, self.log, self._output = folder / "jobs.d", folder / "train.log", folder / "agent.log"
         self.jobs.mkdir()
         token = folder / "token"
         token.write_text(f"{HOST}\n")
         token.chmod(0o600)
-        self._command = [sys.executable, "-m", "host_reporter.agent", "--controller", url, "--host", "h1"]
-        self._command += ["--token-file", str(token), "--jobs-dir", str(self.jobs), "--period", "0.3", "--no-marking"]
+        self._command = [*prefix, sys.executable, "-m", "host_reporter.agent", "--controller", url, "--host", "h1"]
+        self._command += ["--token-file", str(token), "--jobs-dir", str(self.jobs), "--period", "0.3", *enforce]
         self._command += ["--progress-dir", str(folder)]
         self.start()
 
@@ -130,6 +137,11 @@ def test_bad_files_cost_a_line_each_and_nothing_else(controller: Controller, age
         "nul.json": json.dumps({"id": "nul", "progress": {"jsonl": "/tmp/a\0b"}}).encode(),
         "dates.yaml": b"2024-99-99: 1",
         "key.yaml": b"2024-01-01: 1",
+        "surrogate.json": b'{"id": "s", "progress": {"jsonl": "\\ud800.jsonl"}}',
+        "bool.yaml": b"id: !!bool foo",
+        "int.yaml": b'id: !!int ""',
+        "stamp.yaml": b"id: !!timestamp foo",
+        "abyss.yaml": b"[" * 100_000,
         "deep.json": b"[" * 100_000,
         "laughs.yaml": b"a: &a [x,x,x,x,x,x,x,x,x]\n"
         + b"".join(b"%c: &%c [%s]\n" % (k + 1, k + 1, b",".join([b"*%c" % k] * 9)) for k in range(97, 108)),
@@ -140,18 +152,18 @@ def test_bad_files_cost_a_line_each_and_nothing_else(controller: Controller, age
     for name, content in bad.items():
         (agent.jobs / name).write_bytes(content)
     os.mkfifo(agent.jobs / "pipe.json")
+    (agent.jobs / "loop.json").symlink_to("loop.json")
     agent.job("good", 5002)
     agent.train(7)
     with agent.log.open("ab") as log:
         log.write(b"\xff\x00 iteration x accuracy y\niteration 1e999 accuracy 1\n" + b"z" * 2**20)
     wait(lambda: state(controller, "good")["iterations_done"] == 7, "the good job goes on")
-    quiet = {"nul.json"}
-    wait(lambda: all(name in agent.said for name in set(bad) - quiet - {"unknown.json"}), agent.said)
+    wait(lambda: all(name in agent.said for name in set(bad) - {"unknown.json"}), agent.said)
     wait(lambda: "nosuch" in agent.said, "the controller's refusal is told")
     # After two more looks at the folder nothing was said twice.
     time.sleep(2.1)
     lines = agent.said.splitlines()
-    for name in set(bad) - quiet - {"unknown.json"}:
+    for name in set(bad) - {"unknown.json"}:
         assert sum(name in line for line in lines) == 1, (name, lines)
     # A file that is repaired is taken.
     (agent.jobs / "broken.yaml").write_text("id: mended\nspec: {tasks: [{role: ps, host: h1, port: 5005}]}\n")
@@ -175,6 +187,89 @@ def test_reports_outlive_a_controller_that_loses_its_memory(agent: Agent, contro
     wait(lambda: "answers" in agent.said, "and that it is back")
     assert agent.stop() == 0
     assert "Traceback" not in agent.said
+
+
+def test_a_pattern_without_end_holds_up_no_other_job_no_lease_and_no_stop(tmp_path: Path) -> None:
+    server = ReporterServer()
+    agent = Agent(tmp_path, server.url)
+    try:
+        agent.job("good", 5010)
+        wait(lambda: "good" in server.jobs, "registered")
+        log = tmp_path / "bad.log"
+        log.write_text("iteration 7 " + "word " * 40 + "!\n")
+        progress = {"log": str(log), "pattern": r"(?P<iteration>\d+) (\w+\s?)+$"}
+        (agent.jobs / "bad.json").write_text(json.dumps({"id": "bad", "spec": spec(5011), "progress": progress}))
+        wait(lambda: "takes too long" in agent.said, agent.said)
+        reports = len(server.reports)
+        agent.train(5)
+        wait(lambda: server.points.get("good") == [5], "the other job goes on")
+        wait(lambda: len(server.reports) > reports + 2, "and the lease is renewed")
+        began = time.monotonic()
+        assert agent.stop() == 0
+        assert time.monotonic() - began < 5.0
+        assert agent.said.count("takes too long") == 1
+    finally:
+        agent.process.kill()
+        agent.process.wait()
+        server.stop()
+
+
+@pytest.mark.parametrize("first", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_more_signals_while_it_stops_change_nothing(tmp_path: Path, first: signal.Signals) -> None:
+    """The controller takes connections and never answers, so that stopping takes its time."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        agent = Agent(tmp_path, f"http://127.0.0.1:{silent.getsockname()[1]}")
+        try:
+            agent.job("a", 5012)
+            wait(lambda: "following" in agent.said, "up")
+            agent.process.send_signal(first)
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP) * 20:
+                time.sleep(0.03)
+                if agent.process.poll() is None:
+                    agent.process.send_signal(number)
+            assert agent.process.wait(15) == 0, agent.said
+        finally:
+            agent.process.kill()
+            agent.process.wait()
+    assert agent.said.splitlines()[-1].endswith("stopped"), agent.said
+
+
+def test_a_wrong_token_that_is_repaired_is_taken_without_a_restart(controller: Controller, agent: Agent) -> None:
+    agent.process.kill()
+    agent.process.wait()
+    token = agent.jobs.parent / "token"
+    token.write_text("no-token-of-anyones")
+    agent.start()
+    agent.job("repaired", 5013)
+    wait(lambda: "reports are kept" in agent.said, "the refusal is told")
+    assert state(controller, "repaired")["state"] is None
+    token.write_text(HOST)
+    wait(lambda: state(controller, "repaired")["state"], agent.said)
+    wait(lambda: "answers" in agent.said, agent.said)
+
+
+def test_without_the_right_to_mark_and_to_order_it_says_so_and_reports(tmp_path: Path) -> None:
+    """As root without any capability, or as whoever runs this: its packets and interfaces stay as they are."""
+    server = ReporterServer()
+    server.set_plan(
+        {"host": "h1", "epoch": 1, "policy": "fifo", "mode": "classified", "class_dscp": [59], "class_floor": 0.01}
+        | {"other_floor": 0.1, "egress_bps": 1e9}
+        | {"marks": [{"job": "a", "service_class": 0, "dscp": 59, "local_port": 5014, "remote": "192.0.2.1"}]}
+    )
+    powerless = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
+    agent = Agent(tmp_path, server.url, prefix=powerless, enforce=["--interface", "lo"])
+    try:
+        agent.job("a", 5014)
+        agent.train(3)
+        wait(lambda: server.points.get("a") == [3], agent.said)
+        wait(lambda: "traffic is not marked" in agent.said, agent.said)
+        wait(lambda: "does not order its traffic" in agent.said, agent.said)
+        assert agent.stop() == 0
+        assert "Traceback" not in agent.said
+    finally:
+        agent.process.kill()
+        agent.process.wait()
+        server.stop()
 
 
 @pytest.mark.parametrize(
@@ -201,3 +296,50 @@ def test_wrong_options_get_one_line(arguments: list[str], words: str) -> None:
     assert len(done.stderr.splitlines()) == 1
     assert done.stderr.startswith("host-reporter: ")
     assert words in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("period: !!bool foo\n", ":1: 'foo' is no bool"),
+        ("period: 5\nhost: " + "[" * 100_000, ":2: nested deeper than 50 levels"),
+        ("period: 5\nbogus: 1\n", ":2: bogus: unknown key"),
+        ("period: 5\nperiod: 6\n", ":2: period: it is there twice"),
+        ("\nperiod: .nan\n", ":2: period: "),
+        ("- a\n", ":1: it must be keys with values"),
+        ("rate_bps: 1e9\n", "it needs --interface"),
+    ],
+)
+def test_a_wrong_options_file_is_named_with_its_line(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "options.yaml"
+    path.write_text(text)
+    with pytest.raises(OptionsError) as refused:
+        read_options(["--config", str(path)], {})
+    assert words in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_the_progress_folder_is_opened_to_all_users_if_it_is_roots(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As root does; who is not root is told what is wrong, by the same look."""
+    user = os.geteuid()
+    made = tmp_path / "run" / "progress"
+    made.mkdir(parents=True, mode=0o755)
+    monkeypatch.setattr(os, "geteuid", lambda: 1)
+    assert "1777" in str(progress_dir.prepare(made, is_ours=True))
+    assert progress_dir.prepare(made, is_ours=False) is None, "another folder is as its operator wants it"
+    assert progress_dir.prepare(tmp_path / "none", is_ours=True) is None
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    link = tmp_path / "link"
+    link.symlink_to(made)
+    assert "cannot be used" in str(progress_dir.prepare(link, is_ours=True)), "a link could lead anywhere"
+    trouble = progress_dir.prepare(made, is_ours=True)
+    if user == 0:
+        assert trouble is None
+        assert made.stat().st_mode & 0o7777 == 0o1777
+        assert progress_dir.prepare(tmp_path / "new" / "progress", is_ours=False) is None
+        assert (tmp_path / "new" / "progress").stat().st_mode & 0o7777 == 0o1777
+        os.chown(made, 65534, 65534)
+        trouble = progress_dir.prepare(made, is_ours=True)
+    assert "1777" in str(trouble), "it is someone else's"

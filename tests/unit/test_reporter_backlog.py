@@ -175,3 +175,12 @@ def test_thinning_keeps_the_first_and_the_newest(count: int, most: int) -> None:
     assert left == sorted(left)
     if points:
         assert (left[0], left[-1]) == (points[0], points[-1])
+
+
+def test_an_end_that_is_told_late_says_when_it_was():
+    backlog = Backlog()
+    backlog.declare("a", None)
+    backlog.add("a", [Told(1, 10.0, 0.5)])
+    backlog.end("a", at=12.5)
+    (part,) = backlog.take(now=99.0, lease=True).parts
+    assert (part.ended, part.as_of) == (True, 12.5)

@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,11 +15,13 @@ from reporter_server import wait_for
 
 from controller.wire import JobSpec
 from host_reporter import follower as follower_module
-from host_reporter.backlog import Told
+from host_reporter import tail as tail_module
+from host_reporter.backlog import MAX_PENDING, Told
 from host_reporter.follower import Follower
 from host_reporter.inotify import Waker
 from host_reporter.jobs_dir import JobsDirectory
 from host_reporter.notices import Notices
+from host_reporter.tail import Tail
 
 PATTERN = r"step (?P<iteration>\d+) acc (?P<metric>\S+)"
 
@@ -73,6 +75,7 @@ class World:
             self.follower.stop()
             self._thread.join(5)
             assert not self._thread.is_alive()
+        self.follower.close()
 
     def job(self, name: str = "a", **values: object) -> Path:
         document = {"id": name, "spec": {}, "progress": {"log": str(self.log), "pattern": PATTERN}} | values
@@ -171,6 +174,19 @@ def test_a_changed_spec_is_declared_again_without_an_end(world: World) -> None:
     assert "end" not in world.receiver.order("a")
 
 
+def test_another_spec_in_the_same_edit_as_another_log_is_declared(world: World) -> None:
+    world.train(1)
+    world.job()
+    world.start()
+    assert wait_for(lambda: world.receiver.points("a") == [1])
+    world.log = world.path / "elsewhere.log"
+    world.job(spec={"weight": 5.0})
+    assert wait_for(lambda: ("declare", "a", 5.0) in world.receiver.calls)
+    world.train(2)
+    assert wait_for(lambda: world.receiver.points("a") == [1, 2])
+    assert "end" not in world.receiver.order("a")
+
+
 def test_a_log_that_moves_is_followed_to_its_new_place(world: World) -> None:
     world.train(1)
     world.job()
@@ -246,6 +262,81 @@ def test_a_log_that_is_not_there_is_said_and_waited_for(
     assert wait_for(lambda: world.receiver.points("a") == [1])
 
 
+def test_a_long_log_is_declared_first_read_in_turns_and_told_thinned(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail_module, "READ_BYTES", 16 * 1024)
+    steps = 20_000
+    world.train(*range(steps))
+    world.job()
+    world.log = world.path / "short.log"
+    world.train(7)
+    world.job("b")
+    world.start()
+    assert wait_for(lambda: steps - 1 in world.receiver.points("a"))
+    calls = [(what, job) for what, job, _ in world.receiver.calls]
+    assert calls[0] == ("declare", "a")
+    assert calls.index(("add", "b")) < calls.index(("add", "a")), "the other job does not wait for it"
+    assert len(world.receiver.points("a")) <= MAX_PENDING
+
+
+def test_a_log_that_grows_as_fast_as_it_is_read_stops_nobody(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither its own end, nor other jobs, nor the agent's stop."""
+    monkeypatch.setattr(tail_module, "READ_BYTES", 1024)
+    monkeypatch.setattr(follower_module, "LAST_LOOK_SECONDS", 0.1)
+    line = b"step 1 acc 0.5\n"
+    monkeypatch.setattr(Tail, "_read", _endless(Tail._read, line * 64))
+    world.log.write_bytes(line)
+    files = [world.job("a"), world.job("b")]
+    world.start()
+    assert wait_for(lambda: len(world.receiver.points("a")) > 500 < len(world.receiver.points("b")))
+    files[0].unlink()
+    assert wait_for(lambda: world.receiver.order("a")[-1] == "end")
+    world.stop()
+
+
+def _endless(read: Callable[[Tail], bytes], more: bytes) -> Callable[[Tail], bytes]:
+    """A reading that finds new lines every time."""
+
+    def changed(tail: Tail) -> bytes:
+        return read(tail) or more
+
+    return changed
+
+
+def test_a_long_file_of_a_run_that_is_over_is_not_begun_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tail_module, "READ_BYTES", 1024)
+    lines = "".join(f'{{"iteration": {i}}}\n' for i in range(2000))
+    (world.path / "over.jsonl").write_text(lines + '{"ended": true}\n')
+    (world.path / "again.jsonl").write_text(lines + '{"ended": true}\n' + '{"iteration": 5}\n')
+    world.job("over", progress=None)
+    world.job("again", progress=None)
+    world.start()
+    assert wait_for(lambda: world.receiver.points("again") == [5])
+    world.stop()
+    assert world.receiver.order("again") == ["declare", "add"]
+    assert world.receiver.order("over") == []
+
+
+def test_one_absurd_number_is_left_out_and_said_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    world.job(spec={"iterations": 100})
+    world.start()
+    for step in (5, 900_000_000_000_000, 901, 6):
+        world.train(step)
+    assert wait_for(lambda: world.receiver.points("a") == [5, 6])
+    assert sum("is not believed" in record.message for record in caplog.records) == 1
+
+
+def test_the_walls_clock_delays_no_end(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = time.time
+    file = world.job()
+    world.start()
+    assert wait_for(lambda: world.receiver.calls)
+    monkeypatch.setattr(time, "time", lambda: real() - 1000.0 - 10.0 * (time.monotonic() % 100))
+    file.unlink()
+    assert wait_for(lambda: world.receiver.order("a")[-1] == "end", 5.0)
+
+
 def _watches() -> int:
     """Watches of all of this process's inotify descriptors."""
     count = 0
@@ -294,3 +385,4 @@ def test_what_is_at_a_path_now_is_watched_and_no_longer_what_was(tmp_path: Path)
     assert waker.wait(5)
     assert not waker.wait(0.0)
     waker.close()
+    waker.wake()

@@ -49,15 +49,49 @@ def test_what_is_no_number_is_dropped_and_counted(tmp_path: Path, value: object)
     assert file.dropped == 1
 
 
-@pytest.mark.parametrize("kind", ["file", "full", "pipe", "nul", "up", "folder", "bytes"])
+class Tensor:
+    """Several elements, of which none is the one."""
+
+    def __float__(self) -> float:
+        raise RuntimeError("a tensor with 2 elements cannot be converted to a number")
+
+
+@pytest.mark.parametrize("metric", [10**400, Tensor(), "high", object(), math.nan])
+def test_a_metric_that_is_no_number_costs_the_metric_alone(tmp_path: Path, metric: object) -> None:
+    file = ProgressFile("a", tmp_path)
+    file.report(iteration=3, metric=metric, time=5.0)  # type: ignore[arg-type]  # as above
+    assert _records(file) == [Point(3.0, None, 5.0)]
+    assert file.dropped == 0
+
+
+def test_a_report_from_a_signals_handler_waits_for_nothing(tmp_path: Path) -> None:
+    """Also while the very first report is starting the thread."""
+    script = (
+        "import os, signal, threading\nfrom host_reporter import ProgressFile\n"
+        f"file = ProgressFile('a', {str(tmp_path)!r})\n"
+        "signal.signal(signal.SIGUSR1, lambda *_: file.report(iteration=2))\n"
+        "class Interrupted(threading.Thread):\n"
+        "    def start(self):\n"
+        "        os.kill(os.getpid(), signal.SIGUSR1)\n"
+        "        super().start()\n"
+        "threading.Thread = Interrupted\n"
+        "file.report(iteration=1)\nfile.flush(10.0)\nassert not file.dropped\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=30)
+    records = [json_parser(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
+    assert sorted(record.iteration for record in records if isinstance(record, Point)) == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("kind", ["file", "full", "link", "pipe", "nul", "up", "folder", "bytes"])
 def test_a_place_that_cannot_be_written_costs_records_only(tmp_path: Path, kind: str) -> None:
     job, folder = "a", tmp_path
     target = tmp_path / "a.jsonl"
     if kind == "file":
         (tmp_path / "plain").touch()
         folder = tmp_path / "plain" / "sub"
-    elif kind == "full":
-        target.symlink_to("/dev/full")
+    elif kind == "link":
+        (tmp_path / "precious").touch()
+        target.symlink_to("precious")
     elif kind == "pipe":
         os.mkfifo(target)
     elif kind == "folder":
@@ -65,6 +99,8 @@ def test_a_place_that_cannot_be_written_costs_records_only(tmp_path: Path, kind:
     elif kind in ("nul", "up"):
         job = {"nul": "a\0b", "up": "../../a"}[kind]
     file = ProgressFile(job, os.fsencode(folder) if kind == "bytes" else folder)
+    if kind == "full":
+        file.path = "/dev/full"
     began = time.monotonic()
     for i in range(10):
         file.report(iteration=i, metric=0.5)
@@ -72,6 +108,8 @@ def test_a_place_that_cannot_be_written_costs_records_only(tmp_path: Path, kind:
     assert time.monotonic() - began < 5.0
     file.flush(10.0)
     assert file.dropped == (0 if kind == "bytes" else 11)
+    if kind == "link":
+        assert (tmp_path / "precious").read_bytes() == b"", "who may write into the folder leads nobody elsewhere"
 
 
 def test_closed_descriptors_harm_no_other_file(tmp_path: Path) -> None:

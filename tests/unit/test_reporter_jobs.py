@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from host_reporter.job_file import JobFile, JobFileError, read_job_file
 from host_reporter.jobs_dir import GONE_SECONDS, UNFINISHED_SECONDS, Found, JobsDirectory
@@ -17,6 +20,7 @@ from host_reporter.notices import Notices
 from host_reporter.parse import Ended, Point
 
 LOG = {"log": "train.log", "pattern": r"step (?P<iteration>\d+)"}
+LAUGHS = "".join(f"{chr(k + 1)}: &{chr(k + 1)} [{','.join([f'*{chr(k)}'] * 9)}]\n" for k in range(97, 108))
 
 
 def read(document: object, name: str = "a.json") -> JobFile:
@@ -76,11 +80,64 @@ def test_what_is_wrong_is_said_with_its_field(document: object, words: str) -> N
     assert "\n" not in message
 
 
+@pytest.mark.parametrize("name", ["a.json", "a.yaml"])
+def test_each_fault_has_its_line(name: str) -> None:
+    text = '{"id": "a",\n  "spec": {\n    "weight":\n      -1,\n    "tasks": [\n{"role": "boss", "host": "h1"}]}}'
+    with pytest.raises(JobFileError) as refused:
+        read(text.replace("  ", "\t") if name == "a.json" else text, name)
+    assert refused.value.line == 6
+    assert str(refused.value).startswith("spec.tasks.0.role: ")
+    assert "; line 3: spec.weight: " in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("spec: {}\nid: !!bool foo\n", 2, "'foo' is no bool"),
+        ('\nid: !!int ""\n', 2, "is no int"),
+        ("id: !!timestamp foo\n", 1, "is no timestamp"),
+        ("id: !!python/name:os.system ''\n", 1, "is no"),
+        ("id: a\nspec: " + "[" * 100_000, 2, "nested deeper than 50 levels"),
+        ("[" * 100_000, 1, "nested deeper than 50 levels"),
+        ("id: a\nspec: &x {tasks: [*x]}\n", 2, "contains itself"),
+        ("id: a\nid: b\n", 2, "id: it is there twice, first in line 1"),
+        ("id: a\n? [x]\n: 1\n", 2, "a key must be a word"),
+        ("id: a\nspec: [\n", 3, "no YAML"),
+        ("a: &a [x,x,x,x,x,x,x,x,x]\n" + LAUGHS, None, "more than 100000 values"),
+        ("id: a\nprogress: {log: x,\n  pattern: '('}\n", 3, "progress.pattern: "),
+        ('id: a\nprogress: {jsonl: "a\\0b"}\n', 2, "progress.jsonl: no file can have this name"),
+        ('id: a\nprogress: {jsonl: ""}\n', 2, "progress.jsonl: no file can have this name"),
+        ("id: a\nspec:\n  weight: 2024-99-99\n", 3, "is no timestamp"),
+        ("id: a\nspec:\n  compute_seconds: 1e-1\n  weight: 0\n", 4, "spec.weight: "),
+    ],
+)
+def test_whatever_a_yaml_file_holds_is_one_line_with_its_place(text: str, line: int | None, words: str) -> None:
+    with pytest.raises(JobFileError) as refused:
+        read(text, "a.yaml")
+    assert words in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert line is None or refused.value.line == line
+
+
+@given(st.text() | st.text("[]{}:,-&*! \n#'\"ab0?|>%@~<=\\ud8.e", max_size=60))
+def test_no_text_raises_anything_else(text: str) -> None:
+    for name in ("a.json", "a.yaml"):
+        with contextlib.suppress(JobFileError):
+            read(text, name)
+
+
+@pytest.mark.parametrize("name", ["\ud800.jsonl", "a\0b.jsonl"])
+def test_a_path_that_no_file_can_have(name: str) -> None:
+    for progress in ({"jsonl": name}, {"log": name, "pattern": LOG["pattern"]}):
+        with pytest.raises(JobFileError, match=r"no file can have this name"):
+            read({"id": "a", "progress": progress})
+
+
 class Folder:
     def __init__(self, path: Path) -> None:
         self.path = path / "jobs.d"
         self.path.mkdir()
-        self.now = 1e9
+        self.now, self.clock = 1e9, 50.0
         self.directory = JobsDirectory(self.path, path, Notices(logging.getLogger("test")))
 
     def write(self, name: str, document: object, *, age: float = 60.0) -> Path:
@@ -92,7 +149,11 @@ class Folder:
 
     def scan(self, after: float = 0.0) -> list[Any]:
         self.now += after
-        return [("+", c.job.id) if isinstance(c, Found) else ("-", c.job_id) for c in self.directory.scan(self.now)]
+        self.clock += after + 1e-6  # so that a sum of waits is no less than each
+        return [
+            ("+", c.job.id) if isinstance(c, Found) else ("-", c.job_id)
+            for c in self.directory.scan(self.clock, self.now)
+        ]
 
 
 @pytest.fixture
@@ -167,7 +228,8 @@ def test_a_bad_file_is_said_once_and_the_others_go_on(folder: Folder, complaints
     folder.write("b.json", {"id": "b"})
     assert folder.scan() == [("+", "b")]
     assert folder.scan(after=5) == []
-    assert complaints() == [f"{bad}: spec.weight: Input should be greater than 0"]
+    assert len(complaints()) == 1
+    assert complaints()[0].startswith(f"{bad}:1: spec.weight: Input should be greater than ")
     folder.write("a.json", {"id": "a"}, age=1)
     assert folder.scan() == [("+", "a")]
 
@@ -201,6 +263,47 @@ def test_a_folder_that_cannot_be_read_ends_no_job(folder: Folder, complaints: Co
     assert folder.scan() == []
     (folder.path / "a.json").unlink()
     assert folder.scan() + folder.scan(after=GONE_SECONDS) == [("-", "a")]
+
+
+def test_an_entry_that_cannot_be_looked_at_stops_no_other(folder: Folder, complaints: Complaints) -> None:
+    loop = folder.path / "a.json"
+    loop.symlink_to(loop.name)
+    folder.write("b.json", {"id": "b"})
+    assert folder.scan() == [("+", "b")]
+    assert folder.scan(after=5) == []
+    assert len(complaints()) == 1
+    assert "a.json: it cannot be read: Too many levels of symbolic links" in complaints()[0]
+    loop.unlink()
+    folder.write("a.json", {"id": "a"}, age=1)
+    assert folder.scan() == [("+", "a")]
+    (folder.path / "b.json").unlink()
+    (folder.path / "b.json").symlink_to("b.json")
+    assert folder.scan() + folder.scan(after=60) == [], "what was understood goes on"
+
+
+def test_a_file_whose_permissions_are_repaired_is_read(
+    folder: Folder, complaints: Complaints, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root may read anything, so that the refusal is made up here."""
+    path = folder.write("a.json", {"id": "a"})
+    with monkeypatch.context() as closed:
+
+        def refuse(*_: object) -> str:
+            raise PermissionError(13, "Permission denied")
+
+        closed.setattr(JobsDirectory, "_text", refuse)
+        assert folder.scan() + folder.scan(after=5) == []
+    assert complaints() == [f"{path}: it cannot be read: Permission denied"]
+    assert folder.scan() == [("+", "a")]
+
+
+def test_the_walls_clock_delays_no_end(folder: Folder) -> None:
+    folder.write("a.json", {"id": "a"})
+    folder.scan()
+    (folder.path / "a.json").unlink()
+    assert folder.scan() == []
+    folder.now -= 1000.0
+    assert folder.scan(after=GONE_SECONDS) == [("-", "a")]
 
 
 def test_what_is_no_file_or_too_large_is_refused(folder: Folder, complaints: Complaints) -> None:

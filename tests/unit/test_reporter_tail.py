@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from host_reporter.tail import Tail
+from host_reporter.tail import READ_BYTES, Tail
 
 
 @pytest.fixture
@@ -61,6 +61,47 @@ def test_truncation_starts_again(tail: Tail) -> None:
     assert tail.poll() == (b"other lines, and more of them than before\n", True)
 
 
+def test_a_file_written_anew_to_the_same_length_is_read_anew(tail: Tail) -> None:
+    for i in range(10, 40):
+        # Within one tick of the file system's clock, most of them.
+        tail.path.write_bytes(b"iteration %d\n" % i)
+        assert tail.poll() == (b"iteration %d\n" % i, True)
+    head = b"a long beginning that is always the same " * 3
+    for i in range(10, 20):
+        tail.path.write_bytes(head + b"and an end %d\n" % i)
+        assert tail.poll() == (head + b"and an end %d\n" % i, True)
+    os.utime(tail.path, (1e9, 1e9))
+    assert [tail.poll() for _ in range(3)] == [(b"", False)] * 3
+    tail.path.write_bytes(head + b"and an end %d\n" % 99)
+    assert tail.poll()[1]
+
+
+def test_a_file_that_grew_anew_beyond_the_place_with_the_same_head_is_read_anew(tail: Tail) -> None:
+    head = b"the same header of every log that this training writes, line after line\n"
+    tail.path.write_bytes(head + b"iteration 100\n")
+    tail.poll()
+    tail.path.write_bytes(head + b"iteration 1\niteration 2\n")
+    assert tail.poll() == (head + b"iteration 1\niteration 2\n", True)
+
+
+def test_all_that_there_was_is_told_apart_from_what_comes_after(tail: Tail) -> None:
+    tail.aim()
+    assert tail.is_there, "there is nothing"
+    _write(tail.path, b"x" * (READ_BYTES + 1))
+    tail.aim()
+    tail.poll()
+    assert not tail.is_there
+    _write(tail.path, b"y" * READ_BYTES)
+    tail.poll()
+    assert tail.is_there
+    _write(tail.path, b"z" * 3 * READ_BYTES)
+    tail.aim()
+    os.truncate(tail.path, 1)
+    tail.poll()
+    assert tail.is_there, "what it was is gone"
+    assert tail.last_bytes() == b"x"
+
+
 def test_a_deleted_file_is_kept_until_there_is_another(tail: Tail) -> None:
     _write(tail.path, b"one\n")
     tail.poll()
@@ -97,4 +138,4 @@ def test_a_long_file_comes_in_pieces_whole(tail: Tail) -> None:
     while piece := tail.poll()[0]:
         pieces.append(piece)
     assert b"".join(pieces) == data
-    assert max(map(len, pieces)) <= 4 * 2**20
+    assert max(map(len, pieces)) <= READ_BYTES

@@ -145,7 +145,9 @@ def test_an_iteration_alone_takes_its_compute_and_its_busiest_port() -> None:
     assert run(job).jobs["ring"].iteration_ends.tolist() == pytest.approx([0.875, 1.75])
 
 
-@pytest.mark.parametrize(("staleness", "begins"), [(0, [1, 4, 7]), (1, [1, 2.5, 4]), (2, [1, 2.5, 4]), (None, [1, 2.5, 4])])
+@pytest.mark.parametrize(
+    ("staleness", "begins"), [(0, [1, 4, 7]), (1, [1, 2.5, 4]), (2, [1, 2.5, 4]), (None, [1, 2.5, 4])]
+)
 def test_a_lane_may_lead_by_its_staleness(staleness, begins) -> None:
     # The fast lane computes for 1 s and sends for half a second; the slow one needs 3 s.
     fast = (Compute(1.0), transfer(("a", "b", 0.5)))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from controller.config import Config, ConfigError
+from controller.config import Config
 from controller.rules import Endpoint
 from controller.startup import StartError, control_endpoints, dataplane_settings, free_port
 
@@ -28,9 +28,6 @@ def test_a_hosts_ingress_is_the_rate_of_its_switch_port() -> None:
 
 def test_untrusted_hosts_are_known_by_their_ports() -> None:
     assert dataplane_settings(config(hosts=[HOST], untrusted_hosts=["h1"])).untrusted == {(1, 3)}
-    homeless = {"name": "h1", "address": "10.0.0.1"}
-    with pytest.raises(ConfigError, match="where h1 is plugged in is not known; set its switch and port"):
-        dataplane_settings(config(hosts=[homeless], untrusted_hosts=["h1"]))
 
 
 def test_the_controllers_own_sockets_count_where_others_can_reach_them() -> None:
@@ -38,6 +35,19 @@ def test_the_controllers_own_sockets_count_where_others_can_reach_them() -> None
     reachable = config(api={"host": "10.0.0.9", "token": "0123456789"}, openflow={"host": "10.0.0.9"})
     assert control_endpoints(reachable) == (Endpoint("10.0.0.9", 8080), Endpoint("10.0.0.9", 6653))
     assert control_endpoints(config(openflow={"host": "0.0.0.0"})) == ()
+
+
+def test_what_listens_everywhere_is_known_by_the_addresses_that_are_given() -> None:
+    everywhere = {"api": {"host": "0.0.0.0", "token": "0123456789"}, "openflow": {"host": "0.0.0.0"}}
+    assert control_endpoints(config(**everywhere, control_addresses=["10.0.0.9", "10.1.0.9"])) == (
+        Endpoint("10.0.0.9", 8080),
+        Endpoint("10.1.0.9", 8080),
+        Endpoint("10.0.0.9", 6653),
+        Endpoint("10.1.0.9", 6653),
+    )
+    one = {"openflow": {"host": "10.0.0.9", "port": 6653}}
+    assert control_endpoints(config(**one, control_addresses=["10.0.0.9"])) == (Endpoint("10.0.0.9", 6653),)
+    assert control_endpoints(config(control_addresses=["10.0.0.9"])) == (), "loopback reaches nobody"
 
 
 def test_a_port_that_is_taken_is_named() -> None:

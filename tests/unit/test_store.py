@@ -69,12 +69,11 @@ def test_what_is_removed_is_gone(tmp_path: Path) -> None:
     registry = filled(store)
     commit(store)
     registry.delete_job("a", 0.0)
-    registry.delete_stage("s1", 0.0)
     commit(store)
     store.close()
     contents = Store(tmp_path / "j.db").contents()
     assert not contents.points
-    assert contents.records.keys() == {"host"}
+    assert contents.records.keys() == {"host", "grave"}
 
 
 def test_thinned_points_replace_those_in_the_journal(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 from controller.wire import JobSpec
 from simulator.reports import targets
 from simulator.workloads import curves
-from topologies.trainer.__main__ import load_experiment
+from topologies.trainer.__main__ import load_experiment, main
 from topologies.trainer.chief import PATTERN
 from topologies.trainer.results import JobResult, read_result
 from topologies.trainer.runner import InputError, Options, tasks
@@ -152,14 +152,14 @@ def test_the_job_file_is_there_while_the_job_runs_and_sigterm_ends_it_in_good_or
 
 def test_the_limit_stops_and_the_cap_ends_early(lab):
     jobs = [job("slow", "ps", ("h1", "h2"), compute_seconds=60.0), job("quick", "ring", ("h1", "h2"), port=5002)]
-    run = lab(jobs, limit=2.0)
+    run = lab(jobs, limit=6.0)
     run.start("h1", "h2", options=("--iterations-cap", "3"))
     assert run.wait("h1")[0] == run.wait("h2")[0] == 0
     quick, slow = run.result("quick"), run.result("slow")
     assert [i for _, i, _ in quick.history] == [1, 2, 3]
     assert (quick.capped, quick.censored, quick.jct, quick.failed) == (True, False, None, None)
     assert (slow.censored, slow.failed, slow.history) == (True, None, ())
-    assert 2.0 <= slow.ended < 10.0
+    assert 6.0 <= slow.ended < 14.0
 
 
 def test_a_job_whose_peer_dies_is_reported_and_the_others_go_on(lab):
@@ -198,7 +198,7 @@ def refusal(folder: Path, plan: dict[str, object], host: str = "h1", only: str |
 def test_wrong_input_says_what_would_be_right(tmp_path):
     good = job("a", "ps", ("h1", "h2"))
     assert "no curve called '../x'" in refusal(tmp_path, good | {"curve": "../x"})
-    assert "experiment.json: jobs.0.port" in refusal(tmp_path, good | {"port": 0})
+    assert "experiment.json:1: jobs[0].port" in refusal(tmp_path, good | {"port": 0})
     assert "h1..h4" in refusal(tmp_path, good, host="h9")
     assert "no job z; the experiment has a" in refusal(tmp_path, good, only="z")
     with pytest.raises(InputError, match=r"absent\.json: cannot be read"):
@@ -211,3 +211,63 @@ def test_wrong_input_ends_with_status_2_and_one_line(lab):
     status, said = run.wait("h9")
     assert (status, said.count("\n")) == (2, 1)
     assert not run.folder.exists()
+
+
+def command(monkeypatch: pytest.MonkeyPatch, file: Path, *options: str) -> int:
+    """The trainer's command line, in this process; for what ends before anything starts."""
+    words = ["trainer", "--experiment", str(file), "--host", "h1", "--dir", str(file.parent / "run"), *options]
+    monkeypatch.setattr(sys, "argv", words)
+    interval = sys.getswitchinterval()
+    try:
+        return main()
+    finally:
+        # The trainer sets it for its own threads, not for a test run's.
+        sys.setswitchinterval(interval)
+
+
+@pytest.mark.parametrize("suffix", ["yaml", "json"])
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("jobs: []\nname: !!bool foo\n", 2),
+        ('name: x\nhosts: !!int ""\n', 2),
+        ("name: x\n\nseed: !!timestamp foo\n", 3),
+        ("name: x\njobs: " + "[" * 100_000, 2),
+        ("[" * 100_000, 1),
+        ("name: x\njobs: [\n", 3),
+        ('{\n"name": "x",\n"jobs": 3}', 3),
+        ("", 1),
+    ],
+)
+def test_an_experiment_that_cannot_be_read_is_told_with_its_line(
+    tmp_path, monkeypatch, capsys, suffix: str, text: str, line: int
+):
+    file = tmp_path / f"experiment.{suffix}"
+    file.write_text(text)
+    assert command(monkeypatch, file) == 2
+    assert f"{file}:{line}: " in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_experiment_in_yaml_is_the_same_as_in_json(tmp_path):
+    document = {"name": "test", "hosts": 4, "jobs": [job("a", "ps", ("h1", "h2"))]}
+    for name in ("plan.json", "plan.yaml"):
+        (tmp_path / name).write_text(json.dumps(document, indent=1))
+    assert load_experiment(tmp_path / "plan.json") == load_experiment(tmp_path / "plan.yaml")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--start", "inf"), ("--start", "nan"), ("--start", "-1"), ("--start", "1e300"), ("--start", "soon"),
+        ("--connect-seconds", "inf"), ("--connect-seconds", "nan"), ("--connect-seconds", "-1"),
+        ("--iterations-cap", "0"), ("--address-base", "10.0.0"),
+    ],
+)  # fmt: skip
+def test_an_option_out_of_its_range_ends_with_status_2(tmp_path, monkeypatch, capsys, options: tuple[str, str]):
+    file = tmp_path / "experiment.json"
+    file.write_text(json.dumps({"name": "test", "hosts": 4, "jobs": [job("a", "ps", ("h1", "h2"))]}))
+    with pytest.raises(SystemExit) as ended:
+        command(monkeypatch, file, *options)
+    assert ended.value.code == 2
+    assert f"argument {options[0]}: " in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import socket
@@ -17,10 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topologies.experiment import JobPlan
-from topologies.trainer import parameter_server, ring
+from topologies.trainer import parameter_server, ring, seats
 from topologies.trainer.chief import PATTERN
-from topologies.trainer.frames import BLOCK_BYTES, Channel, Frame, Kind, PeerLostError, job_key
-from topologies.trainer.seats import Addresses, HaltedError, Seat, Sockets
+from topologies.trainer.frames import BLOCK_BYTES, HEADER_BYTES, Channel, Frame, Kind, PeerLostError, job_key
+from topologies.trainer.seats import HELLO_SECONDS, Addresses, HaltedError, Seat, Sockets
 from topologies.trainer.specs import demand, job_spec
 
 _networks = itertools.count(1)
@@ -91,8 +92,13 @@ def test_a_parameter_server_moves_exactly_the_demand(size):
     assert len(demand(job.job)) == 6
 
 
-@pytest.mark.parametrize(("hosts", "size"), [(2, 1_000_001), (3, 2_000_000), (5, 7)])
-def test_a_ring_moves_exactly_the_demand(hosts, size):
+HOLDS = Channel.holds
+
+
+@pytest.mark.parametrize("in_one_thread", [True, False])
+@pytest.mark.parametrize(("hosts", "size"), [(2, 1_000_001), (3, 4_000_000), (5, 7)])
+def test_a_ring_moves_exactly_the_demand(hosts, size, in_one_thread, monkeypatch):
+    monkeypatch.setattr(Channel, "holds", lambda self, length: in_one_thread and HOLDS(self, length))
     job = Job(plan("ring", hosts, size))
     by_pair = {(d.src, d.dst): d.bytes for d in demand(job.job)}
     for rank, (successor, predecessor) in enumerate(job.run()):
@@ -114,7 +120,6 @@ def test_nobody_pulls_before_all_have_pushed():
             late.send(Frame(Kind.PUSH, 2, iteration, 1000))
             for channel in (early, late):
                 channel.expect(Frame(Kind.PULL, 0, iteration, 1000))
-                channel.discard(1000)
             early.send(Frame(Kind.GOT, 1, iteration))
             assert job.finished[0] == list(range(1, iteration)), "finished before the last pull had arrived"
             late.send(Frame(Kind.GOT, 2, iteration))
@@ -133,13 +138,11 @@ def test_a_ring_sends_on_only_what_it_has_received():
         from_peer = seat.welcome(listener, {0})[0]
         first = from_peer.expect(Frame(Kind.CHUNK, 0, 1, 5, step=0, chunk=0))
         assert first.value == 1
-        from_peer.discard(5)
         assert not readable(from_peer, 0.2), "step 1 was sent before step 0 had been received"
         to_peer.send(Frame(Kind.CHUNK, 1, 1, 5, 0, 1, value=2), memoryview(b"fresh"))
-        second = from_peer.expect(Frame(Kind.CHUNK, 0, 1, 5, step=1, chunk=1))
-        assert second.value == 3
         received = bytearray(5)
-        from_peer.fill(memoryview(received))
+        second = from_peer.expect(Frame(Kind.CHUNK, 0, 1, 5, step=1, chunk=1), memoryview(received))
+        assert second.value == 3
         assert received == b"fresh"
         to_peer.send(Frame(Kind.CHUNK, 1, 1, 5, 1, 0, value=3), memoryview(b"whole"))
         peer.result(10)
@@ -191,6 +194,89 @@ def test_strangers_are_sent_away_and_the_job_goes_on():
                 other.receive()
         parameter_server.work(job.seat(1))
         serving.result(10)
+
+
+def greeting(job: Job, rank: int) -> bytes:
+    """What a peer says first, as bytes."""
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as here:
+        there, _ = server.accept()
+        with there:
+            Channel(here, job_key(job.job.id), "test").send(Frame(Kind.HELLO, rank))
+            return there.recv(HEADER_BYTES, socket.MSG_WAITALL)
+
+
+def connect(job: Job) -> socket.socket:
+    """A connection to the job's server, as soon as that listens."""
+    found: list[socket.socket] = []
+
+    def tried() -> bool:
+        try:
+            found.append(socket.create_connection((job.addresses.of("h1"), job.job.port), timeout=10))
+        except ConnectionRefusedError:
+            return False
+        return True
+
+    wait_until(tried)
+    return found[0]
+
+
+def test_strangers_that_say_nothing_or_half_a_word_do_not_keep_the_peers_waiting():
+    job = Job(plan("ps", 3, 1000))
+    with job.pool() as pool:
+        serving = pool.submit(parameter_server.serve, job.seat(0))
+        with connect(job) as silent, connect(job) as half:
+            half.sendall(greeting(job, 1)[:-1])
+            began = time.monotonic()
+            workers = [pool.submit(parameter_server.work, job.seat(rank)) for rank in (1, 2)]
+            assert len(serving.result(10)) == 2
+            assert [len(worker.result(10)) for worker in workers] == [1, 1]
+            assert time.monotonic() - began < HELLO_SECONDS
+            # Neither was taken for a peer, and both are sent away.
+            assert silent.recv(1) == b""
+            with contextlib.suppress(ConnectionResetError):
+                assert half.recv(1) == b""
+
+
+def test_a_greeting_in_pieces_is_a_greeting():
+    job = Job(plan("ps", 2, 1000))
+    with job.pool() as pool:
+        welcomed = pool.submit(lambda seat: seat.welcome(seat.listen(), {1}), job.seat(0))
+        with connect(job) as slow:
+            for byte in greeting(job, 1):
+                assert not welcomed.done()
+                slow.sendall(bytes([byte]))
+                time.sleep(0.005)
+            channel = welcomed.result(10)[1]
+            Channel(slow, job_key(job.job.id), "test").send(Frame(Kind.PUSH, 1, 1, 1), memoryview(b"x"))
+            received = bytearray(1)
+            channel.expect(Frame(Kind.PUSH, 1, 1, 1), memoryview(received))
+            assert received == b"x"
+
+
+def test_a_peer_that_connects_and_greets_late_is_welcome(monkeypatch):
+    monkeypatch.setattr(seats, "HELLO_SECONDS", 0.1)
+    job = Job(plan("ps", 3, 1000))
+    with job.pool() as pool:
+        welcomed = pool.submit(lambda seat: seat.welcome(seat.listen(), {1, 2}), job.seat(0))
+        with connect(job) as late, connect(job) as prompt:
+            prompt.sendall(greeting(job, 2))
+            time.sleep(0.5)
+            assert not welcomed.done()
+            late.sendall(greeting(job, 1))
+            assert {rank: channel.peer for rank, channel in welcomed.result(10).items()} == {1: "h2", 2: "h3"}
+
+
+def test_the_second_of_two_that_claim_to_be_the_same_peer_is_sent_away():
+    job = Job(plan("ps", 3, 1000))
+    with job.pool() as pool:
+        welcomed = pool.submit(lambda seat: seat.welcome(seat.listen(), {1, 2}), job.seat(0))
+        with connect(job) as first, connect(job) as again, connect(job) as other:
+            first.sendall(greeting(job, 1))
+            time.sleep(0.1)
+            again.sendall(greeting(job, 1))
+            assert again.recv(1) == b""
+            other.sendall(greeting(job, 2))
+            assert set(welcomed.result(10)) == {1, 2}
 
 
 def test_a_peer_that_never_comes_is_named():

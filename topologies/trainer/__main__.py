@@ -9,30 +9,40 @@ import argparse
 import logging
 import sys
 import time
+from collections.abc import Callable
 from ipaddress import AddressValueError, IPv4Address
 from pathlib import Path
-from typing import Any
 
-import yaml
-from pydantic import ValidationError
-
+from controller.config_file import ConfigError
 from topologies.experiment import Experiment
+from topologies.experiment_file import read_quickly
 from topologies.trainer.runner import InputError, Options, run
 from topologies.trainer.seats import Addresses
 
+LATEST_START = 4e9
+"""In the year 2096. A clock, and a wait, cannot hold every number."""
+LONGEST_PATIENCE = 1e6
+
+
+SWITCH_SECONDS = 1.0
+
 
 def load_experiment(path: Path) -> Experiment:
-    """The experiment in a JSON or YAML file. Raises InputError with the file and each field at fault."""
+    """The experiment in a JSON or YAML file. Raises InputError with the file, the line and each field at fault."""
     try:
-        text = path.read_text()
-        document: Any = None if path.suffix == ".json" else yaml.safe_load(text)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from error
-    try:
-        return Experiment.model_validate_json(text) if document is None else Experiment.model_validate(document)
-    except ValidationError as error:
-        faults = (f"{'.'.join(map(str, fault['loc'])) or 'document'}: {fault['msg']}" for fault in error.errors())
-        raise InputError(f"{path}: " + "; ".join(faults)) from error
+        return read_quickly(path)
+    except ConfigError as error:
+        raise InputError(str(error)) from error
+
+
+def _seconds(most: float) -> Callable[[str], float]:
+    def seconds(text: str) -> float:
+        value = float(text)
+        if not 0 <= value <= most:
+            raise argparse.ArgumentTypeError(f"{text} is not a number of seconds from 0 to {most:.0f}")
+        return value
+
+    return seconds
 
 
 def _positive(text: str) -> int:
@@ -54,7 +64,12 @@ def parser() -> argparse.ArgumentParser:
     arguments = argparse.ArgumentParser(prog="python -m topologies.trainer", description=__doc__)
     arguments.add_argument("--experiment", type=Path, required=True, metavar="FILE", help="JSON or YAML")
     arguments.add_argument("--host", required=True, help="this host, h1, h2, ...")
-    arguments.add_argument("--start", type=float, metavar="EPOCH_SECONDS", help="the experiment's start; now if absent")
+    arguments.add_argument(
+        "--start",
+        type=_seconds(LATEST_START),
+        metavar="EPOCH_SECONDS",
+        help="the experiment's start; now if absent",
+    )
     arguments.add_argument("--dir", type=Path, required=True, help="gets logs, jobs.d and done")
     arguments.add_argument("--job", metavar="ID", help="only this job")
     arguments.add_argument("--iterations-cap", type=_positive, metavar="N", help="end every job after N iterations")
@@ -62,7 +77,11 @@ def parser() -> argparse.ArgumentParser:
         "--address-base", type=_base, default=IPv4Address("10.0.0.0"), metavar="IPV4", help="hN has this address + N"
     )
     arguments.add_argument(
-        "--connect-seconds", type=float, default=60.0, metavar="S", help="how long a job waits for its peers"
+        "--connect-seconds",
+        type=_seconds(LONGEST_PATIENCE),
+        default=60.0,
+        metavar="S",
+        help="how long a job waits for its peers",
     )
     return arguments
 
@@ -70,6 +89,9 @@ def parser() -> argparse.ArgumentParser:
 def main() -> int:
     """Parse, run, and give the exit status."""
     options = parser().parse_args()
+    # The threads wait for the network and compute nothing. One that waits for the interpreter asks again and again
+    # for its turn: on a busy processor that alone would keep it busy.
+    sys.setswitchinterval(SWITCH_SECONDS)
     logging.basicConfig(
         level=logging.INFO, stream=sys.stderr, format=f"%(asctime)s trainer {options.host}: %(levelname)s %(message)s"
     )

@@ -49,7 +49,6 @@ class _Round:
         try:
             for iteration in range(1, self._seat.iterations + 1):
                 channel.expect(Frame(Kind.PUSH, rank, iteration, size))
-                channel.discard(size)
                 self._all_pushed.wait()
                 channel.send(Frame(Kind.PULL, 0, iteration, size))
                 channel.expect(Frame(Kind.GOT, rank, iteration))
@@ -78,7 +77,6 @@ def work(seat: Seat) -> list[Channel]:
         seat.compute(ready)
         server.send(Frame(Kind.PUSH, seat.rank, iteration, size))
         server.expect(Frame(Kind.PULL, 0, iteration, size))
-        server.discard(size)
         ready = time.monotonic()
         server.send(Frame(Kind.GOT, seat.rank, iteration))
     return [server]

@@ -33,12 +33,14 @@ def peer(seat: Seat) -> list[Channel]:
     successor = seat.call((seat.rank + 1) % peers)
     before = (seat.rank - 1) % peers
     predecessor = seat.welcome(listener, {before})[before]
-    sender = _Sender(successor)
+    largest = max(chunk_bytes(seat.job.model_bytes, peers))
+    sender: _Sender | _Thread = _Sender(successor) if successor.holds(largest) else _Thread(successor)
+    buffers = memoryview(bytearray(largest)), memoryview(bytearray(largest))
     try:
         ready = time.monotonic()
         for iteration in range(1, seat.iterations + 1):
             seat.compute(ready)
-            _all_reduce(seat, iteration, sender, predecessor)
+            _all_reduce(seat, iteration, sender, predecessor, buffers)
             ready = time.monotonic()
             seat.finished(iteration)
     finally:
@@ -46,21 +48,28 @@ def peer(seat: Seat) -> list[Channel]:
     return [successor, predecessor]
 
 
-def _all_reduce(seat: Seat, iteration: int, sender: _Sender, predecessor: Channel) -> None:
+def _all_reduce(
+    seat: Seat,
+    iteration: int,
+    sender: _Sender | _Thread,
+    predecessor: Channel,
+    buffers: tuple[memoryview, memoryview],
+) -> None:
     peers = len(seat.job.hosts)
     before = (seat.rank - 1) % peers
     sizes = chunk_bytes(seat.job.model_bytes, peers)
     sums = [seat.rank + 1] * peers
     # Two buffers take turns: what step k receives into, step k + 1 sends from.
-    outgoing, incoming = sender.buffers(max(sizes))
+    outgoing, incoming = buffers
     for step in range(2 * (peers - 1)):
         chunk = sent_chunk(seat.rank, step, peers)
         sender.start(
             Frame(Kind.CHUNK, seat.rank, iteration, sizes[chunk], step, chunk, sums[chunk]), outgoing[: sizes[chunk]]
         )
         chunk = sent_chunk(before, step, peers)
-        frame = predecessor.expect(Frame(Kind.CHUNK, before, iteration, sizes[chunk], step, chunk))
-        predecessor.fill(incoming[: sizes[chunk]])
+        frame = predecessor.expect(
+            Frame(Kind.CHUNK, before, iteration, sizes[chunk], step, chunk), incoming[: sizes[chunk]]
+        )
         sums[chunk] = frame.value + (sums[chunk] if step < peers - 1 else 0)
         sender.wait()
         outgoing, incoming = incoming, outgoing
@@ -69,20 +78,30 @@ def _all_reduce(seat: Seat, iteration: int, sender: _Sender, predecessor: Channe
 
 
 class _Sender:
-    """Sends beside the receiving: were both in one thread, full sockets all around the ring would block it."""
+    """Sends chunks that the kernel holds, so that sending never waits for the ring's other members."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    def start(self, frame: Frame, body: memoryview) -> None:
+        """Send. Raises PeerLostError."""
+        self._channel.send(frame, body)
+
+    def wait(self) -> None:
+        """It is with the kernel already."""
+
+    def end(self) -> None:
+        """Nothing is to be let go."""
+
+
+class _Thread:
+    """Sends larger chunks beside the receiving: in one thread, full sockets all around the ring would block it."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._work: SimpleQueue[tuple[Frame, memoryview] | None] = SimpleQueue()
         self._done: SimpleQueue[PeerLostError | None] = SimpleQueue()
-        self._buffers: tuple[memoryview, memoryview] | None = None
         threading.Thread(target=self._run, daemon=True).start()
-
-    def buffers(self, size: int) -> tuple[memoryview, memoryview]:
-        """The same two buffers of ``size`` bytes in every iteration."""
-        if self._buffers is None:
-            self._buffers = (memoryview(bytearray(size)), memoryview(bytearray(size)))
-        return self._buffers
 
     def start(self, frame: Frame, body: memoryview) -> None:
         """Begin to send; ``wait`` before the next."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 import threading
 import time
@@ -11,11 +12,14 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 
 from topologies.experiment import JobPlan
-from topologies.trainer.frames import Channel, Frame, Kind, PeerLostError, job_key
+from topologies.trainer.frames import HEADER_BYTES, Channel, Frame, Kind, PeerLostError, job_key
 
 RETRY_SECONDS = 0.05
-DIAL_SECONDS = 2.0
+HALT_SECONDS = 0.5
+DIAL_SECONDS = 30.0
+"""A job of the last class may wait long for an answer; a peer that does not listen yet refuses at once."""
 HELLO_SECONDS = 5.0
+"""For reading a greeting that has arrived; for sending it a peer has all the time there is."""
 
 
 class HaltedError(Exception):
@@ -88,8 +92,11 @@ class Seat:
 
     def compute(self, since: float) -> None:
         """Wait until the compute time has passed since ``since`` (monotonic). Raises HaltedError."""
-        if self.sockets.closed.wait(max(0.0, since + self.job.compute_seconds - time.monotonic())):
-            raise HaltedError
+        # Asleep, with a look at the event now and then: a wait for it costs several times the system calls.
+        while (left := since + self.job.compute_seconds - time.monotonic()) > 0:
+            time.sleep(min(left, HALT_SECONDS))
+            if self.sockets.closed.is_set():
+                raise HaltedError
 
     def listen(self) -> socket.socket:
         """Open the port of the job at this host's own address. Raises OSError."""
@@ -102,31 +109,41 @@ class Seat:
     def welcome(self, listener: socket.socket, ranks: set[int]) -> dict[int, Channel]:
         """Accept until each of ``ranks`` has said who it is; strangers are sent away. Raises PeerLostError."""
         found: dict[int, Channel] = {}
+        silent: dict[socket.socket, Channel] = {}
         deadline = time.monotonic() + self.connect_seconds
         while missing := ranks - found.keys():
-            names = ", ".join(self.job.hosts[rank] for rank in sorted(missing))
-            try:
-                listener.settimeout(max(0.01, deadline - time.monotonic()))
-                sock, address = listener.accept()
-            except TimeoutError as error:
-                raise PeerLostError(f"{names} did not connect within {self.connect_seconds:g} s") from error
-            except OSError as error:
-                raise PeerLostError(f"cannot accept connections of {names}: {error}") from error
-            self.sockets.add(sock)
-            sock.settimeout(HELLO_SECONDS)
-            channel = Channel(sock, job_key(self.job.id), address[0])
-            try:
-                hello = channel.receive()
-            except PeerLostError:
-                sock.close()
-                continue
-            if hello.kind is not Kind.HELLO or hello.length or hello.sender not in missing:
-                sock.close()
-                continue
-            sock.settimeout(None)
-            channel.peer = self.job.hosts[hello.sender]
-            found[hello.sender] = channel
+            ready = select.select([listener, *silent], [], [], max(0.0, deadline - time.monotonic()))[0]
+            if not ready:
+                names = ", ".join(self.job.hosts[rank] for rank in sorted(missing))
+                raise PeerLostError(f"{names} did not connect within {self.connect_seconds:g} s")
+            for sock in ready:
+                if sock is listener:
+                    arrived, channel = self._accept(listener)
+                    silent[arrived] = channel
+                    continue
+                channel = silent.pop(sock)
+                rank = _rank(channel)
+                if rank is None or rank not in missing or rank in found:
+                    sock.close()
+                    continue
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
+                sock.settimeout(None)
+                channel.peer = self.job.hosts[rank]
+                found[rank] = channel
+        for sock in silent:
+            sock.close()
         return found
+
+    def _accept(self, listener: socket.socket) -> tuple[socket.socket, Channel]:
+        try:
+            sock, address = listener.accept()
+        except OSError as error:
+            raise PeerLostError(f"cannot accept connections: {error}") from error
+        self.sockets.add(sock)
+        # A greeting is there when all of it is: half of one must not keep the others waiting.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, HEADER_BYTES)
+        sock.settimeout(HELLO_SECONDS)
+        return sock, Channel(sock, job_key(self.job.id), address[0])
 
     def call(self, rank: int) -> Channel:
         """Connect to a peer, however often it takes until it listens. Raises PeerLostError, HaltedError."""
@@ -149,3 +166,12 @@ class Seat:
             channel = Channel(sock, job_key(self.job.id), peer)
             channel.send(Frame(Kind.HELLO, self.rank))
             return channel
+
+
+def _rank(channel: Channel) -> int | None:
+    """Who greets; None: a stranger."""
+    try:
+        hello = channel.receive()
+    except PeerLostError:
+        return None
+    return hello.sender if hello.kind is Kind.HELLO and not hello.length else None

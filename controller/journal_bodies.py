@@ -1,0 +1,62 @@
+"""The bodies of the registry's records in the journal, checked when they are read: a damaged one must be found then."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from controller.wire import Bytes, JobSpec, Name, TcpPort
+
+Time = float
+Count = Annotated[int, Field(ge=0)]
+
+
+class Body(BaseModel):
+    """Base of every body: no unknown fields, no NaN, no silent type changes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
+
+
+class JobBody(Body):
+    """What changes seldom of a job. ``since``: nothing that a host knew before is of this run (None: all is)."""
+
+    spec: JobSpec
+    run: Annotated[int, Field(ge=1)]
+    arrival: Time
+    registered_at: Time
+    since: Time | None
+    ended_at: Time | None
+    stage: Name | None
+
+
+class TallyBody(Body):
+    """What every report changes of a job, beside its points."""
+
+    sent: dict[Name, Bytes]
+    last_report: Time | None
+
+
+class SeenBody(Body):
+    """The connections of a job that hosts found."""
+
+    flows: tuple[tuple[Name, Name, TcpPort | None, TcpPort | None], ...]
+
+
+class HostBody(Body):
+    """A host: by session the batches that were taken (all up to a number, and some after it), and its clock."""
+
+    sessions: tuple[tuple[Name, Count, tuple[Count, ...]], ...]
+    clock: tuple[float, ...]
+    strays: tuple[float, ...]
+
+
+class GraveBody(Body):
+    """A job that was removed: how many runs it had, and when it went."""
+
+    run: Annotated[int, Field(ge=1)]
+    gone_at: Time
+
+
+class StageBody(Body):
+    """A stage that an operator made."""

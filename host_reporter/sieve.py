@@ -1,0 +1,49 @@
+"""Which points of progress are believed. One absurd number, taken once, would be a job's progress for good."""
+
+from __future__ import annotations
+
+from host_reporter.backlog import Told
+
+SLACK = 2.0
+"""A run may go on beyond its declared iterations, up to so many times as many; as in controller.job_record."""
+
+LEAP = 1000.0
+"""Where the length is not known, so many times as far as before is a leap, ..."""
+
+FIRST_STRETCH = 1000.0
+"""... counted from here at least: a run may begin at a checkpoint."""
+
+
+class Sieve:
+    """Of one run of a job. ``complaint`` says why something was left out, if anything was; it is the first reason."""
+
+    def __init__(self) -> None:
+        self.complaint: str | None = None
+        self._highest = FIRST_STRETCH
+        self._leap: Told | None = None
+
+    def sift(self, point: Told, iterations: float | None) -> tuple[Told, ...]:
+        """What is to be taken now. ``iterations``: the declared length of the run, if it is known."""
+        if iterations is not None:
+            if point.iteration > SLACK * iterations:
+                self._complain(
+                    f"iteration {point.iteration:g} is not believed, nor any other beyond {SLACK:g} times "
+                    f"the {iterations:g} of its spec"
+                )
+                return ()
+            return (point,)
+        if point.iteration <= self._highest * LEAP:
+            if self._leap is not None:
+                self._complain(f"iteration {self._leap.iteration:g} is not believed: the ones after it are far lower")
+                self._leap = None
+            self._highest = max(self._highest, point.iteration)
+            return (point,)
+        leap, self._leap = self._leap, point
+        if leap is None or not leap.iteration < point.iteration <= leap.iteration * LEAP:
+            return ()
+        # Where it leapt to it goes on: it was no slip.
+        self._highest, self._leap = point.iteration, None
+        return (leap, point)
+
+    def _complain(self, complaint: str) -> None:
+        self.complaint = self.complaint or complaint

@@ -1,0 +1,58 @@
+"""The trainer's own push and pull take bytes / rate, each; an iteration takes no more than they and computing."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from simulator.workloads import curves
+from tests.lab.network_helpers import LINK_BPS
+from topologies.alone import ideal_iteration_seconds
+from topologies.emulation import Emulation
+from topologies.experiment import Experiment, JobPlan
+from topologies.lab import run_arms
+
+BYTES = 2_000_000
+COUNT = 8
+ON_THE_WIRE = 1.06
+"""Of a payload byte: Ethernet, IP and TCP headers."""
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.usefixtures("controller")
+def test_a_push_and_a_pull_of_the_trainer_take_bytes_over_rate(testbed: Emulation) -> None:
+    def start(host: str, role: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "tests.lab.transfer_cases", role, str(BYTES), str(COUNT)]
+        return testbed.popen(host, command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    started = {"push": start("h1", "server"), "pull": start("h2", "worker")}
+    ideal = BYTES * 8 / LINK_BPS
+    for direction, process in started.items():
+        out, complaint = process.communicate(timeout=120)
+        assert process.returncode == 0, complaint
+        seconds = json.loads(out)
+        assert len(seconds) == COUNT
+        # What the socket held when the first byte was read has come in no time: a few hundred kilobytes at most.
+        typical = statistics.median(seconds[1:])
+        assert 0.8 * ideal < typical < 1.1 * ON_THE_WIRE * ideal, (direction, seconds)
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("workers", [1, 3])
+def test_an_iteration_of_a_lone_job_is_computing_and_two_transfers(tmp_path: Path, workers: int) -> None:
+    curve = next(curve.name for curve in curves.index() if curve.iterations >= 15)
+    job = JobPlan(
+        id="lone", arrival=0.0, architecture="ps", hosts=tuple(f"h{n}" for n in range(1, workers + 2)), port=5000,
+        model="m", model_bytes=BYTES, compute_seconds=0.1, iterations=15, curve=curve,
+    )  # fmt: skip
+    experiment = Experiment(name="lone", hosts=4, link_bps=LINK_BPS, limit_seconds=120.0, jobs=(job,))
+    (arm,) = run_arms(experiment, ["fair"], results_dir=tmp_path).arms
+    times = [seconds for seconds, _iteration, _metric in arm.jobs["lone"].history]
+    each = (times[-1] - times[2]) / (len(times) - 3)
+    ideal = ideal_iteration_seconds(job, LINK_BPS)
+    assert ideal < each < 0.1 + (ideal - 0.1) * ON_THE_WIRE * 1.15, (each, ideal)

@@ -1,0 +1,122 @@
+"""Faults that must not end a switch's life: a gate that is refused, a database that answers nonsense, a slow switch."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from ryu.lib import hub
+from test_dataplane import connect, make_plane, ready, rules_for, until, wanted_rules
+
+from controller.dataplane import ovsdb
+from controller.dataplane.ovsdb import Database, OvsdbError
+from tests.fake_datapath import Behaviour, FakeDatapath
+
+
+def gates(switch: FakeDatapath) -> list[Any]:
+    return [message for message in switch.table.values() if message.hard_timeout]
+
+
+def reason_of(plane: Any, said: str) -> str:
+    return str(until(lambda: said in (plane.status()[0].reason or "") and plane.status()[0].reason))
+
+
+def test_a_switch_that_refuses_the_gate_is_not_ready() -> None:
+    plane = make_plane()
+    switch = connect(plane, behaviour=Behaviour(refuses=lambda m: bool(m.hard_timeout)))
+    reason_of(plane, "it refused the gate: OFPBAC_BAD_OUT_PORT")
+    assert (plane.switches(), plane.renew_gates()) == ((), 0)
+    switch.behaviour.refuses = lambda _: False
+    ready(plane)
+    assert len(gates(switch)) == 1
+    plane.close()
+
+
+def test_a_table_without_room_for_the_gate_is_said() -> None:
+    plane = make_plane()
+    switch = FakeDatapath(1, plane.deliver, Behaviour(table_size=len(wanted_rules(rules_for({})))))
+    plane.connected(switch)
+    assert "flow table is full" in reason_of(plane, "it refused the gate")
+    plane.close()
+
+
+def test_a_gate_that_is_refused_at_a_renewal_is_not_counted() -> None:
+    plane = make_plane()
+    switch, other = connect(plane, 1), connect(plane, 2)
+    ready(plane, 1, 2)
+    assert plane.renew_gates() == 2
+    switch.behaviour.refuses = lambda m: bool(m.hard_timeout)
+    assert plane.renew_gates() == 1
+    assert "it refused the gate" in str(plane.status()[0].reason)
+    assert [s.dpid for s in plane.switches()] == [2]
+    assert len(gates(other)) == 1
+    plane.close()
+
+
+def test_a_silent_switch_holds_up_no_other_gate() -> None:
+    plane = make_plane(answer_seconds=5.0, gate_seconds=1)
+    silent, _ = connect(plane, 1), connect(plane, 2)
+    ready(plane, 1, 2)
+    silent.behaviour.silent = True
+    began = time.monotonic()
+    assert plane.renew_gates() == 1
+    assert time.monotonic() - began < 2.0
+    plane.close()
+
+
+def test_a_fault_that_nobody_foresaw_is_said_and_tried_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    plane = make_plane(queues="managed")
+    answers: list[Any] = [ZeroDivisionError("a fault of ours"), ZeroDivisionError("a fault of ours")]
+
+    def read(self: Database) -> ovsdb.State:
+        if answers:
+            raise answers.pop()
+        return dict.fromkeys(("Bridge", "Port", "Interface", "QoS", "Queue"), ())
+
+    monkeypatch.setattr(Database, "read", read)
+    connect(plane)
+    reason_of(plane, "ZeroDivisionError: a fault of ours")
+    reason_of(plane, "no bridge in")
+    assert len([r for r in caplog.records if r.exc_info and "looked after" in r.message]) == 1
+    plane.close()
+
+
+def test_a_fault_in_one_change_is_an_error_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    plane = make_plane()
+    connect(plane)
+    ready(plane)
+    (session,) = plane._sessions.values()
+    monkeypatch.setattr(session, "_become", lambda *_args, **_more: 1 / 0)
+    assert plane.apply(rules_for({"a": 0})).errors == ("ZeroDivisionError: division by zero",)
+    plane.close()
+
+
+class Refusing:
+    DEVNULL = PIPE = None
+
+    @staticmethod
+    def Popen(*_args: Any, **_more: Any) -> Any:  # noqa: N802
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+
+def test_a_program_that_cannot_be_started_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ovsdb, "subprocess", Refusing)
+    with pytest.raises(OvsdbError, match="ovs-vsctl cannot be run: Resource temporarily unavailable"):
+        Database("unix:/x").read()
+
+
+@pytest.mark.parametrize(
+    "text", ["x", "{}", "[]", '{"headings": ["a"], "data": [[1, 2]]}', '{"headings":1,"data":[1]}']
+)
+def test_what_is_no_table_is_said(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(Database, "run", lambda _self, *_arguments: "\n".join([text] * 5))
+    with pytest.raises(OvsdbError, match="what is no table"):
+        Database("unix:/x").read()
+    plane = make_plane(queues="managed")
+    connect(plane)
+    reason_of(plane, "what is no table")
+    hub.sleep(0)
+    plane.close()

@@ -1,0 +1,212 @@
+"""``scripts/evaluate`` from its command line to its files; the labs end at the box's process boundary."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fake_kernel import FakeKernel, lives, until
+
+from topologies import evaluate, jpas_claim, kept, plots, summary
+from topologies.jpas_claim import FAIR, JPAS, Group
+from topologies.lab_result import LabRequest, LabResult, save
+from topologies.workload import LIGHT
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(folder: Path, *arguments: str) -> int:
+    return evaluate.main(["jpas", "--datapath", "uml", "--boxes", "2", "--results", str(folder), *arguments])
+
+
+def read(folder: Path) -> dict:
+    return json.loads((folder / "summary.json").read_text())
+
+
+@pytest.fixture
+def two_groups(monkeypatch: pytest.MonkeyPatch) -> tuple[Group, Group]:
+    """A claim of two small groups, without its picture."""
+    made = Group(LIGHT, 1, (FAIR, JPAS), 0), Group(LIGHT, 2, (FAIR, JPAS), 0)
+    monkeypatch.setattr(jpas_claim, "groups", lambda *, quick: list(made[: 1 if quick else 2]))
+    monkeypatch.setattr(plots, "reductions", lambda *_arguments: None)
+    return made
+
+
+def test_quick_measures_one_group_and_says_so_everywhere(kernel: FakeKernel, tmp_path: Path, capsys) -> None:
+    assert run(tmp_path / "out", "--quick") == 0
+    assert kernel.runs() == ["light-1"]
+    document = read(tmp_path / "out")
+    assert document["quick"] is True
+    assert (document["arms"], document["seeds"], document["machine"]["datapath"]) == (2, [1], "uml")
+    assert document["commits"] == [summary.commit()]
+    assert "--quick" in document["command"]
+    (claim,) = document["headline"]
+    assert "quick" in claim["claim"]
+    assert claim["reduction"] == pytest.approx(0.5)
+    assert (tmp_path / "out" / "jpas.png").read_bytes().startswith(b"\x89PNG")
+    told = capsys.readouterr()
+    assert "not to be quoted" in told.out
+    assert "50.0%" in told.out
+
+
+def test_groups_that_fail_do_not_stop_the_others_and_resume_goes_on(kernel: FakeKernel, tmp_path: Path, capsys) -> None:
+    kernel.order(fail=("middle-4", "heavy-2"))
+    assert run(tmp_path / "out") == 1
+    groups = jpas_claim.groups()
+    assert sorted(kernel.runs()) == sorted(group.name for group in groups)
+    told = " ".join(capsys.readouterr().err.split())
+    assert "middle-4: middle-4 went wrong" in told
+    assert "heavy-2, middle-4 failed; with --resume" in told
+    assert not (tmp_path / "out" / "summary.json").exists()
+    kernel.order()
+    kernel.forget()
+    assert run(tmp_path / "out", "--resume") == 0
+    assert sorted(kernel.runs()) == ["heavy-2", "middle-4"]
+    document = read(tmp_path / "out")
+    assert (document["quick"], document["networks_at_once"]) == (False, 2)
+    assert document["arms"] == sum(len(group.policies) for group in groups)
+    assert set(document["loads"]) == {"light", "middle", "heavy"}
+    assert sorted(document["loads"]["middle"]["jpas"]["seeds"]) == [1, 2, 3, 4, 5]
+    assert document["loads"]["heavy"]["jpas"]["t90"]["reduction"] == pytest.approx(0.5)
+    assert document["loads"]["middle"]["jpas"]["t90"]["headroom_won"] is not None
+    assert not any("quick" in claim["claim"] for claim in document["headline"])
+
+
+@pytest.mark.usefixtures("two_groups")
+def test_without_resume_everything_is_measured_anew(kernel: FakeKernel, tmp_path: Path) -> None:
+    for _ in range(2):
+        assert run(tmp_path / "out", "--quick") == 0
+    assert kernel.runs() == ["light-1", "light-1"]
+
+
+@pytest.mark.usefixtures("two_groups")
+def test_the_commits_of_all_groups_are_told(kernel: FakeKernel, tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(summary, "commit", lambda: "new")
+    assert run(tmp_path / "out") == 0
+    assert read(tmp_path / "out")["commits"] == ["new"]
+    assert "commits" not in capsys.readouterr().err
+    (tmp_path / "out" / "arms" / "light-1" / kept.ORIGIN).unlink()
+    kernel.forget()
+    monkeypatch.setattr(summary, "commit", lambda: "later")
+    assert run(tmp_path / "out", "--resume") == 0
+    assert kernel.runs() == ["light-1"]
+    assert (read(tmp_path / "out")["commits"], read(tmp_path / "out")["commit"]) == (["later", "new"], "later")
+    assert "different commits: later, new" in " ".join(capsys.readouterr().err.split())
+
+
+def result(datapath: str = "uml") -> LabResult:
+    return LabResult(datapath, 13, 1e8, 8, None, {}, ())
+
+
+def test_only_a_whole_result_of_the_same_request_and_datapath_is_taken(
+    two_groups: tuple[Group, Group], tmp_path: Path
+) -> None:
+    request, other = (group.request() for group in two_groups)
+
+    def found() -> kept.Measured | None:
+        return kept.kept(tmp_path, request, "uml")
+
+    assert found() is None
+    save(tmp_path / "lab.json", result())
+    assert found() is None, "a result of who knows what"
+    kept.keep(tmp_path, request, "abc")
+    assert found() == kept.Measured(result(), "abc")
+    assert kept.kept(tmp_path, other, "uml") is None
+    turned = LabRequest(request.experiments, request.policies[::-1])
+    assert kept.kept(tmp_path, turned, "uml") is None
+    assert kept.kept(tmp_path, request, "kernel") is None
+    save(tmp_path / "lab.json", result("user"))
+    assert found() is None
+    (tmp_path / "lab.json").write_text('{"datapath": "uml"}')
+    assert found() is None, "a result of another version"
+    save(tmp_path / "lab.json", result())
+    (tmp_path / kept.ORIGIN).write_text("{")
+    assert found() is None
+    kept.keep(tmp_path, request, "abc")
+    kept.begin(tmp_path)
+    assert found() is None, "it is being measured anew"
+
+
+def test_every_group_of_the_claim_comes_back_from_disk_as_it_was(tmp_path: Path) -> None:
+    save(tmp_path / "lab.json", result())
+    for group in jpas_claim.groups():
+        kept.keep(tmp_path, group.request(), "abc")
+        assert kept.kept(tmp_path, group.request(), "uml") is not None, group.name
+
+
+@pytest.mark.usefixtures("two_groups")
+def test_a_group_that_is_measured_anew_and_fails_is_not_kept(kernel: FakeKernel, tmp_path: Path) -> None:
+    assert run(tmp_path / "out", "--quick") == 0
+    kernel.order(fail=("light-1",))
+    assert run(tmp_path / "out", "--quick") == 1
+    kernel.order()
+    assert run(tmp_path / "out", "--quick", "--resume") == 0
+    assert kernel.runs() == ["light-1"] * 3
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(kernel: FakeKernel, capsys) -> None:
+    assert run(Path("/proc/nope"), "--quick") == 1
+    assert "evaluate: /proc/nope: No such file or directory" in " ".join(capsys.readouterr().err.split())
+    assert kernel.runs() == []
+
+
+@pytest.mark.usefixtures("two_groups")
+def test_a_full_disk_costs_a_group_not_the_evaluation(kernel: FakeKernel, tmp_path: Path, monkeypatch, capsys) -> None:
+    def full(path: Path, value: object) -> None:
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(kept, "save", full)
+    assert run(tmp_path / "out", "--quick") == 1
+    told = " ".join(capsys.readouterr().err.split())
+    assert "No space left on device" in told
+    assert "light-1 failed" in told
+
+
+@pytest.mark.parametrize("wrong", [["beamer"], ["jpas", "--boxes", "0"], ["jpas", "--boxes", "-3"], []])
+def test_wrong_input_ends_with_status_2(wrong: list[str], capsys) -> None:
+    with pytest.raises(SystemExit) as ended:
+        evaluate.main(wrong)
+    assert ended.value.code == 2
+    assert "usage:" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGKILL, -9)]
+)
+def test_a_signal_to_the_parent_alone_ends_every_box(
+    kernel: FakeKernel, tmp_path: Path, number: signal.Signals, status: int
+) -> None:
+    kernel.order(hang=True)
+    command = ["-m", "topologies.evaluate", "jpas", "--datapath", "uml", "--boxes", "2", "--results", tmp_path / "out"]
+    with subprocess.Popen(
+        [sys.executable, *command], cwd=ROOT, env=os.environ, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            until(lambda: len(kernel.runs()) == 2)
+            os.kill(process.pid, number)
+            said = process.communicate(timeout=60)[1]
+        finally:
+            process.kill()
+    assert process.returncode == status
+    assert number == signal.SIGKILL or "stopped; --resume goes on from here" in said
+    assert "Traceback" not in said
+    assert len(kernel.runs()) == 2, "a group began after the end"
+    until(lambda: not any(map(lives, kernel.processes())))
+
+
+def test_a_box_that_does_not_listen_is_ended_with_all_its_processes(kernel: FakeKernel, tmp_path: Path) -> None:
+    kernel.order(hang="for ever")
+    command = ["-m", "topologies.evaluate", "jpas", "--quick", "--datapath", "uml", "--results", tmp_path / "out"]
+    with subprocess.Popen([sys.executable, *command], cwd=ROOT, env=os.environ, stderr=subprocess.DEVNULL) as process:
+        try:
+            until(lambda: len(kernel.runs()) == 1)
+            process.terminate()
+            assert process.wait(60) == 143
+        finally:
+            process.kill()
+    until(lambda: not any(map(lives, kernel.processes())))

@@ -1,0 +1,240 @@
+"""What fails in a lab is one LabError with its cause: a tool, a file, the controller, the launcher, a lab in a box."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+import requests
+from fake_kernel import FakeKernel
+
+from topologies import arm, controller_process, demo, jpas_claim, lab, summary
+from topologies.controller_process import ControllerProcess, ControllerSilentError
+from topologies.crew import Crew, CrewError
+from topologies.errors import LabError, LabInputError, one_line_errors
+from topologies.lab_result import LabRequest, save
+from topologies.workload import LIGHT, generate
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (subprocess.CalledProcessError(2, ["ip", "link"], b"", b"first\nRTNETLINK: no\n"), "ip link: RTNETLINK: no"),
+        (subprocess.CalledProcessError(2, ["tc"], "said here", None), "tc: said here"),
+        (subprocess.CalledProcessError(7, "tc"), "tc: ended with status 7"),
+        (subprocess.TimeoutExpired(["ping", "h1"], 5.0), "ping h1 did not end within 5 s"),
+        (PermissionError(13, "Permission denied", "/x"), "/x: Permission denied"),
+        (OSError("odd"), "odd"),
+    ],
+)
+def test_tools_and_files_fail_in_one_line(error: Exception, line: str) -> None:
+    with pytest.raises(LabError) as told, one_line_errors():
+        raise error
+    assert str(told.value) == line
+    assert told.value.__cause__ is error
+
+
+def test_every_failure_of_a_part_is_an_expected_one() -> None:
+    for kind in (CrewError, ControllerSilentError, LabInputError):
+        assert issubclass(kind, lab.EXPECTED_ERRORS)
+
+
+class Network:
+    """As much of an emulation as a controller's settings need; "starts" a command of the test's own."""
+
+    hosts = bridges = ()
+    own_queues = False
+
+    def __init__(self, folder: Path, command: list[str]) -> None:
+        self.folder = folder
+        self.command = command
+        self.crew = crew("pass")
+        self.crew.close()
+
+    def plugs(self):
+        return ()
+
+    cables = plugs
+
+    def popen(self, _host, _command, **options):
+        return subprocess.Popen(self.command, stdin=subprocess.DEVNULL, **options)
+
+
+def crew(script: str) -> Crew:
+    """A launcher that does what the script says."""
+    return Crew(subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+
+
+@contextmanager
+def controller(folder: Path, *command: str):
+    made = ControllerProcess(Network(folder, list(command)), folder / "controller", "fifo", classes=7, period_seconds=1)
+    made.start()
+    try:
+        yield made
+    finally:
+        made.kill()
+
+
+@pytest.fixture
+def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The API's port is closed."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        monkeypatch.setattr(controller_process, "URL", f"http://127.0.0.1:{free.getsockname()[1]}")
+
+
+@pytest.mark.usefixtures("nobody")
+def test_a_dead_controller_is_told_with_its_last_words(tmp_path: Path) -> None:
+    with controller(tmp_path, "sh", "-c", "echo what a pity; exit 3") as dead:
+        dead._process.wait()
+        asked = []
+        for attempt in (
+            dead.wait_ready,
+            dead.status,
+            dead.metrics,
+            lambda: dead.wait(lambda: bool(asked.append(1)), 5),
+            lambda: arm._wait_for_hosts(dead, arm.Agents(dead._emulation, tmp_path)),
+        ):
+            with pytest.raises(LabError, match="the controller does not run; its log ends: what a pity"):
+                attempt()
+        assert not asked, "a dead controller is not asked anything"
+
+
+@pytest.mark.usefixtures("nobody")
+def test_a_controller_that_is_silent_is_told_and_may_come_yet(tmp_path: Path) -> None:
+    with controller(tmp_path, "sleep", "100") as silent:
+        with pytest.raises(ControllerSilentError, match="GET /v1/status: the controller does not answer"):
+            silent.status()
+        with pytest.raises(ControllerSilentError):
+            silent.metrics()
+        assert silent.try_status() is None
+        with pytest.raises(LabError, match=r"not ready after 0\.1 s: the API does not answer"):
+            silent.wait_ready(seconds=0.1)
+
+
+def test_an_answer_that_comes_too_late_or_is_not_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200 if self.path == "/v1/status" else 500)
+            self.end_headers()
+            self.wfile.write(b"<html>")
+
+        def log_message(self, *_arguments) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Answer)
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    monkeypatch.setattr(controller_process, "URL", f"http://127.0.0.1:{server.server_port}")
+    try:
+        with controller(tmp_path, "sleep", "100") as odd:
+            with pytest.raises(LabError, match="not JSON"):
+                odd.status()
+            with pytest.raises(LabError, match=r"GET /metrics: 500 <html>"):
+                odd.metrics()
+
+            def late(*_arguments, **_options):
+                raise requests.ReadTimeout
+
+            monkeypatch.setattr(odd._session, "request", late)
+            with pytest.raises(ControllerSilentError, match="ReadTimeout"):
+                odd.call("GET", "/v1/jobs")
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def start(team: Crew, folder: Path):
+    return team.start("trainer", [], namespaces_of=1, log=folder / "log", folder=folder)
+
+
+def test_a_launcher_that_is_dead_or_dies_is_told_at_once(tmp_path: Path) -> None:
+    dead = crew("pass")
+    dead._launcher.wait()
+    with pytest.raises(CrewError, match="has ended"):
+        start(dead, tmp_path)
+    with pytest.raises(CrewError, match="has ended"):
+        dead.check()
+    dead.close()
+    dying = crew("import sys; sys.stdin.readline()")
+    with pytest.raises(CrewError, match="has ended"):
+        start(dying, tmp_path)
+    dying.close()
+
+
+def test_the_members_of_a_dead_launcher_count_as_killed(tmp_path: Path) -> None:
+    lone = crew('import sys; sys.stdin.readline(); print(\'{"number": 0, "pid": 999999999}\', flush=True); input()')
+    member = start(lone, tmp_path)
+    assert (member.pid, member.poll()) == (999999999, None)
+    member.send_signal(9)  # Its end was not told yet.
+    lone._launcher.kill()
+    assert member.wait(30) == -9
+    lone.close()
+
+
+@pytest.mark.usefixtures("nobody")
+def test_a_dead_launcher_ends_an_arm(tmp_path: Path) -> None:
+    experiment = generate(LIGHT, 1)
+    with controller(tmp_path, "sleep", "100") as living:
+        agents = arm.Agents(living._emulation, tmp_path)
+        with pytest.raises(CrewError):
+            arm._wait_for_hosts(living, agents)
+        with pytest.raises(CrewError):
+            arm._wait_for_jobs(living, experiment, trainers={}, agents=agents, start=9e12, tick=lambda *_: None)
+
+
+def request() -> LabRequest:
+    return jpas_claim.groups(quick=True)[0].request()
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (CrewError("the launcher has ended"), "the launcher has ended"),
+        (subprocess.CalledProcessError(1, ["tc"], "", "no such device"), "tc: no such device"),
+        (OSError(28, "No space left on device", "/x"), "/x: No space left on device"),
+    ],
+)
+def test_the_cause_comes_back_from_the_box(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys, error: Exception, line: str
+) -> None:
+    @contextmanager
+    def fails(*_arguments, **_options):
+        raise error
+        yield
+
+    save(tmp_path / "request.json", request())
+    monkeypatch.setenv("TRAINYARD_BOX", "1")
+    monkeypatch.setattr(lab, "emulate", fails)
+    monkeypatch.setattr(sys, "argv", ["lab", str(tmp_path)])
+    assert lab.main() == 1
+    told = [json.loads(text)["event"] for text in capsys.readouterr().out.splitlines()]
+    assert told[-1] == {"failure": line}
+
+
+def test_a_failure_in_the_box_is_raised_outside(kernel: FakeKernel, tmp_path: Path) -> None:
+    kernel.order(fail=("all",))
+    with pytest.raises(LabError, match="out went wrong"):
+        lab.run_lab(request(), "uml", results_dir=tmp_path / "out")
+    assert not (tmp_path / "out" / "request.json").exists()
+
+
+def test_a_request_that_makes_no_sense_starts_nothing(kernel: FakeKernel, tmp_path: Path) -> None:
+    experiment = generate(LIGHT, 1)
+    for policies in (["fair", "fair"], []):
+        with pytest.raises(LabInputError):
+            lab.run_arms(experiment, policies, "uml", results_dir=tmp_path / "out")
+    assert kernel.runs() == []
+    assert not (tmp_path / "out").exists()
+
+
+def test_results_that_cannot_be_written_are_one_line(kernel: FakeKernel, capsys, monkeypatch) -> None:
+    assert demo.main(["--datapath", "uml", "--results", "/proc/nope"]) == 1
+    assert "demo: /proc/nope: No such file or directory" in " ".join(capsys.readouterr().err.split())
+    assert kernel.runs() == []
+    assert summary.ROOT.is_dir()

@@ -1,0 +1,131 @@
+"""What a lab notes before it makes it, and that it goes whoever takes it down. No switch runs: daemons are scripts."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from fake_kernel import lives, until
+
+from topologies import emulation, networks, openvswitch, teardown
+from topologies.signals import ending_signals
+
+RECORD = teardown.Record("run", ("s1",), ("s1-eth1",), ("/tmp/x",), ("/sys/fs/cgroup/trainyard-run",), "/own.db")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The lab's own folders, in a private place; no tool of Open vSwitch is called."""
+    monkeypatch.setattr(teardown, "HOME", tmp_path)
+    monkeypatch.setattr(teardown, "RECORD", tmp_path / "record.json")
+    monkeypatch.setattr(openvswitch, "RUN_FOLDER", tmp_path)
+    monkeypatch.setattr(openvswitch, "SOCKET", tmp_path / "db.sock")
+    monkeypatch.setattr(openvswitch, "OWN_DATABASE", tmp_path / "own.db")
+    monkeypatch.setattr(openvswitch, "_call", lambda _command: None)
+    return tmp_path
+
+
+def test_a_record_comes_back_as_it_was_noted(home: Path) -> None:
+    assert teardown.recorded() is None
+    teardown.note(RECORD)
+    assert teardown.recorded() == RECORD
+
+
+def test_a_record_of_an_earlier_version_is_still_taken_down(home: Path) -> None:
+    old = {"run": "run", "bridges": [], "interfaces": [], "folders": []}
+    teardown.RECORD.write_text(json.dumps(old))
+    assert teardown.clean()
+    assert teardown.recorded() is None
+
+
+def daemon(home: Path, name: str, *words: str) -> subprocess.Popen[bytes]:
+    script = home / name
+    script.write_text(f"#!{sys.executable} -S\nimport time\ntime.sleep(1000)\n")
+    script.chmod(0o755)
+    started = subprocess.Popen([script, *words])
+    (home / f"{name}.pid").write_text(f"{started.pid}\n")
+    # Until then the process is a copy of this one.
+    until(lambda: Path(f"/proc/{started.pid}/comm").read_text().strip() == name)
+    threading.Thread(target=started.wait, daemon=True).start()
+    return started
+
+
+def test_the_switch_that_a_killed_lab_had_started_is_ended(home: Path) -> None:
+    own = home / "own.db"
+    own.touch()
+    daemons = [daemon(home, "ovsdb-server", str(own)), daemon(home, "ovs-vswitchd", "unix:x")]
+    (home / "group" / "job").mkdir(parents=True)
+    teardown.note(teardown.Record("run", cgroups=(str(home / "group"),), database=str(own)))
+    assert teardown.clean()
+    assert not any(lives(one.pid) for one in daemons)
+    assert not own.exists()
+    assert not (home / "group").exists()
+    assert teardown.recorded() is None
+
+
+def test_somebody_elses_switch_is_left_alone(home: Path) -> None:
+    daemons = [daemon(home, "ovsdb-server", "/etc/openvswitch/conf.db"), daemon(home, "ovs-vswitchd", "unix:x")]
+    try:
+        openvswitch.end(home / "own.db")
+        teardown.note(teardown.Record("run"))
+        assert teardown.clean()
+        assert all(lives(one.pid) for one in daemons)
+    finally:
+        for one in daemons:
+            one.kill()
+
+
+def test_a_pid_file_of_something_else_is_not_believed(home: Path) -> None:
+    (home / "ovs-vswitchd.pid").write_text(f"{os.getpid()}\n")
+    (home / "ovsdb-server.pid").write_text("what\n")
+    openvswitch.end(home / "own.db")
+
+
+@pytest.mark.parametrize("runs_already", [True, False])
+def test_a_switch_of_its_own_is_noted_before_it_is_started(
+    home: Path, monkeypatch: pytest.MonkeyPatch, runs_already: bool
+) -> None:
+    noted: list[teardown.Record | None] = []
+
+    def start() -> None:
+        noted.append(teardown.recorded())
+        raise openvswitch.OpenVSwitchError("does not start")
+
+    def network(*_arguments: object) -> None:
+        noted.append(teardown.recorded())
+        raise openvswitch.OpenVSwitchError("does not start")
+
+    monkeypatch.setattr(openvswitch, "running", lambda: runs_already)
+    monkeypatch.setattr(openvswitch, "start", start)
+    monkeypatch.setattr(teardown, "_remove_bridges", lambda _bridges: None)
+    monkeypatch.setattr(emulation, "_start", network)
+    with (
+        pytest.raises(openvswitch.OpenVSwitchError, match="does not start"),
+        emulation.emulate(networks.Testbed(servers=2)),
+    ):
+        pytest.fail("it cannot have started")
+    (record,) = noted
+    assert record is not None
+    assert record.database == ("" if runs_already else str(home / "own.db"))
+    assert record.bridges == ("s1",)
+    assert teardown.recorded() is None, "what failed to start was taken down"
+
+
+def test_ending_signals_end_and_ignored_ones_stay_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with pytest.raises(SystemExit) as ended, ending_signals():
+            os.kill(os.getpid(), signal.SIGHUP)
+            os.kill(os.getpid(), signal.SIGTERM)
+            signal.pause()
+        assert ended.value.code == 128 + signal.SIGTERM
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGHUP, before)

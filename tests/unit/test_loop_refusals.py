@@ -1,0 +1,142 @@
+"""Plans that switches refuse, and settings that would stop every plan."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_loop import Yard, eventually
+
+from controller.dataplane.values import Applied, SwitchChange
+from controller.model import Ordering, Snapshot
+from controller.policies._base import Policy
+from controller.policies.registry import PolicyError, make
+from controller.refusals import Invalid, Unavailable
+from controller.rules import Rule
+from controller.wire import Settings
+
+
+@pytest.fixture
+def yard() -> Iterator[Yard]:
+    running = Yard().start()
+    yield running
+    running.stop()
+
+
+def test_a_refused_plan_is_not_in_force(tmp_path: Path) -> None:
+    yard = Yard(tmp_path / "j.db").start()
+    yard.put("a", 5000)
+    eventually(lambda: yard.loop.classes == {"a": 0})
+    marks, tag = yard.loop.host_plans.get("h1")
+    in_force, epoch = yard.loop.plan, yard.loop.epoch
+    yard.network.refusal = "switch 1: table full"
+    yard.put("b", 5001)
+    eventually(lambda: yard.loop.refusals == ("switch 1: table full",))
+    assert (yard.loop.plan, yard.loop.epoch) == (in_force, epoch)
+    assert yard.loop.host_plans.get("h1") == (marks, tag)
+    yard.stop()
+    after = Yard(tmp_path / "j.db")
+    assert after.loop.classes == {"a": 0}, "what the switches hold is what a restart begins with"
+    after.network.refusal = "switch 1: table full"
+    after.start_refused()
+    try:
+        # After the restart too, the hosts mark as the switches do.
+        assert after.loop.host_plans.get("h1") == (marks, tag)
+        after.network.refusal = None
+        after.put("c", 5002)
+        eventually(lambda: after.loop.classes == {"a": 0, "b": 1, "c": 2})
+        assert after.loop.refusals == ()
+        assert {mark.job for mark in after.loop.host_plans.get("h1")[0].marks} == {"a", "b", "c"}
+    finally:
+        after.stop()
+
+
+def test_hosts_follow_their_own_switch() -> None:
+    hosts = [{"name": f"h{i}", "address": f"10.0.0.{i}", "switch": i, "port": 1} for i in (1, 2, 3)]
+    yard = Yard(hosts=hosts).start()
+
+    def one_refuses(_rules: frozenset[Rule]) -> Applied:
+        changes = tuple(SwitchChange(dpid, 1, 0.0, ("2: table full",) if dpid == 2 else ()) for dpid in (1, 2, 3))
+        return Applied(3, time.time(), ("2: table full",), changes)
+
+    try:
+        yard.put("a", 5000)
+        eventually(lambda: yard.loop.classes == {"a": 0})
+        yard.network.apply = one_refuses  # type: ignore[method-assign]
+        yard.put("b", 5001)
+        eventually(lambda: bool(yard.loop.refusals))
+        told = {host: {mark.job for mark in yard.loop.host_plans.get(host)[0].marks} for host in ("h1", "h2")}
+        assert told == {"h1": {"a", "b"}, "h2": {"a"}}
+        assert yard.metrics.report_to_rule.latency().count == 1
+    finally:
+        yard.stop()
+
+
+def test_before_any_plan_is_in_force_hosts_are_told_to_ask_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("controller.host_plans.FIRST_PLAN_SECONDS", 0.05)
+    yard = Yard()
+    yard.network.refusal = "switch 1: table full"
+    yard.start_refused()
+    try:
+        with pytest.raises(Unavailable, match="there is no plan yet"):
+            yard.loop.host_plans.get("h1")
+    finally:
+        yard.stop()
+
+
+class Brittle(Policy):
+    """Takes its options, and fails on every job."""
+
+    name = "fifo"
+
+    def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
+        raise OverflowError(f"{len(snapshot.jobs)} jobs are too many")
+
+
+def test_a_policy_that_would_stop_every_plan_is_not_taken(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    yard.put("a", 5000)
+    eventually(lambda: yard.loop.classes == {"a": 0})
+    before = yard.loop.settings.view()
+    monkeypatch.setattr("controller.settings.make", lambda _name, _options: Brittle())
+    with pytest.raises(Invalid, match="fails on the present jobs: OverflowError: 1 jobs are too many"):
+        yard.loop.change(Settings(policy="las"), time.monotonic())
+    assert yard.loop.settings.view() == before
+    yard.put("b", 5001)
+    eventually(lambda: yard.loop.classes == {"a": 0, "b": 1})
+    assert yard.loop.failure is None
+
+
+HUGE = 10**400
+
+
+@pytest.mark.parametrize(
+    ("policy", "options"),
+    [
+        *(("jpas", {name: HUGE}) for name in ("margin", "uncertain", "new_job_seconds", "weight_95", "ageing_periods")),
+        *(
+            ("jpas", {name: True})
+            for name in ("margin", "uncertain", "new_job_seconds", "weight_end", "ageing_periods")
+        ),
+        ("jpas", {"margin": float("nan")}),
+        ("jpas", {"margin": "1"}),
+        ("jpas", {"margin": -1}),
+        ("jpas", {"uncertain": 0}),
+        ("jpas", {"ageing_periods": 1.5}),
+        ("jpas", {"variant": ["index"]}),
+        *(("las", {name: value}) for name in ("factor", "first_seconds") for value in (HUGE, True, float("inf"), None)),
+        ("las", {"factor": 1.0000000000000002}),
+        ("las", {"first_seconds": 1e-300}),
+    ],
+)
+def test_options_that_no_plan_could_use_are_refused(policy: str, options: dict[str, Any]) -> None:
+    with pytest.raises(PolicyError, match=next(iter(options))):
+        make(policy, options)
+
+
+def test_a_period_longer_than_the_lease_is_refused() -> None:
+    yard = Yard(period_seconds=1.0, gate_seconds=121, lease_seconds=5.0)
+    with pytest.raises(Invalid, match="the hosts' lease of 5 s"):
+        yard.loop.change(Settings(period_seconds=6.0), 0.0)

@@ -1,0 +1,89 @@
+"""Patterns that cost too much: a match is ended, its file is left alone for a while, and nothing else waits."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from host_reporter import source as source_module
+from host_reporter.match_limit import MatchLimit, Overrun
+from host_reporter.parse import MAX_MATCHED, Point, log_parser
+from host_reporter.source import Source
+from host_reporter.tail import Tail
+
+STEP = r"(?P<iteration>\d+)"
+WORDS = "iteration 7 " + "word " * 40 + "!"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line"),
+    [
+        (rf"{STEP} (\w+\s?)+$", WORDS),
+        (rf"{STEP}(a|aa)+$", "7" + "a" * 60 + "b"),
+        (rf"{STEP}(?:.*)*x", "7" + "y" * 3000),
+        (rf"{STEP}(.*)(.*)(.*)(.*)(.*)Z", "7" + "y" * 3000),
+        (rf"(?=(a+)+$)b{STEP}", "a" * 50 + "c"),
+        (rf"(\w*)*\1x{STEP}", "a" * 40),
+        (rf"{STEP}(?:[ab]*?)*?c", "7" + "ab" * 900),
+        (rf"{STEP}[^x]*[^x]*[^x]*[^x]*x", "7" + "a" * 3000),
+    ],
+)
+def test_a_match_without_end_is_ended(pattern: str, line: str) -> None:
+    """That ``re`` asks for signals while it matches is said nowhere: it is proven here, for its every kind of loop."""
+    limit, parse = MatchLimit(), log_parser(pattern)
+    used = time.thread_time()
+    with limit, pytest.raises(Overrun):
+        limit.run(parse, line)
+    assert time.thread_time() - used < 0.5
+    with limit:
+        assert limit.run(log_parser(STEP), "7") == Point(7.0)
+
+
+def test_many_quick_matches_are_none_that_is_long() -> None:
+    limit, pattern = MatchLimit(), re.compile(r".*.*x")
+    used = time.thread_time()
+    with limit:
+        while time.thread_time() - used < 0.4:
+            limit.run(pattern.search, "y" * 100)
+
+
+def test_a_pattern_sees_the_beginning_of_a_long_line() -> None:
+    parse = log_parser(rf"^.*step {STEP}", "end$")
+    assert parse("step 3 " + "x" * 60_000) == Point(3.0)
+    assert parse("x" * MAX_MATCHED + "step 3") is None
+
+
+def test_a_file_whose_matches_are_endless_is_read_seldom_and_not_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_module, "OVERRUN_REST_SECONDS", 0.5)
+    path = tmp_path / "log"
+    path.write_text(f"iteration 1 a\n{WORDS}\niteration 3 a\n")
+    source, limit = Source(Tail(path), log_parser(rf"iteration {STEP} (\w+\s?)+$")), MatchLimit()
+    assert source.poll(limit) == ([Point(1.0)], False)
+    problem = source.problem()
+    assert problem is not None and "takes too long" in problem
+    assert source.poll(limit) == ([], False), "it is left alone"
+    assert source.is_there, "and nobody waits for it"
+    time.sleep(0.5)
+    assert source.poll(limit)[0] == [Point(3.0)], "the one line is lost"
+    assert source.problem() == problem, "it is said once"
+    source.close()
+
+
+def test_lines_that_each_cost_a_little_too_much_take_a_small_part_of_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_module, "COSTLY_REST_SECONDS", 60.0)
+    path = tmp_path / "log"
+    path.write_text(("7 " + "y" * 150 + "\n") * 1000)
+    source, limit = Source(Tail(path), log_parser(rf"{STEP}.*.*.*Z")), MatchLimit()
+    used = time.thread_time()
+    for _ in range(10):
+        source.poll(limit)
+    assert time.thread_time() - used < 1.0
+    assert source.is_costly
+    source.close()

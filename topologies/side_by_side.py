@@ -1,0 +1,45 @@
+"""Long pieces of work side by side, which all end when one signal comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from threading import Event
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Outcome = Callable[[], Result]
+"""Gives the result of a piece, or raises what ended it."""
+
+
+def side_by_side(
+    items: Sequence[Item],
+    work: Callable[[Item], Result],
+    done: Callable[[Item, Outcome[Result]], None],
+    *,
+    at_once: int,
+    stop: Event,
+) -> None:
+    """Do ``work`` for each item, ``at_once`` in threads; ``done`` is called here with each outcome as it comes.
+
+    One at a time stays in this thread, where signals arrive. On the way out of any exception ``stop`` is set, which
+    must make ``work`` end soon; what has begun is waited for, the rest never begins.
+    """
+    if at_once == 1:
+        for item in items:
+            done(item, _attempt(work, item))
+        return
+    with ThreadPoolExecutor(at_once) as pool:
+        running = {pool.submit(work, item): item for item in items}
+        try:
+            for future in as_completed(running):
+                done(running[future], future.result)
+        except BaseException:
+            stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def _attempt(work: Callable[[Item], Result], item: Item) -> Outcome[Result]:
+    return lambda: work(item)
