@@ -23,7 +23,10 @@ _FIRST_QUEUE = 0x7500
 _MTU = 1514
 # A leaf's share of one round. The kernel complains outside 1,000 to 200,000 bytes, and guesses from rates otherwise.
 _QUANTUM = 10 * _MTU
+# A burst is one millisecond of the link, and at least one packet of a sender, which may stand for 64 KB: with less,
+# each packet waits for a timer of its own.
 _BURST_SECONDS = 0.001
+_BURST_BYTES = 64 * 1024
 # A leaf's queue, in bytes because one packet of a sender may stand for 64 KB. Each local socket keeps little in it
 # by itself (TCP small queues); the bound is for many of them, and above what one burst of a fan-out needs.
 _QUEUE_SECONDS = 0.1
@@ -64,7 +67,7 @@ def htb_parts(
         raise ValueError(f"the floors {class_floor} x {classes} and {other_floor} are more than the link")
     if not rate_bps >= 8:
         raise ValueError(f"the rate {rate_bps} bit/s is none")
-    burst = max(round(rate_bps / 8 * _BURST_SECONDS), 2 * _MTU)
+    burst = max(round(rate_bps / 8 * _BURST_SECONDS), _BURST_BYTES)
     bursts = f"burst {burst} cburst {burst} quantum {_QUANTUM}"
     rate = round(rate_bps)
     lines = [

@@ -238,7 +238,7 @@ class _Run:
 
     def _snapshot(self) -> Snapshot:
         running = sorted(self._running, key=lambda number: (self._running[number], number))
-        jobs = tuple(self._view.job(number, self._running[number]) for number in running)
+        jobs = self._view.jobs({number: self._running[number] for number in running})
         members: dict[str, list[str]] = {}
         for job in jobs:
             if job.stage is not None:
@@ -273,7 +273,7 @@ class _Run:
 
     def outcome(self, seconds: float) -> Outcome:
         state, tables = self._tables.state, self._tables
-        total = state.bundle.flows * state.bundle.bytes * state.job.iterations[state.lane.job[state.bundle.lane]]
+        total = state.bundle.flows * state.more.bytes * state.job.iterations[state.lane.job[state.bundle.lane]]
         carried = np.zeros(len(tables.network.ports))
         for hop in range(state.paths.shape[1]):
             link = state.paths[state.bundle.path, hop]

@@ -128,11 +128,11 @@ def _finish_bundles(s: State, lane: int, now: float) -> None:
     for k in range(first, first + s.lane[lane].left):
         bundle = s.active[k]
         rate = s.bundle[bundle].rate
-        if rate > 0.0 and s.bundle[bundle].since + s.bundle[bundle].left / rate <= now + TOGETHER:
+        if rate > 0.0 and s.bundle[bundle].left <= rate * (now + TOGETHER - s.bundle[bundle].since):
+            detach(s, bundle, group)
             s.bundle[bundle].left = 0.0
             s.bundle[bundle].since = now
             s.bundle[bundle].rate = 0.0
-            detach(s, bundle, group)
         else:
             s.active[kept] = bundle
             kept += 1
@@ -195,9 +195,9 @@ def _send(s: State, lane: int, now: float) -> None:
     first = s.step[step].first
     active = first
     for bundle in range(first, s.step[step].end):
-        if s.bundle[bundle].bytes <= 0.0 or s.paths[s.bundle[bundle].path, 0] < 0:
+        if s.more[bundle].bytes <= 0.0 or s.paths[s.bundle[bundle].path, 0] < 0:
             continue
-        s.bundle[bundle].left = s.bundle[bundle].bytes
+        s.bundle[bundle].left = s.more[bundle].bytes
         s.bundle[bundle].rate = 0.0
         s.bundle[bundle].since = now
         s.active[active] = bundle

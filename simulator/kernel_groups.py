@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from simulator.jit import jit
 from simulator.kernel_state import (
+    ANEW,
     CHANGED,
     DELTAS,
     FIRST,
-    FORCED,
     I4,
     MOVED,
     NEXT,
@@ -96,6 +96,8 @@ def _open_cell(s: State, group: int, link: int) -> None:
         free = s.cell[above, link].free - s.cell[above, link].use
     s.cell[group, link].free = free
     s.cell[group, link].use = 0.0
+    s.cell[group, link].gone = 0.0
+    s.cell[group, link].came = 0
     s.cell[group, link].head = -1
     s.cell[group, link].place = place
     s.cell[group, link].linked = s.group[group].cells
@@ -138,13 +140,15 @@ def attach(s: State, bundle: int, group: int) -> None:
             s.chain[head, PREV] = item
         s.cell[group, link].head = item
         s.cell[group, link].count += 1
-        mark(s, group, link, FORCED)
+        s.cell[group, link].came += 1
+        mark(s, group, link, CHANGED)
 
 
 @jit
 def detach(s: State, bundle: int, group: int) -> None:
     """A bundle of ``group`` sends no more, or goes to another group. An empty cell stays until it is looked at."""
     s.num[MOVED] = 1
+    taken = s.bundle[bundle].flows * s.bundle[bundle].rate
     s.group[group].bundles -= 1
     hops = s.paths.shape[1]
     for h in range(hops):
@@ -160,7 +164,8 @@ def detach(s: State, bundle: int, group: int) -> None:
         if after >= 0:
             s.chain[after, PREV] = before
         s.cell[group, link].count -= 1
-        mark(s, group, link, FORCED)
+        s.cell[group, link].gone += taken
+        mark(s, group, link, CHANGED)
 
 
 @jit
@@ -171,6 +176,9 @@ def regroup(s: State, jobs: I4, groups: I4, order: I4) -> None:
         old, new = s.job[job].group, groups[i]
         s.job[job].group = new
         s.senders[i] = job
+        if i == 0 or groups[i - 1] != new:
+            s.group[new].first = i
+        s.group[new].end = i + 1
         if old == new or old < 0:
             continue
         for lane in range(s.job[job].first, s.job[job].end):
@@ -178,9 +186,8 @@ def regroup(s: State, jobs: I4, groups: I4, order: I4) -> None:
                 continue
             first = s.step[s.lane[lane].step].first
             for k in range(first, first + s.lane[lane].left):
-                # What it took is in its old group's use, and goes with it: its new group gives it a rate of its own.
-                set_rate(s, s.active[k], 0.0, s.clk[NOW])
                 detach(s, s.active[k], old)
+                set_rate(s, s.active[k], 0.0, s.clk[NOW])
                 attach(s, s.active[k], new)
     s.num[SENDERS] = len(jobs)
     s.num[MOVED] = 1
@@ -223,8 +230,11 @@ def _sort_cells(s: State, link: int) -> None:
         group = s.present[link, place]
         s.cell[group, link].place = place
         s.cell[group, link].free = free
+        s.cell[group, link].use -= s.cell[group, link].gone
+        s.cell[group, link].gone = 0.0
+        s.cell[group, link].came = 0
         free -= s.cell[group, link].use
-        mark(s, group, link, FORCED)
+        mark(s, group, link, ANEW)
 
 
 @jit

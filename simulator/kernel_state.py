@@ -21,8 +21,8 @@ Rows = NDArray[Any]
 WAITING, COMPUTING, SENDING, DONE = 0, 1, 2, 3
 """States of a lane."""
 
-CHANGED, FORCED = 1, 2
-"""Why a cell is looked at again: what is left of the link may be other, or a bundle came or went."""
+CHANGED, ANEW = 1, 2
+"""Why a cell is looked at again: something came, went, or is left otherwise; or all is to be made anew."""
 
 IDLE, LIMIT, STOP, FULL = range(4)
 """Why ``advance`` came back: nothing runs, the time limit, a job ended or crossed its target, ``rows`` are full."""
@@ -65,6 +65,7 @@ def _rows(**fields: Any) -> np.dtype[Any]:
 LINK = _rows(
     capacity=_f8,  # bytes/s
     free=_f8,  # what is left in a filling
+    fixed=_f8,  # what bundles take whose rates stay
     weight=_f8,  # flows that are not bound yet
     use=_f8,
     key=_f8,
@@ -81,12 +82,14 @@ BUNDLE = _rows(
     left=_f8,  # bytes of one flow at ``since``
     rate=_f8,  # bytes/s of one flow
     since=_f8,
-    new=_f8,  # a rate in the making; negative: to be found
     flows=_f8,  # how many
-    bytes=_f8,  # of one flow
-    stamp=_i8,
     path=_i4,
     lane=_i4,
+)
+MORE = _rows(
+    bytes=_f8,  # of one flow
+    new=_f8,  # a rate in the making; negative: to be found
+    stamp=_i8,
 )
 STEP = _rows(
     seconds=_f8,  # computing; negative: a transfer
@@ -134,6 +137,8 @@ GROUP = _rows(
 CELL = _rows(
     use=_f8,  # bytes/s that the group takes of the link
     free=_f8,  # what those before it leave
+    gone=_f8,  # what bundles took that have gone since it was looked at
+    came=_i4,  # the first so many bundles in its list are new
     count=_i4,  # its bundles there
     head=_i4,  # the first of them, as bundle * H + hop
     place=_i4,  # in the link's row of ``present``, or -1
@@ -150,6 +155,7 @@ class State(NamedTuple):
     link: Rows  # (L,)
     paths: I4  # (P, H) links, filled with -1
     bundle: Rows  # (B,) in order of lane and step
+    more: Rows  # (B,) what is seldom looked at
     chain: I4  # (B * H, 2) doubly linked lists of the bundles of a cell
     active: I4  # (B,) the bundles of a lane that still send, from its step's first place on
     step: Rows
@@ -172,6 +178,7 @@ class State(NamedTuple):
     senders: I4  # (J,) jobs, first served first
     found: I4  # (B,) bundles of a component
     links: I4  # (L,) links of a component
+    on_queue: I4  # (L,) links of which all bundles are filled
     by_share: I4  # (L,) a heap of them
     on_link: I4  # (B * H,) bundles of a component by link
     grid: F8  # (n, n) for n hosts of a hose: flows from each source to each target, 0 between uses; or nothing

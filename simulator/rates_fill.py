@@ -22,7 +22,7 @@ def fill(s: State, bundles: int, links: int) -> None:
     open_bundles = 0
     for k in range(bundles):
         bundle = s.found[k]
-        if s.bundle[bundle].new >= 0.0:
+        if s.more[bundle].new >= 0.0:
             continue
         open_bundles += 1
         for h in range(hops):
@@ -46,7 +46,7 @@ def fill(s: State, bundles: int, links: int) -> None:
             size += 1
     for k in range(bundles):
         bundle = s.found[k]
-        if s.bundle[bundle].new >= 0.0:
+        if s.more[bundle].new >= 0.0:
             continue
         for h in range(hops):
             link = s.paths[s.bundle[bundle].path, h]
@@ -72,9 +72,9 @@ def fill(s: State, bundles: int, links: int) -> None:
                 continue
         for k in range(s.link[link].start, s.link[link].filled):
             bundle = s.on_link[k]
-            if s.bundle[bundle].new >= 0.0:
+            if s.more[bundle].new >= 0.0:
                 continue
-            s.bundle[bundle].new = share
+            s.more[bundle].new = share
             open_bundles -= 1
             flows = s.bundle[bundle].flows
             for h in range(hops):

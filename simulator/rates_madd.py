@@ -74,7 +74,7 @@ def _together(s: State, lane: int, now: float) -> None:
     for k in range(first, first + s.lane[lane].left):
         bundle = s.active[k]
         rate = s.bundle[bundle].left / slowest if slowest > 0.0 else 0.0
-        s.bundle[bundle].new = rate
+        s.more[bundle].new = rate
         for h in range(hops):
             link = s.paths[s.bundle[bundle].path, h]
             if link < 0:
@@ -112,7 +112,7 @@ def _spare(s: State, lane: int, now: float) -> None:
     bundles = 0
     for k in range(first, first + s.lane[lane].left):
         bundle = s.active[k]
-        s.bundle[bundle].rate = s.bundle[bundle].new
+        s.bundle[bundle].rate = s.more[bundle].new
         shut = False
         for h in range(hops):
             link = s.paths[s.bundle[bundle].path, h]
@@ -122,7 +122,7 @@ def _spare(s: State, lane: int, now: float) -> None:
                 shut = True
         if shut:
             continue
-        s.bundle[bundle].new = -1.0
+        s.more[bundle].new = -1.0
         s.found[bundles] = bundle
         bundles += 1
         for h in range(hops):
@@ -136,4 +136,4 @@ def _spare(s: State, lane: int, now: float) -> None:
     fill(s, bundles, links)
     for k in range(bundles):
         bundle = s.found[k]
-        set_rate(s, bundle, s.bundle[bundle].rate + s.bundle[bundle].new, now)
+        set_rate(s, bundle, s.bundle[bundle].rate + s.more[bundle].new, now)

@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from controller.model import Demand
 from simulator.errors import InputError
 from simulator.jobs import Compute, SimJob, Transfer
-from simulator.kernel_state import BUNDLE, CELL, DENSE, F8, GROUP, I4, JOB, LANE, LINK, NUMBERS, STEP, Rows, State
+from simulator.kernel_state import BUNDLE, CELL, DENSE, F8, GROUP, I4, JOB, LANE, LINK, MORE, NUMBERS, STEP, Rows, State
 from simulator.network import Hose, Network
 
 _SRC, _DST, _BYTES = attrgetter("src"), attrgetter("dst"), attrgetter("bytes")
 _GRID_HOSTS = 1500
 """Beyond so many hosts a grid of all of them takes too much memory, and is too empty."""
+_ALL_PAIRS = 300
+"""Up to so many hosts every pair has its path from the start."""
 _ROWS = 100_000
 """So many stretches of a watched link are noted before they are taken over."""
 
@@ -37,6 +39,10 @@ class Tables:
         self._host_number = {host: i for i, host in enumerate(self.hosts)}
         self._path_of: dict[int, int] = {}
         self._hops = network.hops
+        self._all_pairs = isinstance(network, Hose) and len(self.hosts) <= _ALL_PAIRS
+        if self._all_pairs:
+            # Numbered in the order in which the bundles of a step lie.
+            self._path_of = {pair: pair for pair in range(len(self.hosts) ** 2)}
         links = len(network.ports)
         grid = links // 2 if isinstance(network, Hose) and links <= 2 * _GRID_HOSTS else 0
         self.state = _empty(links, self._hops, network.capacity, quantum, watched, grid)
@@ -54,10 +60,11 @@ class Tables:
             part.add(job, self._bundles)
         old = self.state
         rows = np.full((len(self._path_of), self._hops), -1, dtype=np.int32)
-        for pair, number in self._path_of.items():
-            if number < len(old.paths):
-                rows[number] = old.paths[number]
-            else:
+        rows[: len(old.paths)] = old.paths
+        if len(rows) > len(old.paths):
+            for pair, number in self._path_of.items():
+                if number < len(old.paths):
+                    continue
                 src, dst = divmod(pair, len(self.hosts))
                 path = self.network.path(self.hosts[src], self.hosts[dst])
                 rows[number, : len(path)] = path
@@ -91,8 +98,8 @@ class Tables:
         pairs, sizes = pairs[order], sizes[order]
         begins = np.flatnonzero(np.r_[True, (np.diff(pairs) != 0) | (np.diff(sizes) != 0)]) if n else order
         rows = np.zeros(len(begins), dtype=BUNDLE)
-        rows["path"] = [self._path(pair) for pair in pairs[begins].tolist()]
-        rows["flows"], rows["bytes"], rows["left"] = np.diff(np.r_[begins, n]), sizes[begins], sizes[begins]
+        rows["path"] = pairs[begins] if self._all_pairs else [self._path(pair) for pair in pairs[begins].tolist()]
+        rows["flows"], rows["left"] = np.diff(np.r_[begins, n]), sizes[begins]
         return rows
 
     def _path(self, pair: int) -> int:
@@ -159,6 +166,9 @@ class _Part:
     def merged(self) -> State:
         old, hops = self._before, self._before.paths.shape[1]
         bundle = np.concatenate((old.bundle, *self._bundles))
+        more = _longer(old.more, len(bundle))
+        # Nothing is sent yet of what is new.
+        more["bytes"][len(old.more) :] = bundle["left"][len(old.more) :]
         step = _table(STEP, self._steps, "seconds", "first", "end")
         lane = _table(LANE, self._lanes, "job", "first", "end")
         lane["place"] = -1
@@ -169,6 +179,7 @@ class _Part:
         lanes, jobs = len(old.lane) + len(lane), len(old.job) + len(job)
         return old._replace(
             bundle=bundle.view(np.recarray),
+            more=more.view(np.recarray),
             chain=_longer(old.chain, len(bundle) * hops),
             active=_longer(old.active, len(bundle)),
             found=_longer(old.found, len(bundle)),
@@ -206,7 +217,7 @@ def _empty(links: int, hops: int, capacity: F8, quantum: float, watched: Sequenc
     none = np.zeros(0, dtype=np.int32)
     num = np.zeros(NUMBERS, dtype=np.int64)
     num[DENSE] = grid
-    tables = {"bundle": BUNDLE, "step": STEP, "lane": LANE, "job": JOB}
+    tables = {"bundle": BUNDLE, "more": MORE, "step": STEP, "lane": LANE, "job": JOB}
     return _more_groups(
         State(
             num=num,
@@ -223,6 +234,7 @@ def _empty(links: int, hops: int, capacity: F8, quantum: float, watched: Sequenc
             linked=np.zeros((0, links), dtype=np.int32),
             deltas=np.zeros(links, dtype=np.int32),
             links=np.zeros(links, dtype=np.int32),
+            on_queue=np.zeros(links, dtype=np.int32),
             by_share=np.zeros(links, dtype=np.int32),
             grid=np.zeros((grid, grid)),
             wall=np.zeros((4, links)),

@@ -8,12 +8,14 @@ shows its demand an iteration, the iterations that all its lanes have done, and 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from controller.model import Demand, Job, Progress
 from simulator.jobs import Compute, SimJob
 from simulator.kernel_state import F8, NOW
-from simulator.kernel_view import left_by_host, sent_by_host
+from simulator.kernel_view import left_by_host, paired, sent_by_host
 from simulator.tables import Tables
 
 REPORTS = 200
@@ -31,29 +33,35 @@ class View:
         self._total: dict[int, F8] = {}  # bytes from each host, before any was sent
         hosts = len(tables.hosts)
         self._out, self._into = np.zeros(hosts), np.zeros(hosts)
+        self._pairs = np.zeros(2 * hosts + 2, np.int32), np.zeros(2 * hosts + 2, np.int32), np.zeros(2 * hosts + 2)
 
     def forget(self, number: int) -> None:
         """A job has ended."""
         for known in (self._shown, self._history, self._demand, self._total):
             known.pop(number, None)
 
-    def job(self, number: int, arrival: float) -> Job:
-        """Job ``number`` as it stands now; ``arrival``: when it could begin."""
-        job, state = self._tables.jobs[number], self._tables.state
-        shown = self._shown.get(number)
-        if shown is not None and not state.job[number].served and state.job[number].done == shown.iterations_done:
-            return shown
-        if job.iterations == 1 and not job.curve:
-            shown = self._coflow(number, job, arrival)
-        else:
-            shown = self._training(number, job, arrival)
-        self._shown[number] = shown
-        return shown
+    def jobs(self, arrivals: Mapping[int, float]) -> tuple[Job, ...]:
+        """Jobs by number as they stand now; ``arrivals``: when each could begin."""
+        rows = self._tables.state.job
+        served, done = rows["served"], rows["done"]
+        for number, arrival in arrivals.items():
+            shown = self._shown.get(number)
+            if shown is not None and not served[number] and done[number] == shown.iterations_done:
+                continue
+            job = self._tables.jobs[number]
+            if job.iterations == 1 and not job.curve:
+                self._shown[number] = self._coflow(number, job, arrival)
+            else:
+                self._shown[number] = self._training(number, job, arrival)
+        return tuple([self._shown[number] for number in arrivals])
 
     def _coflow(self, number: int, job: SimJob, arrival: float) -> Job:
         tables = self._tables
         left_by_host(tables.state, number, tables.path_src, tables.path_dst, self._out, self._into)
-        demand = _paired(tables.hosts, self._out, self._into)
+        src, dst, size = self._pairs
+        found = paired(self._out, self._into, src, dst, size)
+        host = tables.hosts.__getitem__
+        demand = tuple(map(Demand, map(host, src[:found].tolist()), map(host, dst[:found].tolist()), size[:found].tolist()))
         if number not in self._total:
             self._total[number] = self._out.copy()
         sent = self._total[number] - self._out
@@ -126,22 +134,6 @@ class _History:
 
     def _report(self, k: int, ends: F8) -> Progress:
         return Progress(float(k), float(ends[k - 1]), self._curve[k - 1])
-
-
-def _paired(hosts: tuple[str, ...], out: F8, into: F8) -> tuple[Demand, ...]:
-    """Few demands with these sums a host: the first host's bytes go to the first that takes some, and so on."""
-    sources, targets = np.flatnonzero(out), np.flatnonzero(into)
-    if not len(sources):
-        return ()
-    gives, takes = np.cumsum(out[sources]), np.cumsum(into[targets])
-    # Both sum up to the same; rounding must not lose a port at the end.
-    takes = np.minimum(takes * (gives[-1] / takes[-1]), gives[-1])
-    takes[-1] = gives[-1]
-    cuts = np.union1d(gives, takes)
-    amounts = np.diff(cuts, prepend=0.0)
-    src = sources[np.searchsorted(gives, cuts)].tolist()
-    dst = targets[np.searchsorted(takes, cuts)].tolist()
-    return tuple([Demand(hosts[i], hosts[k], size) for i, k, size in zip(src, dst, amounts.tolist(), strict=True)])
 
 
 def _an_iteration(job: SimJob) -> tuple[Demand, ...]:

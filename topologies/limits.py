@@ -18,8 +18,10 @@ JOB_FLOOR = 0.01
 OTHER_FLOOR = 0.10
 """The controller's default shares of a link that a job class, and all other traffic, keep."""
 
-QUEUE_PACKETS = 32
-"""What one queue of a switch's port holds, of packets that stand for 8 and more: a few hundred KB, as in a switch."""
+QUEUE_PACKETS = 16
+LONE_QUEUE_PACKETS = 256
+"""What one queue of a switch's port holds, a few hundred KB as in a commodity switch: of packets that stand for 24 and
+more, and where each stands for itself, since hosts on a userspace datapath have no offload."""
 
 TAG = "trainyard"
 _OTHER_PRIORITY = 7
@@ -31,13 +33,13 @@ def host_nic(interface: str, rate_bps: float, classes: int) -> list[str]:
     return htb_tree(interface, rate_bps, CLASS_DSCP[:classes], JOB_FLOOR, OTHER_FLOOR)
 
 
-def bound_queues(interfaces: Iterable[str]) -> None:
-    """Let no queue of these switch ports hold more packets than a commodity switch's.
+def bound_queues(interfaces: Iterable[str], packets: int = QUEUE_PACKETS) -> None:
+    """Let no queue of these switch ports hold more than ``packets``: by default as much as a commodity switch's.
 
     For queues that are made later: a queue takes the length that its interface has then. The kernel's own 1,000 packets
     would delay a class that has only its floor by ten seconds and more.
     """
-    lines = "".join(f"link set dev {interface} txqueuelen {QUEUE_PACKETS}\n" for interface in interfaces)
+    lines = "".join(f"link set dev {interface} txqueuelen {packets}\n" for interface in interfaces)
     subprocess.run(["ip", "-batch", "-"], input=lines, text=True, check=True, capture_output=True)
 
 

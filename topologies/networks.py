@@ -37,7 +37,7 @@ from topologies import limits, management, openvswitch  # noqa: E402 (the path a
 
 DEFAULT_LINK_BPS = 100e6
 DEFAULT_QUEUES = 8
-TSO_SEGMENTS = 8
+TSO_SEGMENTS = 24
 MOST_HOSTS = management.LARGEST
 LEAST_BPS, MOST_BPS = 1e5, 1e11
 
@@ -79,7 +79,7 @@ class LimitedSwitch(OVSSwitch):
         openvswitch.wait_for_clock()
         super().start(controllers)
         ports = {self.intfs[number].name: rate for number, rate in self.rates_bps.items()}
-        limits.bound_queues(ports)
+        limits.bound_queues(ports, limits.LONE_QUEUE_PACKETS if self.datapath == "user" else limits.QUEUE_PACKETS)
         limits.limit_ports(ports)
 
     def stop(self, deleteIntfs: bool = True) -> None:  # noqa: N803 (Mininet's name)

@@ -17,8 +17,8 @@ from topologies.queue_proof import Stream, measure
 REPORTS = 100
 LIMIT_SECONDS = 0.1
 LIMIT_CALLS = 4.0
-"""A report's way into the rules takes less than either: on a slow machine a bare call takes as long as all of it should.
-The aim of 100 ms is measured by scripts/bench; this catches a loop that is slow by design."""
+"""A report's way into the rules takes less than one of the two: on a slow machine a bare call takes as long as all of
+it should. The aim of 100 ms is measured by scripts/bench; this catches a loop that is slow by design."""
 OTHER_FLOOR = 0.10
 
 _CACHE: list[FullLinks] = []
@@ -33,7 +33,7 @@ def load(testbed: Emulation, controller: ControllerProcess) -> FullLinks:
 
 
 def test_every_link_is_full(load: FullLinks) -> None:
-    assert min(load.streams_bps) > 0.88 * LINK_BPS
+    assert min(load.streams_bps) > 0.85 * LINK_BPS
 
 
 def test_a_report_is_in_the_rules_at_once(load: FullLinks) -> None:
