@@ -25,7 +25,7 @@ from topologies.statistics import mean_interval
 
 ROUNDS = 3
 REPORTS = 300
-LINK_BPS = 100e6
+LINK_BPS = 50e6
 QUEUES = 8
 PERIOD_SECONDS = 1.0
 LIMIT_MS = 100.0
