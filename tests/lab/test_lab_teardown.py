@@ -35,6 +35,10 @@ with emulate(Testbed(servers=3)) as emulation:
 """
 
 
+KERNELS_OWN = ("kworker", "ps", "bpfilter_umh")
+"""Processes that come and go by themselves; the last one the kernel starts at the first use of iptables, for good."""
+
+
 def traces() -> dict[str, object]:
     """All that a lab could leave behind."""
 
@@ -48,7 +52,7 @@ def traces() -> dict[str, object]:
         "namespaces": sorted(namespaces),
         "bridges": lines("ovs-vsctl", "list-br"),
         "rows": [lines("ovs-vsctl", "--columns=_uuid", "list", table) for table in ("qos", "queue", "port")],
-        "processes": sorted(name for name in map(name_of, processes()) if not name.startswith(("kworker", "ps"))),
+        "processes": sorted(name for name in map(name_of, processes()) if not name.startswith(KERNELS_OWN)),
         "files": sorted(str(path) for path in teardown.HOME.glob("*") if path.name != "lock"),
         "cgroups": sorted(str(path) for path in groups()),
     }
