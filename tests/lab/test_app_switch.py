@@ -37,6 +37,7 @@ class Controller:
             "openflow": {"port": self.openflow_port},
             "hosts": hosts,
             "policy": "fifo",
+            "assign": "top",  # so that a job moves up when one before it ends
             "period_seconds": 1.0,
             "gate_seconds": GATE_SECONDS,
             "journal": str(folder / "journal.sqlite"),
