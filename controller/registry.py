@@ -30,6 +30,7 @@ from controller.wire import (
     ReportAnswer,
     ReportRefusal,
     StageSpec,
+    Threshold,
 )
 
 LOG = logging.getLogger("trainyard.registry")
@@ -264,7 +265,13 @@ class Registry:
             refused=tuple(refused),
             lease_seconds=self.lease_seconds,
             period_seconds=self.period_seconds,
+            urgent=self._urgent(report.jobs),
         )
+
+    def _urgent(self, parts: Iterable[JobReport]) -> dict[str, Threshold]:
+        jobs = (self._jobs.get(part.job) for part in parts)
+        watched = {job.id: self._watch.threshold(job) for job in jobs if job is not None and job.ended_at is None}
+        return {job: threshold for job, threshold in watched.items() if threshold is not None}
 
     def _take_part(self, batch: _Taking, part: JobReport) -> None:
         job = self._accepting(batch, part.job)

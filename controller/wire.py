@@ -25,7 +25,8 @@ Bytes = Annotated[float, Field(ge=0, le=1e18)]
 Seconds = Annotated[float, Field(ge=0, le=1e12)]
 Iterations = Annotated[float, Field(ge=0, le=1e15)]
 Positive = Annotated[float, Field(ge=1e-9, le=1e9)]
-MetricValue = Annotated[float, Field(ge=-1e30, le=1e30)]
+MAX_METRIC = 1e30
+MetricValue = Annotated[float, Field(ge=-MAX_METRIC, le=MAX_METRIC)]
 
 MAX_BODY_BYTES = 4 * 2**20
 """A larger request body is refused before it is read (413)."""
@@ -189,13 +190,31 @@ class ReportRefusal(Message):
     reason: str
 
 
+class Threshold(Message):
+    """A value of a job's metric, and which way the metric crosses it."""
+
+    metric: MetricValue
+    direction: Literal["max", "min"] = "max"
+
+    def is_reached(self, metric: float | None) -> bool:
+        """Whether a metric is there; None (not measured) is not."""
+        if metric is None:
+            return False
+        return metric >= self.metric if self.direction == "max" else metric <= self.metric
+
+
 class ReportAnswer(Message):
-    """Answer to a report: whether it was new, what was refused, and how long the host's lease runs."""
+    """Answer to a report: whether it was new, what was refused, and how long the host's lease runs.
+
+    What jobs get on is planned with once in ``period_seconds`` and may be told as seldom; ``urgent`` has, of the jobs
+    that were reported, the value whose crossing should be told at once.
+    """
 
     status: Literal["taken", "duplicate"]
     refused: Annotated[tuple[ReportRefusal, ...], Field(strict=False)] = ()
     lease_seconds: float
     period_seconds: float
+    urgent: dict[Name, Threshold] = Field(default_factory=dict)
 
 
 class Mark(Message):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NamedTuple
 
-from controller.wire import JobReport, JobSpec, ProgressPoint
+from controller.wire import JobReport, JobSpec, ProgressPoint, Threshold
 
 MAX_PENDING = 2_000
 MAX_PENDING_IN_ALL = 50_000
@@ -42,7 +42,10 @@ class State(Enum):
 
 @dataclass(eq=False)
 class Run:
-    """One run of a job, from its file's appearance to its end."""
+    """One run of a job, from its file's appearance to its end.
+
+    ``threshold`` is what the controller waits for, ``is_urgent`` whether a pending point has reached it.
+    """
 
     job: str
     spec: JobSpec | None
@@ -51,6 +54,8 @@ class Run:
     kept: list[Told] = field(default_factory=list)
     ended: bool = False
     ended_at: float | None = None
+    threshold: Threshold | None = None
+    is_urgent: bool = False
     not_before: float = 0.0
     retry_seconds: float = 0.0
 
@@ -79,6 +84,11 @@ class Batch:
     seq: int
     parts: tuple[JobReport, ...]
     points: Mapping[Run, tuple[Told, ...]]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there may have been more to tell."""
+        return len(self.parts) >= BATCH_JOBS or sum(map(len, self.points.values())) >= BATCH_POINTS
 
 
 class Backlog:
@@ -109,7 +119,10 @@ class Backlog:
     def add(self, job: str, points: Iterable[Told]) -> None:
         """A declared job has got on."""
         run = self._current[job]
-        run.pending.extend(points)
+        new = list(points)
+        run.pending.extend(new)
+        if run.threshold is not None:
+            run.is_urgent |= any(map(run.threshold.is_reached, (point.metric for point in new)))
         if len(run.pending) > MAX_PENDING:
             self._thin(run, MAX_PENDING)
         while sum(len(each.pending) for each in self._runs) > MAX_PENDING_IN_ALL:
@@ -132,17 +145,19 @@ class Backlog:
 
     # What is to do -------------------------------------------------------------------------------------------------
 
-    def take(self, now: float, *, lease: bool) -> Registration | Batch | None:
-        """The next call; ``lease``: a batch is due even if it is empty. Ends go before what begins after them."""
-        firsts = {run.job: run for run in reversed(self._runs)}
-        ready = [run for run in self._runs if firsts[run.job] is run and run.not_before <= now]
+    def take(self, now: float, *, lease: bool, progress: bool = True) -> Registration | Batch | None:
+        """The next call. ``lease``: a batch is due even if it is empty; ``progress``: also if nothing in it is urgent.
+
+        Ends go before what begins after them.
+        """
+        ready = self._ready(now)
         # An end may free what a new job claims; all other news never ceases, and a new job must not wait for that.
-        if lease or any(_has_news(run) and run.ended for run in ready):
+        if lease or any(_has_news(run) and (run.ended or run.is_urgent) for run in ready):
             return self._batch(ready, lease=lease)
         for run in ready:
             if run.state is State.NEW and run.spec is not None:
                 return Registration(run, run.spec)
-        if self._unsent or any(_has_news(run) for run in ready):
+        if progress and (self._unsent or any(_has_news(run) for run in ready)):
             return self._batch(ready, lease=lease)
         return None
 
@@ -154,6 +169,10 @@ class Backlog:
     def has_news(self) -> bool:
         """Whether anything waits to be told."""
         return any(run.pending or run.ended or run.state is State.NEW for run in self._runs)
+
+    def has_progress(self, now: float) -> bool:
+        """Whether a batch would hold more than a sign of life."""
+        return bool(self._unsent) or any(_has_news(run) for run in self._ready(now))
 
     # How it went ---------------------------------------------------------------------------------------------------
 
@@ -176,9 +195,12 @@ class Backlog:
             if run.ended:
                 self._runs.remove(run)
 
-    def answered(self, batch: Batch, refused: Collection[str], now: float) -> None:
-        """The controller took the batch, but for the parts of ``refused`` jobs."""
+    def answered(
+        self, batch: Batch, refused: Collection[str], now: float, urgent: Mapping[str, Threshold] | None = None
+    ) -> None:
+        """The controller took the batch, but for the parts of ``refused`` jobs, and waits for ``urgent`` values."""
         for run, points in batch.points.items():
+            run.threshold = urgent.get(run.job) if urgent else None
             if run.job in refused and not run.ended:
                 self._refused(run, points, now)
                 continue
@@ -201,6 +223,11 @@ class Backlog:
 
     # Inside --------------------------------------------------------------------------------------------------------
 
+    def _ready(self, now: float) -> list[Run]:
+        """The runs that may be told of: not put off, and none of the same job before them."""
+        firsts = {run.job: run for run in reversed(self._runs)}
+        return [run for run in self._runs if firsts[run.job] is run and run.not_before <= now]
+
     def _batch(self, ready: Iterable[Run], *, lease: bool) -> Batch:
         taken: dict[Run, tuple[Told, ...]] = {}
         parts: dict[str, JobReport] = {}
@@ -211,6 +238,7 @@ class Backlog:
             if run.state is not State.KNOWN or not (lease or _has_news(run)):
                 continue
             points, run.pending = tuple(run.pending[:room]), run.pending[room:]
+            run.is_urgent = False
             room -= len(points)
             taken[run] = points
             over = run.ended and not run.pending

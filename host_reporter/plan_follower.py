@@ -16,7 +16,7 @@ from host_reporter.job_file import describe
 from host_reporter.notices import Notices
 from host_reporter.retry import Backoff
 
-COUNT_SECONDS = 10.0
+COUNT_SECONDS = 30.0
 """Between two readings of the counters; a reading is a process, which costs more than all else here."""
 
 AGAIN_SECONDS = 60.0

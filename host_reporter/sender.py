@@ -1,4 +1,8 @@
-"""Tells the controller: registers jobs, sends batches, keeps the lease; keeps on while the controller is away."""
+"""Tells the controller: registers jobs, sends batches, keeps the lease; keeps on while the controller is away.
+
+Ends, new jobs, and a metric that crosses what the controller waits for, are told at once; all other progress once in
+the controller's period, for it plans no oftener.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +14,14 @@ from collections.abc import Callable, Iterable, Mapping
 
 from pydantic import ValidationError
 
-from controller.wire import HostReport, JobSpec, ReportAnswer
+from controller.wire import HostReport, JobSpec, ReportAnswer, Threshold
 from host_reporter.backlog import Backlog, Batch, Registration, Told
 from host_reporter.connection import Address, Answer, Connection, UnreachableError
 from host_reporter.notices import Notices
 from host_reporter.retry import Backoff
 
 GAP_SECONDS = 0.05
-"""Between two batches: what comes within it goes together."""
+"""Between two calls at least: what comes within it goes together."""
 
 FLUSH_SECONDS = 2.0
 """For what is pending when the agent stops."""
@@ -41,8 +45,7 @@ class Sender:
         self._url = address.url
         self._connection = Connection(address)
         self._period = self._lease_seconds = period_seconds
-        self._lease_at = 0.0
-        self._is_lease = False
+        self._lease_at = self._progress_at = 0.0
         self._not_before = 0.0
         self._session = uuid.uuid4().hex
         self._notices = notices
@@ -118,9 +121,10 @@ class Sender:
                     return None
                 if now >= self._not_before:
                     if self._call is None:
-                        self._is_lease = now >= self._lease_at and not stopping
-                        self._call = self._backlog.take(now, lease=self._is_lease)
-                        self._lease_at = now + self._lease_seconds if self._is_lease else self._lease_at
+                        is_lease = now >= self._lease_at and not stopping
+                        progress = stopping or now >= self._progress_at
+                        self._call = self._backlog.take(now, lease=is_lease, progress=progress)
+                        self._lease_at = now + self._lease_seconds if is_lease else self._lease_at
                     if self._call is not None:
                         return self._call
                     if stopping:
@@ -133,6 +137,8 @@ class Sender:
         else:
             retry = self._backlog.next_retry(now)
             due = [self._lease_at, *([retry] if retry is not None else [])]
+            if self._backlog.has_progress(now):
+                due.append(self._progress_at)
         if self._stop_at is not None:
             due.append(self._stop_at)
         return max(min(due) - now, 0.001)
@@ -183,10 +189,12 @@ class Sender:
     def _taken(self, batch: Batch, answer: Answer) -> None:
         now = time.monotonic()
         refused: set[str] = set()
-        lease = self._period
+        lease, gap = self._period, GAP_SECONDS
+        urgent: Mapping[str, Threshold] = {}
         try:
             told = ReportAnswer.model_validate_json(answer.body)
             lease = min(lease, told.lease_seconds / 3)
+            gap, urgent = told.period_seconds, told.urgent
             for part in told.refused:
                 refused.add(part.job)
                 self._notices.say(f"part {part.job}", f"the report of job {part.job} is refused: {part.reason}")
@@ -195,14 +203,14 @@ class Sender:
         for job in {part.job for part in batch.parts} - refused:
             self._notices.clear(f"part {job}")
         with self._news:
-            self._backlog.answered(batch, refused, now)
+            self._backlog.answered(batch, refused, now, urgent)
             if not self._backlog.has_news:
                 self._notices.clear("thinned")
         self._lease_seconds = lease
-        if self._is_lease:
-            # From the answer: a controller slower than the period would hear of nothing but signs of life.
-            self._lease_at = now + lease
+        # From the answer: a controller slower than the period would hear of nothing but signs of life.
+        self._lease_at = now + lease
         self._not_before = now + GAP_SECONDS
+        self._progress_at = now + (GAP_SECONDS if batch.is_full else gap)
         self.posts += 1
         self._done()
 

@@ -77,7 +77,7 @@ class Agents:
             command = ["--controller", URL, "--host", host, "--token-file", str(token)]
             command += ["--jobs-dir", str(jobs), "--progress-dir", str(self.folder / "progress" / host)]
             command += ["--interface", f"{host}-eth0"]
-            command += ["--rate-bps", f"{experiment.link_bps:.0f}", "--period", f"{experiment.period_seconds:g}"]
+            command += ["--rate-bps", f"{experiment.link_bps:.0f}"]
             started.append(self._start("reporter", Place(host), command))
         return started
 

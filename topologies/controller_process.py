@@ -78,8 +78,6 @@ class ControllerProcess:
             "period_seconds": period_seconds,
             "gate_seconds": max(3, round(GATE_PERIODS * period_seconds)),
             "classes": classes,
-            # As at the first measurements, so that later ones stay comparable.
-            "assign": "top",
             "queues": "existing" if own_queues else "managed",
             "forwarding": "paths" if self._emulation.cables() else "normal",
             "journal": str(self._folder / "journal.sqlite"),

@@ -18,10 +18,12 @@ from topologies.experiment import Experiment, JobPlan
 Architecture = Literal["ps", "ring"]
 FIRST_PORT = 20000
 WORKERS = (4, 8)
-LINK_BPS = 50e6
+LINK_BPS = 25e6
 ALONE_SECONDS = (20.0, 40.0)
 SHORTEST_ITERATION = 0.4
 """Seconds of an iteration alone: below it the emulated hosts' processors would be measured, not the network."""
+PERIOD_SECONDS = 2.0
+"""The controller's T: a tenth of the shortest job. Each plan costs the processor that also carries the network."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,7 @@ def generate(
         link_bps=link_bps,
         jobs=tuple(jobs),
         limit_seconds=limit_seconds,
+        period_seconds=PERIOD_SECONDS,
     )
 
 

@@ -10,38 +10,40 @@ mark their flows, the network does the rest. The goal is the time until 90 % or 
 1. Fit each job's history (``controller.curves``): not one number of iterations left until 90 % (95 %) of convergence,
    but a distribution, in which a target that may lie behind already has its chance too.
 2. A job's index is the best chance of reaching the target per second of its own bottleneck port (the Gittins index,
-   ``controller.gittins``): for a sure prediction that is 1 / c_j, c_j = the seconds that the iterations left take, so
-   the least c_j goes first; a vague one counts for less the longer it is served in vain. Reaching 95 % counts
-   ``weight_95`` of reaching 90 %, the end of the run ``weight_end``, so a job that has passed its targets falls behind
-   by as much as it is sure to have passed them. Highest index first.
+   ``controller.gittins``): for a sure prediction that is 1 / c_j, c_j = the seconds that the iterations left take; a
+   vague one counts for less the longer it is served in vain. Reaching 95 % counts ``weight_95`` of reaching 90 %, the
+   end of the run ``weight_end``, so a job that has passed its targets falls behind by as much as it is sure to have
+   passed them. 1 / index is how long the job should take to a target; over so many iterations its loads are added up
+   at every port, and BSSI orders them (``controller.policies._by_port``): on one link, the highest index first.
 3. A job with fewer than 3 reports has the index of the prior (any iteration of its run may be the target's, evenly on
    a logarithmic scale), or 1 / its attained service where that is less, so a job that never reports gains nothing. If
    its length is not declared it comes first of all, but for at most ``new_job_seconds`` of bottleneck time, then by
    attained service. By attained service also where the fit says too little (``uncertain``).
-4. A job passes another only when it is ahead by a margin: predictions waver, and every move costs rules and marks.
+4. An order is kept until another is better by a margin: predictions waver, and every move costs rules and marks.
 5. Ageing (``controller.policies._ageing``): every W periods the longest wait is ended for one period.
 
-Variants replace steps 1 and 2. ``median``: tiers (before 90 %, before 95 %, past both), within each the least c_j by
-the median prediction. ``gain``: the most predicted progress toward the target per second of bottleneck. ``remaining``:
-the least that is left of the whole run. ``attained``: the least service used.
+Variants take other seconds than 1 / index. ``median``: tiers (before 90 %, before 95 %, past both), within each c_j by
+the median prediction. ``gain``: c_j over the predicted progress toward the target. ``remaining``: what is left of the
+whole run. ``attained``: the service used.
 
-Cost: one fit a job (2 ms, remembered until its history grows), then O(n log n) for new jobs, O(n + moves) for others.
+Cost: one fit a job (2 ms, remembered until its history grows), then one BSSI.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
 
 from controller import curves, gittins
-from controller.loads import load_matrix
+from controller.loads import LoadMatrix, load_matrix
 from controller.memo import Latest
 from controller.model import Job, Ordering, Snapshot
 from controller.policies._ageing import age, promoted
 from controller.policies._base import Policy
+from controller.policies._by_port import by_port
 from controller.policies._options import number
 from controller.service import attained
 
@@ -54,6 +56,8 @@ _PASSED = "passed:"
 PRIOR_SHARE = 0.4
 """How much the prior alone counts beside the fit: curves are not bound to be of the families that are fitted."""
 PRIOR_DRAWS = 40
+_LEAST_INDEX = 1e-12
+_LEAST_SECONDS = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,7 @@ class Jpas(Policy):
     """Order by what is left until the target; see the module for the rule.
 
     ``uncertain``: a fit is not believed where the 80 % interval of the iterations left is wider than this many times
-    its median. ``ageing_periods`` is W. ``margin``: by how much (0.5: by half) a job must be ahead to pass another.
+    its median. ``ageing_periods`` is W. ``margin``: an order is kept until another one's mean time is less by so much.
     """
 
     name = "jpas"
@@ -95,7 +99,7 @@ class Jpas(Policy):
         weight_95: float = 0.05,
         weight_end: float = 0.1,
         ageing_periods: int = 20,
-        margin: float = 0.5,
+        margin: float = 0.05,
     ) -> None:
         if variant not in get_args(Variant):
             raise ValueError(f"variant: {variant!r}; it must be one of {', '.join(get_args(Variant))}")
@@ -112,14 +116,16 @@ class Jpas(Policy):
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
         """Order the jobs of ``snapshot``; the memory holds targets passed and waits."""
         memory = previous.memory if previous is not None else {}
+        snapshot = replace(snapshot, jobs=tuple(sorted(snapshot.jobs, key=lambda job: (job.arrival, job.id))))
         jobs = {job.id: job for job in snapshot.jobs}
-        bottlenecks = load_matrix(snapshot).bottlenecks()
+        one_iteration = load_matrix(snapshot)
+        bottlenecks = one_iteration.bottlenecks()
         service = attained(snapshot, bottlenecks)
         standings = {
             job.id: self._standing(job, one, used, memory)
             for job, one, used in zip(snapshot.jobs, bottlenecks.tolist(), service.tolist(), strict=True)
         }
-        order = self._steadied(jobs, standings, previous)
+        order = self._ordered(snapshot.jobs, one_iteration, tuple(standings.values()), previous)
         aged = age(order, jobs, memory, now=snapshot.now, period=snapshot.period, periods=self.ageing_periods)
         reasons = {job: standing.why for job, standing in standings.items()}
         if aged.promoted is not None:
@@ -134,32 +140,27 @@ class Jpas(Policy):
             watch={job: standing.watch for job, standing in standings.items() if standing.watch is not None},
         )
 
-    def _steadied(
-        self, jobs: Mapping[str, Job], standings: Mapping[str, Standing], previous: Ordering | None
+    def _ordered(
+        self, jobs: Sequence[Job], one_iteration: LoadMatrix, standings: Sequence[Standing], previous: Ordering | None
     ) -> list[str]:
-        """Job ids, first served first: a job passes the one before it only if it is ahead by ``margin``.
-
-        Predictions waver, and every move costs rules and marks. A job that was not there before stands where it should.
-        """
-        last = [job for band in previous.bands for job in band if job in jobs] if previous is not None else []
+        """Job ids, first served first: by the loads until the seconds of each standing are over."""
+        position = {job.id: i for i, job in enumerate(jobs)}
+        seconds = np.array([max(standing.seconds, _LEAST_SECONDS) for standing in standings], dtype=float)
+        bottlenecks = one_iteration.bottlenecks()
+        iterations = np.divide(seconds, bottlenecks, out=np.zeros(len(jobs)), where=bottlenecks > 0)
+        before: tuple[int, ...] | None = None
         # Who was first by ageing alone has to earn its place again.
-        guest = promoted(previous.memory) if previous is not None else None
-        last = [job for job in last if job != guest]
-        known = set(last)
-        fresh = sorted(jobs.keys() - known, key=lambda j: (jobs[j].arrival, j))
-
-        merit = {job: (standings[job].tier, standings[job].seconds / jobs[job].weight) for job in jobs}
-        if not last:
-            return sorted(fresh, key=merit.__getitem__)
-        order: list[str] = []
-        for job in [*last, *fresh]:
-            tier, seconds = merit[job]
-            claim = (tier, seconds * (1.0 + self.margin if job in known else 1.0))
-            place = len(order)
-            while place > 0 and claim < merit[order[place - 1]]:
-                place -= 1
-            order.insert(place, job)
-        return order
+        if previous is not None and promoted(previous.memory) is None:
+            stood = tuple(position[job] for band in previous.bands for job in band if job in position)
+            before = stood if len(stood) == len(jobs) else None
+        order = by_port(
+            one_iteration.times(iterations),
+            np.array([job.weight for job in jobs], dtype=float),
+            [standing.tier for standing in standings],
+            before,
+            self.margin,
+        )
+        return [jobs[i].id for i in order]
 
     def _standing(self, job: Job, per_iteration: float, used: float, memory: Mapping[str, float]) -> Standing:
         if self.variant == "attained":
@@ -183,7 +184,7 @@ class Jpas(Policy):
         if self.variant == "index" and job.iterations_total is not None and per_iteration > 0:
             # Service counts as iterations, reported or not: silence must not keep a job young.
             done = max(job.iterations_done, min(used / per_iteration, job.iterations_total - 1.0))
-            expected = per_iteration / max(gittins.index(*_prior(TARGETS[0], job.iterations_total, done)), 1e-12)
+            expected = per_iteration / max(gittins.index(*_prior(TARGETS[0], job.iterations_total, done)), _LEAST_INDEX)
             if expected > used:
                 return Standing(0, expected, f"new: {expected:.1f} s expected for a run of its length")
             return by_service
@@ -225,7 +226,7 @@ class Jpas(Policy):
         weights = (1.0, self.weight_95)
         total = sum(weight * index for weight, index in zip(weights, known.indices, strict=True))
         total += self.weight_end / max(job.iterations_left, 1.0)
-        return per_iteration / total
+        return per_iteration / max(total, _LEAST_INDEX)
 
 
 def _target_index(target: curves.Target, asked: curves.Asked, job: Job) -> float:

@@ -28,6 +28,7 @@ class ReporterServer:
 
     ``status``: answered instead of taking anything. ``lose_answers``: so many requests are carried out, and the
     connection closed without an answer. ``refuse``: job id to the status of its PUT. ``delay``: before every answer.
+    ``period_seconds`` and ``urgent``: told in the answers.
     """
 
     def __init__(self, context: ssl.SSLContext | None = None) -> None:
@@ -42,6 +43,8 @@ class ReporterServer:
         self.lose_answers = 0
         self.refuse: dict[str, int] = {}
         self.delay = 0.0
+        self.period_seconds = 5.0
+        self.urgent: dict[str, Any] = {}
         self.plan: dict[str, Any] | None = None
         self.plan_waits = threading.Event()
         self._plan_changed = threading.Condition()
@@ -129,7 +132,8 @@ class ReporterServer:
                 self.ended.append(part.job)
                 del self.jobs[part.job]
         status = "taken" if is_new else "duplicate"
-        return 200, {"status": status, "refused": refused, "lease_seconds": 30.0, "period_seconds": 5.0}
+        told = {"lease_seconds": 30.0, "period_seconds": self.period_seconds, "urgent": self.urgent}
+        return 200, {"status": status, "refused": refused, **told}
 
 
 def tag_of(plan: dict[str, Any] | None) -> str:

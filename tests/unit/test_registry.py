@@ -11,7 +11,7 @@ from controller.model import Flow, Host
 from controller.refusals import Conflict, Invalid, NotFound
 from controller.registry import Change, Registry
 from controller.store import Store
-from controller.wire import HostReport, JobSpec, StageSpec
+from controller.wire import HostReport, JobSpec, StageSpec, Threshold
 
 HOSTS = {f"h{i}": Host(f"h{i}", address=f"10.0.0.{i}") for i in range(1, 6)}
 
@@ -217,6 +217,19 @@ def test_a_crossed_target_triggers_once(world: World) -> None:
     world.registry.set_watch({"a": 0.8}, as_of=world.clock.now)
     world.tell(jobs=[progress("a", (8, 0.9))])
     assert world.triggers == ["target crossed"] * 2
+
+
+def test_who_reports_a_job_is_told_what_its_metric_has_yet_to_cross(world: World) -> None:
+    world.put(metric={"name": "loss", "direction": "min"})
+    world.put("b", tasks=[{"role": "worker", "host": "h1", "port": 7001}, {"role": "worker", "host": "h3"}])
+    assert world.tell(jobs=[progress("a", (1, 3.0))]).urgent == {}
+    world.registry.set_watch({"a": 1.0, "b": 0.5}, as_of=world.clock.now)
+    answer = world.tell(jobs=[progress("a", (2, 2.0)), progress("nobody", (1, 1.0))])
+    assert answer.urgent == {"a": Threshold(metric=1.0, direction="min")}
+    assert world.tell(jobs=[progress("a", (3, 0.9)), progress("b", (1, 0.1))]).urgent == {"b": Threshold(metric=0.5)}
+    assert world.tell(jobs=[progress("a", (4, 2.0))]).urgent == {}
+    world.registry.set_watch({"a": float("nan"), "b": float("inf")}, as_of=world.clock.now)
+    assert world.tell(jobs=[progress("a", (5, 2.0)), progress("b", (2, 0.1))]).urgent == {}
 
 
 def test_a_target_that_was_passed_before_is_not_crossed(world: World) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.wire import HostReport, JobSpec
+from controller.wire import HostReport, JobSpec, Threshold
 from host_reporter.backlog import (
     BATCH_POINTS,
     MAX_KEPT,
@@ -51,6 +51,49 @@ def test_a_job_is_registered_before_its_points_are_told() -> None:
     backlog.add("a", _points(1, 2))
     _register(backlog)
     assert _told(_batch(backlog)) == [("a", [1, 2], False)]
+
+
+@pytest.mark.parametrize(("direction", "urgent"), [("max", 0.8), ("min", 0.2)])
+def test_progress_can_wait_but_not_past_a_threshold_nor_an_end(direction: str, urgent: float) -> None:
+    backlog = Backlog()
+    for job in ("a", "b"):
+        backlog.declare(job, SPEC)
+        _register(backlog)
+    backlog.add("a", _points(1))
+    backlog.add("b", _points(1))
+    assert backlog.has_progress(0.0)
+    assert backlog.take(0.0, lease=False, progress=False) is None
+    first = _batch(backlog)
+    threshold = Threshold.model_validate({"metric": urgent, "direction": direction})
+    backlog.answered(first, (), 0.0, {"a": threshold})
+    backlog.add("b", [Told(2.0, 1002.0, urgent)])
+    backlog.add("a", [Told(2.0, 1002.0, 0.5), Told(3.0, 1003.0, None)])
+    assert backlog.take(0.0, lease=False, progress=False) is None
+    backlog.add("a", [Told(4.0, 1004.0, urgent), Told(5.0, 1005.0, 0.5)])
+    second = backlog.take(0.0, lease=False, progress=False)
+    assert isinstance(second, Batch)
+    assert _told(second) == [("a", [2, 3, 4, 5], False), ("b", [2], False)]
+    assert not backlog.has_progress(0.0)
+    backlog.answered(second, (), 0.0, {})
+    backlog.add("a", [Told(6.0, 1006.0, urgent)])
+    assert backlog.take(0.0, lease=False, progress=False) is None
+    backlog.end("b")
+    third = backlog.take(0.0, lease=False, progress=False)
+    assert isinstance(third, Batch)
+    assert ("b", [], True) in _told(third)
+
+
+def test_what_is_put_off_is_no_progress_until_it_is_due() -> None:
+    backlog = Backlog()
+    backlog.declare("a", None)
+    backlog.add("a", _points(1))
+    backlog.answered(_batch(backlog), {"a"}, 0.0)
+    due = backlog.next_retry(0.0)
+    while due is None:
+        backlog.answered(_batch(backlog), {"a"}, 0.0)
+        due = backlog.next_retry(0.0)
+    assert not backlog.has_progress(0.0)
+    assert backlog.has_progress(due)
 
 
 def test_the_end_of_a_run_goes_before_the_next_run_of_the_same_job() -> None:

@@ -155,6 +155,46 @@ def test_trouble_is_said_once_and_its_end_too(server: ReporterServer, caplog: py
     assert sum("answers" in record.message for record in caplog.records) == 1
 
 
+def test_progress_is_told_once_a_period_and_what_is_waited_for_at_once(
+    server: ReporterServer, sender: Sender, faults: list[Exception]
+) -> None:
+    server.period_seconds = 3600.0
+    sender.stop()
+    sender = made_sender(server.url, faults, 3600.0)
+    sender.start()
+    for job in ("a", "b"):
+        sender.declare(job, JobSpec())
+    assert wait_for(lambda: {"a", "b"} <= server.jobs.keys())
+    server.urgent = {"a": {"metric": 0.9, "direction": "max"}}
+    # The first batch of the session has been answered: the next progress is a period away.
+    sender.add("a", told(1))
+    sender.end("b")
+    assert wait_for(lambda: server.ended == ["b"])
+    assert server.points["a"] == [1]
+    sender.add("a", told(2))
+    time.sleep(0.3)
+    assert server.points["a"] == [1]
+    sender.add("a", [Told(3.0, 1003.0, 0.95)])
+    assert wait_for(lambda: server.points["a"] == [1, 2, 3])
+    sender.add("a", told(4))
+    sender.stop()
+    assert server.points["a"] == [1, 2, 3, 4]
+
+
+def test_a_long_backlog_does_not_wait_for_periods(
+    server: ReporterServer, faults: list[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("host_reporter.backlog.BATCH_POINTS", 10)
+    server.period_seconds = 3600.0
+    sender = made_sender(server.url, faults, 3600.0)
+    sender.declare("a", JobSpec())
+    sender.add("a", told(*range(95)))
+    sender.start()
+    assert wait_for(lambda: len(server.points.get("a", [])) >= 90)
+    sender.stop()
+    assert server.points["a"] == list(range(95))
+
+
 def test_a_storm_of_lines_is_few_posts(server: ReporterServer, sender: Sender) -> None:
     sender.declare("a", JobSpec())
     assert wait_for(lambda: "a" in server.jobs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import resource
 import socket
 import threading
 import time
@@ -81,8 +82,13 @@ class Job:
         return self.seat(rank).call(0)
 
 
+HOLDS = Channel.holds
+
+
+@pytest.mark.parametrize("in_one_thread", [True, False])
 @pytest.mark.parametrize("size", [1, BLOCK_BYTES, 3 * BLOCK_BYTES + 17])
-def test_a_parameter_server_moves_exactly_the_demand(size):
+def test_a_parameter_server_moves_exactly_the_demand(size, in_one_thread, monkeypatch):
+    monkeypatch.setattr(Channel, "holds", lambda self, length: in_one_thread and HOLDS(self, length))
     job = Job(plan("ps", 4, size))
     server, *workers = job.run()
     assert [(c.sent, c.received) for c in server] == [(3 * size, 3 * size)] * 3
@@ -90,9 +96,6 @@ def test_a_parameter_server_moves_exactly_the_demand(size):
     assert job.finished[0] == [1, 2, 3]
     assert {d.bytes for d in demand(job.job)} == {size}
     assert len(demand(job.job)) == 6
-
-
-HOLDS = Channel.holds
 
 
 @pytest.mark.parametrize("in_one_thread", [True, False])
@@ -109,7 +112,9 @@ def test_a_ring_moves_exactly_the_demand(hosts, size, in_one_thread, monkeypatch
     assert all(job.finished[rank] == [1, 2, 3] for rank in range(hosts))
 
 
-def test_nobody_pulls_before_all_have_pushed():
+@pytest.mark.parametrize("in_one_thread", [True, False])
+def test_nobody_pulls_before_all_have_pushed(in_one_thread, monkeypatch):
+    monkeypatch.setattr(Channel, "holds", lambda self, length: in_one_thread and HOLDS(self, length))
     job = Job(plan("ps", 3, 1000, iterations=2))
     with job.pool() as pool:
         serving = pool.submit(parameter_server.serve, job.seat(0))
@@ -277,6 +282,44 @@ def test_the_second_of_two_that_claim_to_be_the_same_peer_is_sent_away():
             assert again.recv(1) == b""
             other.sendall(greeting(job, 2))
             assert set(welcomed.result(10)) == {1, 2}
+
+
+def test_a_message_that_comes_slowly_wakes_its_reader_seldom():
+    size, piece = 400_000, 4000
+    whole = message(Frame(Kind.PUSH, 1, 1, size))
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as here:
+        there = server.accept()[0]
+
+        def trickle() -> None:
+            for start in range(0, len(whole), piece):
+                here.sendall(whole[start : start + piece])
+                time.sleep(0.002)
+
+        with there, ThreadPoolExecutor(1) as pool:
+            channel = Channel(there, job_key("a"), "test")
+            channel.gathers(size)
+            feeding = pool.submit(trickle)
+            before = switches()
+            channel.expect(Frame(Kind.PUSH, 1, 1, size))
+            assert switches() - before < 20
+            assert channel.received == size
+            feeding.result(10)
+
+
+def message(frame: Frame) -> bytes:
+    """A message as it is on the wire."""
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as here:
+        there = server.accept()[0]
+        with there, ThreadPoolExecutor(1) as pool:
+            sending = pool.submit(Channel(here, job_key("a"), "test").send, frame)
+            whole = there.recv(HEADER_BYTES + frame.length, socket.MSG_WAITALL)
+            sending.result(10)
+            return whole
+
+
+def switches() -> int:
+    """How often this thread has gone to sleep so far."""
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
 
 
 def test_a_peer_that_never_comes_is_named():

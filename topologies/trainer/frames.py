@@ -6,18 +6,18 @@ The payload counts as the job's demand; a header adds 36 bytes to each message.
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 import struct
 import zlib
 from enum import IntEnum
 from typing import NamedTuple
 
-BLOCK_BYTES = 1024 * 1024
-"""What one system call moves at most: few calls a second keep thirteen trainers within half a slow core."""
+from topologies.trainer.memory import BLOCK_BYTES, nowhere, touched
 
 _HEADER = struct.Struct("!2sBxIIHHHxxQQ")
 _MAGIC = b"Ty"
-_ZEROS = memoryview(bytes(BLOCK_BYTES))
+_ZEROS = touched(BLOCK_BYTES)
 _SO_SNDBUFFORCE = 32
 """Linux: as SO_SNDBUF, past the administrator's limit; for root."""
 _SLACK_BYTES = 64 * 1024
@@ -65,8 +65,9 @@ class Channel:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._sock = sock
         self._key = key
-        self._scratch = memoryview(bytearray(BLOCK_BYTES))
         self._head = memoryview(bytearray(HEADER_BYTES))
+        self._poll = select.poll()
+        self._poll.register(sock, select.POLLIN)
         self.peer = peer
         self.sent = 0
         self.received = 0
@@ -86,6 +87,11 @@ class Channel:
         for block in payload:
             self._write([block])
         self.sent += frame.length
+
+    def gathers(self, length: int) -> None:
+        """Have the kernel make room for messages of ``length`` bytes that come before they are read."""
+        with contextlib.suppress(OSError):
+            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 2 * (length + HEADER_BYTES))
 
     def holds(self, length: int) -> bool:
         """Make room for ``length`` bytes in the kernel; whether a message so long can be sent without waiting."""
@@ -107,7 +113,7 @@ class Channel:
         Header and payload come in one call, so a message that is not ``wanted`` may be noticed as late as at the other
         end's close. Raises PeerLostError.
         """
-        target = self._scratch[: min(wanted.length, BLOCK_BYTES)] if target is None else target
+        target = nowhere()[: min(wanted.length, BLOCK_BYTES)] if target is None else target
         first = target[:BLOCK_BYTES]
         self._read(self._head, first)
         got = self._header()
@@ -140,8 +146,8 @@ class Channel:
         wanted = [target for target in targets if len(target)]
         try:
             while wanted:
-                # MSG_WAITALL: the kernel gathers the whole before Python wakes.
-                got = self._sock.recvmsg_into(wanted, 0, socket.MSG_WAITALL)[0]
+                # What is there already costs one call; for the rest this sleeps until all of it has come.
+                got = self._take(wanted)
                 if got == 0:
                     raise PeerLostError(f"{self.peer} closed the connection")
                 while wanted and got >= len(wanted[0]):
@@ -150,3 +156,14 @@ class Channel:
                     wanted[0] = wanted[0][got:]
         except OSError as error:
             raise PeerLostError(f"cannot receive from {self.peer}: {error}") from error
+
+    def _take(self, wanted: list[memoryview]) -> int:
+        """Bytes received, 0 at the end of the stream; sleeps if none are there."""
+        while True:
+            with contextlib.suppress(BlockingIOError):
+                return self._sock.recvmsg_into(wanted, 0, socket.MSG_DONTWAIT)[0]
+            # Not woken by every packet: the kernel gathers as much as it can hold of what is missing.
+            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, sum(map(len, wanted)))
+            timeout = self._sock.gettimeout()
+            if not self._poll.poll(None if timeout is None else timeout * 1000):
+                raise TimeoutError("timed out")

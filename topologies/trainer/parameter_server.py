@@ -9,16 +9,44 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
 
 from topologies.trainer.frames import Channel, Frame, Kind, PeerLostError
 from topologies.trainer.seats import HaltedError, Seat
 
 
 def serve(seat: Seat) -> list[Channel]:
-    """The server's part, rank 0: one thread a worker. Raises PeerLostError, HaltedError, OSError."""
+    """The server's part, rank 0. Raises PeerLostError, HaltedError, OSError.
+
+    Where the kernel holds whole messages one thread serves all workers in turn; else each has one of its own.
+    """
     workers = set(range(1, len(seat.job.hosts)))
-    channels = seat.welcome(seat.listen(), workers)
-    round_ = _Round(seat, len(workers))
+    listener = seat.listen()
+    seat.begin()
+    channels = seat.welcome(listener, workers)
+    for channel in channels.values():
+        channel.gathers(seat.job.model_bytes)
+    if all(channel.holds(seat.job.model_bytes) for channel in channels.values()):
+        _serve_in_turn(seat, channels)
+    else:
+        _serve_at_once(seat, channels)
+    return list(channels.values())
+
+
+def _serve_in_turn(seat: Seat, channels: Mapping[int, Channel]) -> None:
+    size = seat.job.model_bytes
+    for iteration in range(1, seat.iterations + 1):
+        for rank, channel in channels.items():
+            channel.expect(Frame(Kind.PUSH, rank, iteration, size))
+        for channel in channels.values():
+            channel.send(Frame(Kind.PULL, 0, iteration, size))
+        for rank, channel in channels.items():
+            channel.expect(Frame(Kind.GOT, rank, iteration))
+        seat.finished(iteration)
+
+
+def _serve_at_once(seat: Seat, channels: Mapping[int, Channel]) -> None:
+    round_ = _Round(seat, len(channels))
     threads = [
         threading.Thread(target=round_.attend, args=(channel, rank), name=f"{seat.job.id}/{rank}", daemon=True)
         for rank, channel in sorted(channels.items())
@@ -29,7 +57,6 @@ def serve(seat: Seat) -> list[Channel]:
         thread.join()
     if round_.error is not None:
         raise round_.error
-    return list(channels.values())
 
 
 class _Round:
@@ -71,7 +98,10 @@ class _Round:
 
 def work(seat: Seat) -> list[Channel]:
     """A worker's part. Raises PeerLostError, HaltedError."""
+    seat.begin()
     server, size = seat.call(0), seat.job.model_bytes
+    server.gathers(size)
+    server.holds(size)
     ready = time.monotonic()
     for iteration in range(1, seat.iterations + 1):
         seat.compute(ready)

@@ -13,6 +13,7 @@ import time
 from queue import SimpleQueue
 
 from topologies.trainer.frames import Channel, Frame, Kind, PeerLostError
+from topologies.trainer.memory import touched
 from topologies.trainer.seats import Seat
 
 
@@ -30,12 +31,14 @@ def peer(seat: Seat) -> list[Channel]:
     """One peer's part. Raises PeerLostError, HaltedError, OSError."""
     peers = len(seat.job.hosts)
     listener = seat.listen()
+    largest = max(chunk_bytes(seat.job.model_bytes, peers))
+    buffers = touched(largest), touched(largest)
+    seat.begin()
     successor = seat.call((seat.rank + 1) % peers)
     before = (seat.rank - 1) % peers
     predecessor = seat.welcome(listener, {before})[before]
-    largest = max(chunk_bytes(seat.job.model_bytes, peers))
+    predecessor.gathers(largest)
     sender: _Sender | _Thread = _Sender(successor) if successor.holds(largest) else _Thread(successor)
-    buffers = memoryview(bytearray(largest)), memoryview(bytearray(largest))
     try:
         ready = time.monotonic()
         for iteration in range(1, seat.iterations + 1):

@@ -15,6 +15,7 @@ from topologies.trainer import parameter_server, ring
 from topologies.trainer.bell import Bell
 from topologies.trainer.chief import Chief
 from topologies.trainer.frames import Channel, PeerLostError
+from topologies.trainer.rehearsal import rehearse
 from topologies.trainer.seats import Addresses, HaltedError, Seat, Sockets
 
 STOP_SECONDS = 10.0
@@ -100,17 +101,20 @@ class Task:
         self._conclude()
 
     def _take_part(self) -> list[Channel]:
-        if self._sockets.closed.wait(max(0.0, self._arrival - time.monotonic())):
-            raise HaltedError
-        if self._chief is not None:
-            self._chief.begin()
         seat = Seat(
             self._job, self._rank, self._iterations, self._options.addresses, self._sockets,
-            self._chief.finished if self._chief is not None else _ignore, self._options.connect_seconds,
+            self._chief.finished if self._chief is not None else _ignore, self._options.connect_seconds, self._begin,
         )  # fmt: skip
         if self._job.architecture == "ring":
             return ring.peer(seat)
         return parameter_server.serve(seat) if self._rank == 0 else parameter_server.work(seat)
+
+    def _begin(self) -> None:
+        """Wait for the job's arrival. Raises HaltedError."""
+        if self._sockets.closed.wait(max(0.0, self._arrival - time.monotonic())):
+            raise HaltedError
+        if self._chief is not None:
+            self._chief.begin()
 
     def _conclude(self) -> None:
         if self.failed is not None:
@@ -136,6 +140,7 @@ def run(options: Options) -> bool:
     mine = tasks(options, zero=time.monotonic() + options.start - time.time())
     limit = options.start + options.experiment.limit_seconds
     with Bell() as bell:
+        rehearse()
         for task in mine:
             threading.Thread(target=_body, args=(task, bell), daemon=True).start()
         running, stopping = len(mine), False

@@ -75,7 +75,10 @@ class Sockets:
 
 @dataclass(frozen=True)
 class Seat:
-    """Task ``rank`` of ``job``, which trains for ``iterations``; ``finished`` is called after each, at the chief."""
+    """Task ``rank`` of ``job``, which trains for ``iterations``; ``finished`` is called after each, at the chief.
+
+    ``begin`` waits until the job arrives; what can be made ready before it is.
+    """
 
     job: JobPlan
     rank: int
@@ -84,6 +87,7 @@ class Seat:
     sockets: Sockets
     finished: Callable[[int], None]
     connect_seconds: float
+    begin: Callable[[], None] = lambda: None
 
     @property
     def host(self) -> str:
@@ -126,7 +130,6 @@ class Seat:
                 if rank is None or rank not in missing or rank in found:
                     sock.close()
                     continue
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
                 sock.settimeout(None)
                 channel.peer = self.job.hosts[rank]
                 found[rank] = channel
