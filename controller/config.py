@@ -213,12 +213,13 @@ class HostEntry(Section):
 
 
 class LinkEntry(Section):
-    """A cable between two switches, by datapath id and port number."""
+    """A cable between two switches, by datapath id and port number; ``rate_bps`` of None: the ports' own speed."""
 
     a: Dpid
     a_port: PortNumber
     b: Dpid
     b_port: PortNumber
+    rate_bps: Rate | None = None
 
     @field_validator("b")
     @classmethod

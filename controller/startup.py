@@ -44,6 +44,10 @@ def dataplane_settings(config: Config) -> Settings:
         for host in config.hosts
         if host.switch is not None and host.port is not None
     }
+    rates = {places[host.name]: host.ingress_bps for host in config.hosts if host.name in places}
+    for link in config.links:
+        if link.rate_bps is not None:
+            rates |= dict.fromkeys(((link.a, link.a_port), (link.b, link.b_port)), link.rate_bps)
     return Settings(
         classes=config.classes,
         queues=config.queues,
@@ -52,7 +56,7 @@ def dataplane_settings(config: Config) -> Settings:
         other_floor=config.floors.other,
         gate_seconds=config.gate_seconds,
         probe=config.probe,
-        rates_bps={places[host.name]: host.ingress_bps for host in config.hosts if host.name in places},
+        rates_bps=rates,
         links=as_links(config.links),
         untrusted=frozenset(places[name] for name in config.untrusted_hosts),
     )

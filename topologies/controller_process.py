@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -82,10 +83,7 @@ class ControllerProcess:
             "forwarding": "paths" if self._emulation.cables() else "normal",
             "journal": str(self._folder / "journal.sqlite"),
             "hosts": inventory(self._emulation),
-            "links": [
-                {"a": cable.a, "a_port": cable.a_port, "b": cable.b, "b_port": cable.b_port}
-                for cable in self._emulation.cables()
-            ],
+            "links": [asdict(cable) for cable in self._emulation.cables()],
         }
 
     def host_token(self, host: str) -> str:

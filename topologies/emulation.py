@@ -39,12 +39,13 @@ class Plug:
 
 @dataclass(frozen=True, slots=True)
 class Cable:
-    """A link between two switches, by datapath id and port number."""
+    """A link between two switches, by datapath id and port number, and its rate in bit/s."""
 
     a: int
     a_port: int
     b: int
     b_port: int
+    rate_bps: float
 
 
 class Emulation:
@@ -87,7 +88,9 @@ class Emulation:
         for link in self._net.links:
             a, b = link.intf1, link.intf2
             if a.node in self._net.switches and b.node in self._net.switches:
-                found.append(Cable(int(a.node.dpid, 16), a.node.ports[a], int(b.node.dpid, 16), b.node.ports[b]))
+                port = a.node.ports[a]
+                rate = a.node.rates_bps[port]
+                found.append(Cable(int(a.node.dpid, 16), port, int(b.node.dpid, 16), b.node.ports[b], rate))
         return tuple(found)
 
     def port_rates(self) -> dict[str, float]:

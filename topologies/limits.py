@@ -18,9 +18,9 @@ JOB_FLOOR = 0.01
 OTHER_FLOOR = 0.10
 """The controller's default shares of a link that a job class, and all other traffic, keep."""
 
-QUEUE_PACKETS = 16
+QUEUE_PACKETS = 48
 LONE_QUEUE_PACKETS = 64
-"""What one queue of a switch's port holds, a few hundred KB as in a commodity switch: of packets that stand for 24 and
+"""What one queue of a switch's port holds, a few hundred KB as in a commodity switch: of packets that stand for 8 and
 more, and where each stands for itself, since hosts on a userspace datapath have no offload."""
 
 TAG = "trainyard"

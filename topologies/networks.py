@@ -37,7 +37,7 @@ from topologies import limits, management, openvswitch  # noqa: E402 (the path a
 
 DEFAULT_LINK_BPS = 100e6
 DEFAULT_QUEUES = 8
-TSO_SEGMENTS = 24
+TSO_SEGMENTS = 8
 MOST_HOSTS = management.LARGEST
 LEAST_BPS, MOST_BPS = 1e5, 1e11
 
@@ -60,6 +60,8 @@ class Server(Host):
             # Senders hand over several packets' worth at a time, as a real NIC's offload lets them at its speeds: on a
             # link so much slower the kernel would cut them small, and processors would be measured, not the network.
             command = f"echo {TSO_SEGMENTS} > /proc/sys/net/ipv4/tcp_min_tso_segs"
+            # A job computes between its bursts: each would begin with a small window again.
+            command += "; echo 0 > /proc/sys/net/ipv4/tcp_slow_start_after_idle"
             subprocess.run([*inside, "sh", "-c", command], check=True)
         else:
             # Packets that leave by a userspace switch keep the checksum that the host wrote.

@@ -102,6 +102,7 @@ def main() -> int:
                 "fifo",
                 classes=QUEUES - 1,
                 period_seconds=PERIOD_SECONDS,
+                assign="top",  # every change of the order moves all behind it
             )
             controller.start()
             try:

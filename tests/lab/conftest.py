@@ -64,7 +64,12 @@ def controller(testbed: Emulation, stage: Stage) -> Iterator[ControllerProcess]:
     """A controller with fifo, ready and without jobs; it may be killed and is there again for the next test."""
     if stage.controller is None:
         stage.controller = ControllerProcess(
-            testbed, testbed.folder / "controller", "fifo", classes=CLASSES, period_seconds=PERIOD_SECONDS
+            testbed,
+            testbed.folder / "controller",
+            "fifo",
+            classes=CLASSES,
+            period_seconds=PERIOD_SECONDS,
+            assign="top",  # every change of the order moves all behind it: what rules have to bear at most
         )
         stage.controller.start()
         stage.stack.callback(stage.controller.stop)

@@ -50,7 +50,6 @@ def test_a_switch_that_ignores_set_queue_is_reported_and_filters_make_it_obey() 
 @pytest.mark.usefixtures("alone")
 def test_a_leaf_spine_forwards_without_a_storm_and_keeps_the_order() -> None:
     with emulate(networks.LeafSpine(leaves=2, spines=2, servers_per_leaf=2, uplink_bps=UPLINK_BPS)) as emulation:
-        emulation.use_own_queues(CLASSES)
         controller = start_controller(emulation)
         controller.wait_ready()
         for src in emulation.hosts:

@@ -14,7 +14,7 @@ hosts:
   - {name: h1, address: 10.0.0.1, ingress_bps: 1e9, switch: "0000000000000001", port: 1}
   - {name: h2, address: 10.0.0.2, switch: 1, port: 2}
 untrusted_hosts: [h2]
-links: [{a: 1, a_port: 9, b: "2", b_port: 9}]
+links: [{a: 1, a_port: 9, b: "2", b_port: 9, rate_bps: 4e7}]
 api: {port: 0, token: 0123456789abcdef, host_tokens: {h1: fedcba9876543210}}
 """
 LAUGHS = "".join(f"{chr(k + 1)}: &{chr(k + 1)} [{','.join([f'*{chr(k)}'] * 9)}]\n" for k in range(97, 108))
@@ -40,6 +40,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
     assert hosts["h1"].ingress_bps == 1e9
     assert (hosts["h1"].switch, hosts["h2"].switch_port) == (1, 2)
     assert config.links[0].b == 2
+    assert config.links[0].rate_bps == 4e7
     assert "0123456789abcdef" not in repr(config)
     assert "fedcba" not in config.model_dump_json()
 

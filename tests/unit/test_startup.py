@@ -26,6 +26,11 @@ def test_a_hosts_ingress_is_the_rate_of_its_switch_port() -> None:
     assert dataplane_settings(config(hosts=[HOST])).rates_bps == {(1, 3): 5e7}
 
 
+def test_a_links_rate_is_that_of_the_ports_at_both_ends() -> None:
+    links = [{"a": 1, "a_port": 9, "b": 2, "b_port": 8, "rate_bps": 4e7}, {"a": 1, "a_port": 7, "b": 3, "b_port": 1}]
+    assert dataplane_settings(config(hosts=[HOST], links=links)).rates_bps == {(1, 3): 5e7, (1, 9): 4e7, (2, 8): 4e7}
+
+
 def test_untrusted_hosts_are_known_by_their_ports() -> None:
     assert dataplane_settings(config(hosts=[HOST], untrusted_hosts=["h1"])).untrusted == {(1, 3)}
 
