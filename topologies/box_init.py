@@ -38,9 +38,9 @@ mount -t cgroup2 cgroup2 /sys/fs/cgroup
 hostname localhost
 ip link set lo up
 
-# Links and switches do not wait for the hosts' programs, nor the control plane for links and switches.
+# In reality links and switches wait for no program, neither of the hosts nor of the control plane.
 for process in /proc/[0-9]*; do
-	read -r name <$process/comm && case $name in ksoftirqd/*) chrt --rr -p 1 ${process#/proc/} ;; esac
+	read -r name <$process/comm && case $name in ksoftirqd/*) chrt --rr -p 2 ${process#/proc/} ;; esac
 done
 
 # The kernel's own requests for a module go the same way as ours.
@@ -55,7 +55,7 @@ if [ -e "$here/openvswitch" ]; then
 		ovsdb-server /run/openvswitch/conf.db --remote=punix:/run/openvswitch/db.sock --pidfile --detach \
 			--no-chdir --log-file --verbose=console:off &&
 		ovs-vsctl --no-wait init &&
-		chrt --rr 2 ovs-vswitchd unix:/run/openvswitch/db.sock --pidfile --detach --no-chdir \
+		chrt --rr 1 ovs-vswitchd unix:/run/openvswitch/db.sock --pidfile --detach --no-chdir \
 			--log-file --verbose=console:off ||
 		fail "Open vSwitch did not start"
 fi

@@ -28,10 +28,6 @@ def run_on(process: int, processor: int | None) -> None:
             os.sched_setaffinity(process, {processor})
 
 
-CONTROL_PRIORITY = "2"
-"""Real-time, above what a box gives its links and switches."""
-
-
 def at_once() -> tuple[str, ...]:
     """What to put before the command of a process that in reality has a machine of its own: it never waits for others.
 
@@ -43,7 +39,7 @@ def at_once() -> tuple[str, ...]:
         os.sched_setscheduler(0, policy, priority)
     except OSError:
         return ("nice", "-n", "-10")
-    return ("chrt", "--rr", CONTROL_PRIORITY)
+    return ("chrt", "--rr", "1")
 
 
 def _take(number: int, stack: contextlib.ExitStack) -> bool:

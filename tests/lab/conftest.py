@@ -52,7 +52,7 @@ def alone(stage: Stage) -> None:
 
 @pytest.fixture
 def testbed(stage: Stage) -> Emulation:
-    """13 servers on one switch, 100 Mbit/s, 8 queues."""
+    """13 servers on one switch, as the measured workloads have them."""
     if stage.emulation is None:
         stage.emulation = stage.stack.enter_context(emulate(networks.Testbed(servers=13, link_bps=LINK_BPS)))
         stage.emulation.connect_controller()

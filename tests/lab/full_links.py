@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from controller.model import CLASS_DSCP
 from controller.wire import LatencyState
 from topologies.controller_process import ControllerProcess
 from topologies.emulation import Emulation
@@ -22,6 +23,7 @@ _SECONDS_A_REPORT = 0.6
 """Three calls, pauses, and room for a slow machine: there a call alone takes 100 ms under this load."""
 _WARM_UP_SECONDS = 5
 _IDLE_SECONDS = 10
+_SIGN_OF_LIFE_SECONDS = 5
 
 
 @dataclass(frozen=True)
@@ -59,11 +61,17 @@ def measure_full_links(testbed: Emulation, controller: ControllerProcess, report
         count = (seconds - 2 * _WARM_UP_SECONDS) * _PINGS_A_SECOND
         pings = [pool.submit(_ping, testbed, hosts[i], hosts[i + 1], count) for i in _PINGED]
         calls = []
+        session = f"full-links-{began}"
         for number in range(1, reports + 1):
-            _trigger(controller, f"full-links-{began}", number)
+            _trigger(controller, session, number)
             calls.append(_bare_call(controller))
             assert time.monotonic() - began < seconds, f"only {number} reports in the time of the load"
         latency = controller.status().report_to_rule
+        # A host that falls silent loses its jobs, and the ring is one of them: it would be all other traffic.
+        number = reports
+        while not wait([sending], _SIGN_OF_LIFE_SECONDS).done:
+            number += 1
+            _report(controller, session, number)
         return FullLinks(
             idle_pings_ms=idle_pings,
             unchanged_plans=sum(after.plans.values()) - sum(before.plans.values()),
@@ -78,8 +86,10 @@ def measure_full_links(testbed: Emulation, controller: ControllerProcess, report
 @contextmanager
 def _jobs(controller: ControllerProcess, hosts: tuple[str, ...]) -> Iterator[list[Stream]]:
     """A job whose ring of streams fills every link, and five idle ones, which a trigger moves."""
+    # Marked as the hosts' agents would mark them.
     streams = [
-        Stream(src, dst, 5400 + i) for i, (src, dst) in enumerate(zip(hosts, hosts[1:] + hosts[:1], strict=True))
+        Stream(src, dst, 5400 + i, CLASS_DSCP[0])
+        for i, (src, dst) in enumerate(zip(hosts, hosts[1:] + hosts[:1], strict=True))
     ]
     tasks = [{"role": "peer", "host": stream.dst, "port": stream.port} for stream in streams]
     demand = [{"src": stream.src, "dst": stream.dst, "bytes": 1e6} for stream in streams]
@@ -99,9 +109,13 @@ def _trigger(controller: ControllerProcess, session: str, number: int) -> None:
     spec = job_spec(REPORTING_HOST, 5390, "h12") | {"arrival": 1.0}
     controller.call("PUT", "/v1/jobs/ahead", spec)
     time.sleep(_PAUSE_SECONDS)
-    report = {"session": session, "seq": number, "sent_at": time.time(), "jobs": [{"job": "ahead", "ended": True}]}
-    controller.call("POST", f"/v1/hosts/{REPORTING_HOST}/reports", report)
+    _report(controller, session, number, {"job": "ahead", "ended": True})
     time.sleep(_PAUSE_SECONDS)
+
+
+def _report(controller: ControllerProcess, session: str, number: int, *jobs: dict[str, object]) -> None:
+    report = {"session": session, "seq": number, "sent_at": time.time(), "jobs": list(jobs)}
+    controller.call("POST", f"/v1/hosts/{REPORTING_HOST}/reports", report)
 
 
 def _bare_call(controller: ControllerProcess) -> float:

@@ -7,7 +7,7 @@ import subprocess
 import time
 from collections.abc import Callable
 
-LINK_BPS = 50e6
+LINK_BPS = 25e6
 CLASSES = 7
 PERIOD_SECONDS = 1.0
 

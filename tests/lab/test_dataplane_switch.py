@@ -228,7 +228,7 @@ def test_a_new_port_gets_queues_and_a_port_that_is_gone_leaves_no_rows(bridge: B
     assert rows() == before + 1
     bridge.remove_host(HOSTS + 1)
     until(lambda: rows() == before, 10, "the collection")
-    assert driver.status()["ready"]
+    driver.wait_ready()
 
 
 def test_a_port_with_queues_of_somebody_else_is_reported_and_left_alone(bridge: Bridge, driver: Driver) -> None:

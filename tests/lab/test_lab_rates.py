@@ -21,15 +21,15 @@ def test_a_transfer_takes_bytes_over_rate(testbed: Emulation, src: str, dst: str
 
 
 def test_a_fan_in_shares_the_receivers_port(testbed: Emulation) -> None:
-    received = measure(testbed, [Stream(f"h{i}", "h1", 5200 + i) for i in range(2, 6)], seconds=4)
+    received = measure(testbed, [Stream(f"h{i}", "h1", 5200 + i) for i in range(2, 6)], seconds=8)
     # What lay in the queues at the end of the warm-up counts too.
-    assert LINK_BPS / 1.08 < sum(received) < 1.03 * LINK_BPS
+    assert LINK_BPS / 1.08 < sum(received) < 1.05 * LINK_BPS
 
 
 def test_a_fan_out_shares_the_senders_nic(testbed: Emulation) -> None:
-    received = measure(testbed, [Stream("h1", f"h{i}", 5200 + i) for i in range(2, 6)], seconds=4)
+    received = measure(testbed, [Stream("h1", f"h{i}", 5200 + i) for i in range(2, 6)], seconds=8)
     # What lay in the queues at the end of the warm-up counts too.
-    assert LINK_BPS / 1.08 < sum(received) < 1.03 * LINK_BPS
+    assert LINK_BPS / 1.08 < sum(received) < 1.05 * LINK_BPS
 
 
 def test_priority_holds_at_the_senders_nic(testbed: Emulation) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import select
+import socket
 import sys
 import time
 from ipaddress import IPv4Address
@@ -29,7 +30,8 @@ def seat(role: str, size: int, count: int) -> Seat:
 
 
 def timed(channel: Channel, wanted: Frame) -> float:
-    # Not from when it is waited for: the other end may still be sending what came before.
+    # Not from when it is waited for: the other end may still be sending what came before. From its first byte.
+    channel._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
     select.select([channel._sock], [], [])
     began = time.monotonic()
     channel.expect(wanted)
