@@ -20,7 +20,7 @@ _FEWEST = 3
 
 
 def ideal_iteration_seconds(job: JobPlan, link_bps: float) -> float:
-    """Compute time, and the busiest port's transfers: a lower bound of an iteration's time.
+    """Compute time, and the busiest port's transfers in turn: what an iteration takes where nothing overlaps.
 
     A parameter server's link carries every worker's push, and then every worker's pull; a ring peer's 2 (n-1)/n of
     the model.

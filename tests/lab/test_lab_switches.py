@@ -27,7 +27,7 @@ def start_controller(emulation: Emulation, policy: str = "fifo") -> ControllerPr
 @pytest.mark.usefixtures("alone")
 def test_a_switch_that_ignores_set_queue_is_reported_and_filters_make_it_obey() -> None:
     # A slow link: in a box, a switch in user space is no match for a fast one.
-    with emulate(networks.Testbed(servers=3, link_bps=10e6, datapath="user"), datapath="user") as emulation:
+    with emulate(networks.Testbed(servers=3, link_bps=5e6, datapath="user"), datapath="user") as emulation:
         controller = start_controller(emulation)
 
         def complaint() -> str:

@@ -55,4 +55,5 @@ def test_an_iteration_of_a_lone_job_is_computing_and_two_transfers(tmp_path: Pat
     times = [seconds for seconds, _iteration, _metric in arm.jobs["lone"].history]
     each = (times[-1] - times[2]) / (len(times) - 3)
     ideal = ideal_iteration_seconds(job, LINK_BPS)
-    assert ideal < each < 0.1 + (ideal - 0.1) * ON_THE_WIRE * 1.15, (each, ideal)
+    # A worker that has its pull already pushes while the others still pull: that much may be saved.
+    assert 0.9 * ideal < each < 0.1 + (ideal - 0.1) * ON_THE_WIRE * 1.15, (each, ideal)
