@@ -26,7 +26,7 @@ class Beamer(Policy):
 
     name = "beamer"
 
-    def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:  # noqa: ARG002
+    def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
         """Order stages, then the jobs of each."""
         one_iteration = load_matrix(snapshot)
         left = loads_left(snapshot, one_iteration)

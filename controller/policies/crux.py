@@ -23,7 +23,7 @@ class Crux(Policy):
 
     name = "crux"
 
-    def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:  # noqa: ARG002
+    def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
         """Order by GPU intensity, highest first."""
         link = load_matrix(snapshot).bottlenecks()
         work = np.array([job.compute_seconds * _gpus(job) for job in snapshot.jobs], dtype=float)

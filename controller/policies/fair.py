@@ -14,7 +14,7 @@ class Fair(Policy):
 
     name = "fair"
 
-    def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:  # noqa: ARG002
+    def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
         """All jobs share one band."""
         band = tuple(job.id for job in snapshot.jobs)
         return Ordering(

@@ -14,7 +14,7 @@ class Fifo(Policy):
 
     name = "fifo"
 
-    def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:  # noqa: ARG002
+    def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
         """Order by arrival."""
         jobs = sorted(snapshot.jobs, key=lambda job: job.arrival)
         return Ordering(

@@ -26,7 +26,7 @@ class Las(Policy):
         self.first_seconds = number("first_seconds", first_seconds, 1e-6)
         self.factor = number("factor", factor, 1.01, 1e6)
 
-    def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:  # noqa: ARG002
+    def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
         """Band the jobs by what they have used so far."""
         seconds = attained(snapshot, load_matrix(snapshot).bottlenecks()).tolist()
         used_by = {job.id: used for job, used in zip(snapshot.jobs, seconds, strict=True)}

@@ -22,7 +22,7 @@ class Sebf(Policy):
 
     name = "sebf"
 
-    def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:  # noqa: ARG002
+    def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
         """Order by the remaining bottleneck."""
         left = np.array([job.iterations_left for job in snapshot.jobs], dtype=float)
         seconds = load_matrix(snapshot).bottlenecks() * left

@@ -20,6 +20,6 @@ class TensorLightsOne(Policy):
             raise ValueError(f"host: {host!r}; it must be the name of a host")
         self.host = host
 
-    def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:  # noqa: ARG002
+    def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
         """Smaller models first, then by launch."""
         return fan_out_order(self.name, snapshot, self.host, None)

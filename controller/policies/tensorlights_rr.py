@@ -23,6 +23,6 @@ class TensorLightsRr(Policy):
         self.host = host
         self.rotate_seconds = rotate_seconds
 
-    def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:  # noqa: ARG002
+    def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
         """Smaller models first, equals in turn."""
         return fan_out_order(self.name, snapshot, self.host, int(snapshot.now // self.rotate_seconds))
