@@ -23,11 +23,15 @@ def index(left: Array, weight: Array) -> float:
     0 if no draw is finite.
     """
     order = np.argsort(left, kind="stable")
-    left, weight = left[order], weight[order]
-    finite = int(np.isfinite(left).sum())
-    if finite == 0:
+    finite = order[: int(np.isfinite(left).sum())]
+    if not len(finite):
         return 0.0
-    left, weight = left[:finite], weight[:finite]
-    success = np.cumsum(weight)
-    spent = np.cumsum(weight * left) + (1.0 - success) * left
-    return float((success / spent).max())
+    return float(indices(left[None, finite], weight[None, finite])[0])
+
+
+def indices(left: Array, weight: Array) -> Array:
+    """The index of each row of finite draws (J, D), ascending, D > 0; what weights lack to a sum of 1 never comes."""
+    success = np.cumsum(weight, axis=1)
+    spent = np.cumsum(weight * left, axis=1) + (1.0 - success) * left
+    best: Array = (success / spent).max(axis=1)
+    return best

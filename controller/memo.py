@@ -47,14 +47,14 @@ class Latest(Generic[V]):
         self._limit = limit
         self._held: dict[str, tuple[tuple[object, ...], V]] = {}
 
-    def get(self, name: str, source: tuple[object, ...], make: Callable[[], V]) -> V:
-        """The result for ``name``, made anew where ``source`` is another than last time."""
+    def find(self, name: str, source: tuple[object, ...]) -> V | None:
+        """The result for ``name``; None where there is none, or it was made from another ``source``."""
         held = self._held.get(name)
-        if held is not None and held[0] == source:
-            return held[1]
-        made = make()
-        if held is None and len(self._held) >= self._limit:
-            for old in list(islice(self._held, self._limit // 4)):
+        return held[1] if held is not None and held[0] == source else None
+
+    def keep(self, name: str, source: tuple[object, ...], made: V) -> None:
+        """Remember a result in place of the one before."""
+        if name not in self._held and len(self._held) >= self._limit:
+            for old in list(islice(self._held, max(self._limit // 4, 1))):
                 self._held.pop(old, None)
         self._held[name] = (source, made)
-        return made

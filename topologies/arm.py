@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from controller.wire import Status
-from topologies import curves
+from simulator.reports.targets import job_times
+from simulator.workloads import curves
 from topologies.controller_process import URL, ControllerProcess
 from topologies.crew import Member, Program
 from topologies.emulation import Emulation
 from topologies.errors import LabError
 from topologies.experiment import Experiment, JobPlan
 from topologies.lab_result import ArmResult, Control, JobResult, PolicyChoice
-from topologies.targets import job_times
 from topologies.trainer.results import done_file, read_result, write_whole
 
 Tick = Callable[[int, float], None]

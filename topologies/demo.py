@@ -11,6 +11,7 @@ from typing import get_args
 from rich.console import Console
 from rich.table import Table
 
+from simulator.reports.statistics import reduction, reduction_interval_over_jobs
 from topologies import comparison, plots, summary
 from topologies.bars import Bars
 from topologies.datapath import Wanted
@@ -18,7 +19,6 @@ from topologies.errors import one_line_errors
 from topologies.lab import EXPECTED_ERRORS, run_arms
 from topologies.lab_result import LabResult
 from topologies.signals import ending_signals
-from topologies.statistics import reduction, reduction_interval_over_jobs
 from topologies.workload import DEMO, generate
 
 BASELINE, SUBJECT = "fair", "jpas"

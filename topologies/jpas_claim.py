@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from topologies import comparison, curves, targets
+from simulator.reports import targets
+from simulator.reports.statistics import mean_interval, reduction
+from simulator.workloads import curves
+from topologies import comparison
 from topologies.comparison import MEASURES, Measure
 from topologies.experiment import Experiment
 from topologies.lab_result import LabRequest, LabResult, PolicyChoice
-from topologies.statistics import mean_interval, reduction
 from topologies.workload import HEAVY, LIGHT, LOADS, MIDDLE, Load, generate
 
 FAIR, JPAS = PolicyChoice("fair"), PolicyChoice("jpas")

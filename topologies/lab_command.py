@@ -15,7 +15,8 @@ from rich.table import Table
 
 from controller.config_file import ConfigError
 from controller.policies.registry import PolicyError, make
-from topologies import comparison, curves
+from simulator.workloads import curves
+from topologies import comparison
 from topologies.bars import Bars
 from topologies.datapath import Wanted
 from topologies.experiment import Experiment

@@ -1,12 +1,12 @@
-"""Records the learning curves of topologies/curves: real training runs, held-out accuracy as it was measured.
+"""Records the learning curves of simulator/workloads/curves: real training runs, held-out accuracy as it was measured.
 
 Run from the top of the tree, by hand and seldom (the result is committed; about two minutes on one core):
 
     OMP_NUM_THREADS=1 .venv/bin/python -m topologies.record_curves
 
-Every recipe of ``curves._recipes`` is trained once, by its own fixed seed, on scikit-learn's bundled data sets. After
-every ``every`` mini-batches the accuracy on the held-out third is one row; a synthetic job replays the rows over its
-iterations. Nothing is smoothed, repeated or generated from a formula.
+Every recipe of ``topologies.curve_recipes`` is trained once, by its own fixed seed, on scikit-learn's bundled data
+sets. After every ``every`` mini-batches the accuracy on the held-out third is one row; a synthetic job replays the rows
+over its iterations. Nothing is smoothed, repeated or generated from a formula.
 
 How long a run is: it ends as trainings do, by patience. It stops at the first row, from the 40th on, at which the
 last 40 % of the rows have not raised the best running median of five by a point of accuracy, and accuracy is
@@ -32,18 +32,18 @@ import statistics
 import sys
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 
 import numpy as np
 import sklearn
 from sklearn.model_selection import train_test_split
 
-from topologies import targets
-from topologies.curves._data import DATA_SETS, Array
-from topologies.curves._recipes import RECIPES, Recipe
+from simulator.reports import targets
+from simulator.workloads import curves
+from topologies.curve_data import DATA_SETS, Array
+from topologies.curve_recipes import RECIPES, Recipe
 
-FOLDER = Path(__file__).resolve().parent / "curves"
+FOLDER = curves.FOLDER
 SHORTEST, LONGEST = 40, 400
 PATIENCE_SHARE = 0.4
 SMALLEST_GAIN = 0.01

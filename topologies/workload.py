@@ -12,7 +12,7 @@ from random import Random
 from typing import Literal
 
 from controller.model import BITS_PER_BYTE
-from topologies import curves, models
+from simulator.workloads import curves, models
 from topologies.experiment import Experiment, JobPlan
 
 Architecture = Literal["ps", "ring"]

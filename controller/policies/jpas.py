@@ -26,7 +26,8 @@ Variants take other seconds than 1 / index. ``median``: tiers (before 90 %, befo
 the median prediction. ``gain``: c_j over the predicted progress toward the target. ``remaining``: what is left of the
 whole run. ``attained``: the service used.
 
-Cost: one fit a job (2 ms, remembered until its history grows), then one BSSI.
+Cost: one fit a job (0.2 ms; anew when its history has grown by a twentieth, ``controller.policies._learning``), then
+one BSSI.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ import numpy as np
 
 from controller import curves, gittins
 from controller.loads import LoadMatrix, load_matrix
-from controller.memo import Latest
 from controller.model import Job, Ordering, Snapshot
 from controller.policies._ageing import age, promoted
 from controller.policies._base import Policy
 from controller.policies._by_port import by_port
+from controller.policies._learning import fits
 from controller.policies._options import number
 from controller.service import attained
 
@@ -53,8 +54,6 @@ TARGETS = (curves.T90, curves.T95)
 NEW, PAST = -1, len(TARGETS)
 _PASSED = "passed:"
 
-PRIOR_SHARE = 0.4
-"""How much the prior alone counts beside the fit: curves are not bound to be of the families that are fitted."""
 PRIOR_DRAWS = 40
 _LEAST_INDEX = 1e-12
 _LEAST_SECONDS = 1e-6
@@ -75,7 +74,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """What a job's history says: the fit, without its draws, and the index of each target, per iteration."""
+    """What a job's history says: the fit, and the index of each target, per iteration."""
 
     fit: curves.Fit
     indices: tuple[float, ...]
@@ -121,9 +120,12 @@ class Jpas(Policy):
         one_iteration = load_matrix(snapshot)
         bottlenecks = one_iteration.bottlenecks()
         service = attained(snapshot, bottlenecks)
+        known = _learn(snapshot.jobs)
         standings = {
-            job.id: self._standing(job, one, used, memory)
-            for job, one, used in zip(snapshot.jobs, bottlenecks.tolist(), service.tolist(), strict=True)
+            job.id: self._standing(job, learned, one, used, memory)
+            for job, learned, one, used in zip(
+                snapshot.jobs, known, bottlenecks.tolist(), service.tolist(), strict=True
+            )
         }
         order = self._ordered(snapshot.jobs, one_iteration, tuple(standings.values()), previous)
         aged = age(order, jobs, memory, now=snapshot.now, period=snapshot.period, periods=self.ageing_periods)
@@ -136,7 +138,7 @@ class Jpas(Policy):
             policy=self.name,
             bands=tuple((job,) for job in aged.order),
             reasons=reasons,
-            memory={**aged.memory, **_passed(jobs.values(), memory)},
+            memory={**aged.memory, **_passed(snapshot.jobs, known, memory)},
             watch={job: standing.watch for job, standing in standings.items() if standing.watch is not None},
         )
 
@@ -162,13 +164,14 @@ class Jpas(Policy):
         )
         return [jobs[i].id for i in order]
 
-    def _standing(self, job: Job, per_iteration: float, used: float, memory: Mapping[str, float]) -> Standing:
+    def _standing(
+        self, job: Job, known: Known | None, per_iteration: float, used: float, memory: Mapping[str, float]
+    ) -> Standing:
         if self.variant == "attained":
             return _by_service(used, "least attained service")
         if self.variant == "remaining":
             seconds = per_iteration * job.iterations_left
             return Standing(0, seconds, f"{seconds:.1f} s of its bottleneck port left in all")
-        known = _known(job)
         if known is None:
             return self._unreported(job, per_iteration, used)
         fitted = known.fit
@@ -229,14 +232,27 @@ class Jpas(Policy):
         return per_iteration / max(total, _LEAST_INDEX)
 
 
-def _target_index(target: curves.Target, asked: curves.Asked, job: Job) -> float:
-    """Chance of reaching a target per iteration to be spent, the fit and the prior together."""
-    done = job.iterations_done
-    crossing, weight = target.draws
-    run = job.iterations_total if job.iterations_total is not None else 10 * max(done, 1.0)
-    prior, share = _prior(asked, run, done)
-    left = np.concatenate((np.maximum(crossing - done, 1.0), prior))
-    return gittins.index(left, np.concatenate((weight * (1.0 - PRIOR_SHARE), share * PRIOR_SHARE)))
+def _learn(jobs: Sequence[Job]) -> list[Known | None]:
+    """What each job's history says; None with fewer reports than a fit needs."""
+    found: list[Known | None] = [None] * len(jobs)
+    fitted = list(enumerate(fits(jobs)))
+    # Runs of known and of unknown length have numbers of draws of their own.
+    for known_end in (True, False):
+        some = [
+            (i, fit) for i, fit in fitted if fit is not None and (jobs[i].iterations_total is not None) == known_end
+        ]
+        if not some:
+            continue
+        done = np.array([[jobs[i].iterations_done] for i, _ in some])
+        columns = []
+        for which in range(len(TARGETS)):
+            crossing = np.stack([fit.targets[which].draws[0] for _, fit in some])
+            weight = np.stack([fit.targets[which].draws[1] for _, fit in some])
+            left = np.maximum(crossing - done, 1.0)
+            columns.append(gittins.indices(left, np.where(crossing > done, weight, 0.0)).tolist())
+        for (i, fit), indices in zip(some, zip(*columns, strict=True), strict=True):
+            found[i] = Known(fit, indices)
+    return found
 
 
 def _prior(asked: curves.Asked, run: float, done: float) -> tuple[curves.Array, curves.Array]:
@@ -259,29 +275,9 @@ def _targets_passed(fitted: curves.Fit, before: float) -> int:
     return PAST
 
 
-def _passed(jobs: Iterable[Job], memory: Mapping[str, float]) -> dict[str, float]:
+def _passed(jobs: Iterable[Job], known: Iterable[Known | None], memory: Mapping[str, float]) -> dict[str, float]:
     found: dict[str, float] = {}
-    for job in jobs:
-        known = _known(job)
-        if known is not None and (passed := _targets_passed(known.fit, memory.get(_PASSED + job.id, 0.0))):
+    for job, learned in zip(jobs, known, strict=True):
+        if learned is not None and (passed := _targets_passed(learned.fit, memory.get(_PASSED + job.id, 0.0))):
             found[_PASSED + job.id] = float(passed)
     return found
-
-
-_histories: Latest[Known | None] = Latest(limit=65536)
-
-
-def _known(job: Job) -> Known | None:
-    """What the job's history says; None with fewer reports than a fit needs. Remembered until the history grows."""
-    source = (job.progress, job.metric, job.iterations_total)
-    return _histories.get(job.id, source, lambda: _learn(job))
-
-
-def _learn(job: Job) -> Known | None:
-    fitted = curves.fit(job.progress, job.metric, job.iterations_total, TARGETS)
-    if fitted is None:
-        return None
-    indices = tuple(_target_index(target, asked, job) for target, asked in zip(fitted.targets, TARGETS, strict=True))
-    # The draws are most of a fit's memory, and all that they were for is known now.
-    nothing = (np.zeros(0), np.zeros(0))
-    return Known(replace(fitted, targets=tuple(replace(target, draws=nothing) for target in fitted.targets)), indices)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from topologies import cgroups, curves, teardown
+from simulator.workloads import curves
+from topologies import cgroups, teardown
 from topologies.experiment import Experiment, JobPlan
 from topologies.lab import run_arms
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from simulator.workloads import curves
 from tests.lab.network_helpers import LINK_BPS
-from topologies import curves
 from topologies.alone import ideal_iteration_seconds
 from topologies.emulation import Emulation
 from topologies.experiment import Experiment, JobPlan

@@ -90,7 +90,8 @@ def test_any_history_gives_finite_ordered_estimates_within_the_run(values, total
             assert iteration.high <= max(total, len(values)) * (1 + 1e-9)
         assert 0 <= target.crossed <= 1
         assert math.isfinite(target.metric)
-        assert target.draws[1].sum() == pytest.approx(1.0)
+        assert target.draws[1].sum() == pytest.approx(1.0 - target.crossed)
+        assert (np.diff(target.draws[0]) >= 0).all()
     assert fitted.converged.low <= fitted.converged.median <= fitted.converged.high
 
 
@@ -103,3 +104,46 @@ def test_the_unit_of_a_loss_does_not_matter(scale, seed) -> None:
     other = curves.fit(history(values * scale), LOSS, 60.0)
     assert other.targets[0].iteration.median == pytest.approx(one.targets[0].iteration.median, rel=1e-6)
     assert other.converged.median == pytest.approx(one.converged.median * scale, rel=1e-6)
+
+
+def test_many_histories_at_once_are_fitted_as_one_by_one() -> None:
+    rng = np.random.default_rng(5)
+    asked = [
+        curves.History(
+            history(0.9 - 0.8 * np.exp(-np.arange(n) / rng.uniform(2, 60)) + rng.normal(0, 0.01, n)),
+            ACCURACY if n % 3 else LOSS,
+            None if n % 4 == 0 else 2.0 * n,
+        )
+        for n in (3, 4, 7, 31, 32, 33, 64, 100, 2, 400, 0, 65)
+    ]
+    for one, fitted in zip(asked, curves.fit_many(asked), strict=True):
+        alone = curves.fit(*one)
+        assert (fitted is None) == (alone is None) == (len(one.progress) < 3)
+        if fitted is not None and alone is not None:
+            assert fitted.points == alone.points
+            assert fitted.converged.median == pytest.approx(alone.converged.median, rel=1e-9)
+            for target, other in zip(fitted.targets, alone.targets, strict=True):
+                assert target.iteration.median == pytest.approx(other.iteration.median, rel=1e-9)
+                assert target.crossed == pytest.approx(other.crossed, abs=1e-9)
+
+
+def test_the_order_of_reports_and_values_given_twice_do_not_matter() -> None:
+    rng = np.random.default_rng(11)
+    points = list(history(0.8 * (1 - np.exp(-np.arange(1, 41) / 9)) + rng.normal(0, 0.01, 40)))
+    mixed = [Progress(5.0, 0.0, 0.99), *(points[i] for i in rng.permutation(40))]
+    one, other = curves.fit(points, ACCURACY, 100.0), curves.fit(mixed, ACCURACY, 100.0)
+    assert one.targets[0].iteration == other.targets[0].iteration
+
+
+def test_one_absurd_value_in_a_long_history_changes_little() -> None:
+    values = 0.9 * (1 - np.exp(-np.arange(1, 101) / 30))
+    spiked = values.copy()
+    spiked[60] = 0.0
+    one, other = (curves.fit(history(v), ACCURACY, 300.0).targets[0].iteration for v in (values, spiked))
+    assert other.median == pytest.approx(one.median, rel=0.1)
+
+
+def test_a_run_of_unknown_length_is_expected_to_end() -> None:
+    values = 0.9 * (1 - np.exp(-np.arange(1, 41) / 40))
+    iteration = curves.fit(history(values), ACCURACY).targets[0].iteration
+    assert 40 < iteration.median < iteration.high < 20 * 40

@@ -9,12 +9,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from topologies import comparison, curves, evaluate, jpas_claim, summary
+from simulator.reports.statistics import mean_interval, paired_bootstrap, reduction, reduction_interval_over_jobs
+from simulator.workloads import curves
+from topologies import comparison, evaluate, jpas_claim, summary
 from topologies.demo import demo_summary
 from topologies.jpas_claim import FAIR, JPAS, Group, add_up, groups
 from topologies.lab_result import ArmResult, Control, JobResult, LabResult
 from topologies.queue_proof import QueueProof
-from topologies.statistics import mean_interval, paired_bootstrap, reduction, reduction_interval_over_jobs
 from topologies.workload import DEMO, HEAVY, LIGHT, LOADS, MIDDLE, communication_seconds, generate
 
 

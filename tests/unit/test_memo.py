@@ -29,10 +29,14 @@ def test_a_memo_forgets_the_oldest_beyond_its_limit() -> None:
 
 def test_the_latest_result_holds_until_its_source_changes() -> None:
     latest: Latest[int] = Latest(limit=2)
-    assert latest.get("a", ((1, 2), "x"), lambda: 1) == 1
-    assert latest.get("a", ((1, 2), "x"), lambda: 2) == 1
-    assert latest.get("a", ((1, 2, 3), "x"), lambda: 3) == 3
-    assert latest.get("a", ((1, 2), "x"), lambda: 4) == 4
+    assert latest.find("a", ((1, 2), "x")) is None
+    latest.keep("a", ((1, 2), "x"), 1)
+    assert latest.find("a", ((1, 2), "x")) == 1
+    assert latest.find("a", ((1, 2, 3), "x")) is None
+    latest.keep("a", ((1, 2, 3), "x"), 3)
+    assert latest.find("a", ((1, 2), "x")) is None
+    assert latest.find("a", ((1, 2, 3), "x")) == 3
     for name in "bcd":
-        latest.get(name, (), lambda: 0)
-    assert latest.get("d", (), lambda: 9) == 0
+        latest.keep(name, (), 9)
+    assert latest.find("d", ()) == 9
+    assert latest.find("a", ((1, 2, 3), "x")) is None

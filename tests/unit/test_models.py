@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from topologies import models
+from simulator.workloads import models
 
 
 def test_the_table_agrees_with_what_is_known():

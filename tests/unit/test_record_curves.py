@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topologies import curves, record_curves, targets
-from topologies.curves._data import DATA_SETS
-from topologies.curves._recipes import RECIPES, Recipe
+from simulator.reports import targets
+from simulator.workloads import curves
+from topologies import record_curves
+from topologies.curve_data import DATA_SETS
+from topologies.curve_recipes import RECIPES, Recipe
 
 RECIPE = Recipe("iris", "bernoulli", 8, 1, 1, (("binarize", 0.0),))
 

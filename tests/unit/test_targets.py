@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topologies import targets
+from simulator.reports import targets
 
 accuracies = st.lists(st.floats(0.01, 1.0), min_size=3, max_size=200)
 fractions = st.floats(0.05, 1.0)

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from controller.wire import JobSpec
-from topologies import curves, targets
+from simulator.reports import targets
+from simulator.workloads import curves
 from topologies.trainer.__main__ import load_experiment, main
 from topologies.trainer.chief import PATTERN
 from topologies.trainer.results import JobResult, read_result

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from topologies import curves
+from simulator.workloads import curves
 from topologies.experiment import Experiment, JobPlan
 from topologies.trainer import parameter_server, ring
 from topologies.trainer.bell import Bell

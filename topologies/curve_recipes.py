@@ -14,7 +14,7 @@ from sklearn.linear_model import Perceptron, SGDClassifier
 from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
 from sklearn.neural_network import MLPClassifier
 
-from topologies.curves._data import Array
+from topologies.curve_data import Array
 
 
 class Learner(Protocol):

@@ -1,0 +1,194 @@
+"""Metric histories as arrays: read, cleaned, turned so that they fall, scaled to their own size, and put into bins.
+
+Many at once, because a plan needs those of all jobs: everything here is a few passes over flat arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from operator import attrgetter
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controller.model import Metric, Progress
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+MIN_POINTS = 3
+BINS = 32
+"""A history of more reports is put into at most so many bins of equally many, each of its mean."""
+FIRST_WEIGHT = 0.25
+"""What the first report counts beside the last; those between count between, by rank."""
+LEAST_NOISE = 1e-3
+"""Of a history's size: so that exact curves can be solved."""
+SHORT_NOISE = 0.02
+"""Of a history's size, where it is too short to say."""
+
+_ITERATION, _METRIC = attrgetter("iteration"), attrgetter("metric")
+
+
+class History(NamedTuple):
+    """What a job reported, its metric, and the iterations of its whole run, where known."""
+
+    progress: Sequence[Progress]
+    metric: Metric
+    total: float | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Histories:
+    """J histories of metrics that fall, in units of ``size``. Bins are at the right; those at the left have no weight.
+
+    ``sign`` (J,): -1 for a metric that rises; ``start``: where its gap starts; ``best``: the best running median of
+    three; ``least``: the best that the metric can be, or -inf; ``noise``: its jitter; ``points``: how many reports.
+    ``iteration``, ``value`` and ``weight`` are (J, BINS); weights sum to ``bins`` (J,), the number of those in use.
+    ``last``: the latest report's iteration; ``end``: the run's last, nan: unknown.
+    """
+
+    sign: Array
+    size: Array
+    start: Array
+    best: Array
+    least: Array
+    noise: Array
+    points: Ints
+    last: Array
+    end: Array
+    bins: Array
+    iteration: Array
+    value: Array
+    weight: Array
+
+    def of(self, rows: Ints) -> Histories:
+        """Some of them."""
+        return Histories(*(getattr(self, name)[rows] for name in self.__slots__))
+
+
+def read(histories: Sequence[History]) -> tuple[Ints, Histories]:
+    """Those with at least ``MIN_POINTS`` finite values: their places in ``histories``, and what they say."""
+    points = list(chain.from_iterable(history.progress for history in histories))
+    owner = np.repeat(np.arange(len(histories)), [len(history.progress) for history in histories])
+    iteration = np.fromiter(map(_ITERATION, points), np.float64, len(points))
+    value = np.array(list(map(_METRIC, points)), dtype=np.float64)  # None becomes nan
+    owner, iteration, value = _in_order(owner, iteration, value)
+    count = np.bincount(owner, minlength=len(histories))
+    places = np.flatnonzero(count >= MIN_POINTS)
+    kept = count[owner] >= MIN_POINTS
+    iteration, value, count = iteration[kept], value[kept], count[places]
+    owner = np.repeat(np.arange(len(places)), count)
+    known = [histories[place] for place in places.tolist()]
+    total = np.array([np.nan if history.total is None else history.total for history in known], dtype=np.float64)
+    rising = np.array([history.metric.direction == "max" for history in known], dtype=bool)
+    return places, _made(owner, iteration, value, count, total=total, rising=rising)
+
+
+def running_median(values: Array) -> Array:
+    """Median of each value and the two before it (fewer at the start), the smoothing by which t90 is defined."""
+    smooth = np.array(values, dtype=np.float64)
+    smooth[1:2] = smooth[:2].mean() if len(smooth) > 1 else smooth[1:2]
+    smooth[2:] = _middle(values[:-2], values[1:-1], values[2:])
+    return smooth
+
+
+def _in_order(owner: Ints, iteration: Array, value: Array) -> tuple[Ints, Array, Array]:
+    """Finite values only, by iteration; of several for one iteration the last that was given."""
+    fine = np.isfinite(value)
+    if not fine.all():
+        owner, iteration, value = owner[fine], iteration[fine], value[fine]
+    same = owner[1:] == owner[:-1]
+    if (iteration[1:] > iteration[:-1])[same].all():
+        return owner, iteration, value
+    order = np.lexsort((iteration, owner))
+    owner, iteration, value = owner[order], iteration[order], value[order]
+    last = np.append((owner[1:] != owner[:-1]) | (iteration[1:] > iteration[:-1]), True)
+    return owner[last], iteration[last], value[last]
+
+
+def _made(
+    owner: Ints, iteration: Array, value: Array, count: Ints, *, total: Array, rising: NDArray[np.bool_]
+) -> Histories:
+    end = np.cumsum(count)
+    first = end - count
+    sign = np.where(rising, -1.0, 1.0)
+    falling = sign[owner] * value
+    if not len(falling):
+        least = greatest = np.zeros(0)
+    else:
+        least, greatest = np.minimum.reduceat(falling, first), np.maximum.reduceat(falling, first)
+    size = greatest - least
+    size = np.where(size > 0, size, np.maximum(np.abs(falling[end - 1]), 1e-12))
+    scaled = falling / size[owner]
+    smooth, best = _smoothed(scaled, owner, first, end)
+    last = iteration[end - 1]
+    bins, places, weight = _bins(owner, count)
+    shape = (len(count), BINS)
+    sums = [np.bincount(places, amount, shape[0] * BINS).reshape(shape) for amount in (iteration, smooth)]
+    held = np.bincount(places, minlength=shape[0] * BINS).reshape(shape)
+    binned = [np.divide(total_of, held, out=np.zeros(shape), where=held > 0) for total_of in sums]
+    return Histories(
+        sign=sign,
+        size=size,
+        start=np.where(rising, 0.0, scaled[first]),
+        best=best,
+        least=_natural_limit(least, greatest, rising) / size,
+        noise=_noise(binned[1], bins),
+        points=count,
+        last=last,
+        end=np.maximum(total, last),
+        bins=bins.astype(np.float64),
+        iteration=binned[0],
+        value=binned[1],
+        weight=weight * held / (weight * held).sum(axis=1, keepdims=True) * bins[:, None],
+    )
+
+
+def _smoothed(value: Array, owner: Ints, first: Ints, end: Ints) -> tuple[Array, Array]:
+    """Values of long histories without what stands out alone, and of every history the best running median."""
+    middle = value.copy()
+    if len(value) > MIN_POINTS - 1:
+        middle[1:-1] = _middle(value[:-2], value[1:-1], value[2:])
+    # The first two reports have fewer before them, as in ``running_median``.
+    middle[first], middle[end - 1] = value[first], (value[first] + value[first + 1]) / 2
+    best = np.minimum.reduceat(middle, first) if len(first) else np.zeros(0)
+    middle[end - 1] = value[end - 1]
+    long = (end - first > BINS)[owner]
+    return np.where(long, middle, value), best
+
+
+def _middle(a: Array, b: Array, c: Array) -> Array:
+    middle: Array = np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
+    return middle
+
+
+def _bins(owner: Ints, count: Ints) -> tuple[Ints, Ints, Array]:
+    """How many bins each history has, the bin of each report (row x BINS + column), and a bin's weight a report."""
+    width = -(-count // BINS)
+    bins = -(-count // width)
+    from_end = np.cumsum(count)[owner] - 1 - np.arange(len(owner))
+    places = owner * BINS + BINS - 1 - from_end // width[owner]
+    rank = np.arange(BINS) - (BINS - bins)[:, None]
+    weight = FIRST_WEIGHT ** (1 - rank / np.maximum(bins - 1, 1)[:, None])
+    return bins, places, np.where(rank >= 0, weight, 0.0)
+
+
+def _noise(value: Array, bins: Ints) -> Array:
+    """Jitter of each history: the robust spread of its second differences."""
+    if not len(value):
+        return np.zeros(0)
+    second = np.abs(value[:, 2:] - 2 * value[:, 1:-1] + value[:, :-2])
+    there = bins - 2
+    second[np.arange(BINS - 2) < (BINS - 2 - there)[:, None]] = np.inf
+    second.sort(axis=1)
+    middle = np.take_along_axis(second, (there // 2)[:, None], axis=1)[:, 0]
+    return np.where(bins < MIN_POINTS + 1, SHORT_NOISE, np.maximum(1.4826 * middle / np.sqrt(6), LEAST_NOISE))
+
+
+def _natural_limit(least: Array, greatest: Array, rising: NDArray[np.bool_]) -> Array:
+    """The best value that the metric can have: 1 or 100 for shares, 0 for what was never negative, else none."""
+    share = np.where((greatest > 0) | (least < -100), -np.inf, np.where(least >= -1, -1.0, -100.0))
+    return np.where(rising, share, np.where(least >= 0, 0.0, -np.inf))

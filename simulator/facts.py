@@ -1,0 +1,51 @@
+"""What is known of a job before it runs: its time alone, which slowdown is measured against, and its targets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from controller.model import Host
+from controller.policies.fair import Fair
+from simulator.engine import Limits, simulate
+from simulator.jobs import Compute, SimJob, Transfer, Workload
+from simulator.metrics import TARGETS, Facts
+from simulator.network import Network
+from simulator.reports.targets import target_iteration
+
+
+def facts_of(job: SimJob, hosts: Mapping[str, Host], network: Network) -> Facts:
+    """The facts of a job. A trial of a study has no targets: it is there to be compared, not to converge."""
+    targets: dict[str, int | None] = {}
+    if job.curve and job.stage is None:
+        targets = {name: target_iteration(job.curve, share, job.metric.direction) for name, share in TARGETS.items()}
+    return Facts(alone_seconds(job, hosts, network), targets)
+
+
+def alone_seconds(job: SimJob, hosts: Mapping[str, Host], network: Network) -> float:
+    """Seconds from its arrival to its end on ``network``, on its own.
+
+    One lane takes its steps in turn, each transfer as long as its busiest link is, which no rate allocation beats.
+    Lanes share the network among themselves, so such a job is simulated.
+    """
+    if len(job.lanes) == 1:
+        return job.iterations * sum(
+            step.seconds if isinstance(step, Compute) else bottleneck_seconds(step, network) for step in job.lanes[0]
+        )
+    single = SimJob(id=job.id, lanes=job.lanes, iterations=job.iterations, staleness=job.staleness)
+    outcome = simulate(Workload(name="alone", hosts=hosts, jobs=(single,)), Fair(), Limits(), network=network)
+    return outcome.jobs[job.id].end - outcome.jobs[job.id].arrival
+
+
+def bottleneck_seconds(transfer: Transfer, network: Network) -> float:
+    """Seconds that the busiest link of a transfer needs; 0 without bytes."""
+    sizes = link_bytes(transfer, network)
+    return max((size / float(network.capacity[link]) for link, size in sizes.items()), default=0.0)
+
+
+def link_bytes(transfer: Transfer, network: Network) -> dict[int, float]:
+    """Bytes of a transfer that cross each link."""
+    sizes: dict[int, float] = {}
+    for flow in transfer.flows:
+        for link in network.path(flow.src, flow.dst):
+            sizes[link] = sizes.get(link, 0.0) + flow.bytes
+    return sizes

@@ -1,0 +1,67 @@
+"""What the simulator runs: jobs as steps of computing and sending, on hosts, alone or in lanes. Values only.
+
+A coflow of a trace is a job of one iteration with one transfer; a training job repeats its steps; a job whose workers
+may run apart (SSP, ASP) has a lane for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from controller.model import Demand, Host, Metric, Task
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """Seconds in which nothing is sent."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """Flows that start together; the step ends with the last of them. A flow of 0 bytes ends at once.
+
+    ``flows`` may name a pair of hosts several times: these are flows of their own, which share one by one. A flow whose
+    source is its destination loads both ports of that host, as in a coflow trace.
+    """
+
+    flows: tuple[Demand, ...]
+
+
+Step = Compute | Transfer
+
+
+@dataclass(frozen=True, slots=True)
+class SimJob:
+    """One job. It arrives at ``arrival`` and, if it has any, after the last of the jobs in ``after`` has ended.
+
+    Each lane repeats its steps ``iterations`` times. A lane may start iteration k (from 1) when every lane of the job
+    has finished iteration k - 1 - ``staleness`` (0: BSP; None: ASP, no limit). An iteration of the job is done when
+    every lane has done it. ``curve[k - 1]`` is the metric after iteration k (empty: the job reports none).
+    """
+
+    id: str
+    lanes: tuple[tuple[Step, ...], ...]
+    arrival: float = 0.0
+    iterations: int = 1
+    staleness: int | None = 0
+    after: tuple[str, ...] = ()
+    weight: float = 1.0
+    stage: str | None = None
+    metric: Metric = Metric()  # noqa: RUF009 - frozen, so all may share it
+    curve: tuple[float, ...] = ()
+    tasks: tuple[Task, ...] = ()
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Jobs on hosts, and the stages that some of them belong to (stage id -> job ids; a job names its stage, too)."""
+
+    name: str
+    hosts: Mapping[str, Host]
+    jobs: tuple[SimJob, ...]
+    seed: int | None = None
+    stages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -1,0 +1,73 @@
+"""What a job has sent and has left, by host, read from the state for a snapshot."""
+
+from __future__ import annotations
+
+from simulator.jit import jit
+from simulator.kernel_state import F8, I4, NOW, SENDING, State
+
+
+@jit
+def left_by_host(s: State, job: int, path_src: I4, path_dst: I4, out: F8, into: F8) -> None:
+    """Bytes that a job of one iteration still sends from each host (into ``out``) and to each host (``into``)."""
+    now = s.clk[NOW]
+    out[:] = 0.0
+    into[:] = 0.0
+    serving = 0
+    for lane in range(s.job[job].first, s.job[job].end):
+        for step in range(s.lane[lane].first, s.lane[lane].end):
+            for bundle in range(s.step[step].first, s.step[step].end):
+                left = s.bundle[bundle].left
+                if s.bundle[bundle].rate > 0.0:
+                    serving = 1
+                    left -= s.bundle[bundle].rate * (now - s.bundle[bundle].since)
+                if left > 0.0:
+                    left *= s.bundle[bundle].flows
+                    out[path_src[s.bundle[bundle].path]] += left
+                    into[path_dst[s.bundle[bundle].path]] += left
+    s.job[job].served = serving
+
+
+@jit
+def sent_by_host(s: State, job: int, path_src: I4, out: F8) -> None:
+    """Bytes that have left each host for a job since it began."""
+    now = s.clk[NOW]
+    out[:] = 0.0
+    for lane in range(s.job[job].first, s.job[job].end):
+        current = s.lane[lane].step
+        for step in range(s.lane[lane].first, s.lane[lane].end):
+            rounds = s.lane[lane].done + (1 if step < current else 0)
+            partly = step == current and s.lane[lane].state == SENDING
+            for bundle in range(s.step[step].first, s.step[step].end):
+                sent = s.more[bundle].bytes * rounds
+                if partly:
+                    left = s.bundle[bundle].left
+                    if s.bundle[bundle].rate > 0.0:
+                        left -= s.bundle[bundle].rate * (now - s.bundle[bundle].since)
+                    sent += s.more[bundle].bytes - max(left, 0.0)
+                out[path_src[s.bundle[bundle].path]] += s.bundle[bundle].flows * sent
+
+
+@jit
+def paired(out: F8, into: F8, src: I4, dst: I4, size: F8) -> int:
+    """Few pairs of hosts with these sums a host (the first's bytes go to the first that takes some ...); how many.
+
+    ``src``, ``dst`` and ``size`` take them, and must have room for as many as both have hosts together.
+    """
+    hosts = len(out)
+    i = k = found = 0
+    gives = takes = 0.0
+    while True:
+        while gives <= 0.0 and i < hosts:
+            gives = out[i]
+            i += 1
+        while takes <= 0.0 and k < hosts:
+            takes = into[k]
+            k += 1
+        if gives <= 0.0 and takes <= 0.0:
+            return found
+        # Both sum up to the same but for rounding, so at the end one side may have a grain left: it goes to the last.
+        amount = min(gives, takes) if gives > 0.0 and takes > 0.0 else max(gives, takes)
+        src[found], dst[found], size[found] = i - 1, k - 1, amount
+        found += 1
+        gives -= amount
+        takes -= amount

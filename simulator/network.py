@@ -1,0 +1,137 @@
+"""Where flows go: the hose model, or any networkx graph with shortest paths. A flow (src, dst) is a tuple of links.
+
+In the hose model a link is a port: each host has one each way, and the fabric between them is never the bottleneck.
+In a graph every edge is two links, one each way; among equally short paths a stable hash of the pair picks one (ECMP).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from itertools import pairwise
+from zlib import crc32
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from controller.model import BITS_PER_BYTE, Direction, Host, Port
+from simulator.errors import InputError
+
+
+class Network(ABC):
+    """Links with capacities, and the path of each pair of hosts.
+
+    ``ports[i]`` names link i and ``capacity[i]`` is its bytes/s. Raises InputError where a rate is not above 0.
+    """
+
+    def __init__(self, ports: tuple[Port, ...], capacity: NDArray[np.float64]) -> None:
+        for port, rate in zip(ports, capacity, strict=True):
+            if not 0 < rate < float("inf"):
+                bps = rate * BITS_PER_BYTE
+                raise InputError(f"host {port.host}: {port.direction}_bps is {bps:g}; it must be a number above 0")
+        self.ports = ports
+        self.capacity = capacity
+        self.number = {(port.host, port.direction): i for i, port in enumerate(ports)}
+
+    @property
+    @abstractmethod
+    def hops(self) -> int:
+        """No path has more links than this."""
+
+    @abstractmethod
+    def path(self, src: str, dst: str) -> tuple[int, ...]:
+        """The links that a flow crosses, in order. Raises InputError for a host that is not there."""
+
+
+class Hose(Network):
+    """A port each way a host, and nothing else that is ever full. A flow to its own source loads both ports."""
+
+    def __init__(self, hosts: Mapping[str, Host]) -> None:
+        ports = tuple(Port(name, direction) for name in hosts for direction in (Direction.EGRESS, Direction.INGRESS))
+        rates = [hosts[port.host].rate_bps(port.direction) / BITS_PER_BYTE for port in ports]
+        super().__init__(ports, np.array(rates, dtype=np.float64))
+
+    @property
+    def hops(self) -> int:
+        """Out and in."""
+        return 2
+
+    def path(self, src: str, dst: str) -> tuple[int, ...]:
+        """Out of one port, into another."""
+        try:
+            return self.number[src, Direction.EGRESS], self.number[dst, Direction.INGRESS]
+        except KeyError as error:
+            raise InputError(f"host {error.args[0][0]}: a flow names it, but there is no such host") from error
+
+
+class Graph(Network):
+    """A networkx graph of hosts and switches; the rate of an edge in bit/s is its attribute ``rate_bps``.
+
+    The edge of a host that has only one is that host's two ports, and the host's own rates bound it; any other edge (u,
+    v), u < v by name, is the port "u--v": egress from u to v. An edge without a rate has that of its host, or is an
+    error. Of equally short paths a stable hash of the pair picks one. A flow to its own source crosses nothing.
+    """
+
+    def __init__(self, graph: nx.Graph[str], hosts: Mapping[str, Host]) -> None:
+        for name in hosts:
+            if name not in graph:
+                raise InputError(f"host {name}: it is not in the network's graph")
+        ports: list[Port] = []
+        rates: list[float] = []
+        self._link: dict[tuple[str, str], int] = {}
+        for one, other in sorted(tuple(sorted(edge, key=str)) for edge in graph.edges):
+            for a, b in ((one, other), (other, one)):
+                port, bounds = _port_of(graph, hosts, a, b)
+                rate = graph.edges[a, b].get("rate_bps")
+                if rate is not None:
+                    bounds.append(float(rate))
+                if not bounds:
+                    raise InputError(f"link {a} to {b}: it has no rate_bps")
+                self._link[a, b] = len(ports)
+                ports.append(port)
+                rates.append(min(bounds) / BITS_PER_BYTE)
+        super().__init__(tuple(ports), np.array(rates, dtype=np.float64))
+        self._graph = graph
+        self._distance: dict[str, Mapping[str, int]] = {}
+
+    @property
+    def hops(self) -> int:
+        """Twice the way from any node to the node farthest from it: no two nodes are farther from each other."""
+        found = 1
+        for part in nx.connected_components(self._graph):
+            away = nx.single_source_shortest_path_length(self._graph, min(part, key=str))
+            found = max(found, 2 * max(away.values()))
+        return found
+
+    def path(self, src: str, dst: str) -> tuple[int, ...]:
+        """A shortest path: where several next hops are as near, the hash of the pair and the place picks."""
+        for name in (src, dst):
+            if name not in self._graph:
+                raise InputError(f"host {name}: a flow names it, but it is not in the network's graph")
+        if dst not in self._distance:
+            self._distance[dst] = nx.single_source_shortest_path_length(self._graph, dst)
+        distance = self._distance[dst]
+        if src not in distance:
+            raise InputError(f"hosts {src} and {dst}: a flow goes from one to the other, but no path does")
+        places = [src]
+        while places[-1] != dst:
+            here = places[-1]
+            nearer = sorted(n for n in self._graph[here] if distance.get(n, len(distance)) == distance[here] - 1)
+            places.append(nearer[crc32(f"{src}|{dst}|{here}".encode()) % len(nearer)])
+        return tuple(self._link[hop] for hop in pairwise(places))
+
+
+def _port_of(graph: nx.Graph[str], hosts: Mapping[str, Host], a: str, b: str) -> tuple[Port, list[float]]:
+    """The port that the direction a to b of an edge is, and the hosts' rates that bound it."""
+    bounds = []
+    if a in hosts and graph.degree[a] == 1:
+        bounds.append(hosts[a].egress_bps)
+    if b in hosts and graph.degree[b] == 1:
+        bounds.append(hosts[b].ingress_bps)
+    if a in hosts and graph.degree[a] == 1:
+        return Port(a, Direction.EGRESS), bounds
+    if b in hosts and graph.degree[b] == 1:
+        return Port(b, Direction.INGRESS), bounds
+    low, high = sorted((a, b))
+    return Port(f"{low}--{high}", Direction.EGRESS if a == low else Direction.INGRESS), bounds

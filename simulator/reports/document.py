@@ -1,0 +1,90 @@
+"""The JSON document of ``trainyard sim --json``: what the design says, and under ``measures`` all else. Pure."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from simulator.metrics import Measures
+from simulator.reports.summary import Summary, summarise, versus
+
+Runs = Mapping[str, Sequence[Measures]]
+"""The runs of each policy, one a seed, in the same order of seeds."""
+
+
+def document(runs: Runs, *, seeds: Sequence[int], baseline: str, detail: bool) -> dict[str, Any]:
+    """One load's document. ``detail`` adds ``measures``, ``versus_baseline`` and, with several seeds, ``seeds``.
+
+    Means and percentiles are over the coflows (jobs, stages) of all seeds; ``makespan_seconds`` is the mean over seeds
+    and ``wall_seconds`` the sum. With several seeds ``per_coflow``'s keys are SEED/ID.
+    """
+    made: dict[str, Any] = {
+        "policies": {policy: _policy(found) for policy, found in runs.items()},
+        "per_coflow": {policy: _per_coflow(found, seeds) for policy, found in runs.items()},
+    }
+    if detail:
+        made["seeds"] = list(seeds)
+        made["baseline"] = baseline
+        for policy, found in runs.items():
+            made["policies"][policy] |= {
+                "plans": sum(run.plans for run in found),
+                "iterations": sum(run.iterations for run in found),
+                "measures": {name: _measure(summary) for name, summary in summarise(found).items()},
+                "versus_baseline": {name: _plain(asdict(v)) for name, v in versus(runs[baseline], found).items()},
+            }
+    return made
+
+
+def dumps(made: Mapping[str, Any]) -> str:
+    """A document as text, with its last line ended. There is no NaN in one."""
+    return json.dumps(made, indent=1, allow_nan=False) + "\n"
+
+
+def _policy(runs: Sequence[Measures]) -> dict[str, Any]:
+    found = summarise(runs)
+    cct = found.get("cct_seconds")
+    return {
+        "coflows": cct.count if cct else 0,
+        "mean_cct_seconds": cct.mean if cct else None,
+        "p50_cct_seconds": cct.p50 if cct else None,
+        "p95_cct_seconds": cct.p95 if cct else None,
+        "p99_cct_seconds": cct.p99 if cct else None,
+        "makespan_seconds": float(np.mean([run.makespan_seconds for run in runs])),
+        "wall_seconds": sum(run.wall_seconds for run in runs),
+        "mean_sct_seconds": _mean(found.get("sct_seconds")),
+        "mean_t90_seconds": _mean(found.get("t90_seconds")),
+        "mean_jct_seconds": _mean(found.get("jct_seconds")),
+    }
+
+
+def _mean(summary: Summary | None) -> float | None:
+    return None if summary is None else summary.mean
+
+
+def _per_coflow(runs: Sequence[Measures], seeds: Sequence[int]) -> dict[str, float]:
+    if len(runs) == 1:
+        return dict(runs[0].cct)
+    return {f"{seed}/{job}": cct for seed, run in zip(seeds, runs, strict=True) for job, cct in run.cct.items()}
+
+
+def _measure(summary: Summary) -> dict[str, Any]:
+    return {
+        "count": summary.count,
+        "censored": summary.censored,
+        "mean": summary.mean,
+        "mean_ci95": None if summary.interval is None else list(summary.interval),
+        "p50": summary.p50,
+        "p95": summary.p95,
+        "p99": summary.p99,
+    }
+
+
+def _plain(found: dict[str, Any]) -> dict[str, Any]:
+    bounds = found["interval"]
+    finite = math.isfinite(found["reduction"])
+    return {"reduction": found["reduction"] if finite else None, "ci95": None if bounds is None else list(bounds)}

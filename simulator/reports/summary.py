@@ -1,0 +1,121 @@
+"""From runs to numbers: each measure over all seeds, with intervals, and each policy beside a baseline. Pure.
+
+With several seeds a value counts once a coflow, job or stage: means and percentiles are over all of all seeds. An
+interval is of the mean over seeds (Student's t), so it needs at least two.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from simulator.metrics import Array, Measures
+from simulator.reports.statistics import mean_interval, reduction
+
+Interval = tuple[float, float] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A measure. ``censored`` counts those that never got there; they have no value. ``interval`` is of the mean."""
+
+    count: int
+    mean: float | None
+    p50: float | None
+    p95: float | None
+    p99: float | None
+    interval: Interval
+    censored: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Versus:
+    """1 - mean / baseline's mean, averaged over seeds in pairs, and its interval."""
+
+    reduction: float
+    interval: Interval
+
+
+def _known(values: Mapping[str, float | None]) -> Array:
+    return np.array([value for value in values.values() if value is not None])
+
+
+MEASURES: Mapping[str, Callable[[Measures], Array]] = {
+    "cct_seconds": lambda m: m.ccts,
+    "jct_seconds": lambda m: _known(m.jct),
+    "sct_seconds": lambda m: _known(m.sct),
+    "t90_seconds": lambda m: _known(m.t90),
+    "t95_seconds": lambda m: _known(m.t95),
+    "iteration_seconds": lambda m: m.iteration_seconds,
+    "slowdown": lambda m: _known(m.slowdown),
+    "link_use": lambda m: m.link_use,
+}
+TITLES = {
+    "cct_seconds": "CCT (s)",
+    "jct_seconds": "JCT (s)",
+    "sct_seconds": "SCT (s)",
+    "t90_seconds": "t90 (s)",
+    "t95_seconds": "t95 (s)",
+    "iteration_seconds": "iteration (s)",
+    "slowdown": "slowdown",
+    "link_use": "link use",
+}
+_BY_JOB: Mapping[str, Callable[[Measures], Mapping[str, float | None]]] = {
+    "t90_seconds": lambda m: m.t90,
+    "t95_seconds": lambda m: m.t95,
+}
+COMPARED = ("cct_seconds", "jct_seconds", "sct_seconds", "t90_seconds", "t95_seconds")
+
+
+def summarise(runs: Sequence[Measures]) -> dict[str, Summary]:
+    """Every measure that applies, over the runs of one policy (one a seed)."""
+    found: dict[str, Summary] = {}
+    for name, values_of in MEASURES.items():
+        parts = [values_of(run) for run in runs]
+        values = np.concatenate(parts) if parts else np.zeros(0)
+        censored = sum(value is None for run in runs for value in _BY_JOB[name](run).values()) if name in _BY_JOB else 0
+        if len(values) or censored:
+            found[name] = _summary(values, [part for part in parts if len(part)], censored)
+    return found
+
+
+def versus(baseline: Sequence[Measures], subject: Sequence[Measures]) -> dict[str, Versus]:
+    """How much less of each measure a policy needs than the baseline on the same seeds, in the same order.
+
+    A target counts for the jobs that reached it under both.
+    """
+    found: dict[str, Versus] = {}
+    for name in COMPARED:
+        shares = []
+        for one, other in zip(baseline, subject, strict=True):
+            before, after = _paired(name, one, other)
+            if len(before) and len(after) and before.mean() > 0:
+                shares.append(reduction(before.tolist(), after.tolist()))
+        if shares:
+            found[name] = Versus(float(np.mean(shares)), interval(shares))
+    return found
+
+
+def interval(values: Sequence[float]) -> Interval:
+    """The 95 % interval of a mean; None with fewer than two values."""
+    low, high = mean_interval(values)
+    return None if math.isnan(low) else (low, high)
+
+
+def _paired(name: str, one: Measures, other: Measures) -> tuple[Array, Array]:
+    if name not in _BY_JOB:
+        return MEASURES[name](one), MEASURES[name](other)
+    first, second = _BY_JOB[name](one), _BY_JOB[name](other)
+    common = [job for job, value in first.items() if value is not None and second.get(job) is not None]
+    return _known({job: first[job] for job in common}), _known({job: second[job] for job in common})
+
+
+def _summary(values: Array, parts: Sequence[Array], censored: int) -> Summary:
+    if not len(values):
+        return Summary(0, None, None, None, None, None, censored)
+    p50, p95, p99 = (float(value) for value in np.percentile(values, (50, 95, 99)))
+    means = [float(part.mean()) for part in parts]
+    return Summary(len(values), float(values.mean()), p50, p95, p99, interval(means), censored)

@@ -1,0 +1,87 @@
+"""The tables on a terminal: one a measure, a row a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from simulator.metrics import Measures
+from simulator.reports.results import Results
+from simulator.reports.summary import TITLES, Interval, Versus, summarise, versus
+
+
+def tables(results: Results) -> list[Table]:
+    """Every measure that applies, by load."""
+    made = []
+    for load, runs in results.runs.items():
+        where = results.title if load is None else f"{results.title}, load {load:g}"
+        made += [_measure(name, where, runs, results) for name in TITLES if _applies(name, runs)]
+        made.append(_running(where, runs))
+    return made
+
+
+def number(value: float | None) -> str:
+    """Four digits that count; a dash for none."""
+    return "-" if value is None else f"{value:.4g}"
+
+
+def percent(share: float, bounds: Interval) -> str:
+    """A saving in percent, with half of its interval where there is one."""
+    half = half_width(bounds)
+    return f"{100 * share:+.1f} %" if half is None else f"{100 * share:+.1f} ± {100 * half:.1f} %"
+
+
+def half_width(bounds: Interval) -> float | None:
+    """Half of an interval."""
+    return None if bounds is None else (bounds[1] - bounds[0]) / 2
+
+
+def _applies(name: str, runs: Mapping[str, Sequence[Measures]]) -> bool:
+    return any(name in summarise(found) for found in runs.values())
+
+
+def _measure(name: str, where: str, runs: Mapping[str, Sequence[Measures]], results: Results) -> Table:
+    saved = {policy: versus(runs[results.baseline], found).get(name) for policy, found in runs.items()}
+    summaries = {policy: summarise(found).get(name) for policy, found in runs.items()}
+    several = len(results.seeds) > 1
+    censored = any(summary is not None and summary.censored for summary in summaries.values())
+    compared = len(runs) > 1 and any(saved.values())
+    titles = ["policy", "mean ± 95 %" if several else "mean", "p50", "p95", "p99"]
+    titles += ["censored"] if censored else []
+    titles += [f"saved to {results.baseline}"] if compared else []
+    table = _table(f"{TITLES[name]}: {where}", titles)
+    for policy, summary in summaries.items():
+        if summary is None:
+            continue
+        half = half_width(summary.interval)
+        mean = number(summary.mean) + (f" ± {half:.2g}" if half is not None else "")
+        cells = [policy, mean, number(summary.p50), number(summary.p95), number(summary.p99)]
+        cells += [str(summary.censored)] if censored else []
+        one = saved[policy]
+        cells += [_saved(one, policy == results.baseline)] if compared else []
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _table(title: str, columns: Sequence[str]) -> Table:
+    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    for column in columns:
+        table.add_column(column, justify="left" if column == "policy" else "right", no_wrap=True)
+    return table
+
+
+def _saved(one: Versus | None, itself: bool) -> str:
+    return "-" if one is None or itself else percent(one.reduction, one.interval)
+
+
+def _running(where: str, runs: Mapping[str, Sequence[Measures]]) -> Table:
+    table = _table(f"the runs: {where}", ("policy", "makespan (s)", "plans", "wall (s)"))
+    for policy, found in runs.items():
+        makespan = float(np.mean([run.makespan_seconds for run in found]))
+        plans, wall = sum(run.plans for run in found), sum(run.wall_seconds for run in found)
+        table.add_row(Text(policy), number(makespan), str(plans), f"{wall:.2f}")
+    return table

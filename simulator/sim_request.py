@@ -1,0 +1,160 @@
+"""From the options of ``trainyard sim`` to the simulations that are asked for; what can be refused is refused here."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from controller.policies.registry import available, make
+from simulator import graph_file
+from simulator.engine import Limits
+from simulator.errors import InputError
+from simulator.sweep import Task, network_of
+from simulator.workloads import catalogue, coflow_trace
+from simulator.workloads.arrivals import flows
+from simulator.workloads.catalogue import Source, Trace
+from simulator.workloads.training import Training
+from simulator.workloads.tuning import Tuning
+
+MANY_FLOWS = 100_000
+"""From so many flows on a trace is simulated with the engine's quantum, unless ``--exact`` is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is to be simulated: ``tasks`` by load, then policy, then seed. ``loads`` is (None,) for a trace."""
+
+    tasks: tuple[Task, ...]
+    policies: tuple[str, ...]
+    loads: tuple[float | None, ...]
+    seeds: tuple[int, ...]
+    baseline: str
+    detail: bool
+    title: str
+
+
+def request(options: argparse.Namespace) -> Request:
+    """Check the options together. Raises InputError, PolicyError."""
+    policies = tuple(options.policy)
+    if twice := sorted({policy for policy in policies if policies.count(policy) > 1}):
+        raise InputError(f"--policy {twice[0]} is given twice; once is enough")
+    settings = _settings(options.option, policies)
+    for policy in policies:
+        make(policy, settings[policy])
+    baseline = options.baseline or ("fair" if "fair" in policies else policies[0])
+    if baseline not in policies:
+        raise InputError(f"--baseline {baseline}: it must be one of the policies given: {', '.join(policies)}")
+    for given, name in ((options.html, "--html"), (options.plots, "--plots")):
+        if given is not None:
+            check_target(given, name, folder=name == "--plots")
+    limits = _limits(options)
+    source = _trace(options) if options.trace is not None else _workload(options)
+    traced = isinstance(source, Trace)
+    loads: tuple[float | None, ...] = (None,) if isinstance(source, Trace) else options.load or (source.load,)
+    seeds: tuple[int, ...] = (0,) if traced else options.seeds or (1 if options.seed is None else options.seed,)
+    limits = replace(limits, quantum=_quantum(options, source, options.offline))
+    graph = graph_file.read(options.network) if options.network is not None else None
+    pictures = options.html is not None or options.plots is not None
+    tasks = tuple(
+        Task(
+            _at(source, load, seed), policy, settings[policy], limits, options.offline, load, None if traced else seed,
+            timeline=pictures and seed == seeds[0] and load == loads[0], graph=graph,
+        )
+        for load in loads
+        for policy in policies
+        for seed in seeds
+    )  # fmt: skip
+    for task in tasks[:: len(policies)]:
+        network_of(task)
+    title = source.source if isinstance(source, Trace) else options.workload
+    return Request(tasks, policies, loads, seeds, baseline, detail=options.detail or not traced, title=title)
+
+
+def check_target(path: Path, name: str, *, folder: bool) -> None:
+    """Whether a result can be written there, before hours are spent on it. Raises InputError."""
+    if path.is_dir() and not folder:
+        raise InputError(f"{name} {path}: is a folder; it must name a file")
+    if path.exists() and folder and not path.is_dir():
+        raise InputError(f"{name} {path}: is a file; it must name a folder")
+    there = path if path.is_dir() else path.absolute().parent
+    while folder and not there.exists():
+        there = there.parent
+    if not there.is_dir():
+        raise InputError(f"{name} {path}: there is no folder {there}")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise InputError(f"{name} {path}: the folder {there} cannot be written to")
+
+
+def _trace(options: argparse.Namespace) -> Trace:
+    for name in ("hosts", "jobs", "load", "seed", "seeds", "workers", "iterations", "architecture", "sync", "eta"):
+        if getattr(options, name) is not None:
+            raise InputError(f"--{name} is for --workload; a trace says that itself")
+    return Trace(str(options.trace), coflow_trace.read(options.trace), options.port_rate)
+
+
+def _workload(options: argparse.Namespace) -> Training | Tuning:
+    made = catalogue.named(options.workload)
+    changes: dict[str, Any] = {
+        name: getattr(options, name) for name in ("hosts", "jobs", "workers") if getattr(options, name) is not None
+    }
+    changes["port_rate_bps"] = options.port_rate
+    if isinstance(made, Training):
+        if options.eta is not None:
+            raise InputError("--eta is for tuning workloads")
+        if options.iterations is not None:
+            changes["iterations"] = options.iterations
+        if options.sync is not None:
+            changes["staleness"] = options.sync[0]
+        if options.architecture is not None:
+            changes["architectures"] = options.architecture
+        elif changes.get("staleness", 0) != 0:
+            changes["architectures"] = ("ps",)
+        return replace(made, **changes)
+    for name in ("architecture", "sync"):
+        if getattr(options, name) is not None:
+            raise InputError(f"--{name} is for training workloads")
+    if options.eta is not None:
+        changes["eta"] = options.eta
+    if options.iterations is not None:
+        changes["shortest"], changes["longest"] = options.iterations
+    return replace(made, **changes)
+
+
+def _at(source: Source, load: float | None, seed: int) -> Source:
+    return source if isinstance(source, Trace) or load is None else replace(source, load=load, seed=seed)
+
+
+def _limits(options: argparse.Namespace) -> Limits:
+    if options.ideal and (options.classes is not None or options.period is not None):
+        raise InputError("--ideal is a class a rank and instant control; leave out --classes and --period, or it")
+    return Limits(classes=options.classes, period=options.period, rates=options.rates, assign=options.assign)
+
+
+def _quantum(options: argparse.Namespace, source: Source, offline: bool) -> float | None:
+    """As asked; else the engine's own for a trace so large that exactness costs minutes, and 0 for all others."""
+    if options.exact or options.quantum is not None:
+        return 0.0 if options.exact else float(options.quantum)
+    if not isinstance(source, Trace):
+        return 0.0
+    return None if flows(catalogue.build(source, offline).workload) >= MANY_FLOWS else 0.0
+
+
+def _settings(given: list[str], policies: tuple[str, ...]) -> dict[str, dict[str, object]]:
+    settings: dict[str, dict[str, object]] = {policy: {} for policy in policies}
+    for text in given:
+        name, equals, value = text.partition("=")
+        policy, dot, key = name.rpartition(".")
+        if not (equals and dot and policy and key):
+            raise InputError(f"--option {text}: it must be POLICY.KEY=VALUE, such as jpas.variant=gain")
+        if policy not in settings:
+            known = policy in available()
+            raise InputError(f"--option {text}: {f'--policy {policy} is not given' if known else 'no such policy'}")
+        try:
+            settings[policy][key] = json.loads(value)
+        except ValueError:
+            settings[policy][key] = value
+    return settings

@@ -1,0 +1,96 @@
+"""What an option of ``trainyard sim`` may be: argparse types, each with a message that says what would be right."""
+
+from __future__ import annotations
+
+import math
+from argparse import ArgumentTypeError
+from collections.abc import Callable
+
+from simulator.workloads.transfers import ARCHITECTURES, Architecture
+
+
+def positive(text: str) -> float:
+    """A number above 0."""
+    value = _number(text)
+    if not 0 < value < math.inf:
+        raise ArgumentTypeError(f"{text!r}; it must be a number above 0")
+    return value
+
+
+def share(text: str) -> float:
+    """A number above 0 and at most 1."""
+    value = _number(text)
+    if not 0 < value <= 1:
+        raise ArgumentTypeError(f"{text!r}; it must be above 0 and at most 1")
+    return value
+
+
+def whole(least: int) -> Callable[[str], int]:
+    """A whole number of at least ``least``."""
+
+    def parse(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and len(text) <= 9 and int(text) >= least):
+            raise ArgumentTypeError(f"{text!r}; it must be a whole number from {least} on")
+        return int(text)
+
+    return parse
+
+
+def numbers(one: Callable[[str], float]) -> Callable[[str], tuple[float, ...]]:
+    """Several, with commas between; each once."""
+
+    def parse(text: str) -> tuple[float, ...]:
+        values = tuple(one(part) for part in text.split(","))
+        if len(set(values)) < len(values):
+            raise ArgumentTypeError(f"{text!r}; one of them is given twice")
+        return values
+
+    return parse
+
+
+def seed_list(text: str) -> tuple[int, ...]:
+    """N: the seeds 1 to N; with a comma: these seeds."""
+    parts = [whole(0)(part) for part in text.split(",") if part or "," not in text]
+    if "," not in text:
+        return tuple(range(1, whole(1)(text) + 1))
+    if not parts or len(set(parts)) < len(parts):
+        raise ArgumentTypeError(f"{text!r}; it must be seeds, each once, such as 3,7,11")
+    return tuple(parts)
+
+
+def span(text: str) -> tuple[int, int]:
+    """N, or A-B."""
+    low, dash, high = text.partition("-")
+    first = whole(1)(low)
+    last = whole(1)(high) if dash else first
+    if last < first:
+        raise ArgumentTypeError(f"{text!r}; the first must not be above the second")
+    return first, last
+
+
+def architectures(text: str) -> tuple[Architecture, ...]:
+    """Names of architectures, with commas between."""
+    found = tuple(next((known for known in ARCHITECTURES if known == part), None) for part in text.split(","))
+    chosen = tuple(one for one in found if one is not None)
+    if len(chosen) < len(found):
+        raise ArgumentTypeError(f"{text!r}; choose from {', '.join(ARCHITECTURES)}")
+    return chosen
+
+
+def synchronisation(text: str) -> tuple[int | None]:
+    """``bsp``, ``ssp:S`` or ``asp``, as the staleness in a tuple (ASP's is None)."""
+    if text == "bsp":
+        return (0,)
+    if text == "asp":
+        return (None,)
+    name, colon, lead = text.partition(":")
+    if name == "ssp" and colon:
+        return (whole(1)(lead),)
+    raise ArgumentTypeError(f"{text!r}; it must be bsp, ssp:S such as ssp:3, or asp")
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r}; it must be a number") from None

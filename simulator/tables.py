@@ -1,0 +1,266 @@
+"""From jobs to the flat tables of the compiled loops (``kernel_state``), which grow when jobs are added."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controller.model import Demand
+from simulator.errors import InputError
+from simulator.jobs import Compute, SimJob, Transfer
+from simulator.kernel_state import BUNDLE, CELL, DENSE, F8, GROUP, I4, JOB, LANE, LINK, MORE, NUMBERS, STEP, Rows, State
+from simulator.network import Hose, Network
+
+_SRC, _DST, _BYTES = attrgetter("src"), attrgetter("dst"), attrgetter("bytes")
+_GRID_HOSTS = 1500
+"""Beyond so many hosts a grid of all of them takes too much memory, and is too empty."""
+_ALL_PAIRS = 300
+"""Up to so many hosts every pair has its path from the start."""
+_ROWS = 100_000
+"""So many stretches of a watched link are noted before they are taken over."""
+
+
+class Tables:
+    """All jobs so far, by number, and the ``state`` that holds them. ``add`` replaces ``state``."""
+
+    def __init__(
+        self, network: Network, hosts: Iterable[str], *, quantum: float = 0.0, watched: Sequence[int] = ()
+    ) -> None:
+        self.network = network
+        self.jobs: list[SimJob] = []
+        self.number: dict[str, int] = {}
+        self.hosts = tuple(hosts)
+        self.path_src: I4 = np.zeros(0, dtype=np.int32)
+        self.path_dst: I4 = np.zeros(0, dtype=np.int32)
+        self._host_number = {host: i for i, host in enumerate(self.hosts)}
+        self._path_of: dict[int, int] = {}
+        self._hops = network.hops
+        self._all_pairs = isinstance(network, Hose) and len(self.hosts) <= _ALL_PAIRS
+        if self._all_pairs:
+            # Numbered in the order in which the bundles of a step lie.
+            self._path_of = {pair: pair for pair in range(len(self.hosts) ** 2)}
+        links = len(network.ports)
+        grid = links // 2 if isinstance(network, Hose) and links <= 2 * _GRID_HOSTS else 0
+        self.state = _empty(links, self._hops, network.capacity, quantum=quantum, watched=watched, grid=grid)
+
+    def add(self, jobs: Sequence[SimJob]) -> range:
+        """Append jobs; their numbers. Raises InputError for what cannot be run, and for an id that is there already."""
+        part = _Part(self.state)
+        first = len(self.jobs)
+        for job in jobs:
+            check(job)
+            if job.id in self.number:
+                raise InputError(f"job {job.id}: two jobs have this id")
+            self.number[job.id] = len(self.jobs)
+            self.jobs.append(job)
+            part.add(job, self._bundles)
+        old = self.state
+        rows = np.full((len(self._path_of), self._hops), -1, dtype=np.int32)
+        rows[: len(old.paths)] = old.paths
+        if len(rows) > len(old.paths):
+            for pair, number in self._path_of.items():
+                if number < len(old.paths):
+                    continue
+                src, dst = divmod(pair, len(self.hosts))
+                path = self.network.path(self.hosts[src], self.hosts[dst])
+                rows[number, : len(path)] = path
+        self.state = part.merged()._replace(paths=rows)
+        pairs = np.fromiter(self._path_of, np.int64, len(self._path_of))
+        self.path_src, self.path_dst = (ends.astype(np.int32) for ends in np.divmod(pairs, len(self.hosts)))
+        return range(first, len(self.jobs))
+
+    def make_room(self, groups: int) -> None:
+        """Let at least so many groups have bundles at once."""
+        have = len(self.state.group)
+        if groups > have:
+            self.state = _more_groups(self.state, max(groups, 2 * have))
+
+    def _bundles(self, job: str, flows: Sequence[Demand]) -> Rows:
+        """Equal flows of a transfer together, by path, then bytes."""
+        host, n = self._host_number, len(flows)
+        try:
+            src = np.fromiter(map(host.__getitem__, map(_SRC, flows)), np.int64, n)
+            dst = np.fromiter(map(host.__getitem__, map(_DST, flows)), np.int64, n)
+        except KeyError as error:
+            raise InputError(f"job {job}: a flow names host {error.args[0]}, but there is no such host") from None
+        sizes = np.fromiter(map(_BYTES, flows), np.float64, n)
+        if not ((sizes >= 0) & (sizes < np.inf)).all():
+            bad = flows[int(np.flatnonzero(~((sizes >= 0) & (sizes < np.inf)))[0])]
+            raise InputError(
+                f"job {job}: {bad.bytes} bytes from {bad.src} to {bad.dst}; it must be a number of 0 or more"
+            )
+        pairs = src * len(host) + dst
+        order = np.lexsort((sizes, pairs))
+        pairs, sizes = pairs[order], sizes[order]
+        begins = np.flatnonzero(np.r_[True, (np.diff(pairs) != 0) | (np.diff(sizes) != 0)]) if n else order
+        rows = np.zeros(len(begins), dtype=BUNDLE)
+        rows["path"] = pairs[begins] if self._all_pairs else [self._path(pair) for pair in pairs[begins].tolist()]
+        rows["flows"], rows["left"] = np.diff(np.r_[begins, n]), sizes[begins]
+        return rows
+
+    def _path(self, pair: int) -> int:
+        """The number of the path between a pair of hosts, source x hosts + target."""
+        return self._path_of.setdefault(pair, len(self._path_of))
+
+
+def check(job: SimJob) -> None:
+    """Raise InputError where a job cannot be run."""
+    where = f"job {job.id}"
+    if not 0 <= job.arrival < float("inf"):
+        raise InputError(f"{where}: arrival is {job.arrival}; it must be a number of 0 or more")
+    if not 0 < job.weight < float("inf"):
+        raise InputError(f"{where}: weight is {job.weight}; it must be a number above 0")
+    if job.iterations < 1:
+        raise InputError(f"{where}: iterations is {job.iterations}; it must be at least 1")
+    if job.staleness is not None and job.staleness < 0:
+        raise InputError(f"{where}: staleness is {job.staleness}; it must be 0 or more, or none for no limit")
+    if not job.lanes:
+        raise InputError(f"{where}: it has no lanes; it must have at least one")
+    if job.curve and len(job.curve) != job.iterations:
+        raise InputError(f"{where}: its curve has {len(job.curve)} points for {job.iterations} iterations")
+    for step in (step for lane in job.lanes for step in lane):
+        if isinstance(step, Compute) and not 0 <= step.seconds < float("inf"):
+            raise InputError(f"{where}: computes for {step.seconds} seconds; it must be a number of 0 or more")
+
+
+class _Part:
+    """New rows of every table, with numbers that go on from those of ``before``."""
+
+    def __init__(self, before: State) -> None:
+        self._before = before
+        self._count = {name: len(getattr(before, name)) for name in ("bundle", "step", "lane", "job", "ends")}
+        self._bundles: list[Rows] = []
+        self._steps: list[tuple[float, int, int]] = []
+        self._lanes: list[tuple[int, int, int]] = []
+        self._jobs: list[tuple[int, int, int, int, int]] = []
+        self._curves: list[F8] = []
+
+    def add(self, job: SimJob, bundles_of: Callable[[str, Sequence[Demand]], Rows]) -> None:
+        count = self._count
+        first_lane = count["lane"]
+        for lane in job.lanes:
+            first_step = count["step"]
+            for step in lane:
+                first = count["bundle"]
+                if isinstance(step, Transfer):
+                    rows = bundles_of(job.id, step.flows)
+                    rows["lane"] = count["lane"]
+                    self._bundles.append(rows)
+                    count["bundle"] += len(rows)
+                seconds = step.seconds if isinstance(step, Compute) else -1.0
+                self._steps.append((seconds, first, count["bundle"]))
+                count["step"] += 1
+            self._lanes.append((count["job"], first_step, count["step"]))
+            count["lane"] += 1
+        slack = -1 if job.staleness is None else job.staleness
+        self._jobs.append((first_lane, count["lane"], job.iterations, slack, count["ends"]))
+        sign = 1.0 if job.metric.direction == "max" else -1.0
+        self._curves.append(sign * np.asarray(job.curve) if job.curve else np.full(job.iterations, np.nan))
+        count["ends"] += job.iterations
+        count["job"] += 1
+
+    def merged(self) -> State:
+        old, hops = self._before, self._before.paths.shape[1]
+        bundle = np.concatenate((old.bundle, *self._bundles))
+        more = _longer(old.more, len(bundle))
+        # Nothing is sent yet of what is new.
+        more["bytes"][len(old.more) :] = bundle["left"][len(old.more) :]
+        step = _table(STEP, self._steps, "seconds", "first", "end")
+        lane = _table(LANE, self._lanes, "job", "first", "end")
+        lane["place"] = -1
+        job = _table(JOB, self._jobs, "first", "end", "iterations", "slack", "ends")
+        job["watch"] = np.nan
+        job["group"] = -1
+        job["served"] = 1
+        lanes, jobs = len(old.lane) + len(lane), len(old.job) + len(job)
+        return old._replace(
+            bundle=bundle.view(np.recarray),
+            more=more.view(np.recarray),
+            chain=_longer(old.chain, len(bundle) * hops),
+            active=_longer(old.active, len(bundle)),
+            found=_longer(old.found, len(bundle)),
+            on_link=_longer(old.on_link, len(bundle) * hops),
+            step=np.concatenate((old.step, step)).view(np.recarray),
+            lane=np.concatenate((old.lane, lane)).view(np.recarray),
+            job=np.concatenate((old.job, job)).view(np.recarray),
+            curves=np.concatenate((old.curves, *self._curves)),
+            ends=_longer(old.ends, self._count["ends"]),
+            rate_on=_longer(old.rate_on.T, jobs).T.copy(),
+            rate_since=_longer(old.rate_since.T, jobs).T.copy(),
+            rate_seen=np.zeros(jobs),
+            rows=np.zeros((_ROWS + 2 * len(old.watched) * jobs if len(old.watched) else 0, 5)),
+            **{name: _longer(getattr(old, name), lanes) for name in ("heap", "touched", "ready", "met")},
+            **{name: _longer(getattr(old, name), jobs) for name in ("ended", "crossed", "senders")},
+        )
+
+
+def _table(kind: np.dtype[Any], rows: Sequence[tuple[float, ...]], *names: str) -> Rows:
+    table = np.zeros(len(rows), dtype=kind)
+    for name, column in zip(names, zip(*rows, strict=True), strict=True):
+        table[name] = column
+    return table
+
+
+def _longer(array: NDArray[Any], length: int) -> NDArray[Any]:
+    grown = np.zeros((length, *array.shape[1:]), dtype=array.dtype)
+    grown[: len(array)] = array
+    return grown
+
+
+def _empty(links: int, hops: int, capacity: F8, *, quantum: float, watched: Sequence[int], grid: int) -> State:
+    link = np.zeros(links, dtype=LINK)
+    link["capacity"] = capacity
+    none = np.zeros(0, dtype=np.int32)
+    num = np.zeros(NUMBERS, dtype=np.int64)
+    num[DENSE] = grid
+    tables = {"bundle": BUNDLE, "more": MORE, "step": STEP, "lane": LANE, "job": JOB}
+    return _more_groups(
+        State(
+            num=num,
+            clk=np.array([0.0, quantum]),
+            link=link.view(np.recarray),
+            paths=np.zeros((0, hops), dtype=np.int32),
+            chain=np.zeros((0, 2), dtype=np.int32),
+            ends=np.zeros(0),
+            curves=np.zeros(0),
+            group=np.zeros(0, dtype=GROUP),
+            seed=np.zeros((0, links), dtype=np.int32),
+            cell=np.zeros((0, links), dtype=CELL),
+            present=np.zeros((links, 0), dtype=np.int32),
+            linked=np.zeros((0, links), dtype=np.int32),
+            deltas=np.zeros(links, dtype=np.int32),
+            links=np.zeros(links, dtype=np.int32),
+            on_queue=np.zeros(links, dtype=np.int32),
+            by_share=np.zeros(links, dtype=np.int32),
+            grid=np.zeros((grid, grid)),
+            wall=np.zeros((4, links)),
+            watched=np.array(watched, dtype=np.int32),
+            rate_on=np.zeros((len(watched), 0)),
+            rate_since=np.zeros((len(watched), 0)),
+            rate_seen=np.zeros(0),
+            rows=np.zeros((0, 5)),
+            **{name: np.zeros(0, dtype=kind).view(np.recarray) for name, kind in tables.items()},
+            **dict.fromkeys(
+                ("active", "heap", "touched", "ready", "met", "ended", "crossed", "senders", "found", "on_link"), none
+            ),
+        ),
+        8,
+    )
+
+
+def _more_groups(old: State, groups: int) -> State:
+    present = np.zeros((len(old.link), groups), dtype=np.int32)
+    present[:, : old.present.shape[1]] = old.present
+    cell = _longer(old.cell, groups)
+    cell["place"][len(old.cell) :] = -1
+    return old._replace(
+        group=_longer(old.group, groups).view(np.recarray),
+        seed=_longer(old.seed, groups),
+        linked=_longer(old.linked, groups),
+        cell=cell.view(np.recarray),
+        present=present,
+    )

@@ -1,0 +1,159 @@
+"""The simulated state as the policies see it: a ``Snapshot`` of the jobs that run, as the controller would make it.
+
+A job of one iteration (a coflow) shows what it has left, not what it had: its demand shrinks as it is served and
+``iterations_left`` stays 1, so every load that a policy computes is that of the bytes that are still to go. Pairs of
+hosts are put together by port: the sum a port is exact, and that is all that the hose model knows. A job of many
+iterations shows its demand an iteration, the iterations that all its lanes have done, and its metric after each,
+thinned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from controller.model import Demand, Job, Progress
+from simulator.jobs import Compute, SimJob
+from simulator.kernel_state import F8, NOW
+from simulator.kernel_view import left_by_host, paired, sent_by_host
+from simulator.tables import Tables
+
+REPORTS = 200
+"""A history longer than twice this is thinned to every other report, as the controller does with longer ones."""
+
+
+class View:
+    """What is shown of each job; what cannot have changed since the last look is shown again as it was."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._shown: dict[int, Job] = {}
+        self._history: dict[int, _History] = {}
+        self._demand: dict[int, tuple[Demand, ...]] = {}
+        self._total: dict[int, F8] = {}  # bytes from each host, before any was sent
+        hosts = len(tables.hosts)
+        self._out, self._into = np.zeros(hosts), np.zeros(hosts)
+        self._pairs = np.zeros(2 * hosts + 2, np.int32), np.zeros(2 * hosts + 2, np.int32), np.zeros(2 * hosts + 2)
+
+    def forget(self, number: int) -> None:
+        """A job has ended."""
+        for known in (self._shown, self._history, self._demand, self._total):
+            known.pop(number, None)
+
+    def jobs(self, arrivals: Mapping[int, float]) -> tuple[Job, ...]:
+        """Jobs by number as they stand now; ``arrivals``: when each could begin."""
+        rows = self._tables.state.job
+        served, done = rows["served"], rows["done"]
+        for number, arrival in arrivals.items():
+            shown = self._shown.get(number)
+            if shown is not None and not served[number] and done[number] == shown.iterations_done:
+                continue
+            job = self._tables.jobs[number]
+            if job.iterations == 1 and not job.curve:
+                self._shown[number] = self._coflow(number, job, arrival)
+            else:
+                self._shown[number] = self._training(number, job, arrival)
+        return tuple([self._shown[number] for number in arrivals])
+
+    def _coflow(self, number: int, job: SimJob, arrival: float) -> Job:
+        tables = self._tables
+        left_by_host(tables.state, number, tables.path_src, tables.path_dst, self._out, self._into)
+        src, dst, size = self._pairs
+        found = paired(self._out, self._into, src, dst, size)
+        host = tables.hosts.__getitem__
+        demand = tuple(
+            map(Demand, map(host, src[:found].tolist()), map(host, dst[:found].tolist()), size[:found].tolist())
+        )
+        if number not in self._total:
+            self._total[number] = self._out.copy()
+        sent = self._total[number] - self._out
+        return Job(
+            id=job.id,
+            demand=demand,
+            arrival=arrival,
+            weight=job.weight,
+            stage=job.stage,
+            iterations_left=1.0,
+            iterations_total=1.0,
+            compute_seconds=_compute_seconds(job),
+            metric=job.metric,
+            tasks=job.tasks,
+            sent_bytes=_by_host(tables.hosts, sent),
+        )
+
+    def _training(self, number: int, job: SimJob, arrival: float) -> Job:
+        tables = self._tables
+        state = tables.state
+        sent_by_host(state, number, tables.path_src, self._out)
+        if number not in self._demand:
+            self._demand[number] = _an_iteration(job)
+            self._history[number] = _History(job)
+        done = int(state.job[number].done)
+        place = int(state.job[number].ends)
+        return Job(
+            id=job.id,
+            demand=self._demand[number],
+            arrival=arrival,
+            weight=job.weight,
+            stage=job.stage,
+            iterations_left=float(job.iterations - done),
+            iterations_total=float(job.iterations),
+            compute_seconds=_compute_seconds(job),
+            progress=self._history[number].until(done, state.ends[place : place + done]),
+            metric=job.metric,
+            tasks=job.tasks,
+            sent_bytes=_by_host(tables.hosts, self._out),
+        )
+
+    @property
+    def now(self) -> float:
+        """Simulated seconds."""
+        return float(self._tables.state.clk[NOW])
+
+
+class _History:
+    """What a job has reported, thinned: every ``stride``-th iteration and the last."""
+
+    def __init__(self, job: SimJob) -> None:
+        self._curve = job.curve
+        self._stride = 1
+        self._kept: list[Progress] = []
+
+    def until(self, done: int, ends: F8) -> tuple[Progress, ...]:
+        """The reports of ``done`` iterations, which ended at ``ends`` (done,)."""
+        if done == 0:
+            return ()
+        if not self._curve:
+            return (Progress(float(done), float(ends[-1])),)
+        self._kept += [
+            self._report(k, ends) for k in range((len(self._kept) + 1) * self._stride, done + 1, self._stride)
+        ]
+        while len(self._kept) > 2 * REPORTS:
+            self._kept = self._kept[1::2]
+            self._stride *= 2
+        last = self._kept[-1].iteration if self._kept else 0
+        return (*self._kept, *(() if last == done else (self._report(done, ends),)))
+
+    def _report(self, k: int, ends: F8) -> Progress:
+        return Progress(float(k), float(ends[k - 1]), self._curve[k - 1])
+
+
+def _an_iteration(job: SimJob) -> tuple[Demand, ...]:
+    """What one iteration sends, by pair of hosts."""
+    total: dict[tuple[str, str], float] = {}
+    for lane in job.lanes:
+        for step in lane:
+            if not isinstance(step, Compute):
+                for flow in step.flows:
+                    total[flow.src, flow.dst] = total.get((flow.src, flow.dst), 0.0) + flow.bytes
+    return tuple(Demand(src, dst, size) for (src, dst), size in total.items() if size > 0)
+
+
+def _by_host(hosts: tuple[str, ...], amounts: F8) -> dict[str, float]:
+    some = np.flatnonzero(amounts > 0)
+    return {hosts[i]: amount for i, amount in zip(some.tolist(), amounts[some].tolist(), strict=True)}
+
+
+def _compute_seconds(job: SimJob) -> float:
+    return max(sum(step.seconds for step in lane if isinstance(step, Compute)) for lane in job.lanes)

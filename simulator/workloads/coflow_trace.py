@@ -1,0 +1,159 @@
+"""Coflow traces in the format of the coflow benchmark, such as the Facebook trace of M. Chowdhury et al.
+
+The first line has two counts, ports and coflows. Then a line a coflow: its id, its arrival in milliseconds, the number
+of mappers and their ports, the number of reducers and for each its port, a colon and the megabytes (2^20 bytes) that it
+receives, in equal parts from the coflow's mappers. Ports count from 0, as in the Facebook trace.
+
+Reading is strict: whatever does not fit is an InputError with file, line and field. Empty lines at the end are allowed.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from controller.model import Demand, Host
+from simulator.errors import InputError
+from simulator.jobs import SimJob, Transfer, Workload
+
+MEGABYTE = 2.0**20
+MILLISECOND = 1e-3
+DEFAULT_PORT_RATE_BPS = 1e9
+MAX_PORTS = 1_000_000
+_WHOLE = re.compile(r"[0-9]{1,15}", re.ASCII)
+_DECIMAL = re.compile(r"([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?", re.ASCII)
+
+
+def read(path: Path) -> str:
+    """The text of a trace. Raises InputError."""
+    try:
+        return path.read_bytes().decode()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: byte {error.start + 1} is no text; a coflow trace is plain text") from None
+
+
+def parse(text: str, source: str, *, port_rate_bps: float = DEFAULT_PORT_RATE_BPS, offline: bool = False) -> Workload:
+    """A trace's text as a workload: a job of one transfer a coflow, in the order of the file.
+
+    A port is a host of that number with ``port_rate_bps`` (bit/s) each way. ``offline`` puts all arrivals at 0.
+    ``source`` is what an error calls the file. Raises InputError.
+    """
+    lines = text.split("\n")
+    while len(lines) > 1 and not lines[-1].strip():
+        lines.pop()
+    head = _Line(source, 1, lines[0])
+    ports, coflows = head.whole("ports"), head.whole("coflows")
+    head.end()
+    if not 1 <= ports <= MAX_PORTS:
+        raise head.error("ports", f"is {ports}; it must be between 1 and {MAX_PORTS}")
+    if coflows != len(lines) - 1:
+        raise head.error("coflows", f"is {coflows}, but {len(lines) - 1} lines of coflows follow; they must match")
+    names = [str(port) for port in range(ports)]
+    jobs: list[SimJob] = []
+    first_line: dict[str, int] = {}
+    for number, content in enumerate(lines[1:], start=2):
+        line = _Line(source, number, content)
+        job = _coflow(line, names, offline)
+        if job.id in first_line:
+            raise line.error("id", f"{job.id} is given twice, first in line {first_line[job.id]}")
+        first_line[job.id] = number
+        jobs.append(job)
+    hosts = {name: Host(name, ingress_bps=port_rate_bps, egress_bps=port_rate_bps) for name in names}
+    return Workload(name=Path(source).name, hosts=hosts, jobs=tuple(jobs))
+
+
+def _coflow(line: _Line, names: list[str], offline: bool) -> SimJob:
+    identity = line.whole("id")
+    arrival = line.decimal("arrival") * MILLISECOND
+    mappers = [names[line.port(field, len(names))] for field in line.counted("mapper", "mappers")]
+    reducers: list[tuple[str, float]] = []
+    for field in line.counted("reducer", "reducers"):
+        port, megabytes = line.reducer(field, len(names))
+        reducers.append((names[port], megabytes * MEGABYTE))
+    line.end()
+    if not mappers and any(size > 0 for _, size in reducers):
+        raise line.error("mappers", "is 0, but reducers receive bytes; somebody must send them")
+    flows = tuple(
+        Demand(mapper, reducer, size / len(mappers)) for reducer, size in reducers if size > 0 for mapper in mappers
+    )
+    return SimJob(id=str(identity), lanes=((Transfer(flows),),), arrival=0.0 if offline else arrival)
+
+
+class _Line:
+    """The words of one line, taken from left to right; each taking names the field that is due."""
+
+    def __init__(self, source: str, number: int, content: str) -> None:
+        self._source, self._number = source, number
+        self._words = content.split()
+        self._next = 0
+
+    def error(self, field: str, problem: str) -> InputError:
+        return InputError(f"{self._source}:{self._number}: {field}: {problem}")
+
+    def whole(self, field: str) -> int:
+        """A whole number of at least 0."""
+        return self._to_whole(field, self._word(field))
+
+    def decimal(self, field: str) -> float:
+        """A number of at least 0."""
+        return self._to_decimal(field, self._word(field))
+
+    def port(self, field: str, ports: int) -> int:
+        """A port's number, from 0."""
+        return self._to_port(field, self._word(field), ports)
+
+    def reducer(self, field: str, ports: int) -> tuple[int, float]:
+        """A port and megabytes."""
+        word = self._word(field)
+        port, colon, size = word.partition(":")
+        if not colon:
+            raise self.error(field, f"is {_shown(word)}; it must be PORT:MEGABYTES, such as 3:10.5")
+        return self._to_port(f"{field} port", port, ports), self._to_decimal(f"{field} megabytes", size)
+
+    def counted(self, one: str, many: str) -> Iterator[str]:
+        """The name of each field of a list that is preceded by its length."""
+        count = self.whole(many)
+        left = len(self._words) - self._next
+        if count > left:
+            raise self.error(many, f"is {count}, but only {left} words follow in the line")
+        for number in range(1, count + 1):
+            yield f"{one} {number}"
+
+    def end(self) -> None:
+        """Nothing may follow."""
+        if self._next < len(self._words):
+            left = len(self._words) - self._next
+            raise self.error(
+                f"word {self._next + 1}",
+                f"{_shown(self._words[self._next])} and {left - 1} more stand after the last field; a count is too low",
+            )
+
+    def _word(self, field: str) -> str:
+        if self._next >= len(self._words):
+            raise self.error(field, "is missing; the line is too short")
+        self._next += 1
+        return self._words[self._next - 1]
+
+    def _to_whole(self, field: str, word: str) -> int:
+        if not _WHOLE.fullmatch(word):
+            raise self.error(field, f"is {_shown(word)}; it must be a whole number of at least 0")
+        return int(word)
+
+    def _to_decimal(self, field: str, word: str) -> float:
+        if not _DECIMAL.fullmatch(word) or not math.isfinite(float(word)):
+            raise self.error(field, f"is {_shown(word)}; it must be a number of at least 0")
+        return float(word)
+
+    def _to_port(self, field: str, word: str, ports: int) -> int:
+        port = self._to_whole(field, word)
+        if port >= ports:
+            raise self.error(field, f"is {port}; with {ports} ports it must be between 0 and {ports - 1}")
+        return port
+
+
+def _shown(word: str) -> str:
+    return repr(word if len(word) <= 20 else word[:20] + "...")

@@ -1,0 +1,252 @@
+"""The engine against a plain simulator, its rates against progressive filling at every event: random workloads."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from controller.model import Direction, Host, Port, bottleneck_seconds
+from controller.policies.fair import Fair
+from controller.policies.las import Las
+from controller.policies.sebf import Sebf
+from simulator import engine
+from simulator.engine import Limits, simulate
+from simulator.jobs import SimJob, Workload
+from simulator.kernel_state import HEAP, NOW, SENDING, State
+from simulator.network import Graph
+from tests.property.sim_reference import Fixed, Reference, filling, fixed_bands, random_workload
+
+SEEDS = range(400)
+CLOSE = 1e-6
+
+
+def by_digit(reference: Reference) -> list[list[str]]:
+    return fixed_bands(list(reference.lanes))
+
+
+def one_band(reference: Reference) -> list[list[str]]:
+    return [list(reference.lanes)]
+
+
+def smallest_bottleneck(reference: Reference) -> list[list[str]]:
+    """What each job still has to send over its busiest port, as the reference knows it."""
+
+    def left(job: str) -> float:
+        load: dict[object, float] = defaultdict(float)
+        lane = reference.lanes[job][0]
+        # A job that has just come has not begun to send.
+        flows = [(flow.left, flow.path) for flow in lane.flows] or [
+            (demand.bytes, reference.path(demand.src, demand.dst)) for demand in reference.jobs[job].lanes[0][0].flows
+        ]
+        for size, path in flows:
+            for port in path:
+                load[port] += size / reference.capacity[port]
+        return max(load.values())
+
+    return [[job] for job in sorted(reference.lanes, key=lambda job: (round(left(job), 9), reference.begun[job]))]
+
+
+def assert_same(outcome, reference: Reference) -> None:
+    assert {job: found.end for job, found in outcome.jobs.items()} == pytest.approx(reference.ends, rel=CLOSE)
+    for job, found in outcome.jobs.items():
+        assert found.arrival == pytest.approx(reference.begun[job], rel=CLOSE)
+        if reference.jobs[job].iterations > 1:
+            assert found.iteration_ends.tolist() == pytest.approx(reference.iteration_ends[job], rel=CLOSE)
+
+
+@pytest.mark.parametrize("madd", [False, True])
+def test_jobs_end_when_the_plain_simulator_says(madd) -> None:
+    for seed in SEEDS:
+        workload = random_workload(seed)
+        outcome = simulate(workload, Fixed(), Limits(rates="madd" if madd else "maxmin"))
+        assert_same(outcome, Reference(workload, by_digit, madd=madd))
+
+
+def test_fair_sharing_ends_when_the_plain_simulator_says() -> None:
+    for seed in SEEDS:
+        workload = random_workload(seed)
+        assert_same(simulate(workload, Fair(), Limits()), Reference(workload, one_band))
+
+
+def test_sebf_ranks_again_by_what_is_left_per_port() -> None:
+    for seed in SEEDS:
+        workload = random_workload(seed, coflows=True)
+        assert_same(simulate(workload, Sebf(), Limits()), Reference(workload, smallest_bottleneck))
+
+
+def test_a_graph_with_a_narrow_middle() -> None:
+    graph = nx.Graph()
+    for i in range(5):
+        graph.add_edge(f"h{i}", f"s{i % 2}")
+    graph.add_edge("s0", "s1", rate_bps=8 * 1.5)
+    for seed in SEEDS:
+        workload = random_workload(seed)
+        graph_of_hosts = graph.subgraph([*workload.hosts, "s0", "s1"])
+        network = Graph(graph_of_hosts, workload.hosts)
+        reference = Reference(
+            workload,
+            by_digit,
+            capacity=dict(enumerate(network.capacity.tolist())),
+            path=network.path,
+        )
+        assert_same(simulate(workload, Fixed(), Limits(), network=network), reference)
+
+
+class Watcher:
+    """Stops the event loop at every event, and looks at the rates."""
+
+    def __init__(self, monkeypatch, check) -> None:
+        self.events = 0
+        self._advance = engine.advance
+        self._check = check
+        monkeypatch.setattr(engine, "advance", self.advance)
+
+    def advance(self, s: State, limit: float, madd: bool) -> int:
+        while True:
+            # With the present as its limit the loop makes the rates right, and does what is due now.
+            code = self._advance(s, s.clk[NOW], madd)
+            if s.num[4] or s.num[5]:
+                return code
+            self.events += 1
+            self._check(s)
+            if s.num[HEAP] == 0 or s.lane.key[s.heap[0]] >= limit:
+                return self._advance(s, limit, madd)
+            code = self._advance(s, s.lane.key[s.heap[0]], madd)
+            if s.num[4] or s.num[5]:
+                return code
+
+
+def sending(s: State) -> list[tuple[int, float, float, tuple[int, ...]]]:
+    """Rank, how many flows, the rate of one, and its links, of every bundle that sends."""
+    found = []
+    for lane in s.lane[s.lane.state == SENDING]:
+        first = s.step.first[lane.step]
+        for bundle in s.bundle[s.active[first : first + lane.left]]:
+            path = tuple(link for link in s.paths[bundle.path].tolist() if link >= 0)
+            found.append((int(s.group.rank[s.job.group[lane.job]]), float(bundle.flows), float(bundle.rate), path))
+    return found
+
+
+def check_max_min(s: State) -> None:
+    left = dict(enumerate(s.link.capacity.tolist()))
+    flows = sending(s)
+    for rank in sorted({rank for rank, *_ in flows}):
+        paths = [path for its_rank, n, _, path in flows if its_rank == rank for _ in range(int(n))]
+        rates = [rate for its_rank, n, rate, _ in flows if its_rank == rank for _ in range(int(n))]
+        expected, left = filling(paths, left)
+        assert rates == pytest.approx(expected, abs=1e-7)
+
+
+def check_conservation(s: State) -> None:
+    used = np.zeros(len(s.link))
+    for _, flows, rate, path in sending(s):
+        for link in path:
+            used[link] += flows * rate
+    assert (used <= s.link.capacity * (1 + 1e-7)).all()
+    spare = s.link.capacity - used > 1e-6 * s.link.capacity
+    assert not any(spare[list(path)].all() for *_, path in sending(s))
+
+
+@pytest.mark.parametrize("policy", [Fixed(), Fair(), Las(first_seconds=0.5)])
+def test_rates_are_strict_between_ranks_and_max_min_inside_at_every_event(policy, monkeypatch) -> None:
+    watcher = Watcher(monkeypatch, check_max_min)
+    for seed in SEEDS[:150]:
+        simulate(random_workload(seed), policy, Limits())
+    assert watcher.events > 1000
+
+
+@pytest.mark.parametrize("rates", ["maxmin", "madd"])
+@pytest.mark.parametrize("classes", [None, 2])
+def test_no_port_is_over_its_rate_and_none_idles_that_somebody_could_use(rates, classes, monkeypatch) -> None:
+    watcher = Watcher(monkeypatch, check_conservation)
+    for seed in SEEDS[:150]:
+        simulate(random_workload(seed), Fixed(), Limits(rates=rates, classes=classes, period=1.3 if classes else None))
+    assert watcher.events > 1000
+
+
+def own_seconds(job: SimJob, hosts) -> float:
+    load: dict[Port, float] = defaultdict(float)
+    for demand in job.lanes[0][0].flows:
+        load[Port(demand.src, Direction.EGRESS)] += demand.bytes * 8 / hosts[demand.src].egress_bps
+        load[Port(demand.dst, Direction.INGRESS)] += demand.bytes * 8 / hosts[demand.dst].ingress_bps
+    return bottleneck_seconds(load)
+
+
+@pytest.mark.parametrize("rates", ["maxmin", "madd"])
+@pytest.mark.parametrize("policy", [Fixed(), Fair(), Sebf()])
+def test_no_coflow_is_faster_than_its_bottleneck(policy, rates) -> None:
+    for seed in SEEDS:
+        workload = random_workload(seed, coflows=True)
+        outcome = simulate(workload, policy, Limits(rates=rates))
+        for job in workload.jobs:
+            cct = outcome.jobs[job.id].end - outcome.jobs[job.id].arrival
+            assert cct >= own_seconds(job, workload.hosts) * (1 - CLOSE)
+
+
+def test_alone_a_coflow_takes_its_bottleneck_by_madd() -> None:
+    for seed in SEEDS:
+        workload = random_workload(seed, coflows=True)
+        job = workload.jobs[0]
+        alone = Workload("alone", workload.hosts, (job,))
+        outcome = simulate(alone, Fair(), Limits(rates="madd"))
+        found = outcome.jobs[job.id]
+        assert found.end - found.arrival == pytest.approx(own_seconds(job, workload.hosts), rel=CLOSE)
+
+
+def test_who_is_first_does_not_notice_the_others() -> None:
+    for seed in SEEDS:
+        workload = random_workload(seed)
+        first = min(workload.jobs, key=lambda job: job.id[-1])
+        if sum(job.id[-1] == first.id[-1] for job in workload.jobs) > 1 or first.after:
+            continue
+        alone = simulate(Workload("alone", workload.hosts, (first,)), Fixed(), Limits())
+        assert simulate(workload, Fixed(), Limits()).jobs[first.id].end == pytest.approx(
+            alone.jobs[first.id].end, rel=CLOSE
+        )
+
+
+def test_all_bytes_cross_their_ports() -> None:
+    for seed in SEEDS:
+        workload = random_workload(seed)
+        outcome = simulate(workload, Fixed(), Limits())
+        expected: dict[Port, float] = defaultdict(float)
+        for job in workload.jobs:
+            for demand in (demand for lane in job.lanes for step in lane for demand in getattr(step, "flows", ())):
+                expected[Port(demand.src, Direction.EGRESS)] += demand.bytes * job.iterations
+                expected[Port(demand.dst, Direction.INGRESS)] += demand.bytes * job.iterations
+        assert {port: size for port, size in outcome.port_bytes.items() if size} == pytest.approx(
+            {port: size for port, size in expected.items() if size}
+        )
+        assert sum(job.bytes for job in outcome.jobs.values()) * 2 == pytest.approx(sum(expected.values()))
+
+
+@pytest.mark.parametrize("quantum", [0.05, 0.5])
+def test_a_quantum_wastes_no_more_than_itself_at_each_event(quantum) -> None:
+    for seed in SEEDS:
+        workload = random_workload(seed, coflows=True)
+        exact = simulate(workload, Fair(), Limits())
+        coarse = simulate(workload, Fair(), Limits(quantum=quantum))
+        flows = sum(len(job.lanes[0][0].flows) for job in workload.jobs)
+        for job in workload.jobs:
+            assert coarse.jobs[job.id].end <= exact.jobs[job.id].end + flows * quantum + CLOSE
+            cct = coarse.jobs[job.id].end - coarse.jobs[job.id].arrival
+            assert cct >= own_seconds(job, workload.hosts) * (1 - CLOSE)
+
+
+def test_the_same_workload_gives_the_same_outcome_to_the_last_bit() -> None:
+    for seed in SEEDS[:50]:
+        one, two = (simulate(random_workload(seed), Fixed(), Limits()) for _ in range(2))
+        assert [job.end for job in one.jobs.values()] == [job.end for job in two.jobs.values()]
+        assert one.port_bytes == two.port_bytes
+
+
+def test_hosts_of_any_rate() -> None:
+    rates = [1e3, 1e12, 5.0, 1e9, 7.0]
+    for seed in SEEDS[:50]:
+        shape = random_workload(seed)
+        hosts = {name: Host(name, rate, rate) for name, rate in zip(shape.hosts, rates, strict=False)}
+        workload = Workload("rates", hosts, shape.jobs)
+        assert_same(simulate(workload, Fixed(), Limits()), Reference(workload, by_digit))

@@ -1,0 +1,88 @@
+"""Which reports a fit is made of, and when it is made anew."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from controller import curves
+from controller.memo import Latest
+from controller.model import Job, Metric, Progress
+from controller.policies import _learning
+
+
+@pytest.fixture(autouse=True)
+def fitted(monkeypatch) -> list[int]:
+    """How many reports each history had that was fitted, from an empty memory on."""
+    counts: list[int] = []
+    whole = curves.fit_many
+
+    def fit_many(histories, *rest):
+        counts.extend(len(history.progress) for history in histories)
+        return whole(histories, *rest)
+
+    forget(monkeypatch)
+    monkeypatch.setattr(_learning.curves, "fit_many", fit_many)
+    return counts
+
+
+def forget(monkeypatch) -> None:
+    for name in ("_settled", "_crossing"):
+        monkeypatch.setattr(_learning, name, Latest(100))
+
+
+def job(values, name: str = "a", **more) -> Job:
+    progress = tuple(Progress(float(k), float(k), float(v)) for k, v in enumerate(values, 1))
+    return Job(id=name, demand=(), progress=progress, iterations_total=1000.0, **more)
+
+
+RISING = 0.9 * (1 - np.exp(-np.arange(1, 1001) / 300))
+
+
+def test_a_history_is_fitted_anew_when_it_has_grown_by_a_twentieth(fitted) -> None:
+    for n in range(100, 112):
+        _learning.fits([job(RISING[:n])])
+    assert len(fitted) in (2, 3, 4)
+    assert all(after > 1.04 * before for before, after in pairwise(fitted))
+
+
+def test_a_short_history_is_fitted_at_nearly_every_report(fitted) -> None:
+    for n in range(1, 18):
+        _learning.fits([job(RISING[:n])])
+    assert len(fitted) >= 15
+    assert fitted == sorted(set(fitted))
+
+
+def test_what_was_fitted_does_not_depend_on_what_was_remembered(fitted, monkeypatch) -> None:
+    for n in range(100, 112):
+        (kept,) = _learning.fits([job(RISING[:n])])
+    forget(monkeypatch)
+    (fresh,) = _learning.fits([job(RISING[:111])])
+    assert kept is not None
+    assert fresh is not None
+    assert fresh.targets[0].iteration == kept.targets[0].iteration
+
+
+@pytest.mark.parametrize(("sign", "metric"), [(1.0, Metric()), (-1.0, Metric("loss", "min"))])
+def test_a_target_crossed_since_is_seen_at_once_and_one_outlier_is_not_a_crossing(fitted, sign, metric) -> None:
+    values = list(sign * RISING[:99])
+    (before,) = _learning.fits([job(values, metric=metric)])
+    assert before is not None
+    assert before.targets[0].crossed < 0.5
+    count = len(fitted)
+    beyond = before.targets[0].metric + sign * 0.02
+    _learning.fits([job([*values, beyond], metric=metric)])
+    assert len(fitted) == count
+    _learning.fits([job([*values, beyond, beyond], metric=metric)])
+    assert fitted[count:] == [101]
+    _learning.fits([job([*values, beyond, beyond], metric=metric)])
+    assert len(fitted) == count + 1
+
+
+def test_jobs_are_told_apart_and_too_few_reports_are_no_fit(fitted) -> None:
+    found = _learning.fits([job(RISING[:50], "a"), job(RISING[:2], "b"), job(RISING[:90:2], "c")])
+    assert [fit is None for fit in found] == [False, True, False]
+    assert found[0].targets[0].metric != found[2].targets[0].metric
+    assert _learning.fits([]) == []

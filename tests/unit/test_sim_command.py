@@ -1,0 +1,173 @@
+"""``trainyard sim`` from end to end: what it prints, writes and refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from controller.cli import main
+
+TRACE = "3 3\n1 0 1 0 1 1:10\n2 0 1 0 1 2:100\n3 500 2 0 1 1 2:0\n"
+SMALL = ["--workload", "training-middle", "--hosts", "6", "--jobs", "2", "--iterations", "4", "--workers", "2"]
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    path = tmp_path / "trace.txt"
+    path.write_text(TRACE)
+    return path
+
+
+def sim(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    """Exit status, stdout and stderr."""
+    try:
+        status = main(["sim", "--processes", "1", *map(str, arguments)])
+    except SystemExit as stopped:  # argparse's way to refuse
+        status = int(stopped.code or 0)
+    told = capsys.readouterr()
+    return status, told.out, told.err
+
+
+def test_a_trace_as_json_is_one_document_and_nothing_else(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = sim(capsys, "--policy", "fifo", "--policy", "fair", "--trace", trace, "--json")
+    assert (status, err) == (0, "")
+    made = json.loads(out)
+    assert set(made) == {"policies", "per_coflow"}
+    assert list(made["policies"]) == ["fifo", "fair"]
+    # Both leave the egress of 0: 10 MB and 100 MB of 2^20 bytes at 1 Gbit/s.
+    mb = 2**20 * 8 / 1e9
+    assert made["per_coflow"]["fifo"] == {
+        "1": pytest.approx(10 * mb), "2": pytest.approx(110 * mb), "3": 0.0,
+    }  # fmt: skip
+    assert made["per_coflow"]["fair"] == {"1": pytest.approx(20 * mb), "2": pytest.approx(110 * mb), "3": 0.0}
+    assert made["policies"]["fair"]["makespan_seconds"] == pytest.approx(110 * mb)
+    assert made["policies"]["fair"]["mean_jct_seconds"] is None
+
+
+def test_port_rate_offline_and_options_are_heeded(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ("--policy", "fifo", "--trace", trace, "--json")
+    once = json.loads(sim(capsys, *given)[1])["per_coflow"]["fifo"]
+    twice = json.loads(sim(capsys, *given, "--port-rate", "2e9", "--offline", "--exact")[1])["per_coflow"]["fifo"]
+    assert twice == {name: pytest.approx(cct / 2) for name, cct in once.items()}
+    assert sim(capsys, *given, "--ideal")[0] == 0
+    assert sim(capsys, "--policy", "jpas", "--option", "jpas.variant=gain", *SMALL, "--json")[0] == 0
+
+
+def test_a_workload_has_more_to_say(capsys: pytest.CaptureFixture[str]) -> None:
+    given = ("--policy", "fair", "--policy", "fifo", *SMALL, "--seeds", "2", "--json")
+    status, out, _ = sim(capsys, *given)
+    assert status == 0
+    made = json.loads(out)
+    fifo = made["policies"]["fifo"]
+    assert made["seeds"] == [1, 2]
+    assert fifo["mean_jct_seconds"] > 0
+    assert fifo["mean_t90_seconds"] > 0
+    assert fifo["mean_sct_seconds"] is None
+    assert fifo["measures"]["jct_seconds"]["count"] == 4
+    assert fifo["measures"]["jct_seconds"]["mean_ci95"] is not None
+    assert "jct_seconds" in fifo["versus_baseline"]
+    again = json.loads(sim(capsys, *given)[1])
+    for document in (made, again):
+        for policy in document["policies"].values():
+            del policy["wall_seconds"]
+    assert made == again, "same seed, same bytes"
+
+
+def test_a_table_and_files(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page, folder = tmp_path / "report.html", tmp_path / "deep" / "plots"
+    status, out, err = sim(capsys, "--policy", "fair", "--trace", trace, "--html", page, "--plots", folder)
+    assert (status, err) == (0, "")
+    assert "CCT (s)" in out
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    assert {"cdf-cct.png", "means.png", "timeline-fair.png"} <= {path.name for path in folder.iterdir()}
+
+
+def test_an_empty_trace_is_simulated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "none.txt").write_text("5 0\n")
+    status, out, _ = sim(capsys, "--policy", "fair", "--trace", tmp_path / "none.txt", "--json")
+    assert status == 0
+    assert json.loads(out)["policies"]["fair"]["coflows"] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        ([], ["--policy"]),
+        (["--policy", "fair"], ["--trace", "--workload"]),
+        (["--policy", "fairest", "--trace", "TRACE"], ["fairest", "fair"]),
+        (["--policy", "fair", "--policy", "fair", "--trace", "TRACE"], ["fair", "twice"]),
+        (["--policy", "fair", "--trace", "TRACE", "--workload", "training-light"], ["not allowed with"]),
+        (["--policy", "fair", "--trace", "none.txt"], ["none.txt", "cannot be read"]),
+        (["--policy", "fair", "--trace", "BAD"], ["bad.txt:2: reducer 1 port:", "between 0 and 2"]),
+        (["--policy", "fair", "--trace", "TRACE", "--port-rate", "0"], ["--port-rate", "above 0"]),
+        (["--policy", "fair", "--trace", "TRACE", "--port-rate", "nan"], ["--port-rate", "above 0"]),
+        (["--policy", "fair", "--trace", "TRACE", "--port-rate", "fast"], ["--port-rate", "number"]),
+        (["--policy", "fair", "--trace", "TRACE", "--classes", "0"], ["--classes", "from 1 on"]),
+        (["--policy", "fair", "--trace", "TRACE", "--period", "-1"], ["--period", "above 0"]),
+        (["--policy", "fair", "--trace", "TRACE", "--quantum", "inf"], ["--quantum", "above 0"]),
+        (["--policy", "fair", "--trace", "TRACE", "--quantum", "1", "--exact"], ["not allowed with"]),
+        (["--policy", "fair", "--trace", "TRACE", "--rates", "wfq"], ["--rates", "maxmin"]),
+        (["--policy", "fair", "--trace", "TRACE", "--ideal", "--classes", "3"], ["--ideal", "--classes"]),
+        (["--policy", "fair", "--trace", "TRACE", "--seeds", "3"], ["--seeds is for --workload"]),
+        (["--policy", "fair", "--trace", "TRACE", "--load", "0.5"], ["--load is for --workload"]),
+        (["--policy", "fair", "--trace", "TRACE", "--baseline", "fifo"], ["--baseline fifo"]),
+        (["--policy", "jpas", "--trace", "TRACE", "--option", "jpas.variant=x"], ["jpas", "variant", "index"]),
+        (["--policy", "jpas", "--trace", "TRACE", "--option", "jpas.colour=1"], ["jpas", "colour"]),
+        (["--policy", "jpas", "--trace", "TRACE", "--option", "variant=gain"], ["POLICY.KEY=VALUE"]),
+        (["--policy", "fair", "--trace", "TRACE", "--option", "jpas.variant=gain"], ["--policy jpas is not given"]),
+        (["--policy", "fair", "--trace", "TRACE", "--html", "FOLDER"], ["--html", "is a folder"]),
+        (["--policy", "fair", "--trace", "TRACE", "--html", "FOLDER/none/x.html"], ["--html", "there is no folder"]),
+        (["--policy", "fair", "--trace", "TRACE", "--plots", "TRACE"], ["--plots", "is a file"]),
+        (["--policy", "fair", "--workload", "training-havy"], ["did you mean training-heavy?"]),
+        (["--policy", "fair", "--workload", "x"], ["there are: training-light"]),
+        (["--policy", "fair", *SMALL, "--load", "1.5"], ["--load", "at most 1"]),
+        (["--policy", "fair", *SMALL, "--load", "0.5,0.5"], ["--load", "twice"]),
+        (["--policy", "fair", *SMALL, "--hosts", "2"], ["hosts: 2", "at least 3"]),
+        (["--policy", "fair", *SMALL, "--workers", "8-4"], ["--workers", "must not be above"]),
+        (["--policy", "fair", *SMALL, "--seeds", "0"], ["--seeds", "from 1 on"]),
+        (["--policy", "fair", *SMALL, "--seeds", "3,3"], ["--seeds", "each once"]),
+        (["--policy", "fair", *SMALL, "--seeds", "2", "--seed", "1"], ["not allowed with"]),
+        (["--policy", "fair", *SMALL, "--sync", "ssp"], ["--sync", "ssp:S"]),
+        (["--policy", "fair", *SMALL, "--sync", "asp", "--architecture", "ring"], ["sync", "parameter server"]),
+        (["--policy", "fair", *SMALL, "--architecture", "star"], ["--architecture", "tree"]),
+        (["--policy", "fair", *SMALL, "--eta", "3"], ["--eta is for tuning"]),
+        (["--policy", "fair", "--workload", "tuning-asha", "--sync", "asp"], ["--sync is for training"]),
+    ],
+)
+def test_wrong_input_is_refused_before_anything_is_written(
+    arguments: list[str], wanted: list[str], trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bad.txt").write_text("3 1\n1 0 1 0 1 7:1\n")
+    before = sorted(tmp_path.rglob("*"))
+    places = {"TRACE": str(trace), "BAD": str(tmp_path / "bad.txt")}
+    given = [places.get(word, word.replace("FOLDER", str(tmp_path))) for word in arguments]
+    status, out, err = sim(capsys, *given)
+    assert (status, out) == (2, "")
+    assert "Traceback" not in err
+    for part in wanted:
+        assert part in err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_the_last_seed_and_load_are_checked_too(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = sim(capsys, "--policy", "fair", *SMALL, "--load", "0.2,0.9", "--seeds", "4,9", "--json")
+    assert status == 0
+    made = json.loads(out)
+    assert list(made["loads"]) == ["0.2", "0.9"]
+    assert made["loads"]["0.9"]["seeds"] == [4, 9]
+
+
+def test_a_page_that_cannot_be_written_fails_without_stdout(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_arguments: object) -> None:
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(os, "fdopen", full)
+    status, out, err = sim(capsys, "--policy", "fair", "--trace", trace, "--html", tmp_path / "x.html", "--json")
+    assert (status, out) == (1, "")
+    assert "No space left" in err
+    assert [path.name for path in tmp_path.iterdir()] == ["trace.txt"]
