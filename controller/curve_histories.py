@@ -44,16 +44,15 @@ class History(NamedTuple):
 class Histories:
     """J histories of metrics that fall, in units of ``size``. Bins are at the right; those at the left have no weight.
 
-    ``sign`` (J,): -1 for a metric that rises; ``start``: where its gap starts; ``best``: the best running median of
-    three; ``least``: the best that the metric can be, or -inf; ``noise``: its jitter; ``points``: how many reports.
-    ``iteration``, ``value`` and ``weight`` are (J, BINS); weights sum to ``bins`` (J,), the number of those in use.
-    ``last``: the latest report's iteration; ``end``: the run's last, nan: unknown.
+    ``sign`` (J,): -1 for a metric that rises; ``start``: where its gap starts; ``least``: the best that the metric can
+    be, or -inf; ``noise``: its jitter; ``points``: how many reports. ``iteration``, ``value`` and ``weight`` are (J,
+    BINS); weights sum to ``bins`` (J,), the number of those in use. ``reached`` (J, BINS): the best running median of
+    three so far. ``last``: the latest report's iteration; ``end``: the run's last, nan: unknown.
     """
 
     sign: Array
     size: Array
     start: Array
-    best: Array
     least: Array
     noise: Array
     points: Ints
@@ -63,6 +62,7 @@ class Histories:
     iteration: Array
     value: Array
     weight: Array
+    reached: Array
 
     def of(self, rows: Ints) -> Histories:
         """Some of them."""
@@ -123,7 +123,7 @@ def _made(
     size = greatest - least
     size = np.where(size > 0, size, np.maximum(np.abs(falling[end - 1]), 1e-12))
     scaled = falling / size[owner]
-    smooth, best = _smoothed(scaled, owner, first, end)
+    smooth, medians = _smoothed(scaled, owner, first, end)
     last = iteration[end - 1]
     bins, places, weight = _bins(owner, count)
     shape = (len(count), BINS)
@@ -134,7 +134,6 @@ def _made(
         sign=sign,
         size=size,
         start=np.where(rising, 0.0, scaled[first]),
-        best=best,
         least=_natural_limit(least, greatest, rising) / size,
         noise=_noise(binned[1], bins),
         points=count,
@@ -144,20 +143,31 @@ def _made(
         iteration=binned[0],
         value=binned[1],
         weight=weight * held / (weight * held).sum(axis=1, keepdims=True) * bins[:, None],
+        reached=_reached(medians, places, shape),
     )
 
 
 def _smoothed(value: Array, owner: Ints, first: Ints, end: Ints) -> tuple[Array, Array]:
-    """Values of long histories without what stands out alone, and of every history the best running median."""
+    """Values of long histories without what stands out alone, and all running medians of three."""
     middle = value.copy()
     if len(value) > MIN_POINTS - 1:
         middle[1:-1] = _middle(value[:-2], value[1:-1], value[2:])
-    # The first two reports have fewer before them, as in ``running_median``.
-    middle[first], middle[end - 1] = value[first], (value[first] + value[first + 1]) / 2
-    best = np.minimum.reduceat(middle, first) if len(first) else np.zeros(0)
-    middle[end - 1] = value[end - 1]
+    middle[first], middle[end - 1] = value[first], value[end - 1]
+    # A report's running median is the middle one of it and the two before; the first two have fewer.
+    medians = np.append(value[:1], middle[:-1])
+    medians[first] = value[first]
+    medians[first + 1] = (value[first] + value[first + 1]) / 2
     long = (end - first > BINS)[owner]
-    return np.where(long, middle, value), best
+    return np.where(long, middle, value), medians
+
+
+def _reached(medians: Array, places: Ints, shape: tuple[int, int]) -> Array:
+    best = np.full(shape[0] * shape[1], np.inf)
+    if len(places):
+        first = np.flatnonzero(np.append(True, places[1:] != places[:-1]))
+        best[places[first]] = np.minimum.reduceat(medians, first)
+    reached: Array = np.minimum.accumulate(best.reshape(shape), axis=1)
+    return reached
 
 
 def _middle(a: Array, b: Array, c: Array) -> Array:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from controller.curve_candidates import FARTHEST, SAMPLES, Candidates, iteration_at, solve, value_at
-from controller.curve_histories import MIN_POINTS, Histories, History, read, running_median
+from controller.curve_histories import BINS, MIN_POINTS, Histories, History, read, running_median
 from controller.model import Metric, Progress
 
 __all__ = [
@@ -184,17 +184,24 @@ def _target(
     crossing = iteration_at(ratio, candidates.scale[:, :, None, None])
     crossing = np.clip(crossing, 0.0, ends[:, None, None, :])
     weight = _reweighted(likely.reshape(n, -1), ask.density(crossing / ends[:, None, None, :]).reshape(n, -1))
-    behind = (level >= histories.best[:, None, None, None]).reshape(n, -1)
-    crossing = crossing.reshape(n, -1)
+    crossing, behind = _as_seen(crossing.reshape(n, -1), level.reshape(n, -1), histories)
     prior = (ends[:, :, None] * _shares(ask)).reshape(n, -1)
     crossing = np.concatenate((crossing, prior), axis=1)
     weight = np.concatenate(((1 - PRIOR_SHARE) * weight, np.full(prior.shape, PRIOR_SHARE / prior.shape[1])), axis=1)
-    behind = np.concatenate((behind, np.zeros(prior.shape, dtype=bool)), axis=1) | (crossing <= last)
+    behind = np.concatenate((behind, prior <= last), axis=1)
     order = np.argsort(crossing, axis=1, kind="stable")
     crossing, weight = np.take_along_axis(crossing, order, axis=1), np.take_along_axis(weight, order, axis=1)
     ahead = np.where(np.take_along_axis(behind, order, axis=1), 0.0, weight)
     crossed = np.clip(1.0 - ahead.sum(axis=1), 0.0, 1.0)
     return _quantiles(crossing, weight), crossed, crossing, ahead
+
+
+def _as_seen(crossing: Array, level: Array, histories: Histories) -> tuple[Array, NDArray[np.bool_]]:
+    """Crossings (J, D) of levels that the reports show: where they do; not yet, where they do not. Which are behind."""
+    unreached = (histories.reached[:, None, :] > level[:, :, None]).sum(axis=2)
+    behind = unreached < BINS
+    when = np.take_along_axis(histories.iteration, np.minimum(unreached, BINS - 1), axis=1)
+    return np.where(behind, when, np.maximum(crossing, histories.last[:, None])), behind
 
 
 @cache

@@ -11,11 +11,17 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import control
+from simulator.errors import InputError
+from tests.bench import control, curve_fits, ordering, simulation
 from tests.bench.figures import Bench
 from topologies import summary
 
-BENCHES: Mapping[str, Callable[[Path], Bench]] = {"control": control.run}
+BENCHES: Mapping[str, Callable[[Path, Path | None], Bench]] = {
+    "curves": curve_fits.run,
+    "ordering": ordering.run,
+    "simulator": simulation.run,
+    "control": control.run,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,6 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="scripts/bench", description=main.__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which: {', '.join(BENCHES)} (all)")
     parser.add_argument("--results", type=Path, default=summary.ROOT / "results" / "bench", metavar="FOLDER")
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="real traces and curves, where they are at hand")
     options = parser.parse_args(arguments)
     if unknown := sorted(set(options.names) - set(BENCHES)):
         parser.error(f"no bench is called {', '.join(unknown)}; there are {', '.join(BENCHES)}")
@@ -31,8 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     done: dict[str, Bench] = {}
     for name in options.names or BENCHES:
         try:
-            done[name] = BENCHES[name](folder)
-        except RuntimeError as error:
+            done[name] = BENCHES[name](folder, options.data.resolve() if options.data is not None else None)
+        except (RuntimeError, InputError) as error:
             sys.stderr.write(f"bench {name}: {error}\n")
             return 1
     figures = [figure for bench in done.values() for figure in bench.figures]

@@ -33,7 +33,7 @@ PING_LIMIT_MS = 50.0
 _MEMORY = "3G"
 
 
-def run(folder: Path) -> Bench:
+def run(folder: Path, _data: Path | None) -> Bench:
     """Measure. Raises RuntimeError where the network could not be made; what it said is on stderr."""
     found = folder / "control.json"
     found.unlink(missing_ok=True)
