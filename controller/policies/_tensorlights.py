@@ -6,49 +6,53 @@ fan out from a host, the last for all else; of n jobs the one of rank r (from 0)
 by launch order. TLs-RR: rotated every 20 s. With mixed models the smaller go first, and a rotation stays among equals.
 Nothing is done where only one job fans out.
 
-[ours] As an ordering of all jobs for one host's NIC, or (``host`` None) for all of them alike. Who fans out: a job with
-a ps task there; where a job declares no tasks, one whose demand goes from there to several hosts. A model's size is
-what the server sends one worker in an iteration. A rotation moves each job on by one band among its equals, and is
-read off the clock, so nothing is remembered; it shows when a plan is made. Cost O(n log n + flows).
+[ours] As an ordering for one host's NIC, or (``host`` None) for every host's at once: a job is in its band at the host
+that it fans out from, and one that does so alone is not held back. Who fans out: a job with a ps task there; where a job
+declares no tasks, one whose demand goes from there to several hosts. A job that does not is in the last band where it
+sends from a host whose NIC is ordered, and else not held back. A model's size is what the server sends one worker in an iteration. A rotation moves each job on
+by one band among its equals, and is read off the clock, so nothing is remembered; it shows when a plan is made. Cost
+O(n log n + flows).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from controller.model import Job, Ordering, Role, Snapshot
 
 BANDS = 7
+_Place = tuple[int, str]
+"""A band and why."""
 
 
 def fan_out_order(policy: str, snapshot: Snapshot, host: str | None, turn: int | None) -> Ordering:
     """The ordering; ``turn`` is how often it has been rotated (None: never is)."""
-    sizes = {job.id: size for job in snapshot.jobs if (size := model_size(job, host)) is not None}
-    jobs = sorted((job for job in snapshot.jobs if job.id in sizes), key=lambda job: (sizes[job.id], job.arrival))
-    where = f"from {host}" if host is not None else "from its host"
-    if len(jobs) < 2:
+    fans: dict[str, dict[str, float]] = {}  # host -> job -> size
+    for job in snapshot.jobs:
+        for source, size in model_sizes(job).items():
+            if host is None or source == host:
+                fans.setdefault(source, {})[job.id] = size
+    ordered = {source: sizes for source, sizes in fans.items() if len(sizes) > 1}
+    if not ordered:
         band = tuple(job.id for job in snapshot.jobs)
-        why = f"{len(jobs)} job{'' if len(jobs) == 1 else 's'} with a fan-out {where}: nothing to order"
+        where = f"from {host}" if host is not None else "from any one host"
+        why = f"no two jobs fan out {where}: nothing to order"
         return Ordering(policy, (band,) if band else (), dict.fromkeys(band, why))
-    if turn is not None:
-        jobs = [job for equal in _equals(jobs, sizes) for job in rotated(equal, turn)]
-    width = math.ceil(len(jobs) / BANDS)
-    bands = [tuple(job.id for job in jobs[first : first + width]) for first in range(0, len(jobs), width)]
-    turned = f", turn {turn}" if turn is not None else ""
-    reasons = {
-        job.id: f"fans out {where}, {sizes[job.id]:.4g} bytes a worker: rank {rank} of {len(jobs)}{turned}, "
-        f"band {rank // width} of {len(bands)}"
-        for rank, job in enumerate(jobs)
-    }
-    if others := tuple(job.id for job in snapshot.jobs if job.id not in sizes):
-        bands.append(others)
-        reasons |= dict.fromkeys(others, f"no fan-out {where}: the last band, with all else")
-    return Ordering(policy, tuple(bands), reasons)
+    places: dict[str, _Place] = {}
+    for source, sizes in ordered.items():
+        for job_id, place in _places(snapshot.jobs, source, sizes, turn).items():
+            # A job with servers on several hosts is held back by the one where it stands last.
+            places[job_id] = max(places.get(job_id, place), place)
+    for job in snapshot.jobs:
+        if job.id not in places:
+            places[job.id] = _elsewhere(job, ordered, lone=host is None and bool(model_sizes(job)))
+    bands = [tuple(job.id for job in snapshot.jobs if places[job.id][0] == number) for number in range(BANDS + 1)]
+    return Ordering(policy, tuple(band for band in bands if band), {name: why for name, (_, why) in places.items()})
 
 
-def model_size(job: Job, host: str | None) -> float | None:
-    """Bytes that a worker gets of the job's server on ``host`` (None: any) in an iteration; None: no fan-out there."""
+def model_sizes(job: Job) -> dict[str, float]:
+    """Of each host that the job fans out from: the bytes that a worker gets of it in an iteration."""
     if job.tasks:
         sources = {task.host for task in job.tasks if task.role is Role.PS}
     else:
@@ -57,20 +61,47 @@ def model_size(job: Job, host: str | None) -> float | None:
             if demand.bytes > 0:
                 receivers.setdefault(demand.src, set()).add(demand.dst)
         sources = {src for src, reached in receivers.items() if len(reached) > 1}
-    if host is not None:
-        sources &= {host}
-    if not sources:
-        return None
-    return max((demand.bytes for demand in job.demand if demand.src in sources), default=0.0)
+    sizes = dict.fromkeys(sorted(sources), 0.0)
+    for demand in job.demand:
+        if demand.src in sizes:
+            sizes[demand.src] = max(sizes[demand.src], demand.bytes)
+    return sizes
 
 
-def rotated(jobs: Sequence[Job], turn: int) -> list[Job]:
-    """The jobs moved on by ``turn`` bands: who was last comes first."""
-    shift = turn * math.ceil(len(jobs) / BANDS) % len(jobs)
+def rotated(jobs: Sequence[Job], turn: int, width: int) -> list[Job]:
+    """The jobs moved on by ``turn`` bands of ``width`` jobs: who was last comes first."""
+    shift = turn * width % len(jobs)
     return [*jobs[len(jobs) - shift :], *jobs[: len(jobs) - shift]]
 
 
-def _equals(jobs: Sequence[Job], sizes: dict[str, float]) -> list[list[Job]]:
+def _places(jobs: Sequence[Job], source: str, sizes: Mapping[str, float], turn: int | None) -> dict[str, _Place]:
+    """The band of each job that fans out from a host."""
+    ranked = sorted((job for job in jobs if job.id in sizes), key=lambda job: (sizes[job.id], job.arrival))
+    width = math.ceil(len(ranked) / BANDS)
+    if turn is not None:
+        ranked = [job for equal in _equals(ranked, sizes) for job in rotated(equal, turn, width)]
+    turned = f", turn {turn}" if turn is not None else ""
+    return {
+        job.id: (
+            rank // width,
+            f"fans out from {source}, {sizes[job.id]:.4g} bytes a worker: rank {rank} of {len(ranked)} there{turned}, "
+            f"band {rank // width}",
+        )
+        for rank, job in enumerate(ranked)
+    }
+
+
+def _elsewhere(job: Job, ordered: Mapping[str, object], *, lone: bool) -> _Place:
+    """The band of a job that fans out from no host whose NIC is ordered; ``lone``: it does so from a host of its own."""
+    if lone:
+        return 0, "fans out from a host of its own: not held back"
+    source = next((demand.src for demand in job.demand if demand.src in ordered and demand.bytes > 0), None)
+    if source is None:
+        return 0, "sends from no host that several jobs fan out from: not held back"
+    return BANDS, f"no fan-out from {source}: the last band there, with all else"
+
+
+def _equals(jobs: Sequence[Job], sizes: Mapping[str, float]) -> list[list[Job]]:
     """The jobs in groups of one model size, in the order given."""
     groups: dict[float, list[Job]] = {}
     for job in jobs:

@@ -11,7 +11,7 @@ from controller.policies._tensorlights import fan_out_order
 
 
 class TensorLightsOne(Policy):
-    """Seven bands for the jobs that fan out from ``host`` (None: from any); one more for all else."""
+    """Seven bands for the jobs that fan out from ``host`` (None: from one, at each host); one more for all else."""
 
     name = "tensorlights-one"
 

@@ -248,18 +248,26 @@ def ps_job(name: str, host: str = "h1", size: float = 1e6, **more) -> Job:
 
 def test_tensorlights_one_fills_seven_bands_by_launch_order() -> None:
     jobs = [ps_job(f"j{i:02}", arrival=float(i)) for i in range(20)]
-    ordering = TensorLightsOne().order(snapshot(*jobs, job("ring", 1.0, "h2", "h3")), None)
+    ordering = TensorLightsOne().order(snapshot(*jobs, job("ring", 1.0, "h1", "h3")), None)
     assert [len(band) for band in ordering.bands] == [3] * 6 + [2, 1]
     assert ordering.bands[0] == ("j00", "j01", "j02")
     assert ordering.bands[-1] == ("ring",)
-    assert "rank 3 of 20, band 1 of 7" in ordering.reasons["j03"]
+    assert "rank 3 of 20 there, band 1" in ordering.reasons["j03"]
 
 
 def test_tensorlights_looks_at_one_host_where_it_is_named() -> None:
     jobs = (ps_job("a"), ps_job("b"), ps_job("c", "h2"))
+    # The pushes of c's worker on h1 are all else there.
     assert TensorLightsOne(host="h1").order(snapshot(*jobs), None).bands == (("a",), ("b",), ("c",))
     # One server alone on its host needs no order.
     assert TensorLightsOne(host="h2").order(snapshot(*jobs), None).bands == (("a", "b", "c"),)
+
+
+def test_tensorlights_orders_each_host_for_itself() -> None:
+    jobs = (ps_job("a"), ps_job("b"), ps_job("c", "h2"), ps_job("d", "h2"), ps_job("lone", "h4"))
+    ordering = TensorLightsOne().order(snapshot(*jobs, job("ring", 1.0, "h4", "h3")), None)
+    assert ordering.bands == (("a", "c", "lone", "ring"), ("b", "d"))
+    assert "not held back" in ordering.reasons["ring"]
 
 
 def test_tensorlights_finds_a_fan_out_where_no_tasks_are_declared() -> None:
