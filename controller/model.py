@@ -6,6 +6,7 @@ Mappings inside values are treated as read-only by convention; nobody mutates on
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -177,7 +178,8 @@ class Ordering:
 
     ``reasons`` says why for each job, in a sentence with numbers. ``memory`` is the policy's own: numbers by
     key that it gets back with the next snapshot, so that the policy itself keeps no state. ``watch`` gives, for
-    a job, the metric value whose crossing should cause a new plan at once.
+    a job, the metric value whose crossing should cause a new plan at once. ``until`` is the moment, in the
+    snapshot's clock, from which the order may be another though nothing has happened; infinite: there is none.
     """
 
     policy: str
@@ -185,6 +187,7 @@ class Ordering:
     reasons: Mapping[str, str]
     memory: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     watch: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    until: float = math.inf
 
 
 def load_seconds(job: Job, hosts: Mapping[str, Host]) -> dict[Port, float]:

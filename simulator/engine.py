@@ -15,8 +15,8 @@ from controller.planner import Plan, check, plan
 from controller.policies._base import Policy
 from simulator.errors import InputError
 from simulator.jobs import SimJob, Workload
-from simulator.kernel import TOGETHER, advance, start
-from simulator.kernel_state import CROSSED, ENDED, F8, NOW, ROWS
+from simulator.kernel import advance, start, together
+from simulator.kernel_state import CROSSED, ENDED, F8, IDLE, NOW, ROWS
 from simulator.kernel_watch import note_rates
 from simulator.network import Hose, Network
 from simulator.outcome import JobOutcome, Outcome
@@ -27,6 +27,9 @@ from simulator.view import View
 COFLOW_QUANTUM = 0.1
 """Seconds, the default for coflow traces; what it costs in accuracy is in docs/results.md."""
 
+SOONEST = 1e-3
+"""Seconds between a plan and one that follows because the policy says that time has passed."""
+
 Follow = Callable[[str, float], Sequence[SimJob]]
 
 
@@ -35,7 +38,8 @@ class Limits:
     """What the network and the controller can do.
 
     ``classes``: K, cut from the ordering by the planner; None: a rank for every band. ``period``: the controller's T in
-    seconds, beside the plans that are made at once (a job comes or ends, crosses its target); None: those alone.
+    seconds, beside the plans that are made at once (a job comes or ends, crosses its target); None: control is
+    instant, and there is also a plan at every moment from which the policy's order may be another.
     ``rates``: max-min inside a rank, or Varys's MADD. ``quantum``: 0 is exact; else what a flow that ends before the
     last of its step leaves is handed out at multiples of so many seconds only; None: COFLOW_QUANTUM for a workload of
     coflows, else 0. ``assign``: how K classes are cut.
@@ -50,8 +54,8 @@ class Limits:
     def __post_init__(self) -> None:
         if self.classes is not None and self.classes < 1:
             raise InputError(f"classes: {self.classes}; it must be at least 1")
-        if self.period is not None and not 0 < self.period < float("inf"):
-            raise InputError(f"period: {self.period}; it must be a number above 0, in seconds")
+        if self.period is not None and not SOONEST <= self.period < float("inf"):
+            raise InputError(f"period: {self.period}; it must be a number of at least {SOONEST:g}, in seconds")
         if self.quantum is not None and not 0 <= self.quantum < float("inf"):
             raise InputError(f"quantum: {self.quantum}; it must be a number of 0 or more, in seconds")
 
@@ -127,6 +131,7 @@ class _Run:
         self._running: dict[int, float] = {}
         self._plan: Plan | None = None
         self._ordering: Ordering | None = None
+        self._planned_at = 0.0
         self._plans = 0
         self._watched: dict[int, float] = {}
 
@@ -139,13 +144,18 @@ class _Run:
             if period is not None and self._running:
                 tick = max(tick, int(self._now / period * (1 + 1e-12)) + 1)
                 due = tick * period
+            elif self._running and self._ordering is not None:
+                due = max(self._ordering.until, self._planned_at + SOONEST)
             limit = min(due, self._arrivals[0][0] if self._arrivals else float("inf"))
-            advance(self._tables.state, limit, self._limits.rates == "madd")
+            why = advance(self._tables.state, limit, self._limits.rates == "madd")
             self._take_rows()
             changed = self._take_ended()
+            if why == IDLE and self._running:
+                stuck = self._tables.jobs[min(self._running)].id
+                raise InputError(f"job {stuck}: it would never end: its bytes take longer than can be counted")
             crossed = self._take_crossed()
             new = self._take_arrived()
-            ticked = self._now >= due - TOGETHER
+            ticked = self._now >= due - together(self._now)
             if new or changed or crossed or ticked:
                 tick += ticked
                 self._make_plan()
@@ -182,7 +192,7 @@ class _Run:
 
     def _take_arrived(self) -> list[int]:
         new: list[int] = []
-        while self._arrivals and self._arrivals[0][0] <= self._now + TOGETHER:
+        while self._arrivals and self._arrivals[0][0] <= self._now + together(self._now):
             when, number = heappop(self._arrivals)
             self._running[number] = when
             new.append(number)
@@ -241,6 +251,7 @@ class _Run:
                 for job in band:
                     bands[self._plan.classes[job]].append(numbers[job])
         self._ordering = ordering
+        self._planned_at = self._now
         self._plans += 1
         self._ranks.apply(bands)
         self._set_watch(ordering)

@@ -35,7 +35,14 @@ from simulator.rates import settle
 from simulator.rates_madd import settle_madd
 
 TOGETHER = 1e-9
-"""Events that are this close, in seconds, are one."""
+"""Events that are this close, in seconds, are one; or as close as a few of the smallest steps of the clock."""
+STEPS = 4.0 * np.finfo(np.float64).eps
+
+
+@jit
+def together(now: float) -> float:
+    """Seconds within which events are one at ``now``."""
+    return max(TOGETHER, STEPS * now)
 
 
 @jit
@@ -62,7 +69,7 @@ def advance(s: State, limit: float, madd: bool) -> int:
             return LIMIT
         now = max(now, s.clk[NOW])
         s.clk[NOW] = now
-        until = min(now + TOGETHER, max(limit, now))
+        until = min(now + together(now), max(limit, now))
         while s.num[HEAP] > 0 and s.lane[s.heap[0]].key <= until:
             lane = s.heap[0]
             remove(s, lane)
@@ -124,11 +131,12 @@ def _finish_bundles(s: State, lane: int, now: float) -> None:
     """Take out the bundles of a lane that have sent all."""
     group = s.job[s.lane[lane].job].group
     first = s.step[s.lane[lane].step].first
+    slack = together(now)
     kept = first
     for k in range(first, first + s.lane[lane].left):
         bundle = s.active[k]
         rate = s.bundle[bundle].rate
-        if rate > 0.0 and s.bundle[bundle].left <= rate * (now + TOGETHER - s.bundle[bundle].since):
+        if rate > 0.0 and s.bundle[bundle].left <= rate * (now + slack - s.bundle[bundle].since):
             detach(s, bundle, group)
             s.bundle[bundle].left = 0.0
             s.bundle[bundle].since = now

@@ -8,7 +8,7 @@ from simulator.jit import jit
 from simulator.kernel_state import HEAP, QUANTUM, State
 
 PARTS = 64.0
-"""With a quantum, what is left of a step's time is looked at in so many parts, if these are shorter than the quantum."""
+"""With a quantum, the rest of a step's time is looked at in so many parts, if these are shorter than the quantum."""
 
 
 @jit

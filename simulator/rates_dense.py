@@ -287,7 +287,7 @@ def _write(s: State, bundle: int, now: float) -> None:
 
 @jit
 def write_on_top(s: State, lane: int, now: float) -> None:
-    """Give a lane's bundles their level on top of ``new``; what is then left of each link is free of it."""
+    """Give a lane's bundles their level on top of ``new``."""
     first = s.step[s.lane[lane].step].first
     soonest, latest = np.inf, 0.0
     for k in range(first, first + s.lane[lane].left):
@@ -299,6 +299,11 @@ def write_on_top(s: State, lane: int, now: float) -> None:
         soonest = min(soonest, when)
         latest = max(latest, when)
     _look_at(s, lane, soonest, latest)
+
+
+@jit
+def leave(s: State) -> None:
+    """What the grid's flows left of each link is free of it."""
     rows = s.num[ROW_COUNT]
     for k in range(rows + s.num[COLUMNS]):
         link = s.links[k] if k < rows else s.links[len(s.links) - 1 - (k - rows)]

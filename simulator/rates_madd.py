@@ -3,16 +3,17 @@
 [known] M. Chowdhury, Y. Zhong, I. Stoica: Efficient Coflow Scheduling with Varys, SIGCOMM 2014,
 doi:10.1145/2619239.2626315: coflows in the order of their ranks; the bottleneck time Gamma over what those before
 leave; a flow's rate is what it has left over Gamma; what nobody takes is then handed out: no capacity is wasted.
-[ours] Left-overs go by max-min inside each coflow, in the same order. All rates are made anew at every event: they
-follow from what each flow has left. Cost O(F log L) for F bundles in all.
+[ours] Coflows of one rank share: they are one coflow, but for those that a full link stops. Left-overs go by max-min
+inside each rank, in the same order. All rates are made anew at every event: they follow from what each flow has left.
+Cost O(F log L) for F bundles in all.
 """
 
 from __future__ import annotations
 
 from simulator.jit import jit
 from simulator.kernel_groups import EMPTY, close_cell, set_rate
-from simulator.kernel_state import DENSE, FIRST, MOVED, RANKS, SENDERS, SENDING, STAMP, State
-from simulator.rates_dense import begin, level, meet, put, write_on_top
+from simulator.kernel_state import DENSE, FIRST, MOVED, RANKS, SENDING, STAMP, State
+from simulator.rates_dense import begin, leave, level, meet, put, write_on_top
 from simulator.rates_fill import fill
 
 
@@ -27,17 +28,13 @@ def settle_madd(s: State, now: float) -> None:
         _forget_seeds(s, s.group[rank].order)
     for link in range(len(s.link)):
         s.link[link].free = s.link[link].capacity
-    for spare in range(2):
-        for k in range(s.num[SENDERS]):
-            job = s.senders[k]
-            for lane in range(s.job[job].first, s.job[job].end):
-                if s.lane[lane].state == SENDING and s.lane[lane].left > 0:
-                    if spare == 0:
-                        _together(s, lane, now)
-                    elif s.num[DENSE] > 0:
-                        _spare_dense(s, lane, now)
-                    else:
-                        _spare(s, lane, now)
+    for rank in range(s.num[RANKS]):
+        _together(s, s.group[rank].order, now)
+    for rank in range(s.num[RANKS]):
+        if s.num[DENSE] > 0:
+            _spare_dense(s, s.group[rank].order, now)
+        else:
+            _spare(s, s.group[rank].order, now)
 
 
 @jit
@@ -52,87 +49,136 @@ def _forget_seeds(s: State, group: int) -> None:
 
 
 @jit
-def _together(s: State, lane: int, now: float) -> None:
+def _is_sending(s: State, lane: int) -> bool:
+    return bool(s.lane[lane].state == SENDING and s.lane[lane].left > 0)
+
+
+@jit
+def _together(s: State, group: int, now: float) -> None:
     hops = s.paths.shape[1]
-    first = s.step[s.lane[lane].step].first
     s.num[STAMP] += 1
-    stamp = s.num[STAMP]
     slowest = 0.0
-    for k in range(first, first + s.lane[lane].left):
-        bundle = s.active[k]
-        set_rate(s, bundle, s.bundle[bundle].rate, now)
-        for h in range(hops):
-            link = s.paths[s.bundle[bundle].path, h]
-            if link < 0:
-                break
-            if s.link[link].stamp != stamp:
-                s.link[link].stamp = stamp
-                s.link[link].use = 0.0
-            s.link[link].use += s.bundle[bundle].flows * s.bundle[bundle].left
-            if s.link[link].use > slowest * s.link[link].free:
-                slowest = s.link[link].use / s.link[link].free
-    for k in range(first, first + s.lane[lane].left):
-        bundle = s.active[k]
-        rate = s.bundle[bundle].left / slowest if slowest > 0.0 else 0.0
-        s.more[bundle].new = rate
-        for h in range(hops):
-            link = s.paths[s.bundle[bundle].path, h]
-            if link < 0:
-                break
-            s.link[link].free -= s.bundle[bundle].flows * rate
-            if s.link[link].free <= EMPTY * s.link[link].capacity:
-                s.link[link].free = 0.0
+    for k in range(s.group[group].first, s.group[group].end):
+        job = s.senders[k]
+        for lane in range(s.job[job].first, s.job[job].end):
+            if not _is_sending(s, lane):
+                continue
+            first = s.step[s.lane[lane].step].first
+            shut = False
+            for i in range(first, first + s.lane[lane].left):
+                bundle = s.active[i]
+                set_rate(s, bundle, s.bundle[bundle].rate, now)
+                for h in range(hops):
+                    link = s.paths[s.bundle[bundle].path, h]
+                    if link >= 0 and s.link[link].free <= 0.0:
+                        shut = True
+            for i in range(first, first + s.lane[lane].left):
+                bundle = s.active[i]
+                s.more[bundle].new = 0.0 if shut else -1.0
+                if not shut:
+                    slowest = max(slowest, _add_load(s, bundle))
+    for k in range(s.group[group].first, s.group[group].end):
+        job = s.senders[k]
+        for lane in range(s.job[job].first, s.job[job].end):
+            if not _is_sending(s, lane):
+                continue
+            first = s.step[s.lane[lane].step].first
+            for i in range(first, first + s.lane[lane].left):
+                if s.more[s.active[i]].new < 0.0:
+                    _take(s, s.active[i], slowest)
 
 
 @jit
-def _spare_dense(s: State, lane: int, now: float) -> None:
+def _add_load(s: State, bundle: int) -> float:
+    """Put what a bundle has left on its links; the seconds that the busiest of them needs so far."""
+    slowest = 0.0
+    for h in range(s.paths.shape[1]):
+        link = s.paths[s.bundle[bundle].path, h]
+        if link < 0:
+            break
+        if s.link[link].stamp != s.num[STAMP]:
+            s.link[link].stamp = s.num[STAMP]
+            s.link[link].use = 0.0
+        s.link[link].use += s.bundle[bundle].flows * s.bundle[bundle].left
+        slowest = max(slowest, s.link[link].use / s.link[link].free)
+    return slowest
+
+
+@jit
+def _take(s: State, bundle: int, slowest: float) -> None:
+    rate = s.bundle[bundle].left / slowest if slowest > 0.0 else 0.0
+    s.more[bundle].new = rate
+    for h in range(s.paths.shape[1]):
+        link = s.paths[s.bundle[bundle].path, h]
+        if link < 0:
+            break
+        s.link[link].free -= s.bundle[bundle].flows * rate
+        if s.link[link].free <= EMPTY * s.link[link].capacity:
+            s.link[link].free = 0.0
+
+
+@jit
+def _spare_dense(s: State, group: int, now: float) -> None:
     begin(s)
-    first = s.step[s.lane[lane].step].first
-    for k in range(first, first + s.lane[lane].left):
-        bundle = s.active[k]
-        path = s.bundle[bundle].path
-        out, into = s.paths[path, 0], s.paths[path, 1]
-        if s.link[out].stamp != s.num[STAMP]:
-            meet(s, out, s.link[out].free)
-        if s.link[into].stamp != s.num[STAMP]:
-            meet(s, into, s.link[into].free)
-        if s.link[out].free > 0.0 and s.link[into].free > 0.0:
-            put(s, bundle)
+    for k in range(s.group[group].first, s.group[group].end):
+        job = s.senders[k]
+        for lane in range(s.job[job].first, s.job[job].end):
+            if not _is_sending(s, lane):
+                continue
+            first = s.step[s.lane[lane].step].first
+            for i in range(first, first + s.lane[lane].left):
+                bundle = s.active[i]
+                path = s.bundle[bundle].path
+                out, into = s.paths[path, 0], s.paths[path, 1]
+                if s.link[out].stamp != s.num[STAMP]:
+                    meet(s, out, s.link[out].free)
+                if s.link[into].stamp != s.num[STAMP]:
+                    meet(s, into, s.link[into].free)
+                if s.link[out].free > 0.0 and s.link[into].free > 0.0:
+                    put(s, bundle)
     level(s)
-    write_on_top(s, lane, now)
+    for k in range(s.group[group].first, s.group[group].end):
+        job = s.senders[k]
+        for lane in range(s.job[job].first, s.job[job].end):
+            if _is_sending(s, lane):
+                write_on_top(s, lane, now)
+    leave(s)
 
 
 @jit
-def _spare(s: State, lane: int, now: float) -> None:
+def _spare(s: State, group: int, now: float) -> None:
     hops = s.paths.shape[1]
-    first = s.step[s.lane[lane].step].first
     s.num[STAMP] += 1
     stamp = s.num[STAMP]
     links = 0
     bundles = 0
-    for k in range(first, first + s.lane[lane].left):
-        bundle = s.active[k]
-        s.bundle[bundle].rate = s.more[bundle].new
-        shut = False
-        for h in range(hops):
-            link = s.paths[s.bundle[bundle].path, h]
-            if link < 0:
-                break
-            if s.link[link].free <= 0.0:
-                shut = True
-        if shut:
-            continue
-        s.more[bundle].new = -1.0
-        s.found[bundles] = bundle
-        bundles += 1
-        for h in range(hops):
-            link = s.paths[s.bundle[bundle].path, h]
-            if link < 0:
-                break
-            if s.link[link].stamp != stamp:
-                s.link[link].stamp = stamp
-                s.links[links] = link
-                links += 1
+    for k in range(s.group[group].first, s.group[group].end):
+        job = s.senders[k]
+        for lane in range(s.job[job].first, s.job[job].end):
+            if not _is_sending(s, lane):
+                continue
+            first = s.step[s.lane[lane].step].first
+            for i in range(first, first + s.lane[lane].left):
+                bundle = s.active[i]
+                s.bundle[bundle].rate = s.more[bundle].new
+                shut = False
+                for h in range(hops):
+                    link = s.paths[s.bundle[bundle].path, h]
+                    if link >= 0 and s.link[link].free <= 0.0:
+                        shut = True
+                if shut:
+                    continue
+                s.more[bundle].new = -1.0
+                s.found[bundles] = bundle
+                bundles += 1
+                for h in range(hops):
+                    link = s.paths[s.bundle[bundle].path, h]
+                    if link < 0:
+                        break
+                    if s.link[link].stamp != stamp:
+                        s.link[link].stamp = stamp
+                        s.links[links] = link
+                        links += 1
     fill(s, bundles, links)
     for k in range(bundles):
         bundle = s.found[k]

@@ -7,11 +7,11 @@ by launch order. TLs-RR: rotated every 20 s. With mixed models the smaller go fi
 Nothing is done where only one job fans out.
 
 [ours] As an ordering for one host's NIC, or (``host`` None) for every host's at once: a job is in its band at the host
-that it fans out from, and one that does so alone is not held back. Who fans out: a job with a ps task there; where a job
-declares no tasks, one whose demand goes from there to several hosts. A job that does not is in the last band where it
-sends from a host whose NIC is ordered, and else not held back. A model's size is what the server sends one worker in an iteration. A rotation moves each job on
-by one band among its equals, and is read off the clock, so nothing is remembered; it shows when a plan is made. Cost
-O(n log n + flows).
+that it fans out from, and one that does so alone is not held back. Who fans out: a job with a ps task there; where a
+job declares no tasks, one whose demand goes from there to several hosts. A job that does not is in the last band where
+it sends from a host whose NIC is ordered, and else not held back. A model's size is what the server sends one worker in
+an iteration. A rotation moves each job on by one band among its equals, and is read off the clock, so nothing is
+remembered. Cost O(n log n + flows).
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _places(jobs: Sequence[Job], source: str, sizes: Mapping[str, float], turn: 
 
 
 def _elsewhere(job: Job, ordered: Mapping[str, object], *, lone: bool) -> _Place:
-    """The band of a job that fans out from no host whose NIC is ordered; ``lone``: it does so from a host of its own."""
+    """The band of a job that fans out from no host whose NIC is ordered; ``lone``: it does so where no other does."""
     if lone:
         return 0, "fans out from a host of its own: not held back"
     source = next((demand.src for demand in job.demand if demand.src in ordered and demand.bytes > 0), None)

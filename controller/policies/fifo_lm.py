@@ -12,14 +12,17 @@ what it has sent, wherever it stands in the order. Cost O(n log n).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
-from controller.model import Job, Ordering, Snapshot
+from controller.model import BITS_PER_BYTE, Job, Ordering, Snapshot
 from controller.policies._base import Policy
 from controller.service import sent_bytes
 
 _SIZES = "sizes:"
 _COUNTED = "counted:"
+_LATE = 0.02
+"""Of the threshold: so much more a job may have sent, where plans are made at the moments that matter."""
 
 
 class FifoLm(Policy):
@@ -55,7 +58,21 @@ class FifoLm(Policy):
             sent = sent_bytes(job)
             joins = sent > threshold
             reasons[job.id] = f"{reason}; has sent {sent:.4g} bytes, heavy above {threshold:.4g}"
-        return Ordering(self.name, tuple(map(tuple, bands)), reasons, memory=memory)
+        return Ordering(
+            self.name,
+            tuple(map(tuple, bands)),
+            reasons,
+            memory=memory,
+            until=snapshot.now
+            + min((_until_heavy(job, threshold, snapshot) for job in snapshot.jobs), default=math.inf),
+        )
+
+
+def _until_heavy(job: Job, threshold: float, snapshot: Snapshot) -> float:
+    """Seconds in which a job cannot have sent more than the threshold yet; infinite: it has."""
+    left = threshold - sent_bytes(job)
+    rate = sum(snapshot.hosts[host].egress_bps for host in {demand.src for demand in job.demand}) / BITS_PER_BYTE
+    return max(left, _LATE * threshold) / rate if left >= 0 and rate > 0 else math.inf
 
 
 def _counted(snapshot: Snapshot, memory: Mapping[str, float]) -> dict[str, float]:

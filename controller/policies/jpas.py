@@ -139,6 +139,8 @@ class Jpas(Policy):
             bands=tuple((job,) for job in aged.order),
             reasons=reasons,
             memory={**aged.memory, **_passed(snapshot.jobs, known, memory)},
+            # Turns of ageing and new fits come by the period.
+            until=snapshot.now + snapshot.period,
             watch={job: standing.watch for job, standing in standings.items() if standing.watch is not None},
         )
 

@@ -16,6 +16,9 @@ from controller.policies._base import Policy
 from controller.policies._options import number
 from controller.service import attained
 
+_LATE = 0.02
+"""A job is moved down so late at most, in parts of its band's end, where plans are made at the moments that matter."""
+
 
 class Las(Policy):
     """Bands by attained service: band q ends at ``first_seconds`` x ``factor``^q."""
@@ -34,6 +37,7 @@ class Las(Policy):
             job: 0 if used < self.first_seconds else 1 + int(math.log(used / self.first_seconds, self.factor))
             for job, used in used_by.items()
         }
+        ends = {job: self.first_seconds * self.factor**band for job, band in band_of.items()}
         bands: dict[int, list[str]] = {}
         for job in sorted(snapshot.jobs, key=lambda job: (job.arrival, job.id)):
             bands.setdefault(band_of[job.id], []).append(job.id)
@@ -42,7 +46,10 @@ class Las(Policy):
             bands=tuple(tuple(bands[band]) for band in sorted(bands)),
             reasons={
                 job: f"has used {used:.2f} s of its bottleneck port: band {band_of[job]}, "
-                f"which ends at {self.first_seconds * self.factor ** band_of[job]:.2f} s"
+                f"which ends at {ends[job]:.2f} s"
                 for job, used in used_by.items()
             },
+            # Nobody uses more than a second of a port in a second. A job that is served at times comes ever nearer.
+            until=snapshot.now
+            + min((max(ends[job] - used, _LATE * ends[job]) for job, used in used_by.items()), default=math.inf),
         )

@@ -104,6 +104,7 @@ class Sincronia(Policy):
             policy=self.name,
             bands=tuple((job,) for job in order),
             reasons=reasons,
+            until=ends,
             memory={
                 _ENDS: ends,
                 _NUMBER: float(number),

@@ -5,9 +5,13 @@ What it is, its source and what is ours: see ``controller.policies._tensorlights
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from controller.model import Ordering, Snapshot
 from controller.policies._base import Policy
 from controller.policies._tensorlights import fan_out_order
+
+_SHORTEST = 1e-3
 
 
 class TensorLightsRr(Policy):
@@ -18,11 +22,13 @@ class TensorLightsRr(Policy):
     def __init__(self, host: str | None = None, rotate_seconds: float = 20.0) -> None:
         if host is not None and not (isinstance(host, str) and host):
             raise ValueError(f"host: {host!r}; it must be the name of a host")
-        if not 0 < rotate_seconds < float("inf"):
-            raise ValueError(f"rotate_seconds: {rotate_seconds}; it must be a number above 0")
+        if not _SHORTEST <= rotate_seconds < float("inf"):
+            raise ValueError(f"rotate_seconds: {rotate_seconds}; it must be a number of at least {_SHORTEST:g}")
         self.host = host
         self.rotate_seconds = rotate_seconds
 
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
         """Smaller models first, equals in turn."""
-        return fan_out_order(self.name, snapshot, self.host, int(snapshot.now // self.rotate_seconds))
+        turn = int(snapshot.now // self.rotate_seconds)
+        ordering = fan_out_order(self.name, snapshot, self.host, turn)
+        return replace(ordering, until=(turn + 1) * self.rotate_seconds)

@@ -193,21 +193,23 @@ class Reference:
                 flow.rate = rate
 
     def _madd(self, left: dict[object, float]) -> None:
-        coflows = [
-            [flow for flow in self.flows() if flow.job.id == job and flow.lane == lane]
-            for band in self._order
-            for job in band
-            for lane in range(len(self.jobs[job].lanes))
-        ]
-        for flows in coflows:
+        for band in self._order:
+            flows = []
+            for job in band:
+                for lane in range(len(self.jobs[job].lanes)):
+                    coflow = [flow for flow in self.flows() if flow.job.id == job and flow.lane == lane]
+                    shut = any(left[port] <= TINY for flow in coflow for port in flow.path)
+                    for flow in coflow:
+                        flow.rate = 0.0
+                    flows += [] if shut else coflow
             load = {port: sum(f.left for f in flows if port in f.path) for f in flows for port in f.path}
-            shut = any(left[port] <= TINY for port in load)
-            slowest = 0.0 if shut else max((load[port] / left[port] for port in load), default=0.0)
+            slowest = max((load[port] / left[port] for port in load), default=0.0)
             for flow in flows:
                 flow.rate = flow.left / slowest if slowest else 0.0
                 for port in flow.path:
                     left[port] = max(left[port] - flow.rate, 0.0)
-        for flows in coflows:
+        for band in self._order:
+            flows = [flow for flow in self.flows() if flow.job.id in band]
             more, left = filling([flow.path for flow in flows], left)
             for flow, rate in zip(flows, more, strict=True):
                 flow.rate += rate
