@@ -42,7 +42,8 @@ class Limits:
     instant, and there is also a plan at every moment from which the policy's order may be another.
     ``rates``: max-min inside a rank, or Varys's MADD. ``quantum``: 0 is exact; else what a flow that ends before the
     last of its step leaves is handed out at multiples of so many seconds only; None: COFLOW_QUANTUM for a workload of
-    coflows, else 0. ``assign``: how K classes are cut.
+    coflows, else 0. ``assign``: how K classes are cut. ``delay``: seconds from what makes a plan to the plan in force,
+    which takes in all that happens meanwhile; a new job is served with the last until then.
     """
 
     classes: int | None = None
@@ -50,12 +51,15 @@ class Limits:
     rates: Literal["maxmin", "madd"] = "maxmin"
     quantum: float | None = 0.0
     assign: Literal["layered", "top"] = "layered"
+    delay: float = 0.0
 
     def __post_init__(self) -> None:
         if self.classes is not None and self.classes < 1:
             raise InputError(f"classes: {self.classes}; it must be at least 1")
         if self.period is not None and not SOONEST <= self.period < float("inf"):
             raise InputError(f"period: {self.period}; it must be a number of at least {SOONEST:g}, in seconds")
+        if not 0 <= self.delay < float("inf"):
+            raise InputError(f"delay: {self.delay}; it must be a number of 0 or more, in seconds")
         if self.quantum is not None and not 0 <= self.quantum < float("inf"):
             raise InputError(f"quantum: {self.quantum}; it must be a number of 0 or more, in seconds")
 
@@ -132,6 +136,7 @@ class _Run:
         self._plan: Plan | None = None
         self._ordering: Ordering | None = None
         self._planned_at = 0.0
+        self._bands: list[list[int]] = []
         self._plans = 0
         self._watched: dict[int, float] = {}
 
@@ -139,6 +144,7 @@ class _Run:
         self._add(self._workload.jobs, 0.0)
         tick = 0
         period = self._limits.period
+        planned = float("inf")  # when the next plan is in force
         while self._arrivals or self._running:
             due = float("inf")
             if period is not None and self._running:
@@ -146,7 +152,7 @@ class _Run:
                 due = tick * period
             elif self._running and self._ordering is not None:
                 due = max(self._ordering.until, self._planned_at + SOONEST)
-            limit = min(due, self._arrivals[0][0] if self._arrivals else float("inf"))
+            limit = min(due, planned, self._arrivals[0][0] if self._arrivals else float("inf"))
             why = advance(self._tables.state, limit, self._limits.rates == "madd")
             self._take_rows()
             changed = self._take_ended()
@@ -158,9 +164,14 @@ class _Run:
             ticked = self._now >= due - together(self._now)
             if new or changed or crossed or ticked:
                 tick += ticked
+                planned = min(planned, self._now + self._limits.delay)
+            if planned <= self._now + together(self._now):
+                planned = float("inf")
                 self._make_plan()
-                for number in new:
-                    start(self._tables.state, number)
+            elif new:
+                self._serve_last(new)
+            for number in new:
+                start(self._tables.state, number)
         if self._missing:
             waits = self._tables.jobs[min(self._missing)]
             raise InputError(f"job {waits.id}: it waits for {', '.join(waits.after)}, and one of them waits for it")
@@ -253,8 +264,16 @@ class _Run:
         self._ordering = ordering
         self._planned_at = self._now
         self._plans += 1
+        self._bands = bands
         self._ranks.apply(bands)
         self._set_watch(ordering)
+
+    def _serve_last(self, new: Sequence[int]) -> None:
+        """Serve jobs that no plan knows yet."""
+        bands = [[number for number in band if number in self._running] for band in self._bands] or [[]]
+        bands[-1] += new
+        self._bands = bands
+        self._ranks.apply(bands)
 
     def _snapshot(self) -> Snapshot:
         running = sorted(self._running, key=lambda number: (self._running[number], number))

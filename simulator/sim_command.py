@@ -13,7 +13,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simulator.sim_values import architectures, numbers, positive, seed_list, share, span, synchronisation, whole
+from simulator.sim_values import (
+    architectures,
+    at_least_zero,
+    numbers,
+    positive,
+    seed_list,
+    share,
+    span,
+    synchronisation,
+    whole,
+)
 from simulator.workloads.catalogue import NAMED
 from simulator.workloads.coflow_trace import DEFAULT_PORT_RATE_BPS
 from simulator.workloads.transfers import ARCHITECTURES
@@ -60,6 +70,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     network.add_argument("--classes", type=whole(1), metavar="K", help="at most K classes, as a switch has")
     network.add_argument("--assign", choices=("layered", "top"), default="layered", help="how ranks become classes")
     network.add_argument("--period", type=positive, metavar="T", help="plan every T seconds, as the controller does")
+    network.add_argument(
+        "--delay", type=at_least_zero, default=0.0, metavar="S",
+        help="seconds from what makes a plan to the plan in force (default 0)",
+    )  # fmt: skip
     network.add_argument(
         "--rates", choices=("maxmin", "madd"), default="maxmin", help="inside a rank: TCP's, or Varys's"
     )

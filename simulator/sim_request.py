@@ -129,9 +129,15 @@ def _at(source: Source, load: float | None, seed: int) -> Source:
 
 
 def _limits(options: argparse.Namespace) -> Limits:
-    if options.ideal and (options.classes is not None or options.period is not None):
-        raise InputError("--ideal is a class a rank and instant control; leave out --classes and --period, or it")
-    return Limits(classes=options.classes, period=options.period, rates=options.rates, assign=options.assign)
+    if options.ideal and (options.classes is not None or options.period is not None or options.delay):
+        raise InputError("--ideal is a class a rank and instant control; leave out --classes, --period, --delay, or it")
+    return Limits(
+        classes=options.classes,
+        period=options.period,
+        rates=options.rates,
+        assign=options.assign,
+        delay=options.delay,
+    )
 
 
 def _quantum(options: argparse.Namespace, source: Source, offline: bool) -> float | None:

@@ -17,6 +17,14 @@ def positive(text: str) -> float:
     return value
 
 
+def at_least_zero(text: str) -> float:
+    """A number of 0 or more."""
+    value = _number(text)
+    if not 0 <= value < math.inf:
+        raise ArgumentTypeError(f"{text!r}; it must be a number of 0 or more")
+    return value
+
+
 def share(text: str) -> float:
     """A number above 0 and at most 1."""
     value = _number(text)

@@ -107,6 +107,8 @@ def test_an_empty_trace_is_simulated(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["--policy", "fair", "--trace", "TRACE", "--port-rate", "fast"], ["--port-rate", "number"]),
         (["--policy", "fair", "--trace", "TRACE", "--classes", "0"], ["--classes", "from 1 on"]),
         (["--policy", "fair", "--trace", "TRACE", "--period", "-1"], ["--period", "above 0"]),
+        (["--policy", "fair", "--trace", "TRACE", "--delay", "-1"], ["--delay", "0 or more"]),
+        (["--policy", "fair", "--trace", "TRACE", "--ideal", "--delay", "1"], ["--ideal", "--delay"]),
         (["--policy", "fair", "--trace", "TRACE", "--quantum", "inf"], ["--quantum", "above 0"]),
         (["--policy", "fair", "--trace", "TRACE", "--quantum", "1", "--exact"], ["not allowed with"]),
         (["--policy", "fair", "--trace", "TRACE", "--rates", "wfq"], ["--rates", "maxmin"]),

@@ -305,6 +305,19 @@ def test_las_moves_a_coflow_down_when_it_has_had_its_share() -> None:
     assert ends(*together, policy=policy)[1] == pytest.approx(2.4, abs=0.05)
 
 
+def test_a_delay_serves_a_new_job_last_until_the_plan_is_in_force() -> None:
+    jobs = [coflow("1", ("a", "b", 4)), coflow("2", ("a", "c", 1), arrival=1.0)]
+    assert ends(*jobs, policy=Sebf()) == pytest.approx([5, 2])
+    # Both share for the half second until 2 goes first, with 0.75 left.
+    assert ends(*jobs, policy=Sebf(), delay=0.5) == pytest.approx([5, 2.25])
+    # A plan takes in what happens meanwhile.
+    both = [*jobs, coflow("3", ("a", "d", 0.5), arrival=1.2)]
+    spy = Spy()
+    run(*both, policy=spy, delay=0.5)
+    assert [tuple(job.id for job in shown.jobs) for shown in spy.shown][:2] == [("1",), ("1", "2", "3")]
+    assert spy.times[:2] == pytest.approx([0.5, 1.5])
+
+
 @pytest.mark.parametrize("direction", ["max", "min"])
 def test_a_crossed_target_makes_a_plan_at_once_and_once(direction) -> None:
     rising = (0.1, 0.5, 0.6, 0.4, 0.7)
@@ -373,7 +386,9 @@ def test_what_never_ends_is_refused() -> None:
         simulate(Workload("w", hosts, (coflow("1", ("a", "b", 10)),)), Fifo(), Limits())
 
 
-@pytest.mark.parametrize("limits", [{"classes": 0}, {"period": 0.0}, {"period": -1.0}, {"quantum": -0.1}])
+@pytest.mark.parametrize(
+    "limits", [{"classes": 0}, {"period": 0.0}, {"period": -1.0}, {"quantum": -0.1}, {"delay": -1.0}]
+)
 def test_limits_that_cannot_be_are_refused(limits) -> None:
     with pytest.raises(InputError, match=next(iter(limits))):
         Limits(**limits)
