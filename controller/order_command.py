@@ -71,7 +71,7 @@ def policy_options(given: Sequence[str]) -> dict[str, Any]:
             raise PolicyError(f"option {key}: given twice; keep one")
         try:
             found[key] = yaml.safe_load(value)
-        except yaml.YAMLError:
+        except (yaml.YAMLError, ValueError, RecursionError):
             raise PolicyError(f"option {key}: {value!r} is no value; quote a text that looks like more") from None
     return found
 

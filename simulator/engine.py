@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from controller.model import BITS_PER_BYTE, MAX_CLASSES, Ordering, Port, Snapshot, Stage
-from controller.planner import Plan, check, plan
+from controller.planner import Plan, PlanError, check, plan
 from controller.policies._base import Policy
 from simulator.errors import InputError
 from simulator.jobs import SimJob, Workload
@@ -248,7 +248,14 @@ class _Run:
     def _make_plan(self) -> None:
         if not self._running:
             return
-        snapshot = self._snapshot()
+        try:
+            self._plan_for(self._snapshot())
+        except (PlanError, InputError):
+            raise
+        except Exception as error:  # a policy may be anybody's
+            raise PlanError(f"policy {self._policy.name} failed: {type(error).__name__}: {error}") from error
+
+    def _plan_for(self, snapshot: Snapshot) -> None:
         numbers = self._tables.number
         if self._limits.classes is None:
             ordering = self._policy.order(snapshot, self._ordering)

@@ -46,7 +46,8 @@ def read(path: Path) -> GraphFile:
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: byte {error.start + 1} is no text; a graph's file is text") from None
+        line = error.object[: error.start].count(b"\n") + 1
+        raise InputError(f"{path}:{line}: byte {error.start + 1} of the file is no text; a graph's file is") from None
     parse(found)
     return found
 

@@ -6,6 +6,7 @@ import socket
 from collections.abc import Sequence
 from typing import Any
 
+from simulator.errors import InputError
 from simulator.sweep import POLL_SECONDS, Progress, Run, SweepError, Task, run_task
 
 KNOCK_SECONDS = 5.0
@@ -37,9 +38,11 @@ def _knock(address: str) -> None:
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not colon:
         return  # "local" and "auto" name no place
+    if not (port.isascii() and port.isdigit() and len(port) < 6 and int(port) < 2**16):
+        raise InputError(f"--ray {address}: it must be local, auto, or HOST:PORT with a port below {2**16}")
     try:
         socket.create_connection((host, int(port)), timeout=KNOCK_SECONDS).close()
-    except (OSError, ValueError, OverflowError) as error:
+    except OSError as error:
         raise SweepError(f"--ray {address}: no Ray cluster answers there: {error}") from None
 
 

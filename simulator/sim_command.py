@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simulator.sim_values import (
+    MOST_SEED,
     architectures,
     at_least_zero,
     numbers,
@@ -90,7 +91,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--load", type=numbers(share), metavar="L[,L...]", help="of the mean port, 0 to 1; several: a sweep"
     )
     seeds = jobs.add_mutually_exclusive_group()
-    seeds.add_argument("--seed", type=whole(0), metavar="S", help="what everything random comes from (default 1)")
+    seeds.add_argument(
+        "--seed", type=whole(0, MOST_SEED), metavar="S", help="what everything random comes from (default 1)"
+    )
     seeds.add_argument("--seeds", type=seed_list, metavar="N or S,S...", help="seeds 1 to N, or these; with intervals")
     jobs.add_argument("--workers", type=span, metavar="N or A-B", help="workers of a job")
     jobs.add_argument("--iterations", type=span, metavar="N or A-B", help="of a job; of tuning: first and last rung's")
@@ -123,6 +126,8 @@ def run(options: argparse.Namespace) -> int:
         tell(asked, found, options)
     except (InputError, PolicyError) as error:
         return _fail(str(error), WRONG_INPUT)
+    except BrokenPipeError:
+        raise  # whoever reads has seen enough: the command's own end
     except (SweepError, PlanError, OSError) as error:
         return _fail(str(error), FAILED)
     except KeyboardInterrupt:
@@ -149,10 +154,12 @@ def tell(asked: Request, runs: list[Run], options: argparse.Namespace) -> None:
     if options.html is not None or options.plots is not None:
         from simulator.reports import files, html, plots  # noqa: PLC0415
 
+        made: dict[Path, bytes] = {}
         if options.plots is not None:
-            files.write_all(options.plots, plots.pictures(results))
+            made |= {options.plots / name: content for name, content in plots.pictures(results).items()}
         if options.html is not None:
-            files.write_whole(options.html, html.page(results).encode())
+            made[options.html] = html.page(results).encode()
+        files.write_all(made)
     if options.json:
         from simulator.reports.document import dumps  # noqa: PLC0415
 

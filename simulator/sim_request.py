@@ -26,7 +26,7 @@ MANY_FLOWS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is to be simulated: ``tasks`` by load, then policy, then seed. ``loads`` is (None,) for a trace."""
+    """What is to be simulated: ``tasks`` by load, then seed, then policy. ``loads`` is (None,) for a trace."""
 
     tasks: tuple[Task, ...]
     policies: tuple[str, ...]
@@ -65,8 +65,8 @@ def request(options: argparse.Namespace) -> Request:
             timeline=pictures and seed == seeds[0] and load == loads[0], graph=graph,
         )
         for load in loads
-        for policy in policies
         for seed in seeds
+        for policy in policies
     )  # fmt: skip
     for task in tasks[:: len(policies)]:
         network_of(task)
@@ -163,4 +163,6 @@ def _settings(given: list[str], policies: tuple[str, ...]) -> dict[str, dict[str
             settings[policy][key] = json.loads(value)
         except ValueError:
             settings[policy][key] = value
+        except RecursionError:
+            raise InputError(f"--option {policy}.{key}: the value is nested too deeply") from None
     return settings

@@ -26,19 +26,26 @@ def at_least_zero(text: str) -> float:
 
 
 def share(text: str) -> float:
-    """A number above 0 and at most 1."""
+    """A number of at least ``LEAST_LOAD`` and at most 1."""
     value = _number(text)
-    if not 0 < value <= 1:
-        raise ArgumentTypeError(f"{text!r}; it must be above 0 and at most 1")
+    if not LEAST_LOAD <= value <= 1:
+        raise ArgumentTypeError(f"{text!r}; it must be at least {LEAST_LOAD:g} and at most 1")
     return value
 
 
-def whole(least: int) -> Callable[[str], int]:
-    """A whole number of at least ``least``."""
+MOST = 1_000_000
+"""Of anything that is counted: more would take all memory before anything is simulated."""
+MOST_SEED = 999_999_999
+MOST_SEEDS = 10_000
+LEAST_LOAD = 1e-6
+
+
+def whole(least: int, most: int = MOST) -> Callable[[str], int]:
+    """A whole number from ``least`` to ``most``."""
 
     def parse(text: str) -> int:
-        if not (text.isascii() and text.isdigit() and len(text) <= 9 and int(text) >= least):
-            raise ArgumentTypeError(f"{text!r}; it must be a whole number from {least} on")
+        if not (text.isascii() and text.isdigit() and len(text) <= 9 and least <= int(text) <= most):
+            raise ArgumentTypeError(f"{text!r}; it must be a whole number from {least} to {most}")
         return int(text)
 
     return parse
@@ -58,9 +65,9 @@ def numbers(one: Callable[[str], float]) -> Callable[[str], tuple[float, ...]]:
 
 def seed_list(text: str) -> tuple[int, ...]:
     """N: the seeds 1 to N; with a comma: these seeds."""
-    parts = [whole(0)(part) for part in text.split(",") if part or "," not in text]
+    parts = [whole(0, MOST_SEED)(part) for part in text.split(",") if part or "," not in text]
     if "," not in text:
-        return tuple(range(1, whole(1)(text) + 1))
+        return tuple(range(1, whole(1, MOST_SEEDS)(text) + 1))
     if not parts or len(set(parts)) < len(parts):
         raise ArgumentTypeError(f"{text!r}; it must be seeds, each once, such as 3,7,11")
     return tuple(parts)

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 
 from controller.model import BITS_PER_BYTE, Job, Ordering, Snapshot
 from controller.policies._base import Policy
+from controller.policies._options import number
 from controller.service import sent_bytes
 
 _SIZES = "sizes:"
@@ -34,12 +35,8 @@ class FifoLm(Policy):
     name = "fifo-lm"
 
     def __init__(self, percentile: float = 80.0, heavy_bytes: float | None = None) -> None:
-        if not 0 <= percentile <= 100:
-            raise ValueError(f"percentile: {percentile}; it must be from 0 to 100")
-        if heavy_bytes is not None and not 0 <= heavy_bytes < float("inf"):
-            raise ValueError(f"heavy_bytes: {heavy_bytes}; it must be a number of 0 or more")
-        self.percentile = percentile
-        self.heavy_bytes = heavy_bytes
+        self.percentile = number("percentile", percentile, 0.0, 100.0)
+        self.heavy_bytes = None if heavy_bytes is None else number("heavy_bytes", heavy_bytes, 0.0, 1e18)
 
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
         """Order by arrival, with limited multiplexing."""

@@ -16,20 +16,33 @@ class PolicyError(ValueError):
 
 
 @cache
-def available() -> Mapping[str, type[Policy]]:
-    """Every installed policy's class by its entry-point name. An entry that cannot be loaded is an error."""
+def _entries() -> tuple[Mapping[str, type[Policy]], Mapping[str, str]]:
+    """Every installed policy's class by its entry-point name, and why others cannot be had."""
     found: dict[str, type[Policy]] = {}
+    broken: dict[str, str] = {}
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
-        loaded = entry.load()
-        if not (isinstance(loaded, type) and issubclass(loaded, Policy)):
-            raise PolicyError(f"entry point {entry.name} = {entry.value}: not a subclass of Policy")
-        found[entry.name] = loaded
-    return found
+        try:
+            loaded = entry.load()
+        except Exception as error:  # the package may be anybody's, and must not cost us all others
+            broken[entry.name] = f"entry point {entry.name} = {entry.value}: {type(error).__name__}: {error}"
+            continue
+        if isinstance(loaded, type) and issubclass(loaded, Policy):
+            found[entry.name] = loaded
+        else:
+            broken[entry.name] = f"entry point {entry.name} = {entry.value}: not a subclass of Policy"
+    return found, broken
+
+
+def available() -> Mapping[str, type[Policy]]:
+    """Every installed policy's class by its entry-point name; those that cannot be loaded are left out."""
+    return _entries()[0]
 
 
 def make(name: str, options: Mapping[str, object] | None = None) -> Policy:
     """The policy called ``name`` with ``options``; raises PolicyError with what would be right."""
     policies = available()
+    if name in (broken := _entries()[1]):
+        raise PolicyError(broken[name])
     if name not in policies:
         raise PolicyError(f"unknown policy {name!r}; there are: {', '.join(policies)}")
     try:

@@ -26,6 +26,7 @@ from controller.bssi import bssi
 from controller.loads import Floats, LoadMatrix, load_matrix, loads_left
 from controller.model import Ordering, Snapshot
 from controller.policies._base import Policy
+from controller.policies._options import number
 
 _ENDS = "epoch:ends"
 _NUMBER = "epoch:number"
@@ -40,12 +41,10 @@ class Sincronia(Policy):
     def __init__(self, *, online: bool = False, unit_seconds: float = 0.1, epochs: int = 8) -> None:
         if not isinstance(online, bool):
             raise ValueError(f"online: {online!r}; it must be true or false")
-        if not 0 < unit_seconds < float("inf"):
-            raise ValueError(f"unit_seconds: {unit_seconds}; it must be a number above 0")
         if not (isinstance(epochs, int) and 1 <= epochs <= 60):
             raise ValueError(f"epochs: {epochs}; it must be a whole number from 1 to 60")
         self.online = online
-        self.unit_seconds = unit_seconds
+        self.unit_seconds = number("unit_seconds", unit_seconds, 1e-6)
         self.epochs = epochs
         # The solver is slow to load, and seldom used.
         self._fitting: Callable[[LoadMatrix, Floats, float], NDArray[np.bool_]] = (
@@ -78,18 +77,18 @@ class Sincronia(Policy):
         jobs = snapshot.jobs
         # A microsecond of slack: a plan that is due at an epoch's end must not miss it by rounding.
         if _ENDS not in memory or snapshot.now >= memory[_ENDS] - 1e-6:
-            number = int(memory.get(_NUMBER, -1.0) + 1) % self.epochs
-            length = self.unit_seconds * 2**number
+            epoch_number = int(memory.get(_NUMBER, -1.0) + 1) % self.epochs
+            length = self.unit_seconds * 2**epoch_number
             ends = snapshot.now + length
             fit = np.flatnonzero(self._fitting(left, weight, length))
             places = {jobs[fit[k]].id: place for place, k in enumerate(bssi(left.rows(fit), weight[fit]).order)}
         else:
-            number, ends = int(memory[_NUMBER]), memory[_ENDS]
+            epoch_number, ends = int(memory[_NUMBER]), memory[_ENDS]
             places = {job.id: int(memory[_PLACE + job.id]) for job in jobs if _PLACE + job.id in memory}
         waited = np.array([max(snapshot.now - job.arrival, 1e-9) for job in jobs])
         urgency = gamma / waited
         rest = sorted((j for j, job in enumerate(jobs) if job.id not in places), key=urgency.__getitem__)
-        epoch = f"epoch {number + 1} of {self.epochs}, which ends in {max(ends - snapshot.now, 0.0):.3g} s"
+        epoch = f"epoch {epoch_number + 1} of {self.epochs}, which ends in {max(ends - snapshot.now, 0.0):.3g} s"
         reasons = {
             job: f"number {place + 1} of the {len(places)} that fit into {epoch}, by BSSI"
             for job, place in places.items()
@@ -107,7 +106,7 @@ class Sincronia(Policy):
             until=ends,
             memory={
                 _ENDS: ends,
-                _NUMBER: float(number),
+                _NUMBER: float(epoch_number),
                 **{_PLACE + job: float(place) for job, place in places.items()},
             },
         )

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from controller.model import Ordering, Snapshot
 from controller.policies._base import Policy
+from controller.policies._options import number
 from controller.policies._tensorlights import fan_out_order
 
 _SHORTEST = 1e-3
@@ -22,10 +23,8 @@ class TensorLightsRr(Policy):
     def __init__(self, host: str | None = None, rotate_seconds: float = 20.0) -> None:
         if host is not None and not (isinstance(host, str) and host):
             raise ValueError(f"host: {host!r}; it must be the name of a host")
-        if not _SHORTEST <= rotate_seconds < float("inf"):
-            raise ValueError(f"rotate_seconds: {rotate_seconds}; it must be a number of at least {_SHORTEST:g}")
         self.host = host
-        self.rotate_seconds = rotate_seconds
+        self.rotate_seconds = number("rotate_seconds", rotate_seconds, _SHORTEST)
 
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
         """Smaller models first, equals in turn."""

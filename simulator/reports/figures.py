@@ -38,7 +38,7 @@ def figures(results: Results) -> dict[str, Figure]:
     """Every picture that applies, by name."""
     made: dict[str, Figure] = {}
     for load, runs in results.runs.items():
-        suffix = "" if len(results.runs) == 1 else f"-load-{load:g}"
+        suffix = "" if len(results.runs) == 1 else f"-load-{load!r}"
         shown = [name for name in COMPARED if name in next(iter(map(summarise, runs.values())), {})]
         for name in shown:
             made[f"cdf-{name.removesuffix('_seconds')}{suffix}"] = _cdf(name, runs)

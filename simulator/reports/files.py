@@ -9,21 +9,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file beside its place, then put it there. Raises OSError."""
-    scratch = _written(path.absolute().parent, content)
-    _put(scratch, path)
-
-
-def write_all(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Write all files of a folder, which is made if need be; none is put in place before all are written."""
-    folder.mkdir(parents=True, exist_ok=True)
-    scratches: dict[str, Path] = {}
+def write_all(contents: Mapping[Path, bytes]) -> None:
+    """Write files, folders as need be; none is put in place before all are written. Raises OSError."""
+    scratches: dict[Path, Path] = {}
     try:
-        for name, content in contents.items():
-            scratches[name] = _written(folder, content)
-        for name, scratch in scratches.items():
-            _put(scratch, folder / name)
+        for path, content in contents.items():
+            path.absolute().parent.mkdir(parents=True, exist_ok=True)
+            scratches[path] = _written(path.absolute().parent, content)
+        for path, scratch in scratches.items():
+            _put(scratch, path)
     finally:
         for scratch in scratches.values():
             scratch.unlink(missing_ok=True)

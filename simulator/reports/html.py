@@ -44,7 +44,7 @@ def page(results: Results) -> str:
     body = [f"<h1>{_text(results.title)}</h1>", _facts(results)]
     for load, runs in results.runs.items():
         if load is not None:
-            body.append(f"<h2>Load {load:g}</h2>")
+            body.append(f"<h2>Load {load!r}</h2>")
         body += [_measure(name, runs, results) for name in TITLES]
         body.append(_running(runs))
     body.append("<h2>Pictures</h2>")

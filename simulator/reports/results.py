@@ -33,4 +33,4 @@ class Results:
         }
         if len(made) == 1:
             return next(iter(made.values()))
-        return {"loads": {f"{load:g}": one for load, one in made.items()}}
+        return {"loads": {f"{load!r}": one for load, one in made.items()}}

@@ -118,4 +118,5 @@ def _summary(values: Array, parts: Sequence[Array], censored: int) -> Summary:
         return Summary(0, None, None, None, None, None, censored)
     p50, p95, p99 = (float(value) for value in np.percentile(values, (50, 95, 99)))
     means = [float(part.mean()) for part in parts]
-    return Summary(len(values), float(values.mean()), p50, p95, p99, interval(means), censored)
+    # The interval is of the mean over seeds, so the mean is that, too.
+    return Summary(len(values), float(np.mean(means)), p50, p95, p99, interval(means), censored)

@@ -18,7 +18,7 @@ def tables(results: Results) -> list[Table]:
     """Every measure that applies, by load."""
     made = []
     for load, runs in results.runs.items():
-        where = results.title if load is None else f"{results.title}, load {load:g}"
+        where = results.title if load is None else f"{results.title}, load {load!r}"
         made += [_measure(name, where, runs, results) for name in TITLES if _applies(name, runs)]
         made.append(_running(where, runs))
     return made

@@ -9,7 +9,6 @@ Reading is strict: whatever does not fit is an InputError with file, line and fi
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +21,8 @@ MEGABYTE = 2.0**20
 MILLISECOND = 1e-3
 DEFAULT_PORT_RATE_BPS = 1e9
 MAX_PORTS = 1_000_000
+MOST = 1e15
+"""Milliseconds and megabytes."""
 _WHOLE = re.compile(r"[0-9]{1,15}", re.ASCII)
 _DECIMAL = re.compile(r"([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?", re.ASCII)
 
@@ -33,7 +34,10 @@ def read(path: Path) -> str:
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: byte {error.start + 1} is no text; a coflow trace is plain text") from None
+        line = error.object[: error.start].count(b"\n") + 1
+        raise InputError(
+            f"{path}:{line}: byte {error.start + 1} of the file is no text; a trace is plain text"
+        ) from None
 
 
 def parse(text: str, source: str, *, port_rate_bps: float = DEFAULT_PORT_RATE_BPS, offline: bool = False) -> Workload:
@@ -144,8 +148,8 @@ class _Line:
         return int(word)
 
     def _to_decimal(self, field: str, word: str) -> float:
-        if not _DECIMAL.fullmatch(word) or not math.isfinite(float(word)):
-            raise self.error(field, f"is {_shown(word)}; it must be a number of at least 0")
+        if not _DECIMAL.fullmatch(word) or float(word) > MOST:
+            raise self.error(field, f"is {_shown(word)}; it must be a number from 0 to {MOST:g}")
         return float(word)
 
     def _to_port(self, field: str, word: str, ports: int) -> int:

@@ -307,7 +307,7 @@ def test_in_a_rotation_every_job_holds_every_band(count) -> None:
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
-        ("fifo-lm", {"percentile": 101}, "percentile: 101; it must be from 0 to 100"),
+        ("fifo-lm", {"percentile": 101}, "percentile: 101; it must be a number from 0 to 100"),
         ("fifo-lm", {"heavy_bytes": -1}, "heavy_bytes: -1"),
         ("sincronia", {"online": "yes"}, "online: 'yes'; it must be true or false"),
         ("sincronia", {"unit_seconds": 0}, "unit_seconds: 0"),

@@ -105,7 +105,7 @@ def test_an_empty_trace_is_simulated(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["--policy", "fair", "--trace", "TRACE", "--port-rate", "0"], ["--port-rate", "above 0"]),
         (["--policy", "fair", "--trace", "TRACE", "--port-rate", "nan"], ["--port-rate", "above 0"]),
         (["--policy", "fair", "--trace", "TRACE", "--port-rate", "fast"], ["--port-rate", "number"]),
-        (["--policy", "fair", "--trace", "TRACE", "--classes", "0"], ["--classes", "from 1 on"]),
+        (["--policy", "fair", "--trace", "TRACE", "--classes", "0"], ["--classes", "from 1 to"]),
         (["--policy", "fair", "--trace", "TRACE", "--period", "-1"], ["--period", "above 0"]),
         (["--policy", "fair", "--trace", "TRACE", "--delay", "-1"], ["--delay", "0 or more"]),
         (["--policy", "fair", "--trace", "TRACE", "--ideal", "--delay", "1"], ["--ideal", "--delay"]),
@@ -126,10 +126,18 @@ def test_an_empty_trace_is_simulated(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["--policy", "fair", "--workload", "training-havy"], ["did you mean training-heavy?"]),
         (["--policy", "fair", "--workload", "x"], ["there are: training-light"]),
         (["--policy", "fair", *SMALL, "--load", "1.5"], ["--load", "at most 1"]),
+        (["--policy", "fair", *SMALL, "--load", "1e-320"], ["--load", "at least 1e-06"]),
+        (["--policy", "fair", *SMALL, "--seeds", "999999999"], ["--seeds", "from 1 to 10000"]),
+        (["--policy", "fair", "--trace", "TRACE", "--hosts", "999999999"], ["--hosts", "from 1 to 1000000"]),
+        (["--policy", "fair", "--trace", "TRACE", "--period", "1e-320"], ["period", "at least 0.001"]),
+        (["--policy", "fair", "--trace", "BYTES"], ["bytes.txt:2: byte 7 of the file is no text"]),
+        (["--policy", "fair", "--trace", "HUGE"], ["huge.txt:2: reducer 1 megabytes", "from 0 to 1e+15"]),
+        (["--policy", "jpas", "--trace", "TRACE", "--option", "jpas.margin=" + "[" * 5000], ["jpas.margin", "deeply"]),
+        (["--policy", "fair", "--trace", "TRACE", "--ray", "127.0.0.1:port"], ["--ray 127.0.0.1:port", "HOST:PORT"]),
         (["--policy", "fair", *SMALL, "--load", "0.5,0.5"], ["--load", "twice"]),
         (["--policy", "fair", *SMALL, "--hosts", "2"], ["hosts: 2", "at least 3"]),
         (["--policy", "fair", *SMALL, "--workers", "8-4"], ["--workers", "must not be above"]),
-        (["--policy", "fair", *SMALL, "--seeds", "0"], ["--seeds", "from 1 on"]),
+        (["--policy", "fair", *SMALL, "--seeds", "0"], ["--seeds", "from 1 to 10000"]),
         (["--policy", "fair", *SMALL, "--seeds", "3,3"], ["--seeds", "each once"]),
         (["--policy", "fair", *SMALL, "--seeds", "2", "--seed", "1"], ["not allowed with"]),
         (["--policy", "fair", *SMALL, "--sync", "ssp"], ["--sync", "ssp:S"]),
@@ -143,8 +151,10 @@ def test_wrong_input_is_refused_before_anything_is_written(
     arguments: list[str], wanted: list[str], trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "bad.txt").write_text("3 1\n1 0 1 0 1 7:1\n")
+    (tmp_path / "bytes.txt").write_bytes(b"3 1\n1 \xff 1 0 1 2:1\n")
+    (tmp_path / "huge.txt").write_text("3 1\n1 0 1 0 1 2:1e308\n")
     before = sorted(tmp_path.rglob("*"))
-    places = {"TRACE": str(trace), "BAD": str(tmp_path / "bad.txt")}
+    places = {"TRACE": str(trace)} | {name.upper(): str(tmp_path / f"{name}.txt") for name in ("bad", "bytes", "huge")}
     given = [places.get(word, word.replace("FOLDER", str(tmp_path))) for word in arguments]
     status, out, err = sim(capsys, *given)
     assert (status, out) == (2, "")

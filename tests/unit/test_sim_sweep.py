@@ -12,6 +12,7 @@ import pytest
 
 from controller.policies.registry import PolicyError
 from simulator import ray_sweep
+from simulator.errors import InputError
 from simulator.sweep import Run, SweepError, Task, run_all
 from simulator.workloads.catalogue import Trace
 from simulator.workloads.training import Training
@@ -77,9 +78,15 @@ def test_a_local_ray_cluster_says_what_one_process_says() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "127.0.0.1:port", "127.0.0.1:99999"])
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1"])
 def test_where_no_cluster_answers_the_address_is_named(address: str) -> None:
     with pytest.raises(SweepError, match=f"--ray {address}: no Ray cluster answers there"):
+        ray_sweep.run_all(TASKS[:1], address=address)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:port", "127.0.0.1:99999", "cluster:"])
+def test_what_is_no_address_is_wrong_input(address: str) -> None:
+    with pytest.raises(InputError, match=f"--ray {address}: it must be local, auto, or HOST:PORT"):
         ray_sweep.run_all(TASKS[:1], address=address)
 
 

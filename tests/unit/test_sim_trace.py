@@ -107,5 +107,5 @@ def test_files_that_are_none_or_no_text(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read: Is a directory"):
         read(tmp_path)
     (tmp_path / "binary").write_bytes(b"4 1\n\xff")
-    with pytest.raises(InputError, match="byte 5 is no text"):
+    with pytest.raises(InputError, match="byte 5 of the file is no text"):
         read(tmp_path / "binary")
