@@ -94,9 +94,7 @@ def _sparse(matrix: LoadMatrix, weight: Floats, loaded: int) -> tuple[list[int],
     n, m = matrix.jobs, matrix.ports
     start = matrix.start.tolist()
     columns = _Columns.of(matrix)
-    squared = matrix.seconds**2
     sums = np.where(np.bincount(matrix.port, minlength=m) > 0, summed(matrix.port, matrix.seconds, m), -np.inf)
-    squares = summed(matrix.port, squared, m)
     last_to_first: list[int] = []
     bound = 0.0
     compact_at = n // 2
@@ -111,8 +109,8 @@ def _sparse(matrix: LoadMatrix, weight: Floats, loaded: int) -> tuple[list[int],
         if pick < 0 or ratio[pick] == np.inf:
             sums[bottleneck] = -np.inf  # nobody is left here but the ghost of a load, by rounding
             continue
-        theta, total = float(ratio[pick]), float(sums[bottleneck])
-        bound += theta * (max(float(squares[bottleneck]), 0.0) + total * total) / 2
+        theta = float(ratio[pick])
+        bound += theta * _constraint(seconds[left < np.inf])
         left -= theta * seconds
         np.maximum(left, 0.0, out=left)
         left[pick] = np.inf
@@ -122,7 +120,6 @@ def _sparse(matrix: LoadMatrix, weight: Floats, loaded: int) -> tuple[list[int],
         row = slice(start[chosen], start[chosen + 1])
         ports = matrix.port[row]
         sums[ports] = np.maximum(sums.take(ports) - matrix.seconds[row], 0.0)
-        squares[ports] -= squared[row]
         if n - len(last_to_first) < compact_at and len(columns.job) > _LONG_COLUMN * m:
             columns, compact_at = columns.only(weight < np.inf), compact_at // 2
     return last_to_first, bound, weight
@@ -131,7 +128,8 @@ def _sparse(matrix: LoadMatrix, weight: Floats, loaded: int) -> tuple[list[int],
 def _dense(array: Floats, left: Floats, loaded: int) -> tuple[list[int], float, Floats]:
     """As ``_sparse``, where most jobs load most ports."""
     columns = np.ascontiguousarray(array.T)
-    sums, squares = array.sum(axis=0), np.einsum("ji,ji->i", array, array)
+    sums = array.sum(axis=0)
+    waiting = np.ones(len(array))
     last_to_first: list[int] = []
     bound = 0.0
     while len(last_to_first) < loaded:
@@ -148,17 +146,23 @@ def _dense(array: Floats, left: Floats, loaded: int) -> tuple[list[int], float, 
         if theta == np.inf:
             sums[bottleneck] = -np.inf
             continue
-        total = float(sums[bottleneck])
-        bound += theta * (max(float(squares[bottleneck]), 0.0) + total * total) / 2
+        bound += theta * _constraint(column * waiting)
         left -= theta * column
         np.maximum(left, 0.0, out=left)
         left[pick] = np.inf
+        waiting[pick] = 0.0
         last_to_first.append(pick)
-        row = array[pick]
-        sums -= row
-        np.maximum(sums, 0.0, out=sums)
-        squares -= row * row
+        sums -= array[pick]
     return last_to_first, bound, left
+
+
+def _constraint(seconds: Floats) -> float:
+    """What the jobs that wait at a port add up to, weight by seconds, in any order: the dual's coefficient.
+
+    Added anew each time: what is left of sums from which large loads were taken would be no bound.
+    """
+    total = float(seconds.sum())
+    return (float(seconds @ seconds) + total * total) / 2
 
 
 def completion_times(loads: Loads | LoadMatrix, bands: Sequence[Sequence[int]]) -> Floats:

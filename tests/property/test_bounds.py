@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from controller.bounds import dual, exact, linear
 from controller.bssi import bssi, completion_times
 from controller.loads import LoadMatrix, load_matrix, loads_left
-from controller.model import Demand, Host, Job, Snapshot
-from controller.planner import objective_and_bound
+from controller.model import Demand, Host, Job, Progress, Role, Snapshot, Task
+from controller.planner import objective_and_bound, plan
 from controller.policies.beamer import Beamer, merged, stages
 from controller.policies.registry import available, make
 
@@ -149,6 +149,55 @@ def test_no_policy_is_below_the_bounds(seed, name) -> None:
     assert objective >= bound / CLOSE > 0
     loads, weights = loads_left(snapshot, load_matrix(snapshot)), np.ones(len(snapshot.jobs))
     assert objective * len(snapshot.jobs) >= linear(loads, weights, rounds=5) / CLOSE
+
+
+def few(seed: int) -> Snapshot:
+    """1 to 7 jobs of random demand, progress, stages, tasks and service on 4 hosts of different rates."""
+    draw = np.random.default_rng(seed)
+    names = [f"h{i}" for i in range(4)]
+    hosts = {name: Host(name, *draw.choice([1e8, 1e9, 1e10], 2)) for name in names}
+    jobs = []
+    for number in range(draw.integers(1, 8)):
+        pairs = [(a, b) for a in names for b in names if a != b and draw.random() < 0.3]
+        done = int(draw.integers(0, 12))
+        rising = np.sort(draw.random(done))
+        jobs.append(
+            Job(
+                f"j{number}",
+                tuple(Demand(a, b, float(10 ** draw.uniform(3, 8))) for a, b in pairs),
+                arrival=float(draw.uniform(0, 50)),
+                weight=float(draw.choice([1.0, 1.0, 0.3, 4.0])),
+                stage=draw.choice([None, "s1", "s2"]),
+                iterations_left=float(draw.integers(0, 30)),
+                iterations_total=draw.choice([None, 40.0]),
+                compute_seconds=float(draw.uniform(0, 2)),
+                progress=tuple(Progress(float(k), 50.0 + k, float(v)) for k, v in enumerate(rising, 1)),
+                tasks=(Task(Role.PS, pairs[0][0], 5000 + number),) if pairs and draw.random() < 0.5 else (),
+                sent_bytes={name: float(10 ** draw.uniform(0, 9)) for name in names if draw.random() < 0.5},
+            )
+        )
+    return Snapshot(now=100.0, hosts=hosts, jobs=tuple(jobs))
+
+
+@pytest.mark.parametrize("name", sorted(available()))
+def test_every_policy_is_at_or_above_the_best_order_and_the_bounds(name) -> None:
+    for seed in range(300):
+        snapshot = few(seed)
+        made = plan(snapshot, None, policy=make(name))
+        loads = loads_left(snapshot, load_matrix(snapshot))
+        weights = np.array([job.weight for job in snapshot.jobs])
+        best = exact(loads, weights) / weights.sum()
+        assert made.objective_seconds >= best / CLOSE, (seed, made.ordering.bands)
+        assert best >= made.lower_bound_seconds / CLOSE, seed
+        if name == "sincronia":
+            assert made.objective_seconds <= 2 * made.lower_bound_seconds * CLOSE
+
+
+def test_the_bound_holds_where_a_load_is_nothing_beside_another() -> None:
+    loads, weights = LoadMatrix.dense(np.array([[1e15], [0.07]])), np.array([1e-15, 1.0])
+    assert dual(loads, weights) <= exact(loads, weights) * CLOSE
+    dense, many = np.array([[1e15, 1.0], [0.07, 1.0]]), np.array([1e-15, 1.0])
+    assert bssi(dense, many).lower_bound <= exact(LoadMatrix.dense(dense), many) * CLOSE
 
 
 def test_more_jobs_than_can_be_gone_through_are_refused() -> None:
