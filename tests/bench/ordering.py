@@ -17,6 +17,7 @@ from controller.model import Demand, Flow, Host, Job, Progress, Role, Snapshot, 
 from controller.planner import Plan, plan
 from controller.policies.jpas import Jpas
 from controller.rules import compile_rules
+from simulator.reports.statistics import mean_interval
 from tests.bench.figures import Bench, Figure
 
 Array = NDArray[np.float64]
@@ -24,7 +25,10 @@ Array = NDArray[np.float64]
 ROUNDS = 7
 PORTS_A_JOB = 32
 WORKERS = 8
-REPORTS, ITERATIONS = 200, 2000
+REPORTS, ITERATIONS = (150, 250), 2000
+"""Each job has its own number of reports, so that every plan has its share of histories to fit anew."""
+PLAN_LIMIT_MS = 100.0
+GROWTH_LIMIT = 4.4
 PERIOD_SECONDS = 5.0
 
 
@@ -33,7 +37,7 @@ def run(_folder: Path, _data: Path | None) -> Bench:
     return Bench(
         figures=(
             *(_order(jobs, dense=dense) for jobs in (1000, 10_000) for dense in (False, True)),
-            _plan(1000, 0.1),
+            *_plan(1000),
             _growth(),
         )
     )
@@ -69,6 +73,7 @@ def _order(jobs: int, *, dense: bool, ports: int = 2000) -> Figure:
     peer_jobs = min(jobs, 1000)  # a textbook's 10,000 would take an hour
     (peer,) = _seconds([partial(textbook, loads[:peer_jobs, :], weights[:peer_jobs])], 1)
     ours = _seconds([partial(bssi, given, weights)] * (ROUNDS if jobs <= 1000 else 3), 1)
+    reductions = [1 - one / peer for one in ours] if peer_jobs == jobs else [float("nan")] * 2
     kind = "all of them" if dense else f"{PORTS_A_JOB} of them"
     return Figure(
         f"BSSI with its bound: {jobs:,} jobs on {ports:,} ports, each using {kind}",
@@ -77,13 +82,13 @@ def _order(jobs: int, *, dense: bool, ports: int = 2000) -> Figure:
         value=float(np.median(ours)) * 1e3,
         baseline=peer * 1e3,
         baseline_name=f"BSSI as written down, in NumPy, of {peer_jobs:,} jobs",
-        ci95=_interval([1 - one / peer for one in ours]),
+        ci95=mean_interval(reductions),
         limit=20.0 if jobs <= 1000 else 1000.0,
     )
 
 
 def snapshot(jobs: int, seed: int = 1) -> Snapshot:
-    """As many hosts as jobs; each job a parameter server and 8 workers that have reported 200 times."""
+    """As many hosts as jobs; each job a parameter server and 8 workers that have reported about 200 times."""
     rng = np.random.default_rng(seed)
     hosts = {
         f"h{i}": Host(f"h{i}", 1e10, 1e10, f"10.{i >> 16}.{(i >> 8) & 255}.{i & 255}", 1, i + 1) for i in range(jobs)
@@ -100,12 +105,13 @@ def snapshot(jobs: int, seed: int = 1) -> Snapshot:
 def _job(number: int, hosts: list[str], rng: np.random.Generator) -> Job:
     server, *workers = hosts
     name, port = f"j{number}", 5000 + number
-    rising = 0.9 * (1 - np.exp(-np.arange(1, REPORTS + 1) / rng.uniform(5, 200))) + rng.normal(0, 0.01, REPORTS)
+    done = int(rng.integers(*REPORTS))
+    rising = 0.9 * (1 - np.exp(-np.arange(1, done + 1) / rng.uniform(5, 200))) + rng.normal(0, 0.01, done)
     return Job(
         name,
         tuple(pair for w in workers for pair in (Demand(server, w, 5e7), Demand(w, server, 5e7))),
         arrival=float(number),
-        iterations_left=float(ITERATIONS - REPORTS),
+        iterations_left=float(ITERATIONS - done),
         iterations_total=float(ITERATIONS),
         compute_seconds=0.1,
         progress=tuple(Progress(float(k), float(k), float(value)) for k, value in enumerate(rising, 1)),
@@ -115,7 +121,7 @@ def _job(number: int, hosts: list[str], rng: np.random.Generator) -> Job:
             for flow in (Flow(name, w, server, dst_port=port), Flow(name, server, w, src_port=port))
         ),
         tasks=(Task(Role.PS, server, port), *(Task(Role.WORKER, worker) for worker in workers)),
-        sent_bytes=dict.fromkeys(hosts, 1e8 * REPORTS),
+        sent_bytes=dict.fromkeys(hosts, 1e8 * done),
     )
 
 
@@ -147,30 +153,44 @@ def _plans(jobs: int) -> tuple[list[float], float]:
     return found, first
 
 
-def _plan(jobs: int, limit_seconds: float) -> Figure:
+def _plan(jobs: int) -> tuple[Figure, Figure]:
     found, first = _plans(jobs)
-    return Figure(
-        f"A plan (JPAS, layered classes, rules) of {jobs:,} jobs on {jobs:,} hosts, every job having reported",
-        metric="plan",
-        unit="ms",
-        value=float(np.median(found)) * 1e3,
-        baseline=first * 1e3,
-        baseline_name="the first plan, which fits every history",
-        ci95=_interval([1 - one / first for one in found]),
-        limit=limit_seconds * 1e3,
+    what = f"of {jobs:,} jobs on {jobs:,} hosts (JPAS, layered classes, rules)"
+    return (
+        Figure(
+            f"A plan {what}, every job having reported: the slowest of {ROUNDS}",
+            metric="plan",
+            unit="ms",
+            value=max(found) * 1e3,
+            baseline=first * 1e3,
+            baseline_name="the first plan of all",
+            ci95=mean_interval([1 - one / first for one in found]),
+            limit=PLAN_LIMIT_MS,
+        ),
+        Figure(
+            f"The first plan {what}: every history is fitted, every rule made",
+            metric="first_plan",
+            unit="ms",
+            value=first * 1e3,
+            baseline=float(np.median(found)) * 1e3,
+            baseline_name="the median of those that follow",
+            ci95=mean_interval([1 - first / one for one in found]),
+        ),
     )
 
 
 def _growth() -> Figure:
-    few, many = (float(np.median(_plans(jobs)[0])) for jobs in (500, 2000))
+    few, many = (_plans(jobs)[0] for jobs in (500, 2000))
+    times = float(np.median(many)) / float(np.median(few))
     return Figure(
         "A plan's time with four times the jobs and hosts, in times of the plan of 500",
         metric="plan_growth",
         unit="times",
-        value=many / few,
+        value=times,
         baseline=4.0,
         baseline_name="in proportion to the input",
-        ci95=(1 - many / few / 4, 1 - many / few / 4),
+        ci95=mean_interval([1 - one / other / 4 for one, other in zip(many, few, strict=True)]),
+        limit=GROWTH_LIMIT,
     )
 
 
@@ -185,8 +205,3 @@ def _seconds(calls: Iterable[Callable[[], object]], rounds: int) -> list[float]:
             times.append(time.perf_counter() - begin)
         found.append(min(times))
     return found
-
-
-def _interval(reductions: list[float]) -> tuple[float, float]:
-    low, high = np.quantile(reductions, (0.025, 0.975)).tolist()
-    return low, high
