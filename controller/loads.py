@@ -1,6 +1,7 @@
 """What jobs ask of ports, as arrays: the form in which ordering, bounds and classes are fast.
 
 Ports have numbers: host i of the mapping of hosts has port 2 i for what leaves it and 2 i + 1 for what reaches it.
+After all hosts come the links of the routes between them, where there are such: what works on ports works on links.
 What a demand adds up to at each port is remembered as long as the demand is the same object.
 """
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controller.memo import Memo
-from controller.model import BITS_PER_BYTE, Demand, Direction, Flow, Host, Job, Port, Snapshot
+from controller.model import BITS_PER_BYTE, Demand, Direction, Flow, Host, Job, Port, Routes, Snapshot
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -97,21 +98,25 @@ class LoadMatrix:
 
 
 class PortNumbers:
-    """The ports of some hosts by number, and how many seconds a byte takes at each."""
+    """The ports of some hosts by number, and of the routes between them, and how many seconds a byte takes at each."""
 
-    def __init__(self, hosts: Mapping[str, Host]) -> None:
+    def __init__(self, hosts: Mapping[str, Host], routes: Routes | None = None) -> None:
         self.items = tuple(hosts.items())
+        self.routes = routes
         self.host = {name: i for i, name in enumerate(hosts)}
-        rates = [(host.egress_bps, host.ingress_bps) for host in hosts.values()]
-        self.seconds_a_byte = BITS_PER_BYTE / np.array(rates, dtype=float).reshape(-1)
+        rates = [rate for host in hosts.values() for rate in (host.egress_bps, host.ingress_bps)]
+        rates += [rate for _, rate in routes.links] if routes is not None else []
+        self.seconds_a_byte = BITS_PER_BYTE / np.array(rates, dtype=float)
         self.demands: Memo[tuple[Demand, ...], tuple[Ints, Floats]] = Memo(_REMEMBERED_JOBS)
         self.flows: Memo[tuple[Flow, ...], tuple[Ints, Ints]] = Memo(_REMEMBERED_JOBS)
 
     def __len__(self) -> int:
-        return 2 * len(self.host)
+        return len(self.seconds_a_byte)
 
     def port(self, number: int) -> Port:
         """The port that has a number."""
+        if self.routes is not None and number >= 2 * len(self.host):
+            return self.routes.links[number - 2 * len(self.host)][0]
         return Port(self.items[number // 2][0], Direction.INGRESS if number % 2 else Direction.EGRESS)
 
     def bytes_of(self, job: Job) -> tuple[Ints, Floats]:
@@ -130,8 +135,14 @@ class PortNumbers:
         host = self.host
         ends = np.array([[2 * host[d.src] for d in demand], [2 * host[d.dst] + 1 for d in demand]], dtype=np.int64)
         amounts = np.array([d.bytes for d in demand], dtype=float)
-        port, where = np.unique(ends, return_inverse=True)
-        total = summed(where.reshape(-1), np.concatenate((amounts, amounts)), len(port))
+        places, sizes = ends.reshape(-1), np.concatenate((amounts, amounts))
+        if self.routes is not None:
+            crossed = self.routes.crossed
+            links = [(link, d.bytes) for d in demand for link in crossed(d.src, d.dst)]
+            places = np.concatenate((places, 2 * len(host) + np.array([link for link, _ in links], dtype=np.int64)))
+            sizes = np.concatenate((sizes, np.array([size for _, size in links], dtype=float)))
+        port, where = np.unique(places, return_inverse=True)
+        total = summed(where.reshape(-1), sizes, len(port))
         return port[total > 0], total[total > 0]
 
     def _crossed(self, flows: tuple[Flow, ...], loaded: Ints) -> Ints:
@@ -139,6 +150,9 @@ class PortNumbers:
         ports = set(loaded.tolist())
         ports |= {2 * host[flow.src] for flow in flows if flow.src in host}
         ports |= {2 * host[flow.dst] + 1 for flow in flows if flow.dst in host}
+        if self.routes is not None:
+            pairs = {(flow.src, flow.dst) for flow in flows if flow.src in host and flow.dst in host}
+            ports.update(2 * len(host) + link for src, dst in pairs for link in self.routes.crossed(src, dst))
         return np.array(sorted(ports), dtype=np.int64)
 
 
@@ -151,13 +165,13 @@ def summed(place: Ints, amount: Floats, places: int) -> Floats:
 _numbers: list[PortNumbers] = []
 
 
-def port_numbers(hosts: Mapping[str, Host]) -> PortNumbers:
-    """The numbers of the ports of ``hosts``: the same object while the hosts are equal."""
+def port_numbers(hosts: Mapping[str, Host], routes: Routes | None = None) -> PortNumbers:
+    """The numbers of the ports of ``hosts`` and ``routes``: the same object for equal hosts and the same routes."""
     items = tuple(hosts.items())
     for known in tuple(_numbers):
-        if known.items == items:
+        if known.routes is routes and known.items == items:
             return known
-    made = PortNumbers(hosts)
+    made = PortNumbers(hosts, routes)
     # A few, so that simulations on different networks side by side do not forget each other's.
     _numbers.insert(0, made)
     del _numbers[4:]
@@ -166,7 +180,7 @@ def port_numbers(hosts: Mapping[str, Host]) -> PortNumbers:
 
 def load_matrix(snapshot: Snapshot) -> LoadMatrix:
     """The loads of one iteration of every job of a snapshot, in its order. KeyError for a host that is not in it."""
-    numbers = port_numbers(snapshot.hosts)
+    numbers = port_numbers(snapshot.hosts, snapshot.routes)
     rows = [numbers.bytes_of(job) for job in snapshot.jobs]
     start = np.zeros(len(rows) + 1, dtype=np.int64)
     np.cumsum([len(port) for port, _ in rows], out=start[1:])

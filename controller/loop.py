@@ -11,6 +11,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Protocol
 
 import eventlet
@@ -20,6 +21,7 @@ import eventlet.tpool
 from controller.classes import Assign
 from controller.config import Config
 from controller.dataplane.values import Applied, SwitchStatus
+from controller.fabric import routes
 from controller.host_plans import HostPlans
 from controller.marking import FlowMark, marks
 from controller.metrics import Metrics
@@ -154,12 +156,16 @@ class Loop:
 
     def _take_snapshot(self) -> Snapshot:
         self._registry.expire()
-        return self._registry.snapshot(
+        switches = self._dataplane.switches()
+        known = self._registry.snapshot(
             self._clock(),
             classes=self._config.classes,
             period=self.settings.period_seconds,
-            switches=self._dataplane.switches(),
+            switches=switches,
         )
+        ready = [switch.dpid for switch in switches]
+        computed = self._config.forwarding == "paths"
+        return replace(known, routes=routes(known.hosts, self._config.links, ready, computed=computed))
 
     def _run(self) -> None:
         due = time.monotonic()

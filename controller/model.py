@@ -7,7 +7,7 @@ Mappings inside values are treated as read-only by convention; nobody mutates on
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
@@ -39,7 +39,10 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Port:
-    """A host's ingress or egress link, where jobs compete."""
+    """A link in one direction, where jobs compete: a host's ingress or egress.
+
+    For a link between switches (see ``Routes``) ``host`` names the link or the switch's port instead.
+    """
 
     host: str
     direction: Direction
@@ -156,11 +159,26 @@ class Switch:
     trusted_ports: frozenset[int] | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Routes:
+    """Where traffic runs between the hosts' own links: what makes a link inside a fabric a port of the ordering.
+
+    ``links`` are the links, one direction each, that can be scarce, with their rates in bit/s (above 0); one whose rate
+    is not known is none of them. ``crossed`` gives, for a source and a destination, the positions in ``links`` of those
+    on the way, each once; none where there are none, or the way is not known. It is pure and fast, for it is asked for
+    every pair of hosts of every job. What is worked out from routes is remembered as long as they are the same object.
+    """
+
+    links: tuple[tuple[Port, float], ...]
+    crossed: Callable[[str, str], tuple[int, ...]]
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """What is known at one moment: the input of a plan.
 
-    ``period`` is the controller's T in seconds, the unit in which ageing counts.
+    ``period`` is the controller's T in seconds, the unit in which ageing counts. ``routes`` is None where nothing but
+    the hosts' own links can be scarce, or it is not known what else is.
     """
 
     now: float
@@ -170,6 +188,7 @@ class Snapshot:
     stages: tuple[Stage, ...] = ()
     switches: tuple[Switch, ...] = ()
     period: float = 5.0
+    routes: Routes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,15 +209,20 @@ class Ordering:
     until: float = math.inf
 
 
-def load_seconds(job: Job, hosts: Mapping[str, Host]) -> dict[Port, float]:
+def load_seconds(job: Job, hosts: Mapping[str, Host], routes: Routes | None = None) -> dict[Port, float]:
     """Seconds that each port needs to carry one iteration of ``job``: bytes x 8 / rate, summed a port.
 
-    Raises KeyError for a host that is not in ``hosts``.
+    With ``routes`` the links that they name are ports too. Raises KeyError for a host that is not in ``hosts``.
     """
     load: dict[Port, float] = {}
     for demand in job.demand:
         for port in (Port(demand.src, Direction.EGRESS), Port(demand.dst, Direction.INGRESS)):
             rate = hosts[port.host].rate_bps(port.direction)
+            load[port] = load.get(port, 0.0) + demand.bytes * BITS_PER_BYTE / rate
+        if routes is None:
+            continue
+        for link in routes.crossed(demand.src, demand.dst):
+            port, rate = routes.links[link]
             load[port] = load.get(port, 0.0) + demand.bytes * BITS_PER_BYTE / rate
     return load
 

@@ -82,10 +82,10 @@ def plan(
 def cut(
     snapshot: Snapshot, ordering: Ordering, assign: Assign, previous: Mapping[str, int] | None = None
 ) -> dict[str, int]:
-    """The classes of an ordering; jobs conflict at the ports that their demand or their flows cross."""
+    """The classes of an ordering; jobs conflict at the ports and links that their demand or their flows cross."""
     if assign == "top":
         return top(ordering, snapshot.classes)
-    numbers = port_numbers(snapshot.hosts)
+    numbers = port_numbers(snapshot.hosts, snapshot.routes)
     return layered(ordering, snapshot.classes, {job.id: numbers.used_by(job) for job in snapshot.jobs}, previous)
 
 

@@ -24,7 +24,7 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import ClassVar, Literal, NamedTuple
 
-from controller.fabric import Fabric, Link, LinkLike, as_links, pick
+from controller.fabric import Link, LinkLike, as_links, paths
 from controller.memo import Memo
 from controller.model import CLASS_DSCP, MAX_CLASSES, OTHER_DSCP, Flow, Host, Job, Snapshot, Switch
 
@@ -324,14 +324,14 @@ def _learning(switches: tuple[Switch, ...]) -> frozenset[Rule]:
 def _paths(
     switches: tuple[int, ...], attached: tuple[tuple[str, int, int], ...], links: tuple[Link, ...]
 ) -> frozenset[Rule]:
-    fabric = Fabric(links)
-    ways = {home: fabric.ways(home, frozenset(switches)) for home in {home for _, home, _ in attached}}
+    way = paths(links, frozenset(switches))
     found: dict[tuple[int, Table, int, Match], Rule] = {}
     for switch in switches:
         for address, home, port in attached:
-            if switch != home and switch not in ways[home]:
+            by = port if switch == home else way.port(switch, home, address)
+            if by is None:
                 continue
-            out = (Output(port if switch == home else pick(ways[home][switch], address)),)
+            out = (Output(by),)
             for match in (
                 Match(eth_type=ETH_IPV4, ipv4_dst=address),
                 Match(eth_type=ETH_ARP, arp_tpa=address),

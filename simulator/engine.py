@@ -116,6 +116,7 @@ class _Run:
         self._policy = policy
         self._limits = limits
         self._network = network
+        self._hosts = network.shown(workload.hosts)
         self._follow = follow
         self._progress = progress
         self._watch = tuple(watch)
@@ -292,10 +293,11 @@ class _Run:
         limits = self._limits
         snapshot = Snapshot(
             now=self._now,
-            hosts=self._workload.hosts,
+            hosts=self._hosts,
             jobs=jobs,
             classes=limits.classes if limits.classes is not None else MAX_CLASSES,
             stages=tuple(Stage(stage, tuple(ids)) for stage, ids in sorted(members.items())),
+            routes=self._network.routes,
         )
         return snapshot if limits.period is None else replace(snapshot, period=limits.period)
 

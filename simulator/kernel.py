@@ -203,7 +203,7 @@ def _send(s: State, lane: int, now: float) -> None:
     first = s.step[step].first
     active = first
     for bundle in range(first, s.step[step].end):
-        if s.more[bundle].bytes <= 0.0 or s.paths[s.bundle[bundle].path, 0] < 0:
+        if s.more[bundle].bytes <= 0.0:
             continue
         s.bundle[bundle].left = s.more[bundle].bytes
         s.bundle[bundle].rate = 0.0

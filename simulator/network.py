@@ -2,12 +2,14 @@
 
 In the hose model a link is a port: each host has one each way, and the fabric between them is never the bottleneck.
 In a graph every edge is two links, one each way; among equally short paths a stable hash of the pair picks one (ECMP).
+What the policies are shown of a network are hosts with the rates of their links, and routes over all other links.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 from zlib import crc32
 
@@ -15,15 +17,18 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.model import BITS_PER_BYTE, Direction, Host, Port
+from controller.model import BITS_PER_BYTE, Direction, Host, Port, Routes
 from simulator.errors import InputError
 
 
 class Network(ABC):
     """Links with capacities, and the path of each pair of hosts.
 
-    ``ports[i]`` names link i and ``capacity[i]`` is its bytes/s. Raises InputError where a rate is not above 0.
+    ``ports[i]`` names link i and ``capacity[i]`` is its bytes/s. ``routes`` are over the links that are no host's own;
+    None: there are none. Raises InputError where a rate is not above 0.
     """
+
+    routes: Routes | None = None
 
     def __init__(self, ports: tuple[Port, ...], capacity: NDArray[np.float64]) -> None:
         for port, rate in zip(ports, capacity, strict=True):
@@ -41,7 +46,11 @@ class Network(ABC):
 
     @abstractmethod
     def path(self, src: str, dst: str) -> tuple[int, ...]:
-        """The links that a flow crosses, in order. Raises InputError for a host that is not there."""
+        """The links that a flow crosses, in order, at least one. Raises InputError for a host that is not there."""
+
+    @abstractmethod
+    def shown(self, hosts: Mapping[str, Host]) -> Mapping[str, Host]:
+        """The workload's hosts as policies see them: with the rates that their links have here."""
 
 
 class Hose(Network):
@@ -64,13 +73,18 @@ class Hose(Network):
         except KeyError as error:
             raise InputError(f"host {error.args[0][0]}: a flow names it, but there is no such host") from error
 
+    def shown(self, hosts: Mapping[str, Host]) -> Mapping[str, Host]:
+        """As they are: their rates are all that there is."""
+        return hosts
+
 
 class Graph(Network):
     """A networkx graph of hosts and switches; the rate of an edge in bit/s is its attribute ``rate_bps``.
 
     The edge of a host that has only one is that host's two ports, and the host's own rates bound it; any other edge (u,
     v), u < v by name, is the port "u--v": egress from u to v. An edge without a rate has that of its host, or is an
-    error. Of equally short paths a stable hash of the pair picks one. A flow to its own source crosses nothing.
+    error. Of equally short paths a stable hash of the pair picks one. A flow to its own source loads both ports of its
+    host; where that has not one edge but several it is an error, for which of them it would load nobody says.
     """
 
     def __init__(self, graph: nx.Graph[str], hosts: Mapping[str, Host]) -> None:
@@ -94,6 +108,13 @@ class Graph(Network):
         super().__init__(tuple(ports), np.array(rates, dtype=np.float64))
         self._graph = graph
         self._distance: dict[str, Mapping[str, int]] = {}
+        self._paths: dict[tuple[str, str], tuple[int, ...]] = {}
+        own = {host for host in hosts if graph.degree[host] == 1}
+        inner = [i for (a, b), i in self._link.items() if a not in own and b not in own]
+        if inner:
+            self._inner = {link: place for place, link in enumerate(inner)}
+            self._between: dict[tuple[str, str], tuple[int, ...]] = {}
+            self.routes = Routes(tuple((ports[i], rates[i] * BITS_PER_BYTE) for i in inner), self._crossed)
 
     @property
     def hops(self) -> int:
@@ -106,9 +127,45 @@ class Graph(Network):
 
     def path(self, src: str, dst: str) -> tuple[int, ...]:
         """A shortest path: where several next hops are as near, the hash of the pair and the place picks."""
+        if (src, dst) not in self._paths:
+            self._paths[src, dst] = self._out_and_in(src) if src == dst else self._shortest(src, dst)
+        return self._paths[src, dst]
+
+    def shown(self, hosts: Mapping[str, Host]) -> Mapping[str, Host]:
+        """With the rates of their edges, all together where there are several."""
+        found = {}
+        for name, host in hosts.items():
+            out, into = (
+                sum(float(self.capacity[self._link[hop]]) for hop in hops) * BITS_PER_BYTE
+                for hops in ([(name, n) for n in self._graph[name]], [(n, name) for n in self._graph[name]])
+            )
+            found[name] = replace(host, egress_bps=out, ingress_bps=into) if out else host
+        return found
+
+    def _crossed(self, src: str, dst: str) -> tuple[int, ...]:
+        found = self._between.get((src, dst))
+        if found is None:
+            found = tuple(self._inner[link] for link in self.path(src, dst) if link in self._inner)
+            self._between[src, dst] = found
+        return found
+
+    def _out_and_in(self, host: str) -> tuple[int, ...]:
+        self._check(host)
+        near = list(self._graph[host])
+        if len(near) != 1:
+            raise InputError(
+                f"host {host}: a flow goes from it to itself, which loads the two ports of a host with one link; "
+                f"in the network's graph it has {len(near)}"
+            )
+        return self._link[host, near[0]], self._link[near[0], host]
+
+    def _check(self, name: str) -> None:
+        if name not in self._graph:
+            raise InputError(f"host {name}: a flow names it, but it is not in the network's graph")
+
+    def _shortest(self, src: str, dst: str) -> tuple[int, ...]:
         for name in (src, dst):
-            if name not in self._graph:
-                raise InputError(f"host {name}: a flow names it, but it is not in the network's graph")
+            self._check(name)
         if dst not in self._distance:
             self._distance[dst] = nx.single_source_shortest_path_length(self._graph, dst)
         distance = self._distance[dst]

@@ -1,10 +1,10 @@
 """The simulated state as the policies see it: a ``Snapshot`` of the jobs that run, as the controller would make it.
 
 A job of one iteration (a coflow) shows what it has left, not what it had: its demand shrinks as it is served and
-``iterations_left`` stays 1, so every load that a policy computes is that of the bytes that are still to go. Pairs of
-hosts are put together by port: the sum a port is exact, and that is all that the hose model knows. A job of many
-iterations shows its demand an iteration, the iterations that all its lanes have done, and its metric after each,
-thinned.
+``iterations_left`` stays 1, so every load that a policy computes is that of the bytes that are still to go. In the hose
+model pairs of hosts are put together by port: the sum a port is exact, and that is all that it knows. Where there are
+links between the hosts' own every pair is shown, for each has its path. A job of many iterations shows its demand an
+iteration, the iterations that all its lanes have done, and its metric after each, thinned.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from controller.loads import summed
 from controller.model import Demand, Job, Progress
 from simulator.jobs import Compute, SimJob
-from simulator.kernel_state import F8, NOW
+from simulator.kernel_state import F8, I4, NOW
 from simulator.kernel_view import left_by_host, paired, sent_by_host
 from simulator.tables import Tables
 
@@ -59,12 +60,14 @@ class View:
     def _coflow(self, number: int, job: SimJob, arrival: float) -> Job:
         tables = self._tables
         left_by_host(tables.state, number, tables.path_src, tables.path_dst, self._out, self._into)
-        src, dst, size = self._pairs
-        found = paired(self._out, self._into, src, dst, size)
+        if tables.network.routes is None:
+            src, dst, size = self._pairs
+            found = paired(self._out, self._into, src, dst, size)
+            src, dst, size = src[:found], dst[:found], size[:found]
+        else:
+            src, dst, size = self._left_by_pair(number)
         host = tables.hosts.__getitem__
-        demand = tuple(
-            map(Demand, map(host, src[:found].tolist()), map(host, dst[:found].tolist()), size[:found].tolist())
-        )
+        demand = tuple(map(Demand, map(host, src.tolist()), map(host, dst.tolist()), size.tolist()))
         if number not in self._total:
             self._total[number] = self._out.copy()
         sent = self._total[number] - self._out
@@ -81,6 +84,17 @@ class View:
             tasks=job.tasks,
             sent_bytes=_by_host(tables.hosts, sent),
         )
+
+    def _left_by_pair(self, number: int) -> tuple[I4, I4, F8]:
+        """Sources, targets, and the bytes that a job of one iteration still sends from one to the other."""
+        state, paths = self._tables.state, len(self._tables.path_src)
+        steps = slice(state.lane[state.job[number].first].first, state.lane[state.job[number].end - 1].end)
+        first, end = state.step["first"][steps], state.step["end"][steps]
+        bundle = state.bundle[first[0] : end[-1]] if len(first) else state.bundle[:0]
+        left = bundle["left"] - bundle["rate"] * (self.now - bundle["since"])
+        by_path = summed(bundle["path"], np.maximum(left, 0.0) * bundle["flows"], paths)
+        found = np.flatnonzero(by_path)
+        return self._tables.path_src[found], self._tables.path_dst[found], by_path[found]
 
     def _training(self, number: int, job: SimJob, arrival: float) -> Job:
         tables = self._tables

@@ -84,7 +84,7 @@ def explain(services: Services, call: Call) -> Reply:
     job = by_id(snapshot.jobs).get(job_id)
     if job is None:
         raise Unavailable(f"job {job_id} is not in the plan yet; ask again in a second")
-    load = load_seconds(job, snapshot.hosts)
+    load = load_seconds(job, snapshot.hosts, snapshot.routes)
     port = max(sorted(load), key=lambda port: load[port], default=None)
     bands = plan.ordering.bands
     position = next(i for i, band in enumerate(bands) if job_id in band)

@@ -385,3 +385,17 @@ def test_tls(tmp_path: Path) -> None:
         silent.close()
     finally:
         yard.stop()
+
+
+def test_explain_names_a_link_between_switches_where_that_is_the_bottleneck(tmp_path: Path) -> None:
+    hosts = [{"name": f"h{i}", "address": f"10.0.0.{i}", "switch": i, "port": 1} for i in (1, 2)]
+    links = [{"a": 1, "a_port": 9, "b": 2, "b_port": 9, "rate_bps": 1e8}]
+    controller = Controller(tmp_path, forwarding="paths", hosts=hosts, links=links).start()
+    try:
+        assert controller.call("PUT", "/v1/jobs/far", spec(5000)).status_code == 201
+        eventually(lambda: "far" in controller.call("GET", "/v1/plan").json()["classes"])
+        why = controller.call("GET", "/v1/jobs/far/explain").json()
+        assert why["bottleneck_port"] == "switch 0x2 port 9 egress"
+        assert why["bottleneck_seconds_per_iteration"] == pytest.approx(0.08)
+    finally:
+        controller.stop()

@@ -156,6 +156,23 @@ def test_an_unchanged_plan_sends_nothing(yard: Yard) -> None:
     assert yard.metrics.report_to_rule.latency().count == 1
 
 
+@pytest.mark.parametrize(("rate_bps", "classes"), [(5e8, {"a": 0, "b": 1}), (None, {"a": 0, "b": 0})])
+def test_jobs_that_share_only_a_link_between_switches_are_kept_apart_there(rate_bps, classes) -> None:
+    hosts = [{"name": f"h{i}", "address": f"10.0.0.{i}", "switch": 1 + i % 2, "port": i} for i in (1, 2, 3, 4)]
+    links = [{"a": 1, "a_port": 9, "b": 2, "b_port": 9, "rate_bps": rate_bps}]
+    yard = Yard(forwarding="paths", hosts=hosts, links=links).start()
+    try:
+        for job, src, dst in (("a", "h2", "h1"), ("b", "h4", "h3")):
+            spec = {"demand": [{"src": src, "dst": dst, "bytes": 1e6}]}
+            yard.registry.put_job(job, JobSpec.model_validate(spec), time.monotonic())
+        eventually(lambda: len(yard.loop.classes) == 2)
+        assert yard.loop.classes == classes
+        dry, _ = yard.loop.dry_run(Fifo())
+        assert dry.classes == classes
+    finally:
+        yard.stop()
+
+
 def test_a_plan_that_changes_no_rule_is_no_sample_of_report_to_rule(yard: Yard) -> None:
     yard.put("a", 5000)
     eventually(lambda: yard.metrics.report_to_plan.latency().count == 1)

@@ -58,7 +58,7 @@ def test_in_a_graph_it_crosses_every_link_on_its_way() -> None:
         Port("left--right", IN),
         Port("h1", IN),
     ]
-    assert network.path("h0", "h0") == ()
+    assert [network.ports[link] for link in network.path("h0", "h0")] == [Port("h0", OUT), Port("h0", IN)]
 
 
 def test_a_narrow_middle_binds_and_its_bytes_are_counted() -> None:
@@ -71,8 +71,19 @@ def test_a_narrow_middle_binds_and_its_bytes_are_counted() -> None:
     assert [job.end for job in wide.jobs.values()] == pytest.approx([1, 1])
 
 
-def test_a_flow_that_stays_on_its_host_takes_no_time_in_a_graph() -> None:
-    assert run(Graph(dumbbell(8.0), HOSTS), ("h0", "h0", 5.0)).jobs["0"].end == 0
+def test_a_flow_that_stays_on_its_host_loads_both_its_ports_in_a_graph_too() -> None:
+    outcome = run(Graph(dumbbell(8.0), HOSTS), ("h0", "h0", 5.0))
+    assert outcome.jobs["0"].end == pytest.approx(5)
+    assert {port: size for port, size in outcome.port_bytes.items() if size} == {Port("h0", OUT): 5, Port("h0", IN): 5}
+
+
+@pytest.mark.parametrize(("more", "count"), [(("left", "right"), 2), ((), 0)])
+def test_a_flow_that_stays_on_a_host_without_one_link_is_refused(more, count) -> None:
+    graph = dumbbell(8.0)
+    graph.remove_edge("h0", "left")
+    graph.add_edges_from((("h0", switch) for switch in more), rate_bps=8.0)
+    with pytest.raises(InputError, match=f"host h0: a flow goes from it to itself.* it has {count}$"):
+        run(Graph(graph, HOSTS), ("h0", "h0", 1.0))
 
 
 def test_equal_paths_are_spread_by_a_stable_hash() -> None:
