@@ -98,8 +98,17 @@ def _host_address(address: str) -> str:
     return str(found)
 
 
+def _network(text: str) -> str:
+    """Addresses of switches: one, or all of a network."""
+    try:
+        return str(ipaddress.ip_network(text, strict=False))
+    except ValueError as error:
+        raise ValueError(f"{text!r} is no address or network; it is written like 10.0.0.7 or 10.0.0.0/24") from error
+
+
 Listening = Annotated[str, AfterValidator(_listening)]
 HostAddress = Annotated[str, AfterValidator(_host_address)]
+AddressRange = Annotated[str, AfterValidator(_network)]
 Dpid = Annotated[int, BeforeValidator(_dpid), Field(ge=1, le=MAX_DPID)]
 PortNumber = Annotated[int, Field(ge=1, le=0xFFFFFF00)]
 TcpPort = Annotated[int, Field(ge=0, le=65535)]
@@ -181,10 +190,11 @@ def _check_token(token: SecretStr) -> None:
 
 
 class OpenFlow(Section):
-    """Where switches connect."""
+    """Where switches connect. ``switches``: the addresses that may connect as one; none named: any may."""
 
     host: Listening = "127.0.0.1"
     port: TcpPort = 6653
+    switches: Annotated[tuple[AddressRange, ...], Field(strict=False, max_length=1024)] = ()
 
 
 class Floors(Section):

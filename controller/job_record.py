@@ -8,7 +8,7 @@ from typing import Literal
 
 from controller.history import History
 from controller.host_record import HostRecord
-from controller.job_flows import Claims, FlowKey, covers, derived_flows, involved_hosts, key_of
+from controller.job_flows import Claims, FlowKey, covers, derived_flows, involved_hosts, key_of, size_of
 from controller.journal_bodies import JobBody, SeenBody, TallyBody
 from controller.model import Demand, Flow, Job, Metric, Progress, Task
 from controller.wire import JobSpec, JobState
@@ -26,7 +26,7 @@ class JobRecord:
     """A job. ``ended_at`` is None while it runs; ``run`` counts its registrations after an end.
 
     ``since``: what a host knew before that time is of an earlier run; None: there was none. ``is_doubted``: some of
-    what was told of it was not believed.
+    what was told of it was not believed. ``registrar``: the host whose token gave the spec; None: an operator's.
     """
 
     def __init__(
@@ -38,12 +38,14 @@ class JobRecord:
         arrival: float,
         registered_at: float,
         since: float | None = None,
+        registrar: str | None = None,
     ) -> None:
         self.id = job_id
         self.run = run
         self.arrival = arrival
         self.registered_at = registered_at
         self.since = since
+        self.registrar = registrar
         self.ended_at: float | None = None
         self.lost_since: float | None = None
         self.last_report: float | None = None
@@ -63,6 +65,7 @@ class JobRecord:
         was_put = spec.stage is None and self.stage != self.spec.stage
         self.stage = self.stage if was_put else spec.stage
         self.spec = spec
+        self.size = size_of(spec)
         self.claims = Claims.of(spec)
         self.hosts = involved_hosts(spec)
         self._derived = derived_flows(self.id, spec)
@@ -197,6 +200,7 @@ class JobRecord:
             since=self.since,
             ended_at=self.ended_at,
             stage=self.stage,
+            registrar=self.registrar,
         )
 
     def to_tally(self) -> TallyBody:
@@ -211,7 +215,13 @@ class JobRecord:
     def from_body(cls, job_id: str, body: JobBody) -> JobRecord:
         """The job of a record, without its tally, its connections and its points."""
         job = cls(
-            job_id, body.spec, run=body.run, arrival=body.arrival, registered_at=body.registered_at, since=body.since
+            job_id,
+            body.spec,
+            run=body.run,
+            arrival=body.arrival,
+            registered_at=body.registered_at,
+            since=body.since,
+            registrar=body.registrar,
         )
         job.ended_at = body.ended_at
         job.stage = body.stage

@@ -19,7 +19,11 @@ class Body(BaseModel):
 
 
 class JobBody(Body):
-    """What changes seldom of a job. ``since``: nothing that a host knew before is of this run (None: all is)."""
+    """What changes seldom of a job.
+
+    ``since``: nothing that a host knew before is of this run (None: all is). ``registrar``: the host whose token
+    registered it (None: an operator's).
+    """
 
     spec: JobSpec
     run: Annotated[int, Field(ge=1)]
@@ -28,6 +32,7 @@ class JobBody(Body):
     since: Time | None
     ended_at: Time | None
     stage: Name | None
+    registrar: Name | None = None
 
 
 class TallyBody(Body):

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from controller.host_record import HostRecord
-from controller.job_flows import Endpoint, FlowKey, key_of, repeated_ports, touched, unknown_hosts, wider
+from controller.job_flows import Endpoint, FlowKey, key_of, repeated_ports, size_of, touched, unknown_hosts, wider
 from controller.job_record import JobRecord
 from controller.journal_bodies import GraveBody, StageBody
-from controller.model import Host, Progress, Snapshot, Stage, Switch
+from controller.model import Host, Job, Progress, Snapshot, Stage, Switch
 from controller.refusals import Conflict, Invalid, NotFound
 from controller.registry_journal import as_points, dump, load, remove_job, save_host, save_job, save_seen, save_tally
 from controller.store import Store
@@ -36,6 +36,10 @@ from controller.wire import (
 LOG = logging.getLogger("trainyard.registry")
 MAX_JOBS = 10_000
 MAX_STAGES = 10_000
+HOST_JOBS = 256
+"""Jobs at a time that were registered with one host's token, at most: one host must leave room for the others."""
+HOST_ENTRIES = 65_536
+"""What all jobs of one host's token may name together: tasks, demand, and flows to and from their tasks' ports."""
 MAX_ENDED = 1_000
 FORGET_ENDED_SECONDS = 3600.0
 FORGET_LOST_SECONDS = 86400.0
@@ -114,11 +118,12 @@ class Registry:
 
     # Jobs and stages ---------------------------------------------------------------------------------------------
 
-    def put_job(self, job_id: str, spec: JobSpec, received_at: float) -> Change:
+    def put_job(self, job_id: str, spec: JobSpec, received_at: float, registrar: str | None = None) -> Change:
         """Register a job or replace its spec; the same spec again changes nothing.
 
-        A spec for a job that has ended or was removed starts a new run. Raises Invalid, or Conflict where another
-        job claims the same traffic.
+        A spec for a job that has ended or was removed starts a new run. ``registrar``: the host whose token is used;
+        None: an operator. Raises Invalid, or Conflict where another job claims the same traffic, or where the host's
+        share of the room is used up.
         """
         old = self._jobs.get(job_id)
         live = old if old is not None and old.ended_at is None else None
@@ -131,8 +136,12 @@ class Registry:
         arrival = min(spec.arrival, now) if spec.arrival is not None else None
         if live is None:
             self._check_room()
+        giving_way = self._check_share(job_id, spec, registrar)
         new = self._new_run(job_id, spec, now if arrival is None else arrival, now)
+        new.registrar = registrar
         self._check_claims(new)
+        for ended in giving_way:
+            self._drop(ended)
         if live is None:
             self._jobs.pop(job_id, None)
             self._parked.pop(job_id, None)
@@ -147,6 +156,7 @@ class Registry:
                 self._store.replace_points(job_id, ())
             live.arrival = arrival if arrival is not None else live.arrival
             live.set_spec(spec)
+            live.registrar = registrar
         self._owners = None
         for other in self._live():
             # What a job declares goes before what was found by chance.
@@ -221,6 +231,11 @@ class Registry:
     def job_states(self, classes: Mapping[str, int]) -> tuple[JobState, ...]:
         """All jobs, those that ended lately included."""
         return tuple(job.state(classes.get(job.id)) for job in self._jobs.values())
+
+    def live_job(self, job_id: str) -> Job | None:
+        """A job that runs, as the policies see it; None where there is none."""
+        job = self._jobs.get(job_id)
+        return job.value() if job is not None and job.ended_at is None else None
 
     def job_hosts(self, job_id: str) -> frozenset[str] | None:
         """The hosts that a job involves; None where there is no such job."""
@@ -464,6 +479,34 @@ class Registry:
     def _check_room(self) -> None:
         if len(self._live()) >= MAX_JOBS:
             raise Conflict(f"there are {MAX_JOBS} jobs already, which is the most; remove some that have ended")
+
+    def _check_share(self, job_id: str, spec: JobSpec, registrar: str | None) -> list[JobRecord]:
+        """The ended jobs of a host's token that give way to a job of it; raises Conflict where those that run do not.
+
+        Operators have no share: all the room is theirs.
+        """
+        if registrar is None:
+            return []
+        own = [job for job in self._jobs.values() if job.registrar == registrar and job.id != job_id]
+        live = [job for job in own if job.ended_at is None]
+        remedy = "let some end, remove some, or register it with an operator's token"
+        if len(live) >= HOST_JOBS:
+            raise Conflict(f"the token of host {registrar} has {HOST_JOBS} jobs already, the most for one; {remedy}")
+        size = size_of(spec) + sum(job.size for job in live)
+        if size > HOST_ENTRIES:
+            raise Conflict(
+                f"the jobs of the token of host {registrar} would name {size} tasks, demands and flows; {HOST_ENTRIES} "
+                f"is the most for one; {remedy}"
+            )
+        giving_way = []
+        ended = sorted((job.ended_at, job.id) for job in own if job.ended_at is not None)
+        excess = size + sum(job.size for job in own if job.ended_at is not None) - HOST_ENTRIES
+        for _, ended_id in ended:
+            if excess <= 0:
+                break
+            giving_way.append(self._jobs[ended_id])
+            excess -= self._jobs[ended_id].size
+        return giving_way
 
     def _check_claims(self, new: JobRecord) -> None:
         for other in self._live():

@@ -48,6 +48,7 @@ class Session:
         remembered: frozenset[Rule] | None = None,
     ) -> None:
         self.dpid: int = datapath.id
+        self.address = str(datapath.address[0])
         self.ready = False
         self.reason: str | None = "being set up"
         self._settings = settings
@@ -122,6 +123,14 @@ class Session:
             return probe.read_counters(self._channel)
         except SwitchGoneError:
             return {}
+
+    def answers(self) -> bool:
+        """Whether the switch answers an echo on this connection. Raises nothing."""
+        try:
+            self._channel.ask(parser.OFPEchoRequest(self._datapath, b""))
+        except SwitchGoneError:
+            return False
+        return True
 
     # What the connection tells.
 

@@ -324,10 +324,10 @@ def test_reports_are_answered_quickly(yard: Controller) -> None:
     for i in range(8):
         yard.call("PUT", f"/v1/jobs/p{i}", spec(5500 + i))
     taken = []
-    for k in range(300):
+    for k in range(100):
         now = time.time()
         told = [
-            {"job": f"p{i}", "points": [{"iteration": k, "time": now, "metric": k / 300}], "sent_bytes": k * 1e6}
+            {"job": f"p{i}", "points": [{"iteration": k, "time": now, "metric": k / 100}], "sent_bytes": k * 1e6}
             for i in range(8)
         ]
         began = time.perf_counter()
@@ -335,7 +335,7 @@ def test_reports_are_answered_quickly(yard: Controller) -> None:
         taken.append(time.perf_counter() - began)
     for i in range(8):
         yard.call("DELETE", f"/v1/jobs/p{i}")
-    assert sorted(taken)[297] < 0.25
+    assert sorted(taken)[98] < 0.25
     assert yard.call("GET", "/v1/status").json()["report_to_plan"]["p99_seconds"] < 0.25
 
 
