@@ -8,10 +8,11 @@ everything that it means to, or raises a refusal and changes nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from controller.causes import Cause
 from controller.host_record import HostRecord
 from controller.job_flows import Endpoint, FlowKey, key_of, repeated_ports, size_of, touched, unknown_hosts, wider
 from controller.job_record import JobRecord
@@ -63,7 +64,7 @@ class _Taking:
     """A batch while it is merged. ``told`` and ``rerouted`` are the jobs of which it brought something, and flows."""
 
     host: str
-    sent_at: float
+    report: HostReport
     offset: float
     now: float
     received_at: float
@@ -74,7 +75,11 @@ class _Taking:
 
     def by_our_clock(self, time: float | None) -> float:
         """A time of the host by the controller's clock; None: when the batch was sent. Nothing is known in advance."""
-        return min((self.sent_at if time is None else time) + self.offset, self.now)
+        return min((self.report.sent_at if time is None else time) + self.offset, self.now)
+
+    def count_of(self, part: JobReport) -> str:
+        """The name of the count that a part's bytes are from: two counts of a host add up."""
+        return f"{self.report.session}:{part.counter}"
 
     def refuse(self, job: str, reason: str) -> None:
         """Leave a part out."""
@@ -109,7 +114,7 @@ class Registry:
         store.add_source(lambda batch: dump(state, batch))
         self._listeners: list[Listener] = []
         self._watch = Watch()
-        self._lost: set[str] = set()
+        self._lost = {job.id for job in self._live() if job.lost_since is not None}
         self._owners: tuple[dict[Endpoint, str], dict[FlowKey, str]] | None = None
 
     def subscribe(self, listener: Listener) -> None:
@@ -163,7 +168,7 @@ class Registry:
             if other.id != job_id and other.give_up(lambda flow: self._owner(flow) == job_id):
                 save_seen(self._store, other)
         save_job(self._store, self._jobs[job_id])
-        self._trigger("registration", received_at)
+        self._trigger(Cause.REGISTRATION, received_at)
         return Change.CREATED if live is None else Change.REPLACED
 
     def delete_job(self, job_id: str, received_at: float) -> None:
@@ -175,7 +180,7 @@ class Registry:
         job = self._find(job_id)
         self._drop(job)
         if job.ended_at is None:
-            self._trigger("end", received_at)
+            self._trigger(Cause.REMOVAL, received_at)
 
     def put_stage(self, stage_id: str, spec: StageSpec, received_at: float) -> Change:
         """Say which jobs are a stage; the same again changes nothing.
@@ -205,7 +210,7 @@ class Registry:
             self._move(self._jobs[job_id], None)
         for job_id in wanted - members:
             self._move(self._jobs[job_id], stage_id)
-        self._trigger("stage start", received_at)
+        self._trigger(Cause.STAGE_START, received_at)
         return Change.CREATED if created else Change.REPLACED
 
     def delete_stage(self, stage_id: str, received_at: float) -> None:
@@ -215,7 +220,7 @@ class Registry:
         self._store.remove("stage", stage_id)
         for job_id in members:
             self._move(self._jobs[job_id], None)
-        self._trigger("stage end", received_at)
+        self._trigger(Cause.STAGE_END, received_at)
 
     def stage_jobs(self, stage_id: str) -> tuple[str, ...]:
         """The jobs of a stage; raises NotFound. One that only jobs name is there as long as one of them is."""
@@ -260,10 +265,11 @@ class Registry:
         agent = self._agents.setdefault(host, HostRecord())
         is_new = agent.take(report.session, report.seq, report.sent_at, now)
         save_host(self._store, host, agent)
-        reasons = self._return_lost(now)
+        reasons: list[str] = []
         refused: list[ReportRefusal] = []
+        told: Collection[str] = ()
         if is_new:
-            batch = _Taking(host, report.sent_at, agent.clock.offset, now, received_at, refused, reasons)
+            batch = _Taking(host, report, agent.clock.offset, now, received_at, refused, reasons)
             for part in report.jobs:
                 self._take_part(batch, part)
             for seen in report.flows:
@@ -273,6 +279,9 @@ class Registry:
                 save_tally(self._store, job)
             for job in batch.rerouted.values():
                 save_seen(self._store, job)
+            told = batch.told
+        if self._return_lost(host, told):
+            reasons.append(Cause.RETURN)
         for reason in dict.fromkeys(reasons):
             self._trigger(reason, received_at)
         return ReportAnswer(
@@ -281,6 +290,7 @@ class Registry:
             lease_seconds=self.lease_seconds,
             period_seconds=self.period_seconds,
             urgent=self._urgent(report.jobs),
+            held=tuple(job.id for job in self._live() if job.told_by.get(host)) if report.seq == 1 else (),
         )
 
     def _urgent(self, parts: Iterable[JobReport]) -> dict[str, Threshold]:
@@ -315,15 +325,19 @@ class Registry:
         elif new:
             self._store.add_points(job.id, as_points(new))
         if part.sent_bytes is not None and is_known_now:
-            job.merge_sent(batch.host, part.sent_bytes)
+            job.merge_sent(batch.host, batch.count_of(part), part.sent_bytes)
+        # Who only counts a job's bytes does not know how it fares.
+        is_witness = part.followed or part.ended or part.sent_bytes is None
+        if points or (is_witness and is_known_now):
+            job.told_by[batch.host] = part.followed or job.told_by.get(batch.host, False)
         job.last_report = batch.now if job.last_report is None else max(job.last_report, batch.now)
         job.received_at = batch.received_at
         if job.ended_at is None:
             if self._watch.crosses(job, before):
-                batch.reasons.append("target crossed")
+                batch.reasons.append(Cause.TARGET_CROSSED)
             if part.ended and is_known_now:
                 self._end(job, known_at)
-                batch.reasons.append("end")
+                batch.reasons.append(Cause.END)
         batch.told[job.id] = job
 
     def _take_flow(self, batch: _Taking, seen: FlowSeen) -> None:
@@ -341,7 +355,7 @@ class Registry:
         if job.merge_flow(key_of(flow)):
             batch.rerouted[job.id] = job
             if job.ended_at is None:
-                batch.reasons.append("new flows")
+                batch.reasons.append(Cause.NEW_FLOWS)
 
     def _accepting(self, batch: _Taking, job_id: str) -> JobRecord | None:
         job = self._jobs.get(job_id)
@@ -358,14 +372,12 @@ class Registry:
         """Let leases run out, and forget what ended long ago."""
         now = self._clock()
         for job in self._live():
-            lost = job.is_lost(self._agents, now, self.lease_seconds)
-            if lost and job.lost_since is None:
+            if job.lost_since is None and job.is_lost(self._agents, now, self.lease_seconds):
                 job.lost_since = now
                 self._lost.add(job.id)
-                LOG.warning("job %s is lost: no host of it has reported for %g s", job.id, self.lease_seconds)
-            elif not lost:
-                job.lost_since = None
-                self._lost.discard(job.id)
+                save_job(self._store, job)
+                silent = ", ".join(sorted(job.witnesses)[:20])
+                LOG.warning("job %s is lost: nothing was heard of %s for %g s", job.id, silent, self.lease_seconds)
             if job.lost_since is not None and now - job.lost_since > FORGET_LOST_SECONDS:
                 self._end(job, now)
         ended = sorted((job.ended_at, job.id) for job in self._jobs.values() if job.ended_at is not None)
@@ -382,7 +394,7 @@ class Registry:
             job = self._jobs.get(job_id)
             # A crossing that was told while the plan was being made would otherwise wait for the period.
             if job is not None and (job.last_report or 0.0) > as_of and self._watch.crosses(job, None):
-                self._trigger("target crossed", job.received_at)
+                self._trigger(Cause.TARGET_CROSSED, job.received_at)
 
     def snapshot(self, now: float, *, classes: int, period: float, switches: Iterable[Switch] = ()) -> Snapshot:
         """What is known, for a plan: jobs that run and are not lost, by arrival."""
@@ -438,14 +450,21 @@ class Registry:
         ends = (listens[end] for end in touched(flow) if end in listens)
         return next(ends, None) or next((declared[key] for key in wider(flow) if key in declared), None)
 
-    def _return_lost(self, now: float) -> list[str]:
+    def _return_lost(self, host: str, told: Collection[str]) -> bool:
+        """Take back the lost jobs that a host which was heard of just now speaks for; whether there were such.
+
+        One that an agent follows must be among those that it has told of: a new agent may have to tell its end.
+        """
         back = [
-            job_id for job_id in self._lost if not self._jobs[job_id].is_lost(self._agents, now, self.lease_seconds)
+            job
+            for job in map(self._find, self._lost)
+            if host in job.witnesses and (job.id in told or not job.told_by.get(host))
         ]
-        for job_id in back:
-            self._jobs[job_id].lost_since = None
-            self._lost.discard(job_id)
-        return ["return"] if back else []
+        for job in back:
+            job.lost_since = None
+            self._lost.discard(job.id)
+            save_job(self._store, job)
+        return bool(back)
 
     def _end(self, job: JobRecord, now: float) -> None:
         job.ended_at = now

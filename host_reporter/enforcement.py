@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from controller.wire import HostPlan
 from host_reporter.iptables import IptablesError, Marker
+from host_reporter.marking import Sent
 from host_reporter.nic import Nic, NicError
 from host_reporter.notices import Notices
 
@@ -41,7 +42,7 @@ class Enforcement:
             self._notices.say("marks", f"this host's traffic is not marked: {error}")
         return done
 
-    def sent_bytes(self) -> Mapping[str, int]:
+    def sent_bytes(self) -> Mapping[str, Sent]:
         """Bytes that left, by job."""
         try:
             return self._marker.sent_bytes() if self._marker is not None else {}

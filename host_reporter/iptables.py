@@ -51,7 +51,7 @@ class Marker:
         if wanted or has_jump:
             self._switch_over(wanted, jump=not has_jump)
 
-    def sent_bytes(self) -> Mapping[str, int]:
+    def sent_bytes(self) -> Mapping[str, marking.Sent]:
         """Bytes that left with a mark, by job, since its first mark. Raises IptablesError.
 
         Bytes of IP packets: with headers, and what was sent again. Puts the marks back if someone removed them.

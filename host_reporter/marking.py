@@ -11,6 +11,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from controller.wire import Mark
 
@@ -82,12 +83,23 @@ def counts(saved: str) -> dict[str, tuple[int, ...]]:
     return {chain: tuple(values) for chain, values in found.items()}
 
 
+class Sent(NamedTuple):
+    """Bytes of a job, and which count they are: another number is another count, which began at zero."""
+
+    bytes: float
+    counter: int = 0
+
+
 class SentBytes:
-    """Bytes by job, over changes of the rules. A job that has no marks any more is forgotten."""
+    """Bytes by job, over changes of the rules. A job that has no marks any more is forgotten; if it comes back, that is
+    another count.
+    """
 
     def __init__(self) -> None:
         self._before: dict[str, int] = {}
         self._now: dict[str, int] = {}
+        self._counters: dict[str, int] = {}
+        self._changes = 0
 
     def count(self, marks: Sequence[Mark], values: Sequence[int]) -> None:
         """The counters of the rules in force: one a mark. Others than that many are not believed."""
@@ -96,13 +108,18 @@ class SentBytes:
 
     def change(self, marks: Iterable[Mark]) -> None:
         """The rules counted last are gone; those of ``marks`` begin at zero."""
-        totals = self.totals()
+        totals = self._totals()
         jobs = {mark.job for mark in marks}
         self._before = {job: sent for job, sent in totals.items() if job in jobs}
         self._now = {}
+        self._counters = {job: self._counters.get(job, self._changes) for job in jobs}
+        self._changes += 1
 
-    def totals(self) -> Mapping[str, int]:
+    def totals(self) -> Mapping[str, Sent]:
         """All bytes by job."""
+        return {job: Sent(sent, self._counters.get(job, 0)) for job, sent in self._totals().items()}
+
+    def _totals(self) -> dict[str, int]:
         jobs = self._before.keys() | self._now.keys()
         return {job: self._before.get(job, 0) + self._now.get(job, 0) for job in jobs}
 

@@ -44,8 +44,8 @@ def test_a_new_plan_moves_a_living_connection(
 
 def settle(controller: ControllerProcess) -> None:
     """Wait until a plan of the period has come after all that was asked for."""
-    planned = controller.status().plans.get("period", 0)
-    assert poll(lambda: controller.status().plans.get("period", 0) > planned + 1)
+    planned = controller.status().plan_causes.get("period", 0)
+    assert poll(lambda: controller.status().plan_causes.get("period", 0) > planned + 1)
 
 
 def test_an_unchanged_plan_sends_nothing_but_the_gates_renewal(
@@ -57,7 +57,7 @@ def test_an_unchanged_plan_sends_nothing_but_the_gates_renewal(
     rules = flows("s1")
     assert poll(lambda: controller.status().gate_renewals >= before.gate_renewals + 3, 10 * PERIOD_SECONDS)
     after = controller.status()
-    assert after.plans["period"] >= before.plans["period"] + 2
+    assert after.plan_causes["period"] >= before.plan_causes["period"] + 2
     assert after.flow_mods == before.flow_mods
     assert flows("s1") == rules
 

@@ -130,9 +130,10 @@ def test_state_and_metrics(yard: Controller) -> None:
     assert status["journal"] == "written"
     assert status["problems"] == []
     assert [host["name"] for host in status["hosts"]] == ["h1", "h2", "h3"]
-    assert status["plans"]["period"] > 0
+    assert 0 < status["plan_causes"]["period"] <= status["plans"]
     text = yard.call("GET", "/metrics").text
-    assert re.search(r'^trainyard_plans_total\{cause="period"\} [1-9]', text, re.MULTILINE)
+    assert re.search(r"^trainyard_plans_total [1-9]", text, re.MULTILINE)
+    assert re.search(r'^trainyard_plan_causes_total\{cause="period"\} [1-9]', text, re.MULTILINE)
     assert "trainyard_journal_degraded 0.0" in text
     assert yard.call("GET", "/healthz", token="wrong").json()["status"] == "alive"
     assert_problem(yard.call("GET", "/readyz", token="wrong"), 503, "no switch has connected")

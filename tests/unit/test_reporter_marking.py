@@ -12,6 +12,7 @@ from controller.wire import Mark
 from host_reporter.marking import (
     GENERATIONS,
     MarkError,
+    Sent,
     SentBytes,
     counts,
     jumps,
@@ -110,21 +111,28 @@ def test_only_what_is_ours_is_taken_away() -> None:
     assert lines.index("-F TRAINYARD-D59") < lines.index("-X TRAINYARD"), "no chain goes while another leads to it"
 
 
+def counted(sent: SentBytes) -> dict[str, float]:
+    return {job: its.bytes for job, its in sent.totals().items()}
+
+
 def test_counts_go_on_over_a_change_of_rules() -> None:
     sent = SentBytes()
     a, b = mark("a"), mark("b")
     sent.change([a, b, a])
     sent.count([a, b, a], [10, 5, 1])
-    assert sent.totals() == {"a": 11, "b": 5}
+    assert counted(sent) == {"a": 11, "b": 5}
     sent.count([a, b, a], [20, 5, 1])
     sent.change([b, a])
-    assert sent.totals() == {"a": 21, "b": 5}
+    assert counted(sent) == {"a": 21, "b": 5}
     sent.count([b, a], [1, 2])
-    assert sent.totals() == {"a": 23, "b": 6}
+    assert counted(sent) == {"a": 23, "b": 6}
     sent.count([b, a], [1])
-    assert sent.totals() == {"a": 23, "b": 6}, "someone else's rules are not believed"
+    assert counted(sent) == {"a": 23, "b": 6}, "someone else's rules are not believed"
     sent.change([a])
-    assert sent.totals() == {"a": 23}
+    assert sent.totals() == {"a": Sent(23, 0)}
+    sent.change([a, b])
+    sent.count([a, b], [1, 7])
+    assert sent.totals() == {"a": Sent(24, 0), "b": Sent(7, 3)}, "who comes back is counted from zero, and it is seen"
 
 
 @given(st.lists(st.lists(st.integers(0, 10**6), min_size=3, max_size=3), max_size=10))
@@ -134,5 +142,5 @@ def test_totals_are_the_sum_over_all_generations(generations: list[list[int]]) -
         sent.change(marks)
         sent.count(marks, values)
     totals = sent.totals()
-    assert totals.get("a", 0) == sum(values[0] + values[2] for values in generations)
-    assert totals.get("b", 0) == sum(values[1] for values in generations)
+    assert totals.get("a", Sent(0)).bytes == sum(values[0] + values[2] for values in generations)
+    assert totals.get("b", Sent(0)).bytes == sum(values[1] for values in generations)
