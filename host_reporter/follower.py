@@ -13,6 +13,7 @@ from host_reporter.job_file import JobFile
 from host_reporter.jobs_dir import Found, JobsDirectory
 from host_reporter.match_limit import MatchLimit
 from host_reporter.notices import Notices
+from host_reporter.strays import Strays
 
 LOOK_SECONDS = 1.0
 """Everything is looked at this often, whatever inotify says."""
@@ -37,6 +38,7 @@ class Follower:
         self._directory = directory
         self._receiver = receiver
         self._notices = notices
+        self._strays = Strays(directory.progress_dir, directory.path, notices)
         self._waker = Waker()
         self._limit = MatchLimit()
         self._jobs: dict[str, Followed] = {}
@@ -71,6 +73,7 @@ class Follower:
             if now - looked >= LOOK_SECONDS:
                 looked = now
                 self._watch()
+                self._strays.look(now, self._jobs.keys() | {job.file.id for job in self._leaving})
             more = self._look_at_progress()
             # At the first look a file may be away that its editor replaces.
             self._end_earlier(is_settled=looked - first >= LOOK_SECONDS)

@@ -4,6 +4,9 @@
 its job, which sets the DSCP. ``-g`` makes the first match decide, like the switch's rules. A new class replaces the one
 rule of the job's chain, so the marks go on counting. A change of what is matched fills the chain that is idle and
 switches over in one commit, so no packet is unmarked meanwhile, and the old chain's last counts can be read after.
+
+A class's DSCP that a program set itself is cleared before the marks are looked at: what no mark matches leaves with
+DSCP 0 or one that is none of ours. Before, not after: the two chains hold the marks' rules alone, which are counted.
 """
 
 from __future__ import annotations
@@ -13,9 +16,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from controller.model import CLASS_DSCP, OTHER_DSCP
 from controller.wire import Mark
 
 CHAIN = "TRAINYARD"
+CLEAR = f"{CHAIN}-CLEAR"
 GENERATIONS = (f"{CHAIN}-A", f"{CHAIN}-B")
 JUMP = f"-A OUTPUT -j {CHAIN}"
 _COUNTED = re.compile(rf"^\[\d+:(\d+)\] -A ({CHAIN}-[AB]) ")
@@ -27,16 +32,19 @@ class MarkError(ValueError):
 
 
 def switch_over(marks: Sequence[Mark], generation: int, *, jump: bool) -> str:
-    """Text that fills chain ``generation`` (0 or 1) with the marks and leads traffic to it.
+    """Text that fills chain ``generation`` (0 or 1) with the marks and leads traffic to it, cleared of others' claims.
 
     ``jump``: OUTPUT does not lead to our chain yet. Raises MarkError.
     """
     chain = GENERATIONS[generation]
     target = {key: f"{chain}{number}" for number, key in enumerate(_targets(marks))}
-    lines = ["*mangle", f":{CHAIN} - [0:0]", f":{chain} - [0:0]"]
+    lines = ["*mangle", f":{CHAIN} - [0:0]", f":{CLEAR} - [0:0]", f":{chain} - [0:0]"]
     lines += [f":{name} - [0:0]" for name in target.values()]
     lines += [f"-A {name} -j DSCP --set-dscp {dscp}" for (_, dscp), name in target.items()]
     lines += [f"-A {chain} {_match(mark)} -g {target[mark.job, mark.dscp]}" for mark in marks]
+    lines += [f"-A {CLEAR} -m dscp --dscp {dscp} -j DSCP --set-dscp {OTHER_DSCP}" for dscp in CLASS_DSCP]
+    # Most packets have no DSCP: one look is all that they cost.
+    lines.append(f"-A {CHAIN} -m dscp ! --dscp {OTHER_DSCP} -j {CLEAR}")
     lines += [f"-A {CHAIN} -g {chain}", *([JUMP] if jump else []), "COMMIT", ""]
     return "\n".join(lines)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ryu.lib import hub
 
-from controller.dataplane.ovsdb import Database
+from controller.dataplane.ovsdb import Databases
 from controller.dataplane.queues import class_of
 from controller.dataplane.session import Session
 from controller.dataplane.values import Applied, Settings, SwitchChange, SwitchStatus
@@ -37,8 +37,7 @@ class Dataplane:
         self._settings = settings
         self._base = base
         self._clock = clock
-        self._database = Database(settings.ovsdb)
-        self._database_lock = hub.Semaphore(1)
+        self._databases = Databases(settings.ovsdb)
         self._sessions: dict[int, Session] = {}
         self._rivals: dict[int, Any] = {}
         self._wanted: dict[int, frozenset[Rule]] = {}
@@ -159,8 +158,7 @@ class Dataplane:
         self._sessions[datapath.id] = Session(
             datapath,
             self._settings,
-            database=self._database,
-            database_lock=self._database_lock,
+            database=self._databases.of(datapath.id),
             base=self._base,
             changed=self._tell,
             remembered=self._wanted.get(datapath.id),

@@ -20,8 +20,12 @@ def mark(job: str, dscp: int, *, remote: str | None = PEER, remote_port: int | N
     return Mark(job=job, service_class=0, dscp=dscp, remote=remote, remote_port=remote_port)
 
 
-def send(count: int) -> None:
-    with socket.create_connection((PEER, 9), timeout=10) as peer:
+def send(count: int, dscp: int = 0) -> None:
+    """``dscp``: what the program sets itself, as any may."""
+    with socket.socket() as peer:
+        peer.settimeout(10)
+        peer.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, dscp << 2)
+        peer.connect((PEER, 9))
         peer.sendall(bytes(count))
         peer.shutdown(socket.SHUT_WR)
         peer.recv(1)
@@ -45,6 +49,12 @@ def sent(marker: Marker) -> dict[str, float]:
 def main() -> None:
     iptables.VARIANTS = (VARIANT,)
     marker = Marker()
+    # Without a mark no program's own claim on a class is believed; what is none of ours is left alone.
+    marker.apply(())
+    for own, arrives in ((59, 0), (11, 0), (46, 46)):
+        send(10_000, own)
+        say(f"dscp {arrives}")
+    assert marker.sent_bytes() == {}
     # The first that matches decides.
     marker.apply((mark("a", 10, remote_port=9), mark("b", 12, remote_port=None)))
     send(100_000)
@@ -67,7 +77,21 @@ def main() -> None:
     send(50_000)
     say("dscp 18")
     assert before + 50_000 < sent(marker)["a"] < before + 100_000, "a new class counts on"
+    # While nobody says what goes first all traffic is alike; the counts live on.
+    before = sent(marker)["a"]
+    marker.open()
+    send(50_000, 59)
+    say("dscp 0")
     marker.apply((mark("a", 34, remote_port=9),))
+    send(50_000, 59)
+    say("dscp 34")
+    assert before + 50_000 < sent(marker)["a"] < before + 100_000, "and what left without a mark is not counted"
+    # Somebody flushes the tables.
+    for command in (("-D", "OUTPUT", "-j", "TRAINYARD"), ("-F", "TRAINYARD-CLEAR")):
+        subprocess.run([VARIANT, "-t", "mangle", *command], check=True)
+    marker.sent_bytes()
+    assert saved().count("-j TRAINYARD\n") == 1
+    assert saved().count("TRAINYARD-CLEAR -m dscp") == 7, saved()
     held = saved()
     for remote in ("10.0.0.1\n-A OUTPUT -j DROP", "::1", "example.com"):
         try:
@@ -85,7 +109,7 @@ def main() -> None:
     send(1000)
     say("dscp 14")
     second.apply(())
-    send(1000)
+    send(1000, 59)
     say("dscp 0")
     second.remove()
     assert "TRAINYARD" not in saved(), saved()

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.lab.network_helpers import LINK_BPS, PERIOD_SECONDS, flows, poll
+from tests.lab.network_helpers import LINK_BPS, PERIOD_SECONDS, flows, gate_is_open, poll
 from topologies.controller_process import ControllerProcess
 from topologies.emulation import Emulation
 from topologies.openvswitch import RUN_FOLDER, running
@@ -123,10 +123,3 @@ def queue_bytes(bridge: str, port: int) -> dict[int, int]:
     command = ["ovs-ofctl", "-O", "OpenFlow13", "queue-stats", bridge, str(port)]
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return {int(queue): int(sent) for queue, sent in re.findall(r"queue (\d+): bytes=(\d+)", text)}
-
-
-def gate_is_open(bridge: str) -> bool:
-    text = subprocess.run(
-        ["ovs-ofctl", "-O", "OpenFlow13", "dump-flows", bridge, "table=0"], check=True, capture_output=True, text=True
-    ).stdout
-    return "hard_timeout" in text
