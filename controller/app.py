@@ -23,6 +23,7 @@ from ryu.ofproto import ofproto_v1_3
 from controller import startup
 from controller.api import ApiServer, ServerError, Services, register
 from controller.config import Config, ConfigError, load_config
+from controller.dataplane import listener
 from controller.dataplane.plane import Dataplane
 from controller.journal import Journal
 from controller.loop import Loop
@@ -49,13 +50,14 @@ class Trainyard(RyuApp):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        files = startup.raise_file_limit()
         try:
             config = load_config(startup.config_path())
         except ConfigError as error:
             startup.end(2, str(error))
         try:
             startup.free_port("the API", config.api.host, config.api.port)
-            _listen_for_switches(config)
+            _listen_for_switches(config, files // 4)
             store = Store(config.journal)
         except (StoreError, startup.StartError) as error:
             startup.end(1, str(error))
@@ -83,7 +85,7 @@ class Trainyard(RyuApp):
         services = Services(config, registry, self._dataplane, self._loop, store, self._journal, metrics)
         register(kwargs["wsgi"], services)
         try:
-            self._server = ApiServer(kwargs["wsgi"], config.api)
+            self._server = ApiServer(kwargs["wsgi"], config.api, connections=files // 2)
         except ServerError as error:
             startup.end(1, str(error))
 
@@ -118,6 +120,7 @@ class Trainyard(RyuApp):
     @set_ev_cls(
         [
             ofp_event.EventOFPBarrierReply,
+            ofp_event.EventOFPEchoReply,
             ofp_event.EventOFPErrorMsg,
             ofp_event.EventOFPFlowStatsReply,
             ofp_event.EventOFPAggregateStatsReply,
@@ -131,10 +134,12 @@ class Trainyard(RyuApp):
         self._dataplane.deliver(event.msg)
 
 
-def _listen_for_switches(config: Config) -> None:
-    """Tell Ryu where; its own default is every address. Raises StartError."""
+def _listen_for_switches(config: Config, connections: int) -> None:
+    """Tell Ryu where, and from whom to take at most so many; its own default is every address. Raises StartError."""
     port = startup.free_port("OpenFlow", config.openflow.host, config.openflow.port)
     cfg.CONF.set_override("ofp_listen_host", config.openflow.host)
     cfg.CONF.set_override("ofp_tcp_listen_port", port)
+    listener.install(config.openflow.switches, connections)
+    startup.warn_of_open_listener(config)
     cfg.CONF.set_override("echo_request_interval", ECHO_SECONDS)
     cfg.CONF.set_override("maximum_unreplied_echo_requests", UNANSWERED_ECHOES)

@@ -72,6 +72,35 @@ def _section(value: object) -> object:
     return value
 
 
+_DATABASE = re.compile(r"p?(tcp|ssl|unix):\S+")
+
+
+def _databases(value: object) -> object:
+    """The address of the switches' database, or a map with each switch's own."""
+    if isinstance(value, Mapping):
+        if not value:
+            raise ValueError("it names no switch; give an address, or one for each switch: {1: tcp:10.0.0.1:6640}")
+        found: dict[object, str] = {}
+        for key, address in value.items():
+            dpid = _dpid(key)
+            if not isinstance(dpid, int) or not 1 <= dpid <= MAX_DPID:
+                raise ValueError(f"{key!r} is no datapath id; it is from 1 to {MAX_DPID:x}, in hexadecimal")
+            if dpid in found:
+                raise ValueError(f"switch {dpid:#x} is named twice; each has one database")
+            found[dpid] = _database(address)
+        return found
+    return _database(value)
+
+
+def _database(address: object) -> str:
+    if not isinstance(address, str) or not _DATABASE.fullmatch(address):
+        raise ValueError(
+            f"{str(address)[:40]!r} is no address of a database; it is written like tcp:10.0.0.1:6640 or "
+            "unix:/var/run/openvswitch/db.sock"
+        )
+    return address
+
+
 _LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _HOST_NAME = re.compile(rf"(?=.{{1,253}}$){_LABEL}(\.{_LABEL})*")
 
@@ -98,8 +127,17 @@ def _host_address(address: str) -> str:
     return str(found)
 
 
+def _network(text: str) -> str:
+    """Addresses of switches: one, or all of a network."""
+    try:
+        return str(ipaddress.ip_network(text, strict=False))
+    except ValueError as error:
+        raise ValueError(f"{text!r} is no address or network; it is written like 10.0.0.7 or 10.0.0.0/24") from error
+
+
 Listening = Annotated[str, AfterValidator(_listening)]
 HostAddress = Annotated[str, AfterValidator(_host_address)]
+AddressRange = Annotated[str, AfterValidator(_network)]
 Dpid = Annotated[int, BeforeValidator(_dpid), Field(ge=1, le=MAX_DPID)]
 PortNumber = Annotated[int, Field(ge=1, le=0xFFFFFF00)]
 TcpPort = Annotated[int, Field(ge=0, le=65535)]
@@ -181,10 +219,11 @@ def _check_token(token: SecretStr) -> None:
 
 
 class OpenFlow(Section):
-    """Where switches connect."""
+    """Where switches connect. ``switches``: the addresses that may connect as one; none named: any may."""
 
     host: Listening = "127.0.0.1"
     port: TcpPort = 6653
+    switches: Annotated[tuple[AddressRange, ...], Field(strict=False, max_length=1024)] = ()
 
 
 class Floors(Section):
@@ -232,6 +271,7 @@ class LinkEntry(Section):
 class Config(Section):
     """All settings of the controller. Seconds, bit/s; ``gate_seconds`` is how long switches keep the order alone.
 
+    ``ovsdb``: where the switches' database answers, or where each one's does, by datapath id.
     ``control_addresses``: the controller's own addresses in the network that it orders, where it listens on all
     (0.0.0.0) or behind an address translation: traffic to and from them goes first.
     """
@@ -245,13 +285,13 @@ class Config(Section):
     mode: Literal["classified", "marked"] = "classified"
     forwarding: Literal["normal", "paths"] = "normal"
     queues: Literal["managed", "existing"] = "managed"
-    ovsdb: str = "unix:/var/run/openvswitch/db.sock"
     floors: Annotated[Floors, BeforeValidator(_section), Field(default_factory=Floors, validate_default=True)]
     journal: Annotated[Path, Field(strict=False)] | None = None
     lease_seconds: Annotated[float, Field(ge=1, le=86400, validate_default=True)] = 30.0
     probe: bool = True
     hosts: Annotated[tuple[HostEntry, ...], Field(strict=False)] = ()
     links: Annotated[tuple[LinkEntry, ...], Field(strict=False)] = ()
+    ovsdb: Annotated[str | dict[int, str], BeforeValidator(_databases)] = "unix:/var/run/openvswitch/db.sock"
     untrusted_hosts: Annotated[tuple[Name, ...], Field(strict=False)] = ()
     control_addresses: Annotated[tuple[HostAddress, ...], Field(strict=False, max_length=64)] = ()
     openflow: Annotated[OpenFlow, BeforeValidator(_section), Field(default_factory=OpenFlow)]
@@ -368,6 +408,20 @@ class Config(Section):
                     raise ValueError(f"port {port} of switch {dpid:#x} is that of {other} and of links[{i}]")
                 taken[(dpid, port)] = f"links[{i}]"
         return links
+
+    @field_validator("ovsdb")
+    @classmethod
+    def _databases_are_the_switches(
+        cls, ovsdb: str | Mapping[int, str], info: ValidationInfo
+    ) -> str | Mapping[int, str]:
+        if isinstance(ovsdb, Mapping) and "hosts" in info.data and "links" in info.data:
+            places = [(host.switch, f"host {host.name}") for host in info.data["hosts"]]
+            places += [(end, f"links[{i}]") for i, link in enumerate(info.data["links"]) for end in (link.a, link.b)]
+            for dpid, whose in places:
+                if dpid is not None and dpid not in ovsdb:
+                    has = ", ".join(f"{known:#x}" for known in ovsdb)
+                    raise ValueError(f"switch {dpid:#x} of {whose} has no address here; there are: {has} (hexadecimal)")
+        return ovsdb
 
     @field_validator("untrusted_hosts")
     @classmethod

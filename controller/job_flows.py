@@ -122,6 +122,18 @@ def derived_flows(job: str, spec: JobSpec) -> frozenset[Flow]:
     return frozenset(flows)
 
 
+def size_of(spec: JobSpec) -> int:
+    """How much there is to keep of a job: its tasks, its demand, and the flows that ``derived_flows`` makes at most."""
+    hosts = involved_hosts(spec)
+    partners: dict[str, set[str]] = {}
+    for demand in spec.demand:
+        partners.setdefault(demand.src, set()).add(demand.dst)
+        partners.setdefault(demand.dst, set()).add(demand.src)
+    listening = (task.host for task in spec.tasks if task.port is not None)
+    derived = sum(2 * (len(partners.get(host, ())) if partners else len(hosts) - 1) for host in listening)
+    return len(spec.tasks) + len(spec.demand) + len(spec.flows) + derived
+
+
 def covers(flows: Container[FlowKey], flow: FlowKey) -> bool:
     """Whether all packets of a flow are those of one that is known already."""
     return any(key in flows for key in wider(flow))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Set
 from typing import Literal
 
 from controller.history import History
 from controller.host_record import HostRecord
-from controller.job_flows import Claims, FlowKey, covers, derived_flows, involved_hosts, key_of
+from controller.job_flows import Claims, FlowKey, covers, derived_flows, involved_hosts, key_of, size_of
 from controller.journal_bodies import JobBody, SeenBody, TallyBody
 from controller.model import Demand, Flow, Job, Metric, Progress, Task
+from controller.sent_counts import SentCounts
 from controller.wire import JobSpec, JobState
 
 MAX_SEEN_FLOWS = 4096
@@ -26,7 +27,9 @@ class JobRecord:
     """A job. ``ended_at`` is None while it runs; ``run`` counts its registrations after an end.
 
     ``since``: what a host knew before that time is of an earlier run; None: there was none. ``is_doubted``: some of
-    what was told of it was not believed.
+    what was told of it was not believed. ``registrar``: the host whose token gave the spec; None: an operator's.
+    ``told_by``: the hosts whose batches have told of this run, and whether by an agent that follows it; bytes that were
+    counted tell nothing of it.
     """
 
     def __init__(
@@ -38,19 +41,22 @@ class JobRecord:
         arrival: float,
         registered_at: float,
         since: float | None = None,
+        registrar: str | None = None,
     ) -> None:
         self.id = job_id
         self.run = run
         self.arrival = arrival
         self.registered_at = registered_at
         self.since = since
+        self.registrar = registrar
         self.ended_at: float | None = None
         self.lost_since: float | None = None
         self.last_report: float | None = None
         self.received_at = 0.0
         self.is_doubted = False
         self.history = History()
-        self.sent: dict[str, float] = {}
+        self.told_by: dict[str, bool] = {}
+        self._sent: dict[str, SentCounts] = {}
         self._seen: OrderedDict[FlowKey, None] = OrderedDict()
         self._flows: tuple[Flow, ...] | None = None
         self._value: Job | None = None
@@ -63,6 +69,7 @@ class JobRecord:
         was_put = spec.stage is None and self.stage != self.spec.stage
         self.stage = self.stage if was_put else spec.stage
         self.spec = spec
+        self.size = size_of(spec)
         self.claims = Claims.of(spec)
         self.hosts = involved_hosts(spec)
         self._derived = derived_flows(self.id, spec)
@@ -97,13 +104,17 @@ class JobRecord:
             self._value = None
         return changed
 
-    def merge_sent(self, host: str, sent: float) -> bool:
-        """Merge a host's count of bytes, which only grows; whether it grew."""
-        if sent <= self.sent.get(host, -1.0):
-            return False
-        self.sent[host] = sent
-        self._value = None
-        return True
+    @property
+    def sent(self) -> dict[str, float]:
+        """Bytes of this run that each host has counted, over all its counts."""
+        return {host: counts.total for host, counts in sorted(self._sent.items())}
+
+    def merge_sent(self, host: str, count: str, sent: float) -> bool:
+        """Merge the bytes of one of a host's counts, each of which only grows; whether it grew."""
+        changed = self._sent.setdefault(host, SentCounts()).merge(count, sent)
+        if changed:
+            self._value = None
+        return changed
 
     def merge_flow(self, flow: FlowKey) -> bool:
         """Note a connection that a host found; whether it adds to what the job's traffic is told apart by."""
@@ -126,9 +137,14 @@ class JobRecord:
             return max(done, UNKNOWN_RUN_ITERATIONS)
         return max(self.spec.iterations - done, 0.0)
 
-    def is_lost(self, hosts: dict[str, HostRecord], now: float, lease: float) -> bool:
-        """Whether every host of the job that ever reported has been silent for longer than its lease."""
-        agents = [hosts[name] for name in self.hosts if name in hosts and hosts[name].last_seen is not None]
+    @property
+    def witnesses(self) -> Set[str]:
+        """The hosts that speak for the job: those that have told of it; before any has, all that it involves."""
+        return self.hosts & self.told_by.keys() or self.hosts
+
+    def is_lost(self, hosts: Mapping[str, HostRecord], now: float, lease: float) -> bool:
+        """Whether every witness that ever reported has been silent for longer than its lease."""
+        agents = [hosts[name] for name in self.witnesses if name in hosts and hosts[name].last_seen is not None]
         return bool(agents) and not any(agent.alive(now, lease) for agent in agents)
 
     def value(self) -> Job:
@@ -147,7 +163,7 @@ class JobRecord:
                 metric=Metric(self.spec.metric.name, self.spec.metric.direction),
                 tasks=self._tasks,
                 flows=self._all_flows(),
-                sent_bytes=dict(sorted(self.sent.items())),
+                sent_bytes=self.sent,
             )
         return self._value
 
@@ -196,12 +212,19 @@ class JobRecord:
             registered_at=self.registered_at,
             since=self.since,
             ended_at=self.ended_at,
+            lost_since=self.lost_since,
             stage=self.stage,
+            registrar=self.registrar,
         )
 
     def to_tally(self) -> TallyBody:
         """What every report changes, beside the points, for the journal."""
-        return TallyBody(sent=self.sent, last_report=self.last_report)
+        return TallyBody(
+            sent={host: counts.before for host, counts in self._sent.items()},
+            counts={host: counts.latest() for host, counts in self._sent.items()},
+            last_report=self.last_report,
+            told_by=self.told_by,
+        )
 
     def to_seen(self) -> SeenBody | None:
         """The connections that hosts found, for the journal; None without any."""
@@ -211,17 +234,24 @@ class JobRecord:
     def from_body(cls, job_id: str, body: JobBody) -> JobRecord:
         """The job of a record, without its tally, its connections and its points."""
         job = cls(
-            job_id, body.spec, run=body.run, arrival=body.arrival, registered_at=body.registered_at, since=body.since
+            job_id,
+            body.spec,
+            run=body.run,
+            arrival=body.arrival,
+            registered_at=body.registered_at,
+            since=body.since,
+            registrar=body.registrar,
         )
         job.ended_at = body.ended_at
+        job.lost_since = body.lost_since
         job.stage = body.stage
         return job
 
     def add_tally(self, tally: TallyBody) -> None:
-        """Merge a tally from the journal."""
+        """Take a tally from the journal."""
         self.last_report = tally.last_report
-        for host, sent in tally.sent.items():
-            self.merge_sent(host, sent)
+        self.told_by = dict(tally.told_by)
+        self._sent = {host: SentCounts(sent, tally.counts.get(host, ())) for host, sent in tally.sent.items()}
 
 
 def _flow_key(flow: Flow) -> tuple[str, str, int, int]:

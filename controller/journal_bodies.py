@@ -19,7 +19,11 @@ class Body(BaseModel):
 
 
 class JobBody(Body):
-    """What changes seldom of a job. ``since``: nothing that a host knew before is of this run (None: all is)."""
+    """What changes seldom of a job.
+
+    ``since``: nothing that a host knew before is of this run (None: all is). ``registrar``: the host whose token
+    registered it (None: an operator's). What has a default here and below is not in older journals.
+    """
 
     spec: JobSpec
     run: Annotated[int, Field(ge=1)]
@@ -27,14 +31,22 @@ class JobBody(Body):
     registered_at: Time
     since: Time | None
     ended_at: Time | None
+    lost_since: Time | None = None
     stage: Name | None
+    registrar: Name | None = None
 
 
 class TallyBody(Body):
-    """What every report changes of a job, beside its points."""
+    """What every report changes of a job, beside its points.
+
+    ``sent``: bytes by host, beside those in ``counts``, the latest counts of each host by name. ``told_by`` is
+    JobRecord's.
+    """
 
     sent: dict[Name, Bytes]
+    counts: dict[Name, tuple[tuple[str, Bytes], ...]] = {}
     last_report: Time | None
+    told_by: dict[Name, bool] = {}
 
 
 class SeenBody(Body):

@@ -18,6 +18,7 @@ import eventlet
 import eventlet.event
 import eventlet.tpool
 
+from controller.causes import REPORTED, UNTIMED, Cause
 from controller.classes import Assign
 from controller.config import Config
 from controller.dataplane.values import Applied, SwitchStatus
@@ -26,7 +27,7 @@ from controller.host_plans import HostPlans
 from controller.marking import FlowMark, marks
 from controller.metrics import Metrics
 from controller.model import Snapshot, Switch
-from controller.plan_journal import ID, KIND, read_last, to_record
+from controller.plan_journal import ID, KIND, REFUSED_ID, read_last, to_record
 from controller.planner import CompileRules, Plan, plan
 from controller.policies._base import Policy
 from controller.refusals import Invalid
@@ -39,8 +40,6 @@ from controller.wire import Settings
 LOG = logging.getLogger("trainyard.loop")
 Marks = Mapping[str, tuple[FlowMark, ...]]
 COALESCE_SECONDS = 0.01
-PERIODIC = "period"
-SWITCHES = "switch"
 
 
 class Network(Protocol):
@@ -90,6 +89,9 @@ class Loop:
         registry.period_seconds = self.settings.period_seconds
         last = read_last(store)
         self.plan: Plan | None = last.plan() if last is not None else None
+        # What the policy goes on from: in its memory time passes, and where switches took a plan it is what they hold.
+        refused = read_last(store, REFUSED_ID)
+        self._made: Plan | None = refused.plan() if refused is not None else self.plan
         self.snapshot: Snapshot | None = None
         self.epoch: int = last.epoch if last is not None else 0
         self.host_plans = HostPlans(config, last.host_epochs if last is not None else {})
@@ -102,7 +104,7 @@ class Loop:
         self._threads: list[eventlet.greenthread.GreenThread] = []
         store.add_source(self._dump)
         registry.subscribe(self.trigger)
-        dataplane.subscribe(lambda _reason: self.trigger(SWITCHES, time.monotonic()))
+        dataplane.subscribe(lambda _reason: self.trigger(Cause.SWITCH, time.monotonic()))
 
     def start(self) -> None:
         """Make a first plan at once, then go on until ``stop``."""
@@ -128,13 +130,13 @@ class Loop:
             self._registry.period_seconds = self.settings.period_seconds
             changed, self._period_changed = self._period_changed, eventlet.event.Event()
             changed.send()
-            self.trigger("settings", received_at)
+            self.trigger(Cause.SETTINGS, received_at)
         return self.settings.view()
 
     def dry_run(self, policy: Policy) -> tuple[Plan, Snapshot]:
         """What ``policy`` would do now; nothing is applied. Raises whatever the policy raises."""
         snapshot = self._take_snapshot()
-        made: Plan = eventlet.tpool.execute(plan, snapshot, self.plan, policy=policy, assign=self._config.assign)
+        made: Plan = eventlet.tpool.execute(plan, snapshot, self._made, policy=policy, assign=self._config.assign)
         return made, snapshot
 
     def _try(self, policy: Policy) -> None:
@@ -179,7 +181,7 @@ class Loop:
                 causes, self._triggers = self._triggers, []
                 if time.monotonic() >= due:
                     due = time.monotonic() + self.settings.period_seconds
-                    causes.append((PERIODIC, 0.0))
+                    causes.append((Cause.PERIOD, 0.0))
                 due = min(due, time.monotonic() + self.settings.period_seconds)
                 if causes:
                     self._turn(causes)
@@ -192,8 +194,9 @@ class Loop:
         began = time.monotonic()
         snapshot = self._take_snapshot()
         new, new_marks = eventlet.tpool.execute(
-            _plan_and_mark, snapshot, self.plan, self.settings.policy, self._compile, self._config.assign
+            _plan_and_mark, snapshot, self._made, self.settings.policy, self._compile, self._config.assign
         )
+        self._made = new
         self._metrics.plan_seconds.observe(time.monotonic() - began)
         self._registry.set_watch(new.ordering.watch, snapshot.now)
         try:
@@ -217,6 +220,7 @@ class Loop:
         self._metrics.jobs.set(len(self.classes))
         self.host_plans.update(new.ordering.policy, new_marks)
         self._store.put(KIND, ID, self._record(new))
+        self._store.remove(KIND, REFUSED_ID)
 
     def _hold_back(self, new: Plan, new_marks: Marks, snapshot: Snapshot, applied: Applied) -> None:
         """A switch has refused the plan and holds its old rules; the plan in force stays the last that all took.
@@ -225,6 +229,7 @@ class Loop:
         others by the plan in force.
         """
         self.refusals = applied.errors
+        self._store.put(KIND, REFUSED_ID, self._record(new))
         took = {change.dpid for change in applied.per_switch if not change.errors}
         followers = {name for name, host in snapshot.hosts.items() if host.switch in took}
         if followers:
@@ -237,13 +242,15 @@ class Loop:
 
     def _measure(self, causes: list[tuple[str, float]], applied: Applied) -> None:
         now = time.monotonic()
+        self._metrics.plans.inc()
+        to_rule = {True: self._metrics.report_to_rule, False: self._metrics.change_to_rule}
         for reason, received_at in causes:
-            self._metrics.plans.labels(cause=reason).inc()
-            if reason in (PERIODIC, SWITCHES):
+            self._metrics.plan_causes.labels(cause=reason).inc()
+            if reason in UNTIMED:
                 continue
             self._metrics.report_to_plan.add(now - received_at)
             if applied.flow_mods and not applied.errors:
-                self._metrics.report_to_rule.add(now - received_at)
+                to_rule[reason in REPORTED].add(now - received_at)
         self._metrics.flow_mods.inc(applied.flow_mods)
         self._metrics.apply_errors.inc(len(applied.errors))
 
@@ -273,6 +280,8 @@ class Loop:
     def _dump(self, batch: Batch) -> None:
         if self.plan is not None:
             put(batch, KIND, ID, self._record(self.plan))
+        if self._made is not None and self._made is not self.plan:
+            put(batch, KIND, REFUSED_ID, self._record(self._made))
 
 
 def _plan_and_mark(

@@ -51,7 +51,10 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
-        self.plans = Counter("trainyard_plans", "Plans made, by cause", ["cause"], registry=registry)
+        self.plans = Counter("trainyard_plans", "Plans made", registry=registry)
+        self.plan_causes = Counter(
+            "trainyard_plan_causes", "What plans were made for; several may share a plan", ["cause"], registry=registry
+        )
         self.plan_errors = Counter("trainyard_plan_errors", "Plans that failed", registry=registry)
         self.apply_errors = Counter("trainyard_apply_errors", "Changes that a switch refused", registry=registry)
         self.flow_mods = Counter("trainyard_flow_mods", "Rules added, changed or deleted", registry=registry)
@@ -86,7 +89,15 @@ class Metrics:
         self.report_to_rule = Samples(
             Histogram(
                 "trainyard_report_to_rule_seconds",
-                "From a trigger's arrival to the barrier reply, of plans that changed rules",
+                "From the arrival of a report that triggers a plan to the barrier reply, where rules changed",
+                registry=registry,
+                buckets=_LATENCY_BUCKETS,
+            )
+        )
+        self.change_to_rule = Samples(
+            Histogram(
+                "trainyard_change_to_rule_seconds",
+                "From the arrival of any other call that triggers a plan to the barrier reply, where rules changed",
                 registry=registry,
                 buckets=_LATENCY_BUCKETS,
             )

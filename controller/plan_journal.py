@@ -1,4 +1,4 @@
-"""The plan in force as a record of the journal, and back."""
+"""The plan in force, and a newer one that a switch refused, as records of the journal, and back."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from controller.store import Store
 
 LOG = logging.getLogger("trainyard.loop")
 KIND, ID = "plan", "last"
+REFUSED_ID = "refused"
+"""A plan that is newer than the one in force: other switches hold it, and the policy goes on from it."""
 
 
 def to_record(plan: Plan, epoch: int, host_epochs: Mapping[str, Any]) -> dict[str, Any]:
@@ -64,9 +66,9 @@ class LastPlan(BaseModel):
         )
 
 
-def read_last(store: Store) -> LastPlan | None:
+def read_last(store: Store, record_id: str = ID) -> LastPlan | None:
     """The plan that the journal holds; None without one. A damaged one is left out: the next plan takes its place."""
-    text = store.contents().records.get(KIND, {}).get(ID)
+    text = store.contents().records.get(KIND, {}).get(record_id)
     if text is None:
         return None
     try:

@@ -58,7 +58,7 @@ def plan(
 ) -> Plan:
     """Order the jobs, cut the order into classes, compile the rules.
 
-    ``previous`` is the plan in force; its ordering reaches the policy only if it was that policy's own. ``assign`` is
+    ``previous`` is the plan before; its ordering reaches the policy only if it was that policy's own. ``assign`` is
     how classes are cut (see ``controller.classes``). Raises PlanError where a policy leaves a job out, names one twice
     or one that is not there.
     """

@@ -8,15 +8,16 @@ everything that it means to, or raises a refusal and changes nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from controller.causes import Cause
 from controller.host_record import HostRecord
-from controller.job_flows import Endpoint, FlowKey, key_of, repeated_ports, touched, unknown_hosts, wider
+from controller.job_flows import Endpoint, FlowKey, key_of, repeated_ports, size_of, touched, unknown_hosts, wider
 from controller.job_record import JobRecord
 from controller.journal_bodies import GraveBody, StageBody
-from controller.model import Host, Progress, Snapshot, Stage, Switch
+from controller.model import Host, Job, Progress, Snapshot, Stage, Switch
 from controller.refusals import Conflict, Invalid, NotFound
 from controller.registry_journal import as_points, dump, load, remove_job, save_host, save_job, save_seen, save_tally
 from controller.store import Store
@@ -36,6 +37,10 @@ from controller.wire import (
 LOG = logging.getLogger("trainyard.registry")
 MAX_JOBS = 10_000
 MAX_STAGES = 10_000
+HOST_JOBS = 256
+"""Jobs at a time that were registered with one host's token, at most: one host must leave room for the others."""
+HOST_ENTRIES = 65_536
+"""What all jobs of one host's token may name together: tasks, demand, and flows to and from their tasks' ports."""
 MAX_ENDED = 1_000
 FORGET_ENDED_SECONDS = 3600.0
 FORGET_LOST_SECONDS = 86400.0
@@ -59,7 +64,7 @@ class _Taking:
     """A batch while it is merged. ``told`` and ``rerouted`` are the jobs of which it brought something, and flows."""
 
     host: str
-    sent_at: float
+    report: HostReport
     offset: float
     now: float
     received_at: float
@@ -70,7 +75,11 @@ class _Taking:
 
     def by_our_clock(self, time: float | None) -> float:
         """A time of the host by the controller's clock; None: when the batch was sent. Nothing is known in advance."""
-        return min((self.sent_at if time is None else time) + self.offset, self.now)
+        return min((self.report.sent_at if time is None else time) + self.offset, self.now)
+
+    def count_of(self, part: JobReport) -> str:
+        """The name of the count that a part's bytes are from: two counts of a host add up."""
+        return f"{self.report.session}:{part.counter}"
 
     def refuse(self, job: str, reason: str) -> None:
         """Leave a part out."""
@@ -105,7 +114,7 @@ class Registry:
         store.add_source(lambda batch: dump(state, batch))
         self._listeners: list[Listener] = []
         self._watch = Watch()
-        self._lost: set[str] = set()
+        self._lost = {job.id for job in self._live() if job.lost_since is not None}
         self._owners: tuple[dict[Endpoint, str], dict[FlowKey, str]] | None = None
 
     def subscribe(self, listener: Listener) -> None:
@@ -114,11 +123,12 @@ class Registry:
 
     # Jobs and stages ---------------------------------------------------------------------------------------------
 
-    def put_job(self, job_id: str, spec: JobSpec, received_at: float) -> Change:
+    def put_job(self, job_id: str, spec: JobSpec, received_at: float, registrar: str | None = None) -> Change:
         """Register a job or replace its spec; the same spec again changes nothing.
 
-        A spec for a job that has ended or was removed starts a new run. Raises Invalid, or Conflict where another
-        job claims the same traffic.
+        A spec for a job that has ended or was removed starts a new run. ``registrar``: the host whose token is used;
+        None: an operator. Raises Invalid, or Conflict where another job claims the same traffic, or where the host's
+        share of the room is used up.
         """
         old = self._jobs.get(job_id)
         live = old if old is not None and old.ended_at is None else None
@@ -131,8 +141,12 @@ class Registry:
         arrival = min(spec.arrival, now) if spec.arrival is not None else None
         if live is None:
             self._check_room()
+        giving_way = self._check_share(job_id, spec, registrar)
         new = self._new_run(job_id, spec, now if arrival is None else arrival, now)
+        new.registrar = registrar
         self._check_claims(new)
+        for ended in giving_way:
+            self._drop(ended)
         if live is None:
             self._jobs.pop(job_id, None)
             self._parked.pop(job_id, None)
@@ -147,13 +161,14 @@ class Registry:
                 self._store.replace_points(job_id, ())
             live.arrival = arrival if arrival is not None else live.arrival
             live.set_spec(spec)
+            live.registrar = registrar
         self._owners = None
         for other in self._live():
             # What a job declares goes before what was found by chance.
             if other.id != job_id and other.give_up(lambda flow: self._owner(flow) == job_id):
                 save_seen(self._store, other)
         save_job(self._store, self._jobs[job_id])
-        self._trigger("registration", received_at)
+        self._trigger(Cause.REGISTRATION, received_at)
         return Change.CREATED if live is None else Change.REPLACED
 
     def delete_job(self, job_id: str, received_at: float) -> None:
@@ -165,7 +180,7 @@ class Registry:
         job = self._find(job_id)
         self._drop(job)
         if job.ended_at is None:
-            self._trigger("end", received_at)
+            self._trigger(Cause.REMOVAL, received_at)
 
     def put_stage(self, stage_id: str, spec: StageSpec, received_at: float) -> Change:
         """Say which jobs are a stage; the same again changes nothing.
@@ -195,7 +210,7 @@ class Registry:
             self._move(self._jobs[job_id], None)
         for job_id in wanted - members:
             self._move(self._jobs[job_id], stage_id)
-        self._trigger("stage start", received_at)
+        self._trigger(Cause.STAGE_START, received_at)
         return Change.CREATED if created else Change.REPLACED
 
     def delete_stage(self, stage_id: str, received_at: float) -> None:
@@ -205,7 +220,7 @@ class Registry:
         self._store.remove("stage", stage_id)
         for job_id in members:
             self._move(self._jobs[job_id], None)
-        self._trigger("stage end", received_at)
+        self._trigger(Cause.STAGE_END, received_at)
 
     def stage_jobs(self, stage_id: str) -> tuple[str, ...]:
         """The jobs of a stage; raises NotFound. One that only jobs name is there as long as one of them is."""
@@ -221,6 +236,11 @@ class Registry:
     def job_states(self, classes: Mapping[str, int]) -> tuple[JobState, ...]:
         """All jobs, those that ended lately included."""
         return tuple(job.state(classes.get(job.id)) for job in self._jobs.values())
+
+    def live_job(self, job_id: str) -> Job | None:
+        """A job that runs, as the policies see it; None where there is none."""
+        job = self._jobs.get(job_id)
+        return job.value() if job is not None and job.ended_at is None else None
 
     def job_hosts(self, job_id: str) -> frozenset[str] | None:
         """The hosts that a job involves; None where there is no such job."""
@@ -245,10 +265,11 @@ class Registry:
         agent = self._agents.setdefault(host, HostRecord())
         is_new = agent.take(report.session, report.seq, report.sent_at, now)
         save_host(self._store, host, agent)
-        reasons = self._return_lost(now)
+        reasons: list[str] = []
         refused: list[ReportRefusal] = []
+        told: Collection[str] = ()
         if is_new:
-            batch = _Taking(host, report.sent_at, agent.clock.offset, now, received_at, refused, reasons)
+            batch = _Taking(host, report, agent.clock.offset, now, received_at, refused, reasons)
             for part in report.jobs:
                 self._take_part(batch, part)
             for seen in report.flows:
@@ -258,6 +279,9 @@ class Registry:
                 save_tally(self._store, job)
             for job in batch.rerouted.values():
                 save_seen(self._store, job)
+            told = batch.told
+        if self._return_lost(host, told):
+            reasons.append(Cause.RETURN)
         for reason in dict.fromkeys(reasons):
             self._trigger(reason, received_at)
         return ReportAnswer(
@@ -266,6 +290,7 @@ class Registry:
             lease_seconds=self.lease_seconds,
             period_seconds=self.period_seconds,
             urgent=self._urgent(report.jobs),
+            held=tuple(job.id for job in self._live() if job.told_by.get(host)) if report.seq == 1 else (),
         )
 
     def _urgent(self, parts: Iterable[JobReport]) -> dict[str, Threshold]:
@@ -300,15 +325,19 @@ class Registry:
         elif new:
             self._store.add_points(job.id, as_points(new))
         if part.sent_bytes is not None and is_known_now:
-            job.merge_sent(batch.host, part.sent_bytes)
+            job.merge_sent(batch.host, batch.count_of(part), part.sent_bytes)
+        # Who only counts a job's bytes does not know how it fares.
+        is_witness = part.followed or part.ended or part.sent_bytes is None
+        if points or (is_witness and is_known_now):
+            job.told_by[batch.host] = part.followed or job.told_by.get(batch.host, False)
         job.last_report = batch.now if job.last_report is None else max(job.last_report, batch.now)
         job.received_at = batch.received_at
         if job.ended_at is None:
             if self._watch.crosses(job, before):
-                batch.reasons.append("target crossed")
+                batch.reasons.append(Cause.TARGET_CROSSED)
             if part.ended and is_known_now:
                 self._end(job, known_at)
-                batch.reasons.append("end")
+                batch.reasons.append(Cause.END)
         batch.told[job.id] = job
 
     def _take_flow(self, batch: _Taking, seen: FlowSeen) -> None:
@@ -326,7 +355,7 @@ class Registry:
         if job.merge_flow(key_of(flow)):
             batch.rerouted[job.id] = job
             if job.ended_at is None:
-                batch.reasons.append("new flows")
+                batch.reasons.append(Cause.NEW_FLOWS)
 
     def _accepting(self, batch: _Taking, job_id: str) -> JobRecord | None:
         job = self._jobs.get(job_id)
@@ -343,14 +372,12 @@ class Registry:
         """Let leases run out, and forget what ended long ago."""
         now = self._clock()
         for job in self._live():
-            lost = job.is_lost(self._agents, now, self.lease_seconds)
-            if lost and job.lost_since is None:
+            if job.lost_since is None and job.is_lost(self._agents, now, self.lease_seconds):
                 job.lost_since = now
                 self._lost.add(job.id)
-                LOG.warning("job %s is lost: no host of it has reported for %g s", job.id, self.lease_seconds)
-            elif not lost:
-                job.lost_since = None
-                self._lost.discard(job.id)
+                save_job(self._store, job)
+                silent = ", ".join(sorted(job.witnesses)[:20])
+                LOG.warning("job %s is lost: nothing was heard of %s for %g s", job.id, silent, self.lease_seconds)
             if job.lost_since is not None and now - job.lost_since > FORGET_LOST_SECONDS:
                 self._end(job, now)
         ended = sorted((job.ended_at, job.id) for job in self._jobs.values() if job.ended_at is not None)
@@ -367,7 +394,7 @@ class Registry:
             job = self._jobs.get(job_id)
             # A crossing that was told while the plan was being made would otherwise wait for the period.
             if job is not None and (job.last_report or 0.0) > as_of and self._watch.crosses(job, None):
-                self._trigger("target crossed", job.received_at)
+                self._trigger(Cause.TARGET_CROSSED, job.received_at)
 
     def snapshot(self, now: float, *, classes: int, period: float, switches: Iterable[Switch] = ()) -> Snapshot:
         """What is known, for a plan: jobs that run and are not lost, by arrival."""
@@ -423,14 +450,21 @@ class Registry:
         ends = (listens[end] for end in touched(flow) if end in listens)
         return next(ends, None) or next((declared[key] for key in wider(flow) if key in declared), None)
 
-    def _return_lost(self, now: float) -> list[str]:
+    def _return_lost(self, host: str, told: Collection[str]) -> bool:
+        """Take back the lost jobs that a host which was heard of just now speaks for; whether there were such.
+
+        One that an agent follows must be among those that it has told of: a new agent may have to tell its end.
+        """
         back = [
-            job_id for job_id in self._lost if not self._jobs[job_id].is_lost(self._agents, now, self.lease_seconds)
+            job
+            for job in map(self._find, self._lost)
+            if host in job.witnesses and (job.id in told or not job.told_by.get(host))
         ]
-        for job_id in back:
-            self._jobs[job_id].lost_since = None
-            self._lost.discard(job_id)
-        return ["return"] if back else []
+        for job in back:
+            job.lost_since = None
+            self._lost.discard(job.id)
+            save_job(self._store, job)
+        return bool(back)
 
     def _end(self, job: JobRecord, now: float) -> None:
         job.ended_at = now
@@ -464,6 +498,34 @@ class Registry:
     def _check_room(self) -> None:
         if len(self._live()) >= MAX_JOBS:
             raise Conflict(f"there are {MAX_JOBS} jobs already, which is the most; remove some that have ended")
+
+    def _check_share(self, job_id: str, spec: JobSpec, registrar: str | None) -> list[JobRecord]:
+        """The ended jobs of a host's token that give way to a job of it; raises Conflict where those that run do not.
+
+        Operators have no share: all the room is theirs.
+        """
+        if registrar is None:
+            return []
+        own = [job for job in self._jobs.values() if job.registrar == registrar and job.id != job_id]
+        live = [job for job in own if job.ended_at is None]
+        remedy = "let some end, remove some, or register it with an operator's token"
+        if len(live) >= HOST_JOBS:
+            raise Conflict(f"the token of host {registrar} has {HOST_JOBS} jobs already, the most for one; {remedy}")
+        size = size_of(spec) + sum(job.size for job in live)
+        if size > HOST_ENTRIES:
+            raise Conflict(
+                f"the jobs of the token of host {registrar} would name {size} tasks, demands and flows; {HOST_ENTRIES} "
+                f"is the most for one; {remedy}"
+            )
+        giving_way = []
+        ended = sorted((job.ended_at, job.id) for job in own if job.ended_at is not None)
+        excess = size + sum(job.size for job in own if job.ended_at is not None) - HOST_ENTRIES
+        for _, ended_id in ended:
+            if excess <= 0:
+                break
+            giving_way.append(self._jobs[ended_id])
+            excess -= self._jobs[ended_id].size
+        return giving_way
 
     def _check_claims(self, new: JobRecord) -> None:
         for other in self._live():

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import ipaddress
+import logging
 import os
+import resource
 import signal
 import socket
 import sys
@@ -18,7 +20,10 @@ from controller.dataplane.values import Settings
 from controller.fabric import as_links
 from controller.rules import Endpoint
 
+LOG = logging.getLogger("trainyard")
 CONFIG_VARIABLE = "TRAINYARD_CONFIG"
+WANTED_FILES = 16_384
+"""Files and connections that are enough for all servers and switches; shells usually start programs with 1024."""
 
 
 class StartError(RuntimeError):
@@ -100,6 +105,25 @@ def free_port(what: str, host: str, port: int) -> int:
     except OSError as error:
         reason = error.strerror or str(error)
         raise StartError(f"{what} cannot listen on {host}:{port}: {reason}; name another host or port") from error
+
+
+def raise_file_limit() -> int:
+    """Let the process open WANTED_FILES files and connections, or as many as the hard limit lets; how many it may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    possible = WANTED_FILES if hard == resource.RLIM_INFINITY else min(WANTED_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < possible:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (possible, hard))
+    return possible if soft == resource.RLIM_INFINITY else max(soft, possible)
+
+
+def warn_of_open_listener(config: Config) -> None:
+    """Say at the start where anybody who reaches the OpenFlow port could pass for a switch."""
+    if not is_loopback(config.openflow.host) and not config.openflow.switches:
+        LOG.warning(
+            "whoever reaches %s:%d may pass for a switch; name the switches' addresses in openflow.switches",
+            config.openflow.host,
+            config.openflow.port,
+        )
 
 
 def stop_on_signals(main: Any) -> None:

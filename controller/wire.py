@@ -21,7 +21,8 @@ PRINTABLE_PATTERN = r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$"
 """No control characters, and none that turn the direction of the text: such words end up on terminals and in logs."""
 
 TcpPort = Annotated[int, Field(ge=1, le=65535)]
-Bytes = Annotated[float, Field(ge=0, le=1e18)]
+MAX_BYTES = 1e18
+Bytes = Annotated[float, Field(ge=0, le=MAX_BYTES)]
 Seconds = Annotated[float, Field(ge=0, le=1e12)]
 Iterations = Annotated[float, Field(ge=0, le=1e15)]
 Positive = Annotated[float, Field(ge=1e-9, le=1e9)]
@@ -143,7 +144,11 @@ class ProgressPoint(Message):
 
 
 class JobReport(Message):
-    """What one host knows anew of one job. ``sent_bytes`` is cumulative, of this host, since the job began.
+    """What one host knows anew of one job.
+
+    ``sent_bytes`` is cumulative, of this host, since its agent began to count. ``counter`` tells the counts of a
+    session apart: another number is another count, which began at 0. ``followed``: the agent follows the job, and will
+    tell its end; one that only counts the job's bytes will not.
 
     ``as_of``: when the host knew it, by its own clock: when the job ended, or the bytes were counted (None: when the
     batch was sent). By it a late end is told apart from the end of the job's next run.
@@ -152,6 +157,8 @@ class JobReport(Message):
     job: Name
     points: Annotated[tuple[ProgressPoint, ...], Field(max_length=MAX_POINTS, strict=False)] = ()
     sent_bytes: Bytes | None = None
+    counter: Annotated[int, Field(ge=0, le=2**62)] = 0
+    followed: bool = False
     ended: bool = False
     as_of: Seconds | None = None
 
@@ -207,7 +214,9 @@ class ReportAnswer(Message):
     """Answer to a report: whether it was new, what was refused, and how long the host's lease runs.
 
     What jobs get on is planned with once in ``period_seconds`` and may be told as seldom; ``urgent`` has, of the jobs
-    that were reported, the value whose crossing should be told at once.
+    that were reported, the value whose crossing should be told at once. ``held``, in the answer to a session's first
+    batch, are the jobs that go on here and that an agent of this host has followed before: of those that ended while
+    there was no agent, nobody has told the end.
     """
 
     status: Literal["taken", "duplicate"]
@@ -215,6 +224,7 @@ class ReportAnswer(Message):
     lease_seconds: float
     period_seconds: float
     urgent: dict[Name, Threshold] = Field(default_factory=dict)
+    held: Annotated[tuple[Name, ...], Field(strict=False)] = ()
 
 
 class Mark(Message):
@@ -351,8 +361,11 @@ class LatencyState(Message):
 class Status(Message):
     """Body of ``GET /v1/status``: the controller's own state.
 
-    ``report_to_rule`` counts from a trigger's arrival to the barrier reply, for plans that changed rules;
-    ``report_to_plan`` for all. ``bytes_by_class`` is by switch and class ("other": all other traffic).
+    ``plans``: how many were made; ``plan_causes``: what for, where several causes may share a plan. ``report_to_rule``
+    counts from the arrival of a host's report that triggered a plan to the barrier reply, for plans that changed rules;
+    ``change_to_rule`` does for all other calls that trigger one (registrations, removals, stages, settings);
+    ``report_to_plan`` is of both, rules changed or not. ``bytes_by_class`` is by switch and class ("other": all other
+    traffic).
     """
 
     policy: str
@@ -361,11 +374,13 @@ class Status(Message):
     jobs: int
     journal: Literal["memory", "written", "degraded"]
     problems: Annotated[tuple[str, ...], Field(strict=False)]
-    plans: dict[str, int]
+    plans: int
+    plan_causes: dict[str, int]
     plan_errors: int
     flow_mods: int
     gate_renewals: int
     report_to_rule: LatencyState
+    change_to_rule: LatencyState
     report_to_plan: LatencyState
     bytes_by_class: dict[str, dict[str, int]]
     hosts: Annotated[tuple[HostState, ...], Field(strict=False)]

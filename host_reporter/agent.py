@@ -68,7 +68,10 @@ def _run(options: Options, address: Address, faults: list[str]) -> None:
         faults.append(_described(error))
         follower.stop()
 
-    sender = Sender(address, options.host, options.period, notices, failed)
+    def held(jobs: tuple[str, ...]) -> None:
+        follower.hold(jobs)
+
+    sender = Sender(address, options.host, options.period, notices, failed, held=held)
     directory = JobsDirectory(options.jobs_dir, options.progress_dir, notices)
     follower = Follower(directory, sender, notices)
     nic = Nic(options.interface, options.rate_bps) if options.interface is not None else None

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from controller.wire import JobReport, JobSpec, ProgressPoint, Threshold
+from host_reporter.marking import Sent
 
 MAX_PENDING = 2_000
 MAX_PENDING_IN_ALL = 50_000
@@ -44,7 +45,8 @@ class State(Enum):
 class Run:
     """One run of a job, from its file's appearance to its end.
 
-    ``threshold`` is what the controller waits for, ``is_urgent`` whether a pending point has reached it.
+    ``threshold`` is what the controller waits for, ``is_urgent`` whether a pending point has reached it. ``is_told``:
+    a batch has told that this agent follows it.
     """
 
     job: str
@@ -56,6 +58,7 @@ class Run:
     ended_at: float | None = None
     threshold: Threshold | None = None
     is_urgent: bool = False
+    is_told: bool = False
     not_before: float = 0.0
     retry_seconds: float = 0.0
 
@@ -98,7 +101,7 @@ class Backlog:
         self._runs: list[Run] = []
         self._current: dict[str, Run] = {}
         self._seq = 0
-        self._totals: dict[str, float] = {}
+        self._totals: dict[str, Sent] = {}
         self._unsent: set[str] = set()
         self.thinned = 0
 
@@ -136,8 +139,15 @@ class Backlog:
         if run.state is State.REFUSED:
             self._runs.remove(run)
 
-    def count_sent(self, totals: Mapping[str, float]) -> None:
-        """Bytes that each job has sent from this host since it began."""
+    def end_earlier(self, job: str, at: float) -> None:
+        """A job that an agent before this one began has ended, ``at`` by the wall's clock, while there was no agent."""
+        # Of what this agent has begun itself it tells the end itself.
+        if not any(run.job == job for run in self._runs):
+            self._runs.append(Run(job, None, State.KNOWN, ended=True, ended_at=at))
+            self._drop_oldest()
+
+    def count_sent(self, totals: Mapping[str, Sent]) -> None:
+        """Bytes that each job has sent from this host, by the agent's present count."""
         self._unsent = {job for job, sent in totals.items() if self._totals.get(job) != sent} | (
             self._unsent & totals.keys()
         )
@@ -157,7 +167,8 @@ class Backlog:
         for run in ready:
             if run.state is State.NEW and run.spec is not None:
                 return Registration(run, run.spec)
-        if progress and (self._unsent or any(_has_news(run) for run in ready)):
+        # Not put off for a period: if nobody has told that an agent follows a job, nobody asks for its end later.
+        if any(_has_news(run) and (progress or not run.is_told) for run in ready) or (progress and self._unsent):
             return self._batch(ready, lease=lease)
         return None
 
@@ -168,7 +179,7 @@ class Backlog:
     @property
     def has_news(self) -> bool:
         """Whether anything waits to be told."""
-        return any(run.pending or run.ended or run.state is State.NEW for run in self._runs)
+        return any(run.pending or run.ended or run.state is State.NEW or _has_news(run) for run in self._runs)
 
     def has_progress(self, now: float) -> bool:
         """Whether a batch would hold more than a sign of life."""
@@ -183,6 +194,7 @@ class Backlog:
             run.state = State.KNOWN
         if created:
             run.pending, run.kept = run.kept + run.pending, []
+            run.is_told = False
         run.not_before = 0.0
 
     def not_registered(self, call: Registration, now: float, *, retry: bool) -> None:
@@ -199,6 +211,8 @@ class Backlog:
         self, batch: Batch, refused: Collection[str], now: float, urgent: Mapping[str, Threshold] | None = None
     ) -> None:
         """The controller took the batch, but for the parts of ``refused`` jobs, and waits for ``urgent`` values."""
+        # A run may have ended since the batch was made; then its end is still to be told.
+        over = {part.job for part in batch.parts if part.ended}
         for run, points in batch.points.items():
             run.threshold = urgent.get(run.job) if urgent else None
             if run.job in refused and not run.ended:
@@ -208,7 +222,7 @@ class Backlog:
             if len(run.kept) > MAX_KEPT:
                 run.kept = thin(run.kept, MAX_KEPT)
             run.settle()
-            if run.ended and not run.pending and run in self._runs:
+            if run.job in over and run in self._runs:
                 self._runs.remove(run)
 
     def _refused(self, run: Run, points: tuple[Told, ...], now: float) -> None:
@@ -238,24 +252,29 @@ class Backlog:
             if run.state is not State.KNOWN or not (lease or _has_news(run)):
                 continue
             points, run.pending = tuple(run.pending[:room]), run.pending[room:]
-            run.is_urgent = False
+            run.is_urgent, run.is_told = False, True
             room -= len(points)
             taken[run] = points
             over = run.ended and not run.pending
             parts[run.job] = JobReport(
                 job=run.job,
                 points=tuple(ProgressPoint(iteration=p.iteration, time=p.time, metric=p.metric) for p in points),
-                sent_bytes=self._totals.get(run.job),
+                **self._counted(run.job),
+                followed=True,
                 ended=over,
                 # Told late, it must not end the job's next run.
                 as_of=run.ended_at if over else None,
             )
         self._unsent -= parts.keys()
         for job in sorted(self._unsent)[: BATCH_JOBS - len(parts)]:
-            parts[job] = JobReport(job=job, sent_bytes=self._totals[job])
+            parts[job] = JobReport(job=job, **self._counted(job))
             self._unsent.discard(job)
         self._seq += 1
         return Batch(self._seq, tuple(parts.values()), taken)
+
+    def _counted(self, job: str) -> dict[str, Any]:
+        sent = self._totals.get(job)
+        return {} if sent is None else {"sent_bytes": sent.bytes, "counter": sent.counter}
 
     def _thin(self, run: Run, most: int) -> None:
         before = len(run.pending)
@@ -278,4 +297,4 @@ def thin(points: list[Told], most: int) -> list[Told]:
 
 
 def _has_news(run: Run) -> bool:
-    return run.state is State.KNOWN and bool(run.pending or run.ended)
+    return run.state is State.KNOWN and bool(run.pending or run.ended or not run.is_told)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from controller.wire import HostPlan
 from host_reporter.iptables import IptablesError, Marker
+from host_reporter.marking import Sent
 from host_reporter.nic import Nic, NicError
 from host_reporter.notices import Notices
 
@@ -41,7 +42,7 @@ class Enforcement:
             self._notices.say("marks", f"this host's traffic is not marked: {error}")
         return done
 
-    def sent_bytes(self) -> Mapping[str, int]:
+    def sent_bytes(self) -> Mapping[str, Sent]:
         """Bytes that left, by job."""
         try:
             return self._marker.sent_bytes() if self._marker is not None else {}
@@ -51,22 +52,25 @@ class Enforcement:
 
     @property
     def is_marking(self) -> bool:
-        """Whether there are bytes to count."""
+        """Whether there are bytes to count, and rules to look after."""
         return self._marker is not None and self._marker.is_marking
 
     def open(self) -> None:
-        """Take the marks away: all traffic is served alike."""
-        try:
-            if self._marker is not None:
-                self._marker.remove()
-        except IptablesError as error:
-            self._notices.say("marks", f"the marks cannot be taken away: {error}")
+        """Take the marks away: all traffic is served alike, and no program takes a class for itself meanwhile."""
+        self._unmark(lambda marker: marker.open())
 
     def remove(self) -> None:
         """Take away all that was made."""
-        self.open()
+        self._unmark(lambda marker: marker.remove())
         if self._nic is not None:
             try:
                 self._nic.remove()
             except NicError as error:
                 self._notices.say("nic", f"the tree cannot be taken away: {error}")
+
+    def _unmark(self, how: Callable[[Marker], None]) -> None:
+        try:
+            if self._marker is not None:
+                how(self._marker)
+        except IptablesError as error:
+            self._notices.say("marks", f"the marks cannot be taken away: {error}")

@@ -24,12 +24,16 @@ class Receiver(Protocol):
     def end(self, job: str) -> None:
         """A declared job has ended."""
 
+    def end_earlier(self, job: str, at: float) -> None:
+        """A job that an agent before this one began has ended, ``at`` by the wall's clock, while there was no agent."""
+
 
 class Followed:
     """A job and its progress. ``declared``: the receiver knows its current run; ``since``: when it was begun.
 
     At first it catches up with what was there before: a progress file may hold several runs of a job, and only the last
-    of them is told of. ``complaint`` is what was not believed of its progress, if anything.
+    of them is told of. ``complaint`` is what was not believed of its progress, if anything. ``over_at``: when the last
+    run was over, if that was before we came, by the wall's clock; None: it was not, or another has begun since.
     """
 
     def __init__(self, file: JobFile, since: float) -> None:
@@ -38,6 +42,7 @@ class Followed:
         self.source: Source = file.source()
         self.declared = False
         self.complaint: str | None = None
+        self.over_at: float | None = None
         self._sieve = Sieve()
         self._earlier: list[Told] | None = []
         self._is_over = False
@@ -51,6 +56,7 @@ class Followed:
         """Say that its run has begun, or what its spec is now."""
         receiver.declare(self.file.id, self.file.spec)
         self.declared = True
+        self.over_at = None
 
     def end(self, receiver: Receiver) -> None:
         """Say that its run has ended, if it had begun."""
@@ -67,12 +73,15 @@ class Followed:
         else:
             self._hand_on(events, wall, receiver)
 
-    def caught_up(self, receiver: Receiver) -> bool:
+    def caught_up(self, wall: float, receiver: Receiver) -> bool:
         """All that was there before was read: tell its last run. Whether it goes on, or was over before we came."""
         points, self._earlier = self._earlier or [], None
         # A job whose progress ends with its end, and that was never begun by us, is not begun again.
         if self._is_over and not self.declared:
             self._sieve = Sieve()
+            # The end may have come long after the last point, but not after its file was written, nor after now.
+            last = points[-1].time if points else 0.0
+            self.over_at = min(max(last, self.source.tail.modified or wall), wall)
             return False
         if not self.declared:
             self.declare(receiver)

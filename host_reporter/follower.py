@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
+from collections.abc import Iterable
 
 from host_reporter.followed import Followed, Receiver
 from host_reporter.inotify import Waker
@@ -11,6 +13,7 @@ from host_reporter.job_file import JobFile
 from host_reporter.jobs_dir import Found, JobsDirectory
 from host_reporter.match_limit import MatchLimit
 from host_reporter.notices import Notices
+from host_reporter.strays import Strays
 
 LOOK_SECONDS = 1.0
 """Everything is looked at this often, whatever inotify says."""
@@ -35,15 +38,23 @@ class Follower:
         self._directory = directory
         self._receiver = receiver
         self._notices = notices
+        self._strays = Strays(directory.progress_dir, directory.path, notices)
         self._waker = Waker()
         self._limit = MatchLimit()
         self._jobs: dict[str, Followed] = {}
         self._leaving: list[Followed] = []
+        self._heard: deque[str] = deque()
+        self._held: set[str] = set()
         self._stopping = False
 
     def stop(self) -> None:
         """End ``run`` soon; may be called from a signal's handler."""
         self._stopping = True
+        self._waker.wake()
+
+    def hold(self, jobs: Iterable[str]) -> None:
+        """The controller has these jobs from an agent before this one, as not yet ended. From any thread."""
+        self._heard.extend(jobs)
         self._waker.wake()
 
     def close(self) -> None:
@@ -53,6 +64,7 @@ class Follower:
     def run(self) -> None:
         """Follow until ``stop``; what the files hold by then is still handed on."""
         looked = float("-inf")
+        first = time.monotonic()
         noticed = True
         while not self._stopping:
             now = time.monotonic()
@@ -61,7 +73,10 @@ class Follower:
             if now - looked >= LOOK_SECONDS:
                 looked = now
                 self._watch()
+                self._strays.look(now, self._jobs.keys() | {job.file.id for job in self._leaving})
             more = self._look_at_progress()
+            # At the first look a file may be away that its editor replaces.
+            self._end_earlier(is_settled=looked - first >= LOOK_SECONDS)
             if noticed and not more:
                 time.sleep(GAP_SECONDS)
             until = UNSETTLED_SECONDS if self._directory.unsettled else looked + LOOK_SECONDS - time.monotonic()
@@ -113,6 +128,36 @@ class Follower:
             self._leaving.append(job)
             self._look_at(job)
 
+    def _end_earlier(self, *, is_settled: bool) -> None:
+        """End what an agent before this one has begun and what was over, or had no file any more, when we came.
+
+        ``is_settled``: the folder was looked at more than once. A file that is not understood may be any job's.
+        """
+        waiting = set()
+        while self._heard:
+            self._held.add(self._heard.popleft())
+        for job_id in tuple(self._held):
+            job = self._jobs.get(job_id)
+            if job is not None:
+                if job.is_catching_up and not job.declared:
+                    continue
+                if job.over_at is not None:
+                    self._receiver.end_earlier(job_id, job.over_at)
+            elif not is_settled or any(leaving.file.id == job_id for leaving in self._leaving):
+                continue
+            elif not self._directory.is_understood:
+                waiting.add(job_id)
+                continue
+            else:
+                log.info("job %s has ended already: it has no job file any more", job_id)
+                self._receiver.end_earlier(job_id, time.time())
+            self._held.discard(job_id)
+        if waiting:
+            names = ", ".join(sorted(waiting)[:20])
+            self._notices.say("held", f"no job file here is known of {names}: ended when all files here are understood")
+        else:
+            self._notices.clear("held")
+
     def _finish(self, job: Followed) -> None:
         self._leaving.remove(job)
         job_id = job.file.id
@@ -142,8 +187,9 @@ class Follower:
         """A turn for one job: some of what is new of it; whether there may be more at once."""
         job_id = job.file.id
         events, more = job.source.poll(self._limit)
-        job.take(events, time.time(), self._receiver)
-        if job.is_catching_up and job.source.is_there and not job.caught_up(self._receiver):
+        wall = time.time()
+        job.take(events, wall, self._receiver)
+        if job.is_catching_up and job.source.is_there and not job.caught_up(wall, self._receiver):
             log.info("job %s has ended already: %s", job_id, job.file.followed)
         if job.complaint is not None:
             self._notices.say(f"belief {job_id}", f"job {job_id}: {job.complaint}")

@@ -33,7 +33,10 @@ class Marker:
         self._is_up = False
 
     def apply(self, marks: Sequence[Mark]) -> None:
-        """Mark what ``marks`` say, and nothing else, from one moment to the next. Raises IptablesError."""
+        """Mark what ``marks`` say, and nothing else, from one moment to the next. Raises IptablesError.
+
+        Without any, too: then no traffic leaves with a class's DSCP.
+        """
         wanted = tuple(marks)
         if self._is_up:
             text = marking.new_classes(self._marks, wanted, self._generation)
@@ -47,16 +50,25 @@ class Marker:
                     self._count(self._save())
                 self._switch_over(wanted, jump=False)
             return
-        has_jump = marking.jumps(self._save()) > 0
-        if wanted or has_jump:
-            self._switch_over(wanted, jump=not has_jump)
+        self._switch_over(wanted, jump=marking.jumps(self._save()) == 0)
 
-    def sent_bytes(self) -> Mapping[str, int]:
+    def open(self) -> None:
+        """Mark nothing until the next ``apply``, so that all traffic is alike. Raises IptablesError.
+
+        The bytes sent so far are remembered: the jobs go on.
+        """
+        if self._is_up and self._marks:
+            self._count(self._save())
+            self._sent.change(self._marks)
+            self._switch_over((), jump=False)
+            self._uncounted = None
+
+    def sent_bytes(self) -> Mapping[str, marking.Sent]:
         """Bytes that left with a mark, by job, since its first mark. Raises IptablesError.
 
         Bytes of IP packets: with headers, and what was sent again. Puts the marks back if someone removed them.
         """
-        if self._is_up and self._marks:
+        if self._is_up:
             saved = self._save()
             self._count(saved)
             if marking.jumps(saved) == 0:
@@ -65,8 +77,8 @@ class Marker:
 
     @property
     def is_marking(self) -> bool:
-        """Whether there is anything to count."""
-        return self._is_up and bool(self._marks)
+        """Whether there are rules to count, and to put back if someone removed them."""
+        return self._is_up
 
     def remove(self) -> None:
         """Take the chains away. Raises IptablesError."""
@@ -116,7 +128,7 @@ class Marker:
         reasons = []
         for variant in VARIANTS:
             chain = f"{marking.CHAIN}-TRY"
-            text = f"*mangle\n:{chain} - [0:0]\n-A {chain} -p tcp --dport 1 -j DSCP --set-dscp 0\n"
+            text = f"*mangle\n:{chain} - [0:0]\n-A {chain} -p tcp --dport 1 -m dscp --dscp 1 -j DSCP --set-dscp 0\n"
             restore = [f"{variant}-restore", "--noflush", "-w", _LOCK_SECONDS]
             try:
                 self._run(restore, f"{text}COMMIT\n")

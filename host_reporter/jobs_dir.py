@@ -57,6 +57,8 @@ class JobsDirectory:
     notices: Notices
     _known: dict[Path, _Known] = field(default_factory=dict)
     _was_read: bool = False
+    is_understood: bool = False
+    """Whether every job file that was there at the last look is known, whatever became of it since."""
 
     def scan(self, now: float, wall: float) -> Iterator[Found | Gone]:
         """What changed. ``now``: of a clock that only goes forward; ``wall``: seconds since the epoch, as files have.
@@ -64,6 +66,7 @@ class JobsDirectory:
         A folder that cannot be read ends no job.
         """
         present = self._list()
+        self.is_understood = False
         if present is None:
             return
         for path in [path for path in self._known if path not in present]:
@@ -82,6 +85,7 @@ class JobsDirectory:
                 self._refused(path, None, f"it cannot be read: {entry.strerror}")
             elif seen is None or seen.stamp != entry.stamp:
                 yield from self._changed(path, entry.stamp, young=0 <= wall - entry.modified < UNFINISHED_SECONDS)
+        self.is_understood = all(path in self._known and self._known[path].job_id is not None for path in present)
 
     @property
     def unsettled(self) -> bool:

@@ -4,6 +4,9 @@
 its job, which sets the DSCP. ``-g`` makes the first match decide, like the switch's rules. A new class replaces the one
 rule of the job's chain, so the marks go on counting. A change of what is matched fills the chain that is idle and
 switches over in one commit, so no packet is unmarked meanwhile, and the old chain's last counts can be read after.
+
+A class's DSCP that a program set itself is cleared before the marks are looked at: what no mark matches leaves with
+DSCP 0 or one that is none of ours. Before, not after: the two chains hold the marks' rules alone, which are counted.
 """
 
 from __future__ import annotations
@@ -11,10 +14,13 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
+from controller.model import CLASS_DSCP, OTHER_DSCP
 from controller.wire import Mark
 
 CHAIN = "TRAINYARD"
+CLEAR = f"{CHAIN}-CLEAR"
 GENERATIONS = (f"{CHAIN}-A", f"{CHAIN}-B")
 JUMP = f"-A OUTPUT -j {CHAIN}"
 _COUNTED = re.compile(rf"^\[\d+:(\d+)\] -A ({CHAIN}-[AB]) ")
@@ -26,16 +32,19 @@ class MarkError(ValueError):
 
 
 def switch_over(marks: Sequence[Mark], generation: int, *, jump: bool) -> str:
-    """Text that fills chain ``generation`` (0 or 1) with the marks and leads traffic to it.
+    """Text that fills chain ``generation`` (0 or 1) with the marks and leads traffic to it, cleared of others' claims.
 
     ``jump``: OUTPUT does not lead to our chain yet. Raises MarkError.
     """
     chain = GENERATIONS[generation]
     target = {key: f"{chain}{number}" for number, key in enumerate(_targets(marks))}
-    lines = ["*mangle", f":{CHAIN} - [0:0]", f":{chain} - [0:0]"]
+    lines = ["*mangle", f":{CHAIN} - [0:0]", f":{CLEAR} - [0:0]", f":{chain} - [0:0]"]
     lines += [f":{name} - [0:0]" for name in target.values()]
     lines += [f"-A {name} -j DSCP --set-dscp {dscp}" for (_, dscp), name in target.items()]
     lines += [f"-A {chain} {_match(mark)} -g {target[mark.job, mark.dscp]}" for mark in marks]
+    lines += [f"-A {CLEAR} -m dscp --dscp {dscp} -j DSCP --set-dscp {OTHER_DSCP}" for dscp in CLASS_DSCP]
+    # Most packets have no DSCP: one look is all that they cost.
+    lines.append(f"-A {CHAIN} -m dscp ! --dscp {OTHER_DSCP} -j {CLEAR}")
     lines += [f"-A {CHAIN} -g {chain}", *([JUMP] if jump else []), "COMMIT", ""]
     return "\n".join(lines)
 
@@ -82,12 +91,23 @@ def counts(saved: str) -> dict[str, tuple[int, ...]]:
     return {chain: tuple(values) for chain, values in found.items()}
 
 
+class Sent(NamedTuple):
+    """Bytes of a job, and which count they are: another number is another count, which began at zero."""
+
+    bytes: float
+    counter: int = 0
+
+
 class SentBytes:
-    """Bytes by job, over changes of the rules. A job that has no marks any more is forgotten."""
+    """Bytes by job, over changes of the rules. A job that has no marks any more is forgotten; if it comes back, that is
+    another count.
+    """
 
     def __init__(self) -> None:
         self._before: dict[str, int] = {}
         self._now: dict[str, int] = {}
+        self._counters: dict[str, int] = {}
+        self._changes = 0
 
     def count(self, marks: Sequence[Mark], values: Sequence[int]) -> None:
         """The counters of the rules in force: one a mark. Others than that many are not believed."""
@@ -96,13 +116,18 @@ class SentBytes:
 
     def change(self, marks: Iterable[Mark]) -> None:
         """The rules counted last are gone; those of ``marks`` begin at zero."""
-        totals = self.totals()
+        totals = self._totals()
         jobs = {mark.job for mark in marks}
         self._before = {job: sent for job, sent in totals.items() if job in jobs}
         self._now = {}
+        self._counters = {job: self._counters.get(job, self._changes) for job in jobs}
+        self._changes += 1
 
-    def totals(self) -> Mapping[str, int]:
+    def totals(self) -> Mapping[str, Sent]:
         """All bytes by job."""
+        return {job: Sent(sent, self._counters.get(job, 0)) for job, sent in self._totals().items()}
+
+    def _totals(self) -> dict[str, int]:
         jobs = self._before.keys() | self._now.keys()
         return {job: self._before.get(job, 0) + self._now.get(job, 0) for job in jobs}
 

@@ -13,6 +13,7 @@ from controller.wire import HostPlan
 from host_reporter.connection import Address, Answer, Connection, UnreachableError
 from host_reporter.enforcement import Enforcement
 from host_reporter.job_file import describe
+from host_reporter.marking import Sent
 from host_reporter.notices import Notices
 from host_reporter.retry import Backoff
 
@@ -43,7 +44,7 @@ class PlanFollower:
         enforcement: Enforcement,
         notices: Notices,
         *,
-        count: Callable[[Mapping[str, float]], None],
+        count: Callable[[Mapping[str, Sent]], None],
         failed: Callable[[Exception], None],
     ) -> None:
         self._failed = failed

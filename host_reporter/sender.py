@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from controller.wire import HostReport, JobSpec, ReportAnswer, Threshold
 from host_reporter.backlog import Backlog, Batch, Registration, Told
 from host_reporter.connection import Address, Answer, Connection, UnreachableError
+from host_reporter.marking import Sent
 from host_reporter.notices import Notices
 from host_reporter.retry import Backoff
 
@@ -34,13 +35,22 @@ _CONTROLLER = "controller"
 class Sender:
     """A thread between the agent and the controller. Its methods may be called from any thread, and return at once.
 
-    ``failed`` is called if the thread ends by a fault of its own.
+    ``failed`` is called if the thread ends by a fault of its own, ``held`` with the jobs that the controller has from
+    an agent before this one.
     """
 
     def __init__(
-        self, address: Address, host: str, period_seconds: float, notices: Notices, failed: Callable[[Exception], None]
+        self,
+        address: Address,
+        host: str,
+        period_seconds: float,
+        notices: Notices,
+        failed: Callable[[Exception], None],
+        *,
+        held: Callable[[tuple[str, ...]], None] = lambda _jobs: None,
     ) -> None:
         self._host = host
+        self._held = held
         self._failed = failed
         self._url = address.url
         self._connection = Connection(address)
@@ -81,8 +91,12 @@ class Sender:
         """A declared job has ended."""
         self._tell(lambda: self._backlog.end(job, time.time()))
 
-    def count_sent(self, totals: Mapping[str, float]) -> None:
-        """Bytes that each job has sent from this host since it began; told with the next lease at the latest."""
+    def end_earlier(self, job: str, at: float) -> None:
+        """A job that an agent before this one began has ended, ``at`` by the wall's clock, while there was no agent."""
+        self._tell(lambda: self._backlog.end_earlier(job, at))
+
+    def count_sent(self, totals: Mapping[str, Sent]) -> None:
+        """Bytes that each job has sent from this host, by its present count; told with the next lease at the latest."""
         with self._news:
             self._backlog.count_sent(totals)
 
@@ -195,6 +209,8 @@ class Sender:
             told = ReportAnswer.model_validate_json(answer.body)
             lease = min(lease, told.lease_seconds / 3)
             gap, urgent = told.period_seconds, told.urgent
+            if told.held:
+                self._held(told.held)
             for part in told.refused:
                 refused.add(part.job)
                 self._notices.say(f"part {part.job}", f"the report of job {part.job} is refused: {part.reason}")

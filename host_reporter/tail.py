@@ -77,6 +77,14 @@ class Tail:
         """Whether all that there was at ``aim`` was read."""
         return self._offset >= self._goal
 
+    @property
+    def modified(self) -> float | None:
+        """When the open file was last written, in seconds since the epoch; None where that is not known."""
+        try:
+            return os.fstat(self._descriptor).st_mtime if self._descriptor is not None else None
+        except OSError:
+            return None
+
     def last_bytes(self) -> bytes:
         """A few lines at the end of the open file."""
         if self._descriptor is None:

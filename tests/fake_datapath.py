@@ -38,6 +38,8 @@ class FakeDatapath(ProtocolDesc):
     deliver: Callable[[Any], None]
     behaviour: Behaviour = field(default_factory=Behaviour)
     ports: tuple[int, ...] = (1, 2)
+    address: tuple[str, int] = ("10.9.0.1", 50_000)
+    closed: bool = False
 
     def __post_init__(self) -> None:
         ProtocolDesc.__init__(self, version=ofp.OFP_VERSION)
@@ -65,6 +67,9 @@ class FakeDatapath(ProtocolDesc):
             self._take(message)
         return True
 
+    def close(self) -> None:
+        self.closed = True
+
     def flow_mods(self) -> list[Any]:
         """What was asked of the tables, but for the gate."""
         inner = [m.message if isinstance(m, parser.ONFBundleAddMsg) else m for m in self.messages]
@@ -78,6 +83,8 @@ class FakeDatapath(ProtocolDesc):
                 self._flow_mod(message, message.xid)
             case parser.OFPBarrierRequest():
                 self._reply(parser.OFPBarrierReply(self), message)
+            case parser.OFPEchoRequest():
+                self._reply(parser.OFPEchoReply(self, message.data), message)
             case parser.ONFBundleCtrlMsg():
                 self._bundle(message)
             case parser.ONFBundleAddMsg():

@@ -250,7 +250,7 @@ def _control(status: Status) -> Control:
         report_to_rule_count=status.report_to_rule.count,
         report_to_rule_p50=status.report_to_rule.p50_seconds,
         report_to_rule_p99=status.report_to_rule.p99_seconds,
-        plans=sum(status.plans.values()),
+        plans=status.plans,
         flow_mods=status.flow_mods,
         gate_renewals=status.gate_renewals,
     )

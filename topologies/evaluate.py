@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import time
@@ -28,6 +29,8 @@ from topologies.signals import ending_signals
 
 CLAIMS = ("jpas",)
 QUICK = " (quick: not to be quoted)"
+QUICK_FOLDER = "quick"
+SUMMARY = "summary.json"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,14 +47,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--results", type=Path, default=None, metavar="FOLDER")
     options = parser.parse_args(arguments)
-    folder = options.results or summary.ROOT / "results" / (options.claim + ("-quick" if options.quick else ""))
+    folder = options.results or summary.ROOT / "results" / options.claim
     console = Console(stderr=True)
     groups = jpas_claim.groups(quick=options.quick)
     command = " ".join(["scripts/evaluate", *(sys.argv[1:] if arguments is None else arguments)])
     try:
         with ending_signals(), one_line_errors():
-            evaluation = Evaluation(options.datapath, folder, console, boxes=options.boxes, resume=options.resume)
-            made = evaluation.document(groups, command, quick=options.quick)
+            evaluation = Evaluation(
+                options.datapath, folder, console, boxes=options.boxes, resume=options.resume, quick=options.quick
+            )
+            made = evaluation.document(groups, command)
     except EXPECTED_ERRORS as error:
         console.print(f"evaluate: {error}", style="red", markup=False, highlight=False)
         return 1
@@ -73,17 +78,21 @@ def _positive(text: str) -> int:
 
 @dataclass
 class Evaluation:
-    """One run of the command: where it measures, and what it has measured so far, by the groups' names."""
+    """One run of the command: where it measures, and what it has measured so far, by the groups' names.
+
+    ``quick``: what it measures is kept apart from a full run's, and a full run's summary and plot are left as they are.
+    """
 
     wanted: Wanted
     folder: Path
     console: Console
     boxes: int | None
     resume: bool
+    quick: bool
     _done: dict[str, Measured] = field(default_factory=dict)
     _stop: Event = field(default_factory=Event)
 
-    def document(self, groups: Sequence[Group], command: str, *, quick: bool) -> dict[str, Any]:
+    def document(self, groups: Sequence[Group], command: str) -> dict[str, Any]:
         """Measure the groups, write summary and plot, give the summary. Raises one of EXPECTED_ERRORS, OSError."""
         datapath = choose(self.wanted)
         # Boxes are apart from each other; networks on the machine's own kernel are not.
@@ -95,14 +104,27 @@ class Evaluation:
         if len(commits) > 1:
             self.console.print(f"the groups were measured by different commits: {', '.join(commits)}", highlight=False)
         results = [(group, one.result) for group, one in zip(groups, measured, strict=True)]
-        made = document(results, command, at_once, commits=commits, quick=quick)
-        summary.write(self.folder / "summary.json", made)
+        made = document(results, command, at_once, commits=commits, quick=self.quick)
+        folder = self._for_summary()
+        summary.write(folder / SUMMARY, made)
         plots.reductions(
             {load: {k: v for k, v in by.items() if k in jpas_claim.ORDER} for load, by in made["loads"].items()},
             jpas_claim.ORDER,
-            self.folder / "jpas.png",
+            folder / "jpas.png",
         )
         return made
+
+    def _for_summary(self) -> Path:
+        """Where summary and plot go: a quick run's never in the place of a full one's."""
+        if not self.quick or not is_full(self.folder / SUMMARY):
+            return self.folder
+        folder = self.folder / QUICK_FOLDER
+        self.console.print(
+            f"{self.folder / SUMMARY} is of a full run and is left as it is; this quick one's is {folder / SUMMARY}",
+            markup=False,
+            highlight=False,
+        )
+        return folder
 
     def _measure(self, groups: Sequence[Group], datapath: str, at_once: int) -> None:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -140,7 +162,18 @@ class Evaluation:
         return Measured(result, commit)
 
     def _place(self, group: Group) -> Path:
-        return self.folder / "arms" / group.name
+        # A quick group has the name of a full one, of which hours must not be lost.
+        return (self.folder / QUICK_FOLDER if self.quick else self.folder) / "arms" / group.name
+
+
+def is_full(path: Path) -> bool:
+    """Whether a summary lies at ``path`` that is not marked as quick, or that cannot be told to be."""
+    try:
+        return json.loads(path.read_bytes()).get("quick") is not True
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError, AttributeError):
+        return True
 
 
 def document(

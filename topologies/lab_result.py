@@ -61,7 +61,10 @@ class JobResult:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """What the control loop did in one arm. ``report_to_rule_*`` in seconds, over ``report_to_rule_count`` plans."""
+    """What the control loop did in one arm.
+
+    ``report_to_rule_*`` in seconds, over ``report_to_rule_count`` reports that triggered a plan; ``plans`` of all.
+    """
 
     report_to_rule_count: int
     report_to_rule_p50: float | None

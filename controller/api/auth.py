@@ -8,8 +8,11 @@ from http import HTTPStatus
 
 from controller.api.http import Call, HttpError, Identity
 from controller.config import Api, is_loopback
+from controller.model import Job
 from controller.wire import JobSpec
 
+EARLIEST_SECONDS = 60.0
+"""How long ago a job may have arrived that a host's token registers: a file may wait so long for its agent."""
 REALM = 'Bearer realm="trainyard"'
 
 
@@ -91,3 +94,29 @@ def require_own(call: Call, spec: JobSpec) -> None:
     errors = [(place, problem) for place, ends in places if host not in ends]
     if errors:
         raise HttpError(HTTPStatus.FORBIDDEN, f"{errors[0][0]}: {errors[0][1]}", errors=errors[:50])
+
+
+def require_modest(call: Call, spec: JobSpec, live: Job | None, now: float) -> None:
+    """Raises HttpError 403 where a host's token would put a job before others by what only operators may say.
+
+    ``live`` is the job as it runs already: what it has, it may keep. ``now``: seconds since the epoch.
+    """
+    if call.identity.host is None:
+        return
+    errors = []
+    if spec.stage is not None and (live is None or spec.stage != live.stage):
+        errors.append(("stage", "stages are for operators; leave it out, and have one PUT /v1/stages/{id}"))
+    weight = max(1.0, live.weight if live is not None else 1.0)
+    if spec.weight > weight:
+        errors.append(("weight", f"a host's token gives at most {weight:g}; an operator's may give more"))
+    earliest = now - EARLIEST_SECONDS
+    if spec.arrival is not None and spec.arrival < min(earliest, live.arrival if live is not None else earliest):
+        errors.append(
+            (
+                "arrival",
+                f"it is more than {EARLIEST_SECONDS:g} s ago, which only an operator's token may say; "
+                "leave it out, and the job arrives now",
+            )
+        )
+    if errors:
+        raise HttpError(HTTPStatus.FORBIDDEN, f"{errors[0][0]}: {errors[0][1]}", errors=errors)

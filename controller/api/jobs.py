@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from controller.api.auth import require_involved, require_own
+from controller.api.auth import require_involved, require_modest, require_own
 from controller.api.body import read
 from controller.api.http import Call, HttpError, Reply
 from controller.api.services import Services
@@ -30,7 +30,8 @@ def put_job(services: Services, call: Call) -> Reply:
     require_involved(call, job_id, involved_hosts(spec))
     if services.config.api.host_jobs == "own":
         require_own(call, spec)
-    change = services.registry.put_job(job_id, spec, call.received_at)
+    require_modest(call, spec, services.registry.live_job(job_id), services.loop.now())
+    change = services.registry.put_job(job_id, spec, call.received_at, registrar=call.identity.host)
     services.journal.commit()
     state = services.registry.job_state(job_id, services.loop.classes.get(job_id))
     return Reply.of(state, _STATUS[change])

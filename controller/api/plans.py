@@ -24,8 +24,9 @@ def post_report(services: Services, call: Call) -> Reply:
     report = read(call, HostReport)
     answer = services.registry.report(host, report, call.received_at)
     services.metrics.reports.labels(status=answer.status).inc()
-    # Progress may be told again; an end is told once, and must not be lost to a restart.
-    if any(part.ended for part in report.jobs):
+    # What was answered is not told again, and must not be lost to a restart. The plan does not wait for this: it was
+    # triggered before. A mere sign of life, or a count that only grows, comes again by itself.
+    if report.flows or any(part.points or part.ended for part in report.jobs):
         services.journal.commit()
     return Reply.of(answer)
 

@@ -1,5 +1,5 @@
-"""Ryu's WSGI server with what it lacks: deadlines for slow senders, TLS, a bounded reading of chunks, and errors
-as problem documents even where no application was reached."""
+"""Ryu's WSGI server with what it lacks: deadlines for slow senders, TLS, a bounded reading of chunks, errors as problem
+documents even where no application was reached, and a listener that nothing ends."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from typing import Any
 import eventlet
 import eventlet.wsgi
 from eventlet.green import ssl
+from eventlet.greenio import shutdown_safe
 from ryu.app import wsgi
 
+from controller.accepting import PAUSE_SECONDS, Acceptor
 from controller.api.dispatch import CLOSE
 from controller.api.errors import MEDIA_TYPE, problem
 from controller.api.http import HttpError
@@ -21,7 +23,10 @@ from controller.config import Api
 from controller.wire import MAX_BODY_BYTES
 
 LOG = logging.getLogger("trainyard.api")
+HANDSHAKE_SECONDS = 5.0
 HEADER_SECONDS = 5.0
+FIRST_SECONDS = 10.0
+"""Until a new connection's first request: who has not even asked yet must not keep others out."""
 IDLE_SECONDS = 120.0
 SOCKET_SECONDS = 30.0
 LINGER_SECONDS = 2.0
@@ -58,12 +63,14 @@ class Protocol(eventlet.wsgi.HttpProtocol):
     close_connection: bool | int
     path: str
     _unread = False
+    _is_new = True
 
     def _read_request_line(self) -> bytes | str:
         # One deadline for the whole line: a byte now and then does not hold the connection.
         line: bytes | str = ""
-        with eventlet.Timeout(IDLE_SECONDS, False):
+        with eventlet.Timeout(FIRST_SECONDS if self._is_new else IDLE_SECONDS, False):
             line = super()._read_request_line()
+        self._is_new = False
         return line
 
     def parse_request(self) -> bool:
@@ -149,12 +156,16 @@ class ServerError(RuntimeError):
 
 
 class ApiServer(wsgi.WSGIServer):
-    """Listens where ``api`` says; calling it serves for ever. Raises ServerError."""
+    """Listens where ``api`` says; calling it serves for ever. ``connections`` is how many at a time, at most.
 
-    def __init__(self, application: Any, api: Api) -> None:
+    Raises ServerError.
+    """
+
+    def __init__(self, application: Any, api: Api, connections: int = MAX_CONNECTIONS) -> None:
         wsgi.CONF.set_override("wsapi_host", api.host)
         wsgi.CONF.set_override("wsapi_port", api.port)
         self._context = _tls(api)
+        self._connections = min(connections, MAX_CONNECTIONS)
         try:
             super().__init__(application)
         except OSError as error:
@@ -165,24 +176,69 @@ class ApiServer(wsgi.WSGIServer):
         self.address: tuple[str, int] = self.server.getsockname()[:2]
 
     def serve_forever(self) -> None:
-        """Serve until the green thread is killed."""
+        """Serve until the green thread is killed; no connection's fault ends it.
+
+        This is not ``eventlet.wsgi.server``, which ends for ever where a connection is reset before it is accepted, or
+        where the process has no file descriptor left.
+        """
         scheme = "https" if self._context is not None else "http"
         LOG.info("the API listens on %s://%s:%d", scheme, *self.address)
-        listener = self.server
-        if self._context is not None:
-            # The handshake comes with the first read, in the connection's own green thread and under its deadline.
-            listener = self._context.wrap_socket(listener, server_side=True, do_handshake_on_connect=False)
-        eventlet.wsgi.server(
-            listener,
+        server = eventlet.wsgi.Server(
+            self.server,
+            self.address,
             self.handle,
-            log=LOG,
-            log_output=False,
+            environ={"wsgi.url_scheme": "https", "HTTPS": "on"} if self._context is not None else None,
+            max_http_version=eventlet.wsgi.DEFAULT_MAX_HTTP_VERSION,
             protocol=Protocol,
-            max_size=MAX_CONNECTIONS,
+            log_output=False,
             keepalive=IDLE_SECONDS,
             socket_timeout=SOCKET_SECONDS,
             debug=False,
         )
+        acceptor = Acceptor(self.server, "the API")
+        pool = eventlet.GreenPool(self._connections)
+        while True:
+            connection, address = acceptor.accept()
+            try:
+                pool.spawn_n(self._serve, server, connection, address)
+            except Exception:  # whatever it is, the next connection must be taken
+                LOG.exception("the API could not serve a connection; it goes on")
+                _close(connection)
+                eventlet.sleep(PAUSE_SECONDS)
+
+    def _serve(self, server: Any, connection: Any, address: Any) -> None:
+        """One connection from its first byte to its end, in a green thread of its own. Raises nothing."""
+        state = [address, connection, eventlet.wsgi.STATE_IDLE]
+        try:
+            connection.settimeout(SOCKET_SECONDS)
+            if self._context is not None:
+                state[1] = self._secure(connection)
+            server.process_request(state)
+        except (OSError, eventlet.Timeout) as error:
+            LOG.debug("the connection of %s has ended: %s", address, error)
+        except Exception:
+            LOG.exception("the connection of %s has failed", address)
+        finally:
+            _close(state[1])
+
+    def _secure(self, connection: Any) -> Any:
+        """The connection with TLS on it, its handshake done. Raises OSError, or Timeout where it does not come."""
+        secured = self._context.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+        try:
+            with eventlet.Timeout(HANDSHAKE_SECONDS):
+                secured.do_handshake()
+        except BaseException:
+            _close(secured)
+            raise
+        return secured
+
+
+def _close(connection: Any) -> None:
+    try:
+        shutdown_safe(connection)
+    except OSError as error:
+        LOG.debug("a connection was gone already: %s", error)
+    connection.close()
 
 
 def _tls(api: Api) -> Any:

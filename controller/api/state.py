@@ -38,9 +38,9 @@ def _causeless(problems: list[str]) -> list[str]:
 def status(services: Services, _call: Call) -> Reply:
     """The controller's state in numbers."""
     loop, metrics = services.loop, services.metrics
-    plans = {
+    causes = {
         sample.labels["cause"]: int(sample.value)
-        for family in metrics.plans.collect()
+        for family in metrics.plan_causes.collect()
         for sample in family.samples
         if sample.name.endswith("_total")
     }
@@ -52,11 +52,13 @@ def status(services: Services, _call: Call) -> Reply:
             jobs=len(loop.classes),
             journal=_journal_state(services),
             problems=tuple(_problems(services)),
-            plans=plans,
+            plans=int(counted(metrics.plans)),
+            plan_causes=causes,
             plan_errors=int(counted(metrics.plan_errors)),
             flow_mods=int(counted(metrics.flow_mods)),
             gate_renewals=int(counted(metrics.gate_renewals)),
             report_to_rule=_latency(metrics.report_to_rule),
+            change_to_rule=_latency(metrics.change_to_rule),
             report_to_plan=_latency(metrics.report_to_plan),
             bytes_by_class=_class_bytes(services),
             hosts=tuple(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eventlet.green import subprocess
+from ryu.lib import hub
 
 from controller.dataplane.queues import KIND, PortQueues
 
@@ -34,10 +35,14 @@ class OvsdbError(Exception):
 
 
 class Database:
-    """One Open vSwitch database, through ``ovs-vsctl`` in a process of its own: the caller's green thread waits."""
+    """One Open vSwitch database, through ``ovs-vsctl`` in a process of its own: the caller's green thread waits.
+
+    Who reads and then changes by what was read holds ``lock``: several switches may be in one database.
+    """
 
     def __init__(self, address: str) -> None:
-        self._address = address
+        self.address = address
+        self.lock = hub.Semaphore(1)
 
     def read(self) -> State:
         """All rows that matter. Raises OvsdbError."""
@@ -54,7 +59,7 @@ class Database:
 
     def run(self, *arguments: str) -> str:
         """What ``ovs-vsctl`` prints for ``arguments``, one transaction. Raises OvsdbError."""
-        command = ["ovs-vsctl", f"--db={self._address}", f"--timeout={_TIMEOUT_SECONDS}", *arguments]
+        command = ["ovs-vsctl", f"--db={self.address}", f"--timeout={_TIMEOUT_SECONDS}", *arguments]
         try:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -71,8 +76,22 @@ class Database:
             raise OvsdbError(f"what ovs-vsctl says cannot be read: {error}") from error
         if process.returncode:
             lines = complaint.strip().splitlines() or [f"exit status {process.returncode}"]
-            raise OvsdbError(f"{self._address}: {lines[-1]}")
+            raise OvsdbError(f"{self.address}: {lines[-1]}")
         return str(out)
+
+
+class Databases:
+    """Where each switch's database is: one address for all switches, or each one's own by datapath id."""
+
+    def __init__(self, addresses: str | Mapping[int, str]) -> None:
+        own = {addresses} if isinstance(addresses, str) else set(addresses.values())
+        self._by_address = {address: Database(address) for address in own}
+        self._addresses = addresses
+
+    def of(self, dpid: int) -> Database | None:
+        """The database of a switch; None: the settings name none."""
+        address = self._addresses if isinstance(self._addresses, str) else self._addresses.get(dpid)
+        return None if address is None else self._by_address[address]
 
 
 def parse_table(text: str) -> tuple[Row, ...]:

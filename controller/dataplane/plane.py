@@ -9,7 +9,7 @@ from typing import Any
 
 from ryu.lib import hub
 
-from controller.dataplane.ovsdb import Database
+from controller.dataplane.ovsdb import Databases
 from controller.dataplane.queues import class_of
 from controller.dataplane.session import Session
 from controller.dataplane.values import Applied, Settings, SwitchChange, SwitchStatus
@@ -37,9 +37,9 @@ class Dataplane:
         self._settings = settings
         self._base = base
         self._clock = clock
-        self._database = Database(settings.ovsdb)
-        self._database_lock = hub.Semaphore(1)
+        self._databases = Databases(settings.ovsdb)
         self._sessions: dict[int, Session] = {}
+        self._rivals: dict[int, Any] = {}
         self._wanted: dict[int, frozenset[Rule]] = {}
         self._rules: frozenset[Rule] = frozenset()
         self._by_switch: dict[int, frozenset[Rule]] = {}
@@ -110,21 +110,23 @@ class Dataplane:
     # For the app: what Ryu tells of the switches.
 
     def connected(self, datapath: Any) -> None:
-        """A switch has finished its hello. One of the same id from before is forgotten."""
-        self._drop(datapath.id)
-        LOG.info("switch %016x has connected", datapath.id)
-        self._sessions[datapath.id] = Session(
-            datapath,
-            self._settings,
-            database=self._database,
-            database_lock=self._database_lock,
-            base=self._base,
-            changed=self._tell,
-            remembered=self._wanted.get(datapath.id),
-        )
+        """A switch has finished its hello.
+
+        Nothing proves the id that it names. So where a session of that id is there already, the new connection takes
+        its place only if the old one does not answer any more, as after a switch's sudden restart.
+        """
+        session = self._sessions.get(datapath.id)
+        if session is None:
+            self._begin(datapath)
+        elif datapath.id in self._rivals:
+            _refuse(datapath, "another connection is just being looked at")
+        else:
+            self._rivals[datapath.id] = datapath
+            hub.spawn(self._decide, session, datapath)
 
     def disconnected(self, datapath: Any) -> None:
         """A connection has ended, be it the switch's present one or one that it has left behind."""
+        self._take_rival(datapath)
         session = self._sessions.get(datapath.id)
         if session is not None and session.is_of(datapath):
             was_ready = session.ready
@@ -142,13 +144,46 @@ class Dataplane:
     def ports_changed(self, datapath: Any) -> None:
         """A port of a switch came, went or changed."""
         session = self._sessions.get(datapath.id)
-        if session is not None:
+        if session is not None and session.is_of(datapath):
             session.ports_changed()
 
     def close(self) -> None:
         """Forget all switches. They keep their rules, and their order until the gate closes."""
+        self._rivals.clear()
         for dpid in list(self._sessions):
             self._drop(dpid)
+
+    def _begin(self, datapath: Any) -> None:
+        LOG.info("switch %016x has connected from %s", datapath.id, datapath.address[0])
+        self._sessions[datapath.id] = Session(
+            datapath,
+            self._settings,
+            database=self._databases.of(datapath.id),
+            base=self._base,
+            changed=self._tell,
+            remembered=self._wanted.get(datapath.id),
+        )
+
+    def _decide(self, session: Session, rival: Any) -> None:
+        """Keep ``session`` if its switch answers; else begin one with ``rival``, if that is still there."""
+        answers = session.answers()
+        if not self._take_rival(rival):
+            return
+        current = self._sessions.get(rival.id)
+        if current is not None and (answers or current is not session):
+            _refuse(rival, f"its session with {current.address} answers")
+            return
+        if current is not None:
+            LOG.warning("switch %016x does not answer at %s any more", rival.id, current.address)
+            self._drop(rival.id)
+        self._begin(rival)
+
+    def _take_rival(self, datapath: Any) -> bool:
+        """No longer look at a connection; whether it was looked at."""
+        is_there: bool = self._rivals.get(datapath.id) is datapath
+        if is_there:
+            del self._rivals[datapath.id]
+        return is_there
 
     def _drop(self, dpid: int) -> None:
         session = self._sessions.pop(dpid, None)
@@ -179,6 +214,11 @@ class Dataplane:
             busy = SwitchChange(dpid, errors=(f"switch {dpid:016x} is still busy with the last change",))
             changes.append(change or busy)
         return tuple(changes)
+
+
+def _refuse(datapath: Any, reason: str) -> None:
+    LOG.warning("switch %016x: a second connection, from %s, is refused: %s", datapath.id, datapath.address[0], reason)
+    datapath.close()
 
 
 def _outcome(thread: Any, deadline: float) -> Any:

@@ -33,6 +33,7 @@ _KBPS = 1e3
 class Session:
     """One connected switch. ``base`` gives the rules that it needs before any plan; ``changed`` is told of news.
 
+    ``database`` is where its queues are made (None: nobody said where).
     ``remembered`` is what the last plan wanted this switch to hold, where there was one.
     """
 
@@ -41,20 +42,19 @@ class Session:
         datapath: Any,
         settings: Settings,
         *,
-        database: ovsdb.Database,
-        database_lock: Any,
+        database: ovsdb.Database | None,
         base: Callable[[Switch], frozenset[Rule]],
         changed: Callable[[str], None],
         remembered: frozenset[Rule] | None = None,
     ) -> None:
         self.dpid: int = datapath.id
+        self.address = str(datapath.address[0])
         self.ready = False
         self.reason: str | None = "being set up"
         self._settings = settings
         self._datapath = datapath
         self._channel = Channel(datapath, answer_seconds=settings.answer_seconds)
         self._database = database
-        self._database_lock = database_lock
         self._base = base
         self._changed = changed
         self._wanted = remembered
@@ -122,6 +122,14 @@ class Session:
             return probe.read_counters(self._channel)
         except SwitchGoneError:
             return {}
+
+    def answers(self) -> bool:
+        """Whether the switch answers an echo on this connection. Raises nothing."""
+        try:
+            self._channel.ask(parser.OFPEchoRequest(self._datapath, b""))
+        except SwitchGoneError:
+            return False
+        return True
 
     # What the connection tells.
 
@@ -300,8 +308,7 @@ class Session:
     def _problem_of_queues(self) -> str | None:
         """Make the queues where they are managed, and prove them; why the switch cannot be called ready."""
         if self._settings.queues == "managed":
-            with self._database_lock:
-                problem = self._make_queues()
+            problem = self._problem_of_database()
             if problem is not None:
                 return problem
         if not self._settings.probe:
@@ -313,18 +320,27 @@ class Session:
         problems = [proof.problem for proof in self._proofs if proof.problem is not None]
         return "; ".join(problems[:3]) + ("; ..." if len(problems) > 3 else "") if problems else None
 
-    def _make_queues(self) -> str | None:
-        state = self._database.read()
+    def _problem_of_database(self) -> str | None:
+        if self._database is None:
+            return f"ovsdb has no address for switch {self.dpid:#x}; add it, or set queues: existing"
+        with self._database.lock:
+            return self._make_queues(self._database)
+
+    def _make_queues(self, database: ovsdb.Database) -> str | None:
+        state = database.read()
         ports = ovsdb.bridge_ports(state, self.dpid)
         if ports is None:
-            return f"no bridge in {self._settings.ovsdb} has this datapath id; set ovsdb, or queues: existing"
+            return (
+                f"no bridge in {database.address} has this datapath id; set ovsdb (an address, or one for each "
+                "switch), or queues: existing"
+            )
         wanted = {port: self._queues(port.number) for port in ports}
         missing, complaints = ovsdb.missing_queues(state, wanted)
         if missing:
-            self._database.run(*ovsdb.make_queues(self.dpid, missing))
-            state = self._database.read()
+            database.run(*ovsdb.make_queues(self.dpid, missing))
+            state = database.read()
         if garbage := ovsdb.collect_garbage(state):
-            self._database.run("--no-wait", *garbage)
+            database.run("--no-wait", *garbage)
         return "; ".join(complaints) or None
 
     def _queues(self, number: int) -> PortQueues:

@@ -15,7 +15,8 @@ from controller.model import MAX_CLASSES
 class Settings:
     """How the dataplane treats its switches.
 
-    ``classes`` is K, the number of job classes; a port has one queue more. ``job_floor`` and ``other_floor`` are the
+    ``classes`` is K, the number of job classes; a port has one queue more. ``ovsdb`` is where the switches' database
+    answers: one address for all, or one by datapath id. ``job_floor`` and ``other_floor`` are the
     shares of a link that each class and all other traffic keep. ``rates_bps`` gives the rate of a switch's port
     by (dpid, port number), where it is known better than from the port's own speed. ``untrusted`` are ports whose
     DSCP is not believed. ``answer_seconds`` is how long a switch may take to answer; ``retry_seconds`` how long
@@ -25,7 +26,7 @@ class Settings:
 
     classes: int = MAX_CLASSES
     queues: Literal["managed", "existing"] = "managed"
-    ovsdb: str = "unix:/var/run/openvswitch/db.sock"
+    ovsdb: str | Mapping[int, str] = "unix:/var/run/openvswitch/db.sock"
     job_floor: float = 0.01
     other_floor: float = 0.10
     gate_seconds: int = 15

@@ -9,16 +9,17 @@ mark their flows, the network does the rest. The goal is the time until 90 % or 
 
 1. Fit each job's history (``controller.curves``): not one number of iterations left until 90 % (95 %) of convergence,
    but a distribution, in which a target that may lie behind already has its chance too.
-2. A job's index is the best chance of reaching the target per second of its own bottleneck port (the Gittins index,
-   ``controller.gittins``): for a sure prediction that is 1 / c_j, c_j = the seconds that the iterations left take; a
-   vague one counts for less the longer it is served in vain. Reaching 95 % counts ``weight_95`` of reaching 90 %, the
-   end of the run ``weight_end``, so a job that has passed its targets falls behind by as much as it is sure to have
-   passed them. 1 / index is how long the job should take to a target; over so many iterations its loads are added up
-   at every port, and BSSI orders them (``controller.policies._by_port``): on one link, the highest index first.
-3. A job with fewer than 3 reports has the index of the prior (any iteration of its run may be the target's, evenly on
-   a logarithmic scale), or 1 / its attained service where that is less, so a job that never reports gains nothing. If
-   its length is not declared it comes first of all, but for at most ``new_job_seconds`` of bottleneck time, then by
-   attained service. By attained service also where the fit says too little (``uncertain``).
+2. A job's index is the chance that it has not reached the target yet, per second of its own bottleneck port that it
+   then needs to get there: for a sure prediction 1 / c_j, c_j = the seconds that the iterations left take. What it
+   needs is half as predicted and half as runs of its length usually need from the start: early predictions waver more
+   than jobs differ. Reaching 95 % counts ``weight_95`` of reaching 90 %, the end of the run ``weight_end``, so a job
+   that has passed its targets falls behind by as much as it is sure to have passed them. 1 / index is how long the job
+   should take to a target; over so many iterations its loads are added up at every port, and BSSI orders them
+   (``controller.policies._by_port``): on one link, the highest index first.
+3. A job with fewer than 3 reports has the index of the prior, or 1 / its attained service where that is less, so a job
+   that never reports gains nothing. If its length is not declared it comes first of all, but for at most
+   ``new_job_seconds`` of bottleneck time, then by attained service. By attained service also where the fit says too
+   little (``uncertain``).
 4. An order is kept until another is better by a margin: predictions waver, and every move costs rules and marks.
 5. Ageing (``controller.policies._ageing``): every W periods the longest wait is ended for one period.
 
@@ -38,7 +39,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from controller import curves, gittins
+from controller import curves
 from controller.loads import LoadMatrix, load_matrix
 from controller.model import Job, Ordering, Snapshot
 from controller.policies._ageing import age, promoted
@@ -55,6 +56,8 @@ NEW, PAST = -1, len(TARGETS)
 _PASSED = "passed:"
 
 PRIOR_DRAWS = 40
+USUAL_SHARE = 0.5
+"""How much what runs usually need counts beside what is predicted that a job still needs."""
 _LEAST_INDEX = 1e-12
 _LEAST_SECONDS = 1e-6
 
@@ -189,7 +192,12 @@ class Jpas(Policy):
         if self.variant == "index" and job.iterations_total is not None and per_iteration > 0:
             # Service counts as iterations, reported or not: silence must not keep a job young.
             done = max(job.iterations_done, min(used / per_iteration, job.iterations_total - 1.0))
-            expected = per_iteration / max(gittins.index(*_prior(TARGETS[0], job.iterations_total, done)), _LEAST_INDEX)
+            crossing = job.iterations_total * TARGETS[0].shares(PRIOR_DRAWS)[None]
+            usual = TARGETS[0].typical * job.iterations_total
+            (index,) = _indices(
+                crossing, np.full(crossing.shape, 1 / PRIOR_DRAWS), np.array([[done]]), np.array([usual])
+            )
+            expected = per_iteration / max(index, _LEAST_INDEX)
             if expected > used:
                 return Standing(0, expected, f"new: {expected:.1f} s expected for a run of its length")
             return by_service
@@ -246,22 +254,30 @@ def _learn(jobs: Sequence[Job]) -> list[Known | None]:
         if not some:
             continue
         done = np.array([[jobs[i].iterations_done] for i, _ in some])
+        run = np.array([jobs[i].iterations_total or np.nan for i, _ in some])
         columns = []
-        for which in range(len(TARGETS)):
+        for which, asked in enumerate(TARGETS):
             crossing = np.stack([fit.targets[which].draws[0] for _, fit in some])
             weight = np.stack([fit.targets[which].draws[1] for _, fit in some])
-            left = np.maximum(crossing - done, 1.0)
-            columns.append(gittins.indices(left, np.where(crossing > done, weight, 0.0)).tolist())
+            columns.append(_indices(crossing, weight, done, asked.typical * run))
         for (i, fit), indices in zip(some, zip(*columns, strict=True), strict=True):
             found[i] = Known(fit, indices)
     return found
 
 
-def _prior(asked: curves.Asked, run: float, done: float) -> tuple[curves.Array, curves.Array]:
-    """Iterations left until a target by the prior alone, and their weights, which sum to 1; infinite: behind."""
-    crossing = run * asked.shares(PRIOR_DRAWS)
-    left = np.where(crossing > done, np.maximum(crossing - done, 1.0), np.inf)
-    return left, np.full(len(left), 1.0 / len(left))
+def _indices(crossing: curves.Array, weight: curves.Array, done: curves.Array, usual: curves.Array) -> list[float]:
+    """The chance to reach a target, over the iterations that this then takes, of each of J jobs.
+
+    Draws of the crossing and their weights (J, D), iterations done (J, 1), and what such runs usually need (J,); nan:
+    not known.
+    """
+    ahead = np.where(crossing > done, weight, 0.0)
+    chance = ahead.sum(axis=1)
+    left = (ahead * np.maximum(crossing - done, 1.0)).sum(axis=1)
+    predicted = np.divide(left, chance, out=np.ones(len(chance)), where=chance > 0)
+    expected = np.where(np.isnan(usual), predicted, (1 - USUAL_SHARE) * predicted + USUAL_SHARE * usual)
+    indices: list[float] = (chance / np.maximum(expected, 1.0)).tolist()
+    return indices
 
 
 def _by_service(used: float, why: str, tier: int = 0, watch: float | None = None) -> Standing:

@@ -131,6 +131,7 @@ class Driver(RyuApp):
     @set_ev_cls(
         [
             ofp_event.EventOFPBarrierReply,
+            ofp_event.EventOFPEchoReply,
             ofp_event.EventOFPErrorMsg,
             ofp_event.EventOFPFlowStatsReply,
             ofp_event.EventOFPAggregateStatsReply,

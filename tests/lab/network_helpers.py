@@ -31,3 +31,11 @@ def flows(bridge: str) -> list[str]:
     ).stdout
     rules = [line.strip() for line in text.splitlines() if "actions" in line and "hard_timeout" not in line]
     return sorted(re.sub(r"cookie=\S+ ", "", rule) for rule in rules)
+
+
+def gate_is_open(bridge: str) -> bool:
+    """Whether a bridge sends traffic through its classes now."""
+    text = subprocess.run(
+        ["ovs-ofctl", "-O", "OpenFlow13", "dump-flows", bridge, "table=0"], check=True, capture_output=True, text=True
+    ).stdout
+    return "hard_timeout" in text

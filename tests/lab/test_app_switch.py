@@ -120,7 +120,8 @@ def test_an_unchanged_plan_sends_nothing_but_the_gate(controller: Controller, br
     controller.call("PUT", "/v1/jobs/still", job(7003))
     until(lambda: len(rules_of(bridge, 7003)) == 4, 5, "the job's rules")
     before = controller.get("/v1/status")
-    until(lambda: controller.get("/v1/status")["plans"]["period"] >= before["plans"]["period"] + 2, 10, "two periods")
+    wanted = before["plan_causes"]["period"] + 2
+    until(lambda: controller.get("/v1/status")["plan_causes"]["period"] >= wanted, 10, "two periods")
     after = controller.get("/v1/status")
     assert after["flow_mods"] == before["flow_mods"]
     assert after["gate_renewals"] > before["gate_renewals"]
@@ -136,9 +137,9 @@ def test_half_the_triggers_are_rules_within_a_tenth_of_a_second(
         until(lambda: rules_of(bridge, 7004), 5, "the job's rules")
         controller.call("DELETE", "/v1/jobs/short")
         until(lambda: not rules_of(bridge, 7004), 5, "the rules' end")
-    latency = controller.get("/v1/status")["report_to_rule"]
+    latency = controller.get("/v1/status")["change_to_rule"]
     with capsys.disabled():
-        sys.stdout.write(f"\nreport to rule: {latency}\n")
+        sys.stdout.write(f"\nregistration or removal to rule: {latency}\n")
     assert latency["count"] >= 80
     assert latency["p50_seconds"] < 0.1
 
@@ -154,7 +155,7 @@ def test_a_controller_that_is_killed_and_comes_back_disturbs_no_flow(controller:
     controller.start()
     until(controller.ready, 20, "readiness")
     until(lambda: (controller.get("/v1/plan") or {}).get("classes") == {"a": 0, "b": 1}, 10, "the plan")
-    until(lambda: controller.get("/v1/status")["plans"].get("period", 0) >= 2, 10, "two periods")
+    until(lambda: controller.get("/v1/status")["plan_causes"].get("period", 0) >= 2, 10, "two periods")
     assert bridge.flows() == before
     assert controller.get("/v1/status")["flow_mods"] == 0
     assert all(bridge.ages()[port] > age + 1.0 for port, age in ages.items())

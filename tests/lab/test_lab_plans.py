@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.lab.network_helpers import LINK_BPS, PERIOD_SECONDS, flows, poll
+from tests.lab.network_helpers import LINK_BPS, PERIOD_SECONDS, flows, gate_is_open, poll
 from topologies.controller_process import ControllerProcess
 from topologies.emulation import Emulation
 from topologies.openvswitch import RUN_FOLDER, running
@@ -44,8 +44,8 @@ def test_a_new_plan_moves_a_living_connection(
 
 def settle(controller: ControllerProcess) -> None:
     """Wait until a plan of the period has come after all that was asked for."""
-    planned = controller.status().plans.get("period", 0)
-    assert poll(lambda: controller.status().plans.get("period", 0) > planned + 1)
+    planned = controller.status().plan_causes.get("period", 0)
+    assert poll(lambda: controller.status().plan_causes.get("period", 0) > planned + 1)
 
 
 def test_an_unchanged_plan_sends_nothing_but_the_gates_renewal(
@@ -57,7 +57,7 @@ def test_an_unchanged_plan_sends_nothing_but_the_gates_renewal(
     rules = flows("s1")
     assert poll(lambda: controller.status().gate_renewals >= before.gate_renewals + 3, 10 * PERIOD_SECONDS)
     after = controller.status()
-    assert after.plans["period"] >= before.plans["period"] + 2
+    assert after.plan_causes["period"] >= before.plan_causes["period"] + 2
     assert after.flow_mods == before.flow_mods
     assert flows("s1") == rules
 
@@ -123,10 +123,3 @@ def queue_bytes(bridge: str, port: int) -> dict[int, int]:
     command = ["ovs-ofctl", "-O", "OpenFlow13", "queue-stats", bridge, str(port)]
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return {int(queue): int(sent) for queue, sent in re.findall(r"queue (\d+): bytes=(\d+)", text)}
-
-
-def gate_is_open(bridge: str) -> bool:
-    text = subprocess.run(
-        ["ovs-ofctl", "-O", "OpenFlow13", "dump-flows", bridge, "table=0"], check=True, capture_output=True, text=True
-    ).stdout
-    return "hard_timeout" in text

@@ -6,13 +6,15 @@ import time
 
 import pytest
 
-from tests.lab.network_helpers import CLASSES, PERIOD_SECONDS, poll
-from topologies import networks, queue_proof
+from tests.lab.network_helpers import CLASSES, PERIOD_SECONDS, gate_is_open, poll
+from topologies import networks, openvswitch, queue_proof
 from topologies.controller_process import ControllerProcess
 from topologies.emulation import Emulation, emulate
 from topologies.queue_proof import Stream, job_spec, measure
 
 UPLINK_BPS = 20e6
+TAKE_OVER_PROBES = 3
+"""A switch that is told to fail standalone does so after so many of its probes."""
 
 
 def start_controller(emulation: Emulation, policy: str = "fifo") -> ControllerProcess:
@@ -52,14 +54,8 @@ def test_a_leaf_spine_forwards_without_a_storm_and_keeps_the_order() -> None:
     with emulate(networks.LeafSpine(leaves=2, spines=2, servers_per_leaf=2, uplink_bps=UPLINK_BPS)) as emulation:
         controller = start_controller(emulation)
         controller.wait_ready()
-        for src in emulation.hosts:
-            for dst in emulation.hosts:
-                if src != dst:
-                    emulation.run(src, ["ping", "-n", "-c", "2", "-i", "0.2", "-W", "2", emulation.address(dst)])
-
-        before = packets(emulation)
-        time.sleep(2)
-        assert packets(emulation) - before < 400, "the idle fabric is not idle"
+        all_reach_each_other(emulation)
+        assert packets_in(emulation, 2) < 400, "the idle fabric is not idle"
 
         for job, port, sender, arrival in (("first", 5601, "h1", 1.0), ("second", 5602, "h2", 2.0)):
             controller.call("PUT", f"/v1/jobs/{job}", job_spec("h3", port, sender) | {"arrival": arrival})
@@ -72,6 +68,43 @@ def test_a_leaf_spine_forwards_without_a_storm_and_keeps_the_order() -> None:
             # Over different spines: the receiver's link is the bottleneck then, and carries both.
             assert first + second < 2 * UPLINK_BPS
         controller.stop()
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_leaf_spine_goes_on_without_its_controller_and_without_a_storm() -> None:
+    probe_seconds = 2
+    with emulate(networks.LeafSpine(leaves=2, spines=2, servers_per_leaf=2, uplink_bps=UPLINK_BPS)) as emulation:
+        controller = start_controller(emulation)
+        for bridge in emulation.bridges:
+            # As the operator's guide says for forwarding: paths; a looped fabric that fails standalone would flood.
+            openvswitch.vsctl(
+                *("set-fail-mode", bridge, "secure"),
+                *("--", "set", "controller", bridge, f"inactivity_probe={probe_seconds * 1000}"),
+            )
+        controller.wait_ready()
+        all_reach_each_other(emulation)
+        controller.kill()
+        began = time.monotonic()
+        assert poll(lambda: not any(gate_is_open(bridge) for bridge in emulation.bridges), 30)
+        time.sleep(max(0.0, began + (TAKE_OVER_PROBES + 1) * probe_seconds - time.monotonic()))
+        for host in emulation.hosts:
+            # As after a pause: they ask each other for their addresses again, and that is broadcast.
+            emulation.run(host, ["ip", "neigh", "flush", "dev", f"{host}-eth0"])
+        all_reach_each_other(emulation)
+        assert packets_in(emulation, 2) < 400, "the idle fabric is not idle"
+
+
+def all_reach_each_other(emulation: Emulation) -> None:
+    for src in emulation.hosts:
+        for dst in emulation.hosts:
+            if src != dst:
+                emulation.run(src, ["ping", "-n", "-c", "2", "-i", "0.2", "-W", "2", emulation.address(dst)])
+
+
+def packets_in(emulation: Emulation, seconds: float) -> int:
+    before = packets(emulation)
+    time.sleep(seconds)
+    return packets(emulation) - before
 
 
 def packets(emulation: Emulation) -> int:

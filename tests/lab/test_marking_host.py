@@ -72,7 +72,7 @@ def _cases(variant: str) -> None:
                 cases.stdin.write("\n")
                 cases.stdin.flush()
             assert line == "done", f"{variant} after {steps}: {cases.stderr.read()}"
-            assert len(steps) == 6
+            assert len(steps) == 11
         finally:
             peer.kill()
             cases.kill()

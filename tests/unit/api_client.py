@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,18 +42,24 @@ class Controller:
             "ovsdb": f"unix:{folder}/no-switch-here.sock",
             "api": api,
         } | settings
-        self.config.write_text(yaml.safe_dump(self.settings))
+        self.write()
         self.session = requests.Session()
         self.session.trust_env = False
         if token:
             self.session.headers["Authorization"] = f"Bearer {OPERATOR}"
         self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self, verify: bool | str = True) -> Controller:
+    def write(self) -> None:
+        """Write ``settings`` for the next start."""
+        self.config.write_text(yaml.safe_dump(self.settings))
+
+    def start(self, verify: bool | str = True, wrapper: Sequence[str] = ()) -> Controller:
+        """Start it, by the command ``wrapper`` if need be, which must become it; return when it answers."""
         environment = os.environ | {"TRAINYARD_CONFIG": str(self.config), "PYTHONWARNINGS": "ignore"}
         program = Path(sys.executable).with_name("ryu-manager")
         with self._log.open("ab") as log:
-            self.process = subprocess.Popen([program, "controller.app"], env=environment, stdout=log, stderr=log)
+            command = [*wrapper, str(program), "controller.app"]
+            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         try:
             self._wait(self.process, verify)
         except BaseException:

@@ -130,9 +130,10 @@ def test_state_and_metrics(yard: Controller) -> None:
     assert status["journal"] == "written"
     assert status["problems"] == []
     assert [host["name"] for host in status["hosts"]] == ["h1", "h2", "h3"]
-    assert status["plans"]["period"] > 0
+    assert 0 < status["plan_causes"]["period"] <= status["plans"]
     text = yard.call("GET", "/metrics").text
-    assert re.search(r'^trainyard_plans_total\{cause="period"\} [1-9]', text, re.MULTILINE)
+    assert re.search(r"^trainyard_plans_total [1-9]", text, re.MULTILINE)
+    assert re.search(r'^trainyard_plan_causes_total\{cause="period"\} [1-9]', text, re.MULTILINE)
     assert "trainyard_journal_degraded 0.0" in text
     assert yard.call("GET", "/healthz", token="wrong").json()["status"] == "alive"
     assert_problem(yard.call("GET", "/readyz", token="wrong"), 503, "no switch has connected")
@@ -324,10 +325,10 @@ def test_reports_are_answered_quickly(yard: Controller) -> None:
     for i in range(8):
         yard.call("PUT", f"/v1/jobs/p{i}", spec(5500 + i))
     taken = []
-    for k in range(300):
+    for k in range(100):
         now = time.time()
         told = [
-            {"job": f"p{i}", "points": [{"iteration": k, "time": now, "metric": k / 300}], "sent_bytes": k * 1e6}
+            {"job": f"p{i}", "points": [{"iteration": k, "time": now, "metric": k / 100}], "sent_bytes": k * 1e6}
             for i in range(8)
         ]
         began = time.perf_counter()
@@ -335,7 +336,7 @@ def test_reports_are_answered_quickly(yard: Controller) -> None:
         taken.append(time.perf_counter() - began)
     for i in range(8):
         yard.call("DELETE", f"/v1/jobs/p{i}")
-    assert sorted(taken)[297] < 0.25
+    assert sorted(taken)[98] < 0.25
     assert yard.call("GET", "/v1/status").json()["report_to_plan"]["p99_seconds"] < 0.25
 
 

@@ -184,3 +184,43 @@ def test_an_empty_section_has_its_defaults(tmp_path: Path, section: str) -> None
 def test_addresses_and_names_to_listen_at(tmp_path: Path) -> None:
     for host in ("0.0.0.0", "localhost", "yard-1.example.org", "::1"):
         assert load(tmp_path, f"openflow: {{host: '{host}'}}\n").openflow.host == host
+
+
+@pytest.mark.parametrize("text", ["tcp:10.0.0.9:6640", "ssl:[fe80::1]:6640", "unix:/run/db.sock"])
+def test_one_database_for_all_switches(tmp_path: Path, text: str) -> None:
+    assert load(tmp_path, f"ovsdb: '{text}'\n").ovsdb == text
+
+
+def test_each_switch_may_have_a_database_of_its_own(tmp_path: Path) -> None:
+    own = 'ovsdb:\n  "0000000000000001": tcp:10.0.0.1:6640\n  1a: unix:/run/db.sock\n  2: tcp:10.0.0.2:6640\n'
+    assert load(tmp_path, GOOD + own).ovsdb == {
+        1: "tcp:10.0.0.1:6640",
+        0x1A: "unix:/run/db.sock",
+        2: "tcp:10.0.0.2:6640",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("\novsdb: 10.0.0.1\n", ":2: ovsdb: '10.0.0.1' is no address of a database; it is written like tcp:"),
+        ("ovsdb: {1: 10.0.0.1}\n", ":1: ovsdb: '10.0.0.1' is no address"),
+        ("ovsdb: [tcp:10.0.0.1:6640]\n", "is no address of a database"),
+        ("ovsdb: {}\n", "ovsdb: it names no switch; give an address, or one for each switch"),
+        ("ovsdb: {s1: tcp:10.0.0.1:6640}\n", "ovsdb: 's1' is no datapath id"),
+        ("ovsdb: {0: tcp:10.0.0.1:6640}\n", "ovsdb: '0' is no datapath id; it is from 1"),
+        ("ovsdb: {1: tcp:10.0.0.1:6640, '01': tcp:10.0.0.2:6640}\n", "ovsdb: switch 0x1 is named twice"),
+        (
+            "ovsdb: {2: tcp:10.0.0.1:6640}\nhosts: [{name: a, address: 10.0.0.1, switch: 1, port: 2}]\n",
+            ":1: ovsdb: switch 0x1 of host a has no address here; there are: 0x2",
+        ),
+        (
+            "ovsdb: {2: tcp:10.0.0.1:6640}\nlinks: [{a: 2, a_port: 1, b: 10, b_port: 2}]\n",
+            ":1: ovsdb: switch 0xa of links[0] has no address here",
+        ),
+    ],
+)
+def test_databases_that_cannot_be_are_refused(tmp_path: Path, text: str, expected: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, text)
+    assert expected in str(caught.value)

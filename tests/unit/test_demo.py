@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from fake_kernel import FakeKernel, lives, until
 
-from topologies import demo, plots
+from topologies import arm, demo, plots
 from topologies.lab_result import ArmResult, Control, JobResult, LabResult
 from topologies.queue_proof import QueueProof
 
@@ -51,6 +51,11 @@ def test_the_demo_leaves_a_table_a_plot_and_a_summary(kernel: FakeKernel, tmp_pa
     assert "95 : 1" in told.out
     assert all(name in told.out for name in document["policies"]["fair"]["jobs"])
     assert "About five minutes" in " ".join(told.err.split())
+
+
+def test_it_ends_within_six_minutes_even_if_no_job_does() -> None:
+    to_end = arm._GRACE_SECONDS + arm._STOP_SECONDS + arm._LAST_REPORTS_SECONDS
+    assert 2 * (arm.START_SECONDS + demo.LIMIT_SECONDS + to_end) + 100 <= 360
 
 
 def test_a_lab_that_fails_ends_with_status_1_and_one_line(kernel: FakeKernel, tmp_path: Path, capsys) -> None:

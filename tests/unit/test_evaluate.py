@@ -85,6 +85,40 @@ def test_without_resume_everything_is_measured_anew(kernel: FakeKernel, tmp_path
 
 
 @pytest.mark.usefixtures("two_groups")
+def test_a_quick_run_leaves_a_full_ones_summary_and_arms(kernel: FakeKernel, tmp_path: Path, capsys) -> None:
+    folder = tmp_path / "out"
+    assert run(folder, "--quick") == 0
+    assert read(folder)["quick"] is True, "where nothing else is, it is the claim's summary, and says that it is quick"
+    assert run(folder) == 0
+    whole = (folder / "summary.json").read_bytes()
+    assert read(folder)["quick"] is False
+    kernel.forget()
+    assert run(folder, "--quick") == 0
+    assert (folder / "summary.json").read_bytes() == whole
+    assert read(folder / "quick")["quick"] is True
+    told = "".join(capsys.readouterr().err.split())
+    assert f"{folder}/summary.jsonisofafullrunandisleftasitis" in told
+    assert f"thisquickone'sis{folder}/quick/summary.json" in told
+    kernel.forget()
+    assert run(folder, "--resume") == 0
+    assert kernel.runs() == [], "the full run's arms are still there"
+
+
+def test_a_summary_that_cannot_be_read_is_not_overwritten_by_a_quick_run(tmp_path: Path) -> None:
+    path = tmp_path / "summary.json"
+    assert not evaluate.is_full(path)
+    for text, full in (("{", True), ("[]", True), ("{}", True), ('{"quick": false}', True), ('{"quick": true}', False)):
+        path.write_text(text)
+        assert evaluate.is_full(path) is full
+
+
+def test_quick_or_not_a_claim_has_one_place(kernel: FakeKernel, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(summary, "ROOT", tmp_path)
+    assert evaluate.main(["jpas", "--datapath", "uml", "--quick"]) == 0
+    assert read(tmp_path / "results" / "jpas")["quick"] is True
+
+
+@pytest.mark.usefixtures("two_groups")
 def test_the_commits_of_all_groups_are_told(kernel: FakeKernel, tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.setattr(summary, "commit", lambda: "new")
     assert run(tmp_path / "out") == 0

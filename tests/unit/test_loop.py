@@ -21,7 +21,7 @@ from controller.refusals import Invalid, NotFound
 from controller.registry import Registry
 from controller.rules import Match, Rule, Table
 from controller.store import Store
-from controller.wire import JobSpec, Settings
+from controller.wire import HostReport, JobSpec, Settings
 
 
 class MemoryNetwork:
@@ -130,19 +130,22 @@ def test_a_registration_is_in_the_network_within_100_ms(yard: Yard) -> None:
     for i in range(60):
         yard.put(f"j{i}", 5000 + i)
         eventually(lambda i=i: f"j{i}" in {rule.job for rule in yard.network.held})
-    latency = yard.metrics.report_to_rule.latency()
+    latency = yard.metrics.change_to_rule.latency()
     assert latency.count == 60
     assert latency.p99 is not None
     assert 0.01 <= latency.p99 < 0.1
 
 
 def test_what_comes_together_shares_a_plan(yard: Yard) -> None:
-    before = len(yard.network.applied)
+    before, plans = len(yard.network.applied), yard.plans()
     for i in range(10):
         yard.put(f"j{i}", 5000 + i)
     eventually(lambda: len(yard.network.held) == 10)
     assert len(yard.network.applied) == before + 1
-    assert yard.metrics.report_to_rule.latency().count == 10
+    eventually(lambda: yard.plans() > plans)
+    assert yard.plans() == plans + 1, "a plan is one, whatever it was made for"
+    assert counted(yard.metrics.plan_causes.labels(cause="registration")) == 10
+    assert yard.metrics.change_to_rule.latency().count == 10
 
 
 def test_an_unchanged_plan_sends_nothing(yard: Yard) -> None:
@@ -153,7 +156,7 @@ def test_an_unchanged_plan_sends_nothing(yard: Yard) -> None:
     eventually(lambda: yard.plans() > plans)
     assert counted(yard.metrics.flow_mods) == sent
     assert yard.loop.epoch == epoch
-    assert yard.metrics.report_to_rule.latency().count == 1
+    assert yard.metrics.change_to_rule.latency().count == 1
 
 
 @pytest.mark.parametrize(("rate_bps", "classes"), [(5e8, {"a": 0, "b": 1}), (None, {"a": 0, "b": 0})])
@@ -173,12 +176,36 @@ def test_jobs_that_share_only_a_link_between_switches_are_kept_apart_there(rate_
         yard.stop()
 
 
-def test_a_plan_that_changes_no_rule_is_no_sample_of_report_to_rule(yard: Yard) -> None:
+def test_a_plan_that_changes_no_rule_is_no_sample_of_its_way_to_the_rules(yard: Yard) -> None:
     yard.put("a", 5000)
     eventually(lambda: yard.metrics.report_to_plan.latency().count == 1)
     yard.put("a", 5001)
     eventually(lambda: yard.metrics.report_to_plan.latency().count == 2)
-    assert yard.metrics.report_to_rule.latency().count == 1
+    assert yard.metrics.change_to_rule.latency().count == 1
+
+
+def test_only_what_came_by_a_report_is_a_sample_of_report_to_rule(yard: Yard) -> None:
+    def samples() -> tuple[int, int]:
+        return yard.metrics.report_to_rule.latency().count, yard.metrics.change_to_rule.latency().count
+
+    for i, job in enumerate("abc"):
+        yard.put(job, 5000 + i)
+    eventually(lambda: samples() == (0, 3))
+    part = {"job": "a", "ended": True}
+    report = HostReport.model_validate({"session": "s", "seq": 1, "sent_at": time.time(), "jobs": [part]})
+    yard.registry.report("h1", report, time.monotonic())
+    eventually(lambda: samples() == (1, 3))
+    yard.registry.delete_job("b", time.monotonic())
+    eventually(lambda: samples() == (1, 4))
+    yard.put("d", 5005)
+    eventually(lambda: samples() == (1, 5))
+    yard.loop.change(Settings(policy="fair"), time.monotonic())
+    eventually(lambda: samples() == (1, 6))
+    yard.network.listeners[0]("switch 1 is back")
+    plans = yard.plans()
+    eventually(lambda: yard.plans() > plans)
+    assert samples() == (1, 6)
+    assert yard.metrics.report_to_plan.latency().count == 7
 
 
 def test_the_period_plans_and_renews_by_itself() -> None:

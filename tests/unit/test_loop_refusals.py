@@ -70,9 +70,60 @@ def test_hosts_follow_their_own_switch() -> None:
         eventually(lambda: bool(yard.loop.refusals))
         told = {host: {mark.job for mark in yard.loop.host_plans.get(host)[0].marks} for host in ("h1", "h2")}
         assert told == {"h1": {"a", "b"}, "h2": {"a"}}
-        assert yard.metrics.report_to_rule.latency().count == 1
+        assert yard.metrics.change_to_rule.latency().count == 1
     finally:
         yard.stop()
+
+
+class Turns(Policy):
+    """In the order of arrival, but each time it is asked the next job has the turn, and goes first."""
+
+    name = "fifo"
+
+    def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
+        turn = previous.memory.get("turn", 0.0) + 1 if previous is not None else 0.0
+        jobs = sorted(job.id for job in snapshot.jobs)
+        first = jobs[int(turn) % len(jobs) :] if jobs else []
+        order = (*first, *jobs[: len(jobs) - len(first)])
+        bands = tuple((job,) for job in order)
+        return Ordering(self.name, bands, dict.fromkeys(jobs, "its turn"), memory={"turn": turn})
+
+
+def test_while_one_switch_refuses_the_policy_goes_on_for_the_others(tmp_path: Path) -> None:
+    yard = Yard(tmp_path / "j.db").start()
+    plans: list[tuple[str, ...]] = []
+
+    def one_refuses(rules: frozenset[Rule]) -> Applied:
+        plans.append(tuple(str(rule.job) for rule in sorted(rules, key=lambda rule: rule.priority)))
+        changes = tuple(SwitchChange(dpid, 1, 0.0, ("2: table full",) if dpid == 2 else ()) for dpid in (1, 2))
+        return Applied(3, time.time(), ("2: table full",), changes)
+
+    def plan_again(of: Yard) -> None:
+        before = len(plans)
+        of.loop.trigger("switch", time.monotonic())
+        eventually(lambda: len(plans) > before)
+
+    for i, job in enumerate("abc"):
+        yard.put(job, 5000 + i)
+    eventually(lambda: yard.loop.classes == {"a": 0, "b": 1, "c": 2})
+    yard.loop.settings.policy = Turns()
+    in_force = yard.loop.plan
+    yard.network.apply = one_refuses  # type: ignore[method-assign]
+    for _ in range(4):
+        plan_again(yard)
+    assert [plan[0] for plan in plans] == ["b", "c", "a", "b"], "not the same job each time"
+    assert yard.loop.plan is in_force
+    assert yard.loop.dry_run(Turns())[0].ordering.bands[0] == ("c",), "what comes next, if it is asked now"
+    yard.stop()
+    after = Yard(tmp_path / "j.db")
+    after.loop.settings.policy = Turns()
+    after.network.apply = one_refuses  # type: ignore[method-assign]
+    after.start_refused()
+    try:
+        assert after.loop.classes == {"a": 0, "b": 1, "c": 2}
+        assert plans[-1][0] == "c", "nor does a restart set it back"
+    finally:
+        after.stop()
 
 
 def test_before_any_plan_is_in_force_hosts_are_told_to_ask_again(monkeypatch: pytest.MonkeyPatch) -> None:

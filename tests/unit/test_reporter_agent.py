@@ -130,6 +130,42 @@ def test_a_job_from_its_file_to_its_end(controller: Controller, agent: Agent) ->
     assert state(controller, "whole")["iterations_done"] == 3
 
 
+@pytest.mark.parametrize("how", ["it says so", "its file goes"])
+def test_a_job_that_ends_while_there_is_no_agent_ends_at_the_controller(
+    controller: Controller, agent: Agent, how: str
+) -> None:
+    progress = agent.jobs.parent / "away.jsonl"
+    progress.write_text('{"iteration": 1}\n')
+    document = {"id": "away", "spec": spec(5020), "progress": {"jsonl": str(progress)}}
+    file = agent.jobs / "away.json"
+    file.write_text(json.dumps(document))
+    agent.job("stays", 5021)
+    agent.train(1)
+    for job in ("away", "stays"):
+        wait(lambda job=job: state(controller, job)["state"] == "running", "told of")
+    # Without a farewell: what was not told by now is not told.
+    agent.process.kill()
+    agent.process.wait()
+    if how == "it says so":
+        with progress.open("a") as told:
+            told.write('{"iteration": 2, "metric": 0.5}\n{"ended": true}\n')
+    else:
+        file.unlink()
+    assert controller.call("PUT", "/v1/jobs/next", spec(5020)).status_code == 409
+    agent.start()
+    wait(lambda: state(controller, "away")["state"] == "ended", agent.said)
+    assert controller.call("PUT", "/v1/jobs/next", spec(5020)).status_code == 201
+    assert state(controller, "stays")["state"] == "running"
+    # Once, and not a second time: the next run of the same job is not ended by it.
+    assert controller.call("DELETE", "/v1/jobs/next").status_code == 204
+    assert controller.call("PUT", "/v1/jobs/away", spec(5020)).status_code == 201
+    time.sleep(1.5)
+    assert state(controller, "away")["state"] == "waiting"
+    assert controller.call("DELETE", "/v1/jobs/away").status_code == 204
+    assert agent.stop() == 0
+    assert "Traceback" not in agent.said
+
+
 def test_bad_files_cost_a_line_each_and_nothing_else(controller: Controller, agent: Agent) -> None:
     bad = {
         "broken.yaml": b"id: [",

@@ -19,6 +19,7 @@ from host_reporter.backlog import (
     Told,
     thin,
 )
+from host_reporter.marking import Sent
 
 SPEC = JobSpec()
 
@@ -41,6 +42,14 @@ def _batch(backlog: Backlog, *, lease: bool = False, now: float = 0.0) -> Batch:
     return call
 
 
+def _tell_of_all(backlog: Backlog) -> Batch:
+    """The batch that tells that the agent follows what it has registered; it waits for no period."""
+    batch = backlog.take(0.0, lease=False, progress=False)
+    assert isinstance(batch, Batch)
+    backlog.answered(batch, (), 0.0)
+    return batch
+
+
 def _told(batch: Batch) -> list[tuple[str, list[float], bool]]:
     return [(part.job, [point.iteration for point in part.points], part.ended) for part in batch.parts]
 
@@ -59,6 +68,7 @@ def test_progress_can_wait_but_not_past_a_threshold_nor_an_end(direction: str, u
     for job in ("a", "b"):
         backlog.declare(job, SPEC)
         _register(backlog)
+    _tell_of_all(backlog)
     backlog.add("a", _points(1))
     backlog.add("b", _points(1))
     assert backlog.has_progress(0.0)
@@ -81,6 +91,50 @@ def test_progress_can_wait_but_not_past_a_threshold_nor_an_end(direction: str, u
     third = backlog.take(0.0, lease=False, progress=False)
     assert isinstance(third, Batch)
     assert ("b", [], True) in _told(third)
+
+
+def test_it_is_told_at_once_and_once_that_a_job_is_followed() -> None:
+    backlog = Backlog()
+    backlog.declare("a", SPEC)
+    assert backlog.has_news, "an agent that stops now tells it first"
+    _register(backlog)
+    assert backlog.has_news
+    assert [(part.job, part.followed) for part in _tell_of_all(backlog).parts] == [("a", True)]
+    assert not backlog.has_news
+    assert backlog.take(0.0, lease=False) is None
+    backlog.answered(_batch(backlog, lease=True), ("a",), 0.0)
+    _register(backlog, created=True)
+    assert [part.job for part in _tell_of_all(backlog).parts] == ["a"], "a controller without its memory is told again"
+
+
+def test_an_end_that_comes_while_a_batch_is_on_its_way_is_told_with_the_next() -> None:
+    backlog = Backlog()
+    backlog.declare("a", SPEC)
+    _register(backlog)
+    batch = _batch(backlog, lease=True)
+    assert _told(batch) == [("a", [], False)]
+    backlog.end("a", at=12.5)
+    backlog.answered(batch, (), 0.0)
+    batch = _batch(backlog)
+    assert _told(batch) == [("a", [], True)]
+    backlog.answered(batch, (), 0.0)
+    assert not backlog.has_news
+
+
+def test_an_end_from_before_is_told_unless_the_job_has_begun_anew() -> None:
+    backlog = Backlog()
+    backlog.end_earlier("over", 12.5)
+    backlog.declare("again", None)
+    backlog.end_earlier("again", 12.5)
+    backlog.declare("over", SPEC)
+    batch = backlog.take(0.0, lease=False, progress=False)
+    assert isinstance(batch, Batch)
+    assert [(part.job, part.ended, part.as_of) for part in batch.parts] == [
+        ("over", True, 12.5),
+        ("again", False, None),
+    ]
+    backlog.answered(batch, ("over",), 0.0)
+    _register(backlog)
 
 
 def test_what_is_put_off_is_no_progress_until_it_is_due() -> None:
@@ -162,12 +216,15 @@ def test_a_conflict_is_tried_again_later_and_later() -> None:
 
 def test_counted_bytes_are_told_once() -> None:
     backlog = Backlog()
-    backlog.count_sent({"elsewhere": 10.0})
+    backlog.count_sent({"elsewhere": Sent(10.0)})
     batch = _batch(backlog)
-    assert [(part.job, part.sent_bytes) for part in batch.parts] == [("elsewhere", 10.0)]
+    (part,) = batch.parts
+    assert (part.job, part.sent_bytes, part.counter, part.followed) == ("elsewhere", 10.0, 0, False)
     backlog.answered(batch, (), 0.0)
-    backlog.count_sent({"elsewhere": 10.0})
+    backlog.count_sent({"elsewhere": Sent(10.0)})
     assert backlog.take(0.0, lease=False) is None
+    backlog.count_sent({"elsewhere": Sent(10.0, 3)})
+    assert [(part.sent_bytes, part.counter) for part in _batch(backlog).parts] == [(10.0, 3)], "another count"
 
 
 @pytest.mark.parametrize("jobs", [1, 60])
@@ -201,7 +258,7 @@ def test_a_controller_that_is_away_costs_old_points_only(jobs: int) -> None:
 def test_more_jobs_than_a_report_holds() -> None:
     backlog = Backlog()
     names = {f"j{i}" for i in range(MAX_RUNS + 500)}
-    backlog.count_sent(dict.fromkeys(names, 1.0))
+    backlog.count_sent(dict.fromkeys(names, Sent(1.0)))
     told: list[str] = []
     while isinstance(call := backlog.take(0.0, lease=False), Batch):
         HostReport(session="s", seq=call.seq, sent_at=0.0, jobs=call.parts)

@@ -47,6 +47,10 @@ class Recorder:
         self._running.remove(job)
         self.calls.append(("end", job, None))
 
+    def end_earlier(self, job: str, at: float) -> None:
+        assert job not in self._running
+        self.calls.append(("end earlier", job, at))
+
     def points(self, job: str) -> list[float]:
         return [i for what, name, told in self.calls if (what, name) == ("add", job) for i in told]  # type: ignore[attr-defined]
 
@@ -160,6 +164,38 @@ def test_a_run_that_was_over_before_the_agent_came_is_not_begun_again(world: Wor
     assert wait_for(lambda: world.receiver.points("again") == [1])
     assert world.receiver.order("again") == ["declare", "add"]
     assert world.receiver.order("over") == []
+
+
+def test_what_an_agent_before_began_and_is_over_is_ended(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(follower_module, "LOOK_SECONDS", 0.1)
+    lines = '{"iteration": 1, "time": 1000.5}\n{"iteration": 2, "time": 2000.5}\n{"ended": true}\n'
+    for job, text in (("over", lines), ("silent", '{"ended": true}\n'), ("goes on", lines + '{"iteration": 1}\n')):
+        (world.path / f"{job}.jsonl".replace(" ", "-")).write_text(text)
+        world.job(job.replace(" ", "-"), progress=None)
+    os.utime(world.path / "over.jsonl", (3000.5, 3000.5))
+    os.utime(world.path / "silent.jsonl", (1000.5, 1000.5))
+    (world.path / "not-ours.jsonl").write_text(lines)
+    world.job("not-ours", progress=None)
+    half = world.jobs / "half.json"
+    half.write_text('{"id": ')
+    world.start()
+    assert wait_for(lambda: world.receiver.points("goes-on") == [1])
+    world.follower.hold(("over", "silent", "goes-on", "gone", "half"))
+    assert wait_for(lambda: world.receiver.order("silent") == world.receiver.order("over") == ["end earlier"])
+    ends = {job: told for what, job, told in world.receiver.calls if what == "end earlier"}
+    assert ends == {"over": 3000.5, "silent": 1000.5}, "when it was told, and not when we came"
+    time.sleep(0.5)
+    assert world.receiver.order("gone") == [], "the file that is not understood may be its own"
+    said = [record.message for record in caplog.records if "no job file here is known of" in record.message]
+    assert said == ["no job file here is known of gone, half: ended when all files here are understood"]
+    half.write_text('{"id": "half"}')
+    assert wait_for(lambda: world.receiver.order("gone") == ["end earlier"])
+    assert world.receiver.order("over") == ["end earlier"]
+    assert world.receiver.order("goes-on") == ["declare", "add"]
+    assert world.receiver.order("half") == ["declare"]
+    assert world.receiver.order("not-ours") == []
 
 
 def test_a_changed_spec_is_declared_again_without_an_end(world: World) -> None:

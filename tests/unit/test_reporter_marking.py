@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.model import CLASS_DSCP
 from controller.wire import Mark
+from host_reporter.enforcement import Enforcement
+from host_reporter.iptables import IptablesError, Marker
 from host_reporter.marking import (
+    CHAIN,
     GENERATIONS,
     MarkError,
+    Sent,
     SentBytes,
     counts,
     jumps,
@@ -19,6 +25,7 @@ from host_reporter.marking import (
     removal,
     switch_over,
 )
+from host_reporter.notices import Notices
 
 SAVED = """# Generated
 *mangle
@@ -56,6 +63,58 @@ def dscp_of(text: str, generation: int, remote: str, sport: int, dport: int) -> 
             found = re.search(rf"^-A {target} -j DSCP --set-dscp (\d+)$", text, re.MULTILINE)
             return int(found[1]) if found else None
     return None
+
+
+def sent_dscp(text: str, dscp: int, remote: str = "10.0.0.9", sport: int = 1, dport: int = 1) -> int:
+    """The DSCP with which a packet leaves that a program sent with ``dscp``: OUTPUT's rules, followed as a kernel does.
+
+    A chain that was gone to (-g) returns to where its caller was called from (-j).
+    """
+
+    def walk(chain: str) -> None:
+        nonlocal dscp
+        for line in text.splitlines():
+            words = line.split()
+            if words[:2] != ["-A", chain] or not fits(words[2:]):
+                continue
+            if "--set-dscp" in words:
+                dscp = int(words[words.index("--set-dscp") + 1])
+            elif "-j" in words:
+                walk(words[words.index("-j") + 1])
+            elif "-g" in words:
+                walk(words[words.index("-g") + 1])
+                return
+
+    def fits(words: list[str]) -> bool:
+        has = {"-d": remote, "--sport": str(sport), "--dport": str(dport), "--dscp": str(dscp)}
+        return all(
+            (words[words.index(key) + 1] == value) != (words[words.index(key) - 1] == "!")
+            for key, value in has.items()
+            if key in words
+        )
+
+    walk("OUTPUT")
+    return dscp
+
+
+@pytest.mark.parametrize("marks", [[], [mark("a", 59, remote="10.0.0.2", remote_port=80)]])
+def test_no_program_takes_a_class_for_itself(marks: list[Mark]) -> None:
+    text = switch_over(marks, 0, jump=True)
+    for dscp in range(64):
+        assert sent_dscp(text, dscp) == (0 if dscp in CLASS_DSCP else dscp), "another's DSCP is none of our business"
+
+
+@pytest.mark.parametrize("own", [0, 46, *CLASS_DSCP])
+def test_a_mark_decides_whatever_the_program_set(own: int) -> None:
+    text = switch_over([mark("a", 51, remote="10.0.0.2", remote_port=80), mark("b", 11, local_port=90)], 1, jump=True)
+    assert sent_dscp(text, own, "10.0.0.2", dport=80) == 51
+    assert sent_dscp(text, own, sport=90) == 11
+
+
+def test_only_the_marks_have_rules_that_are_counted() -> None:
+    text = switch_over([mark("a", remote_port=80), mark("b", remote_port=81)], 0, jump=True)
+    assert sum(line.startswith(f"-A {GENERATIONS[0]} ") for line in text.splitlines()) == 2
+    assert removal(f":{CHAIN} - [0:0]\n:{CHAIN}-CLEAR - [0:0]\n").count("-X ") == 2
 
 
 def test_the_first_mark_that_matches_decides() -> None:
@@ -110,21 +169,28 @@ def test_only_what_is_ours_is_taken_away() -> None:
     assert lines.index("-F TRAINYARD-D59") < lines.index("-X TRAINYARD"), "no chain goes while another leads to it"
 
 
+def counted(sent: SentBytes) -> dict[str, float]:
+    return {job: its.bytes for job, its in sent.totals().items()}
+
+
 def test_counts_go_on_over_a_change_of_rules() -> None:
     sent = SentBytes()
     a, b = mark("a"), mark("b")
     sent.change([a, b, a])
     sent.count([a, b, a], [10, 5, 1])
-    assert sent.totals() == {"a": 11, "b": 5}
+    assert counted(sent) == {"a": 11, "b": 5}
     sent.count([a, b, a], [20, 5, 1])
     sent.change([b, a])
-    assert sent.totals() == {"a": 21, "b": 5}
+    assert counted(sent) == {"a": 21, "b": 5}
     sent.count([b, a], [1, 2])
-    assert sent.totals() == {"a": 23, "b": 6}
+    assert counted(sent) == {"a": 23, "b": 6}
     sent.count([b, a], [1])
-    assert sent.totals() == {"a": 23, "b": 6}, "someone else's rules are not believed"
+    assert counted(sent) == {"a": 23, "b": 6}, "someone else's rules are not believed"
     sent.change([a])
-    assert sent.totals() == {"a": 23}
+    assert sent.totals() == {"a": Sent(23, 0)}
+    sent.change([a, b])
+    sent.count([a, b], [1, 7])
+    assert sent.totals() == {"a": Sent(24, 0), "b": Sent(7, 3)}, "who comes back is counted from zero, and it is seen"
 
 
 @given(st.lists(st.lists(st.integers(0, 10**6), min_size=3, max_size=3), max_size=10))
@@ -134,5 +200,27 @@ def test_totals_are_the_sum_over_all_generations(generations: list[list[int]]) -
         sent.change(marks)
         sent.count(marks, values)
     totals = sent.totals()
-    assert totals.get("a", 0) == sum(values[0] + values[2] for values in generations)
-    assert totals.get("b", 0) == sum(values[1] for values in generations)
+    assert totals.get("a", Sent(0)).bytes == sum(values[0] + values[2] for values in generations)
+    assert totals.get("b", Sent(0)).bytes == sum(values[1] for values in generations)
+
+
+def test_an_old_order_is_opened_and_only_the_agents_end_takes_the_clearing_away(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Noted(Marker):
+        did: tuple[str, ...] = ()
+
+        def open(self) -> None:
+            self.did += ("open",)
+
+        def remove(self) -> None:
+            self.did += ("remove",)
+            raise IptablesError("locked")
+
+    marker = Noted()
+    enforcement = Enforcement(marker, None, Notices(logging.getLogger("test")))
+    enforcement.open()
+    assert marker.did == ("open",), "what a program sets itself is still cleared"
+    enforcement.remove()
+    assert marker.did == ("open", "remove")
+    assert "the marks cannot be taken away: locked" in caplog.text

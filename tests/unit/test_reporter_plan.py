@@ -14,6 +14,7 @@ from controller.wire import HostPlan
 from host_reporter import plan_follower as plan_module
 from host_reporter.connection import Address
 from host_reporter.enforcement import Enforcement
+from host_reporter.marking import Sent
 from host_reporter.notices import Notices
 from host_reporter.plan_follower import PlanFollower
 
@@ -41,8 +42,8 @@ class Recorder(Enforcement):
         self.marks = len(plan.marks)
         return True
 
-    def sent_bytes(self) -> Mapping[str, int]:
-        return {"a": 1000}
+    def sent_bytes(self) -> Mapping[str, Sent]:
+        return {"a": Sent(1000)}
 
     @property
     def is_marking(self) -> bool:
@@ -61,7 +62,7 @@ class Plans:
         self.server = ReporterServer()
         notices = Notices(logging.getLogger("test"))
         self.enforcement = Recorder(notices)
-        self.counted: list[Mapping[str, float]] = []
+        self.counted: list[Mapping[str, Sent]] = []
         self.faults: list[Exception] = []
         self.follower = PlanFollower(
             Address(self.server.url),
@@ -105,7 +106,7 @@ def test_a_plan_is_carried_out_at_once_and_not_again(plans: Plans, monkeypatch: 
     assert time.monotonic() - began < 1.0
     counted = len(plans.counted)
     assert wait_for(lambda: len(plans.counted) >= counted + 3), "bytes are counted meanwhile"
-    assert plans.counted[-1] == {"a": 1000}
+    assert plans.counted[-1] == {"a": Sent(1000)}
     assert plans.did == ["apply 1", "apply 2"], "the same plan again changes nothing"
 
 

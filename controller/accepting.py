@@ -1,0 +1,45 @@
+"""Accepting connections for ever: neither a peer that is gone already nor a lack of files ends a listener."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import time
+from typing import Any
+
+import eventlet
+
+LOG = logging.getLogger("trainyard.listen")
+PAUSE_SECONDS = 0.1
+"""Until the next try where this machine has no room: connections that end make it."""
+SAY_AGAIN_SECONDS = 60.0
+"""Room may come and go by the moment; the log tells of its lack no oftener."""
+
+_OF_ONE_PEER = {errno.ECONNABORTED, errno.ECONNRESET, errno.ENOTCONN, errno.EPROTO, errno.EPERM}
+
+
+class Acceptor:
+    """Takes connections from ``listener``, a green socket. ``name`` is what listens there, for the log."""
+
+    def __init__(self, listener: Any, name: str) -> None:
+        self._listener = listener
+        self._name = name
+        self._say_after = 0.0
+
+    def accept(self) -> tuple[Any, Any]:
+        """The next connection and its peer's address. Waits for it as long as it takes, and raises nothing."""
+        while True:
+            try:
+                connection, address = self._listener.accept()
+            except Exception as error:  # whatever it is, the next connection must be taken
+                if getattr(error, "errno", None) not in _OF_ONE_PEER:
+                    self._say(str(getattr(error, "strerror", None) or repr(error)))
+                    eventlet.sleep(PAUSE_SECONDS)
+                continue
+            return connection, address
+
+    def _say(self, problem: str) -> None:
+        now = time.monotonic()
+        if now >= self._say_after:
+            self._say_after = now + SAY_AGAIN_SECONDS
+            LOG.error("%s cannot take connections for now: %s; it goes on trying", self._name, problem)

@@ -1,0 +1,99 @@
+"""Progress files that nobody follows: the two-line helper writes them, but no job file says what job it is."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import stat
+from collections.abc import Collection
+from pathlib import Path
+
+from controller.wire import NAME_PATTERN
+from host_reporter.notices import Notices
+
+GRACE_SECONDS = 5.0
+"""The job file may come a moment after the training's first line."""
+
+MAX_FILES = 1000
+"""The folder may be open to all: of more files than this the rest is not looked at."""
+
+MAX_TOLD = 20
+"""So many are told of; whoever sees that many knows."""
+
+SUFFIX = ".jsonl"
+
+_NAME = re.compile(NAME_PATTERN)
+_Stamp = tuple[int, int, int]
+
+
+class Strays:
+    """Looks through the helper's folder and says once of each file that grows for no job. Never raises.
+
+    A file that nobody writes any more, such as that of a job that has ended, is none of anybody's business.
+    """
+
+    def __init__(self, folder: Path, jobs_folder: Path, notices: Notices) -> None:
+        self._folder = folder
+        self._jobs_folder = jobs_folder
+        self._notices = notices
+        self._idle: dict[str, _Stamp | None] = {}
+        self._growing_since: dict[str, float] = {}
+        self._told: set[str] = set()
+        self._has_looked = False
+
+    def look(self, now: float, jobs: Collection[str]) -> None:
+        """``now``: of a clock that only goes forward, in seconds; ``jobs``: the ids that have a job file."""
+        present = self._list()
+        for job in (self._idle.keys() | self._told) - present.keys():
+            self._forget(job)
+        for job, stamp in present.items():
+            if job in jobs:
+                self._forget(job)
+                self._idle[job] = stamp
+            # What was there before the agent came may be long over; what comes later is new.
+            elif self._idle.setdefault(job, None if self._has_looked else stamp) != stamp:
+                since = self._growing_since.setdefault(job, now)
+                if now - since >= GRACE_SECONDS and (job in self._told or len(self._told) < MAX_TOLD):
+                    self._tell(job)
+        self._has_looked = True
+
+    def _tell(self, job: str) -> None:
+        self._told.add(job)
+        self._notices.say(
+            self._key(job),
+            f"{self._folder / job}{SUFFIX} belongs to no job file, so its progress is not reported: write "
+            f"{self._jobs_folder / job}.yaml with 'id: {job}', and under 'spec' the job's tasks and demand if nobody "
+            "else registers it",
+        )
+
+    def _forget(self, job: str) -> None:
+        self._idle.pop(job, None)
+        self._growing_since.pop(job, None)
+        if job in self._told:
+            self._told.discard(job)
+            self._notices.clear(self._key(job))
+
+    @staticmethod
+    def _key(job: str) -> str:
+        return f"stray {job}"
+
+    def _list(self) -> dict[str, _Stamp]:
+        """The plain files of the folder that could be a job's, by the job's id."""
+        found: dict[str, _Stamp] = {}
+        try:
+            with os.scandir(self._folder) as entries:
+                for entry in itertools.islice(entries, MAX_FILES):
+                    job = entry.name.removesuffix(SUFFIX)
+                    if job == entry.name or not _NAME.fullmatch(job):
+                        continue
+                    try:
+                        status = entry.stat(follow_symlinks=False)
+                    except OSError:
+                        continue
+                    if stat.S_ISREG(status.st_mode):
+                        found[job] = (status.st_ino, status.st_size, status.st_mtime_ns)
+        except OSError:
+            # Nobody has written anything, or nobody may.
+            return {}
+        return found

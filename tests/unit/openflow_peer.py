@@ -1,0 +1,61 @@
+"""A peer that says it is a switch: bytes on a real socket, with as much of OpenFlow 1.3 as makes Ryu believe it."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import threading
+
+_HELLO, _ECHO_REQUEST, _ECHO_REPLY = 0, 2, 3
+_FEATURES_REQUEST, _FEATURES_REPLY = 5, 6
+_PARTS_REQUEST, _PARTS_REPLY = 18, 19
+_PORTS = 13
+
+
+class Peer:
+    """Connects at once, and answers in a thread of its own as long as ``is_silent`` is false."""
+
+    def __init__(self, port: int, dpid: int, source: str = "127.0.0.1") -> None:
+        self.is_silent = False
+        self.ended = threading.Event()
+        """Set when the other side has ended the connection."""
+        self._dpid = dpid
+        self._socket = socket.create_connection(("127.0.0.1", port), 10, source_address=(source, 0))
+        self._socket.settimeout(None)
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the connection."""
+        with contextlib.suppress(OSError):  # the other side may have been first
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._thread.join(5)
+        self._socket.close()
+
+    def _run(self) -> None:
+        with contextlib.suppress(OSError):  # a reset is an end too
+            self._send(_HELLO, 1)
+            while head := self._read(8):
+                _, kind, length, xid = struct.unpack("!BBHI", head)
+                body = self._read(length - 8)
+                if not self.is_silent:
+                    self._answer(kind, xid, body)
+        self.ended.set()
+
+    def _answer(self, kind: int, xid: int, body: bytes) -> None:
+        if kind == _ECHO_REQUEST:
+            self._send(_ECHO_REPLY, xid, body)
+        elif kind == _FEATURES_REQUEST:
+            self._send(_FEATURES_REPLY, xid, struct.pack("!QIBBxxII", self._dpid, 0, 254, 0, 0, 0))
+        elif kind == _PARTS_REQUEST and struct.unpack("!H", body[:2])[0] == _PORTS:
+            self._send(_PARTS_REPLY, xid, struct.pack("!HHxxxx", _PORTS, 0))
+
+    def _send(self, kind: int, xid: int, body: bytes = b"") -> None:
+        self._socket.sendall(struct.pack("!BBHI", 4, kind, 8 + len(body), xid) + body)
+
+    def _read(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size and (part := self._socket.recv(size - len(data))):
+            data += part
+        return data if len(data) == size else b""

@@ -1,0 +1,136 @@
+"""``scripts/setup`` where something is missing: one clear line, with the tools' own words kept in a log."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+NOISE = "first line of noise\nsecond line of noise"
+
+
+class Checkout:
+    """A copy of what ``scripts/setup`` reads, and the commands that it finds on its PATH."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "checkout"
+        self.path = folder / "bin"
+        self.path.mkdir()
+        self.logs = folder / "tmp"
+        self.logs.mkdir()
+        (self.folder / "scripts").mkdir(parents=True)
+        for name in ("scripts/setup", "setup.cfg", "pyproject.toml"):
+            shutil.copy(ROOT / name, self.folder / name)
+        shutil.copytree(ROOT / "requirements", self.folder / "requirements")
+        self.command("dpkg-query", "echo -n install ok installed")
+        self.command("id", "echo 0")
+
+    def command(self, name: str, script: str) -> None:
+        """A command on the PATH, or one of .venv if it has a slash."""
+        path = self.folder / name if "/" in name else self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+
+    def fails(self, name: str) -> None:
+        self.command(name, f"printf '{NOISE}\\n' >&2; exit 9")
+
+    def set_up(self, **environment: str) -> subprocess.CompletedProcess[str]:
+        own = {"PATH": f"{self.path}:{os.environ['PATH']}", "TMPDIR": str(self.logs)}
+        return subprocess.run(
+            [self.folder / "scripts" / "setup"],
+            env=os.environ | own | environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path)
+
+
+def lines(done: subprocess.CompletedProcess[str]) -> list[str]:
+    assert done.stdout == ""
+    return [line for line in done.stderr.splitlines() if line != "setup: making .venv"]
+
+
+def log_of(line: str) -> str:
+    found = re.search(r"what was said: (\S+)$", line)
+    assert found, line
+    return Path(found[1]).read_text()
+
+
+def with_environment(checkout: Checkout) -> None:
+    """All of .venv is there already, and whatever is asked of it works."""
+    for name in ("python", "uv"):
+        checkout.command(f".venv/bin/{name}", f"echo '{NOISE}'")
+
+
+def test_all_is_well(checkout: Checkout) -> None:
+    with_environment(checkout)
+    done = checkout.set_up()
+    assert (done.returncode, lines(done)) == (0, ["setup: done"])
+    assert list(checkout.logs.iterdir()) == [], "no log is left"
+    assert lines(checkout.set_up()) == [], "the second time there is nothing to do"
+
+
+def test_packages_that_cannot_be_had_are_one_line_and_the_rest_goes_on(checkout: Checkout) -> None:
+    with_environment(checkout)
+    checkout.command("dpkg-query", 'case "$4" in mininet) exit 1 ;; *) echo -n install ok installed ;; esac')
+    checkout.fails("apt-get")
+    done = checkout.set_up()
+    assert done.returncode == 0
+    first, second, third = lines(done)
+    assert (first, third) == ("setup: installing mininet", "setup: done")
+    assert second.startswith("setup: could not install mininet: apt-get needs a network and Debian's archive;")
+    assert log_of(second) == f"{NOISE}\n"
+
+
+def test_packages_without_root_are_one_line(checkout: Checkout) -> None:
+    with_environment(checkout)
+    checkout.command("dpkg-query", 'case "$4" in mininet) exit 1 ;; *) echo -n install ok installed ;; esac')
+    checkout.command("id", "echo 1000")
+    checkout.fails("sudo")
+    done = checkout.set_up()
+    assert lines(done)[0] == "setup: missing Debian packages need root; run: sudo apt-get install mininet"
+    assert done.returncode == 0
+
+
+def test_no_venv_module_is_one_line_and_leaves_no_half_environment(checkout: Checkout) -> None:
+    shadow = checkout.path / "venv"
+    shadow.mkdir()
+    (shadow / "__init__.py").touch()
+    (shadow / "__main__.py").write_text(f"import os, sys\nos.mkdir('.venv')\nprint({NOISE!r})\nsys.exit(1)\n")
+    done = checkout.set_up(PYTHONPATH=str(checkout.path))
+    (line,) = lines(done)
+    assert done.returncode == 1
+    assert line.startswith("setup: could not make .venv: it needs the package python3-venv (sudo apt-get install")
+    assert log_of(line) == f"{NOISE}\n"
+    assert not (checkout.folder / ".venv").exists()
+
+
+@pytest.mark.parametrize(
+    ("program", "when", "expected"),
+    [
+        ("python", "-m", "could not install uv=="),
+        ("uv", "-r", "could not install requirements/lock.txt: uv needs a network and a package index"),
+        ("uv", "--editable", "could not install this checkout into .venv: remove .venv and try again"),
+    ],
+)
+def test_no_network_is_one_line(checkout: Checkout, program: str, when: str, expected: str) -> None:
+    with_environment(checkout)
+    checkout.command(f".venv/bin/{program}", f'case " $* " in *" {when} "*) echo "{NOISE}"; exit 1 ;; esac')
+    done = checkout.set_up()
+    (line,) = lines(done)
+    assert done.returncode == 1
+    assert expected in line
+    assert log_of(line) == f"{NOISE}\n"
+    assert not (checkout.folder / ".venv" / ".trainyard-stamp").exists(), "the next time it tries again"
