@@ -85,6 +85,8 @@ class Reference:
         self.ends: dict[str, float] = {}
         self.begun: dict[str, float] = {}
         self._order: list[list[str]] = []
+        self._flowing: list[_Flow] = []
+        self._ranked: list[list[str]] = []
         self._run()
 
     def flows(self) -> list[_Flow]:
@@ -95,7 +97,7 @@ class Reference:
             self._arrive()
             if len(self.ends) == len(self.jobs):
                 break
-            self._rates()
+            self._make_rates()
             times = [self.now + flow.left / flow.rate for flow in self.flows() if flow.rate > 0]
             times += [lane.until for lanes in self.lanes.values() for lane in lanes if lane.until is not None]
             times += [when for job in self.jobs.values() if (when := self._begin(job)) is not None and when > self.now]
@@ -180,6 +182,13 @@ class Reference:
         lane.step += 1
         self._begin_step(job, lane)
         self._wake(job)
+
+    def _make_rates(self) -> None:
+        """MADD's rates follow from what flows have left, but are made anew only where flows come or go."""
+        flows, order = self.flows(), [list(band) for band in self._order]
+        if not self.madd or flows != self._flowing or order != self._ranked:
+            self._rates()
+        self._flowing, self._ranked = flows, order
 
     def _rates(self) -> None:
         left: Mapping[object, float] = self.capacity

@@ -32,6 +32,11 @@ def written(folder: Path, graph: nx.Graph, ending: str) -> Path:
     return path
 
 
+def one_edge(rate: str) -> str:
+    nodes, edge = '[{"id": "a"}, {"id": "b"}]', f'{{"source": "a", "target": "b", "rate_bps": {rate}}}'
+    return f'{{"multigraph": false, "nodes": {nodes}, "edges": [{edge}]}}'
+
+
 @pytest.mark.parametrize("ending", ["graphml", "json"])
 def test_a_graph_is_read_as_it_was_written(tmp_path: Path, ending: str) -> None:
     graph = dumbbell(2.5e8)
@@ -55,15 +60,19 @@ def test_nodes_with_numbers_for_names_are_named_by_them() -> None:
         ("x.json", '{"nodes": 3, "edges": []}', "not a graph"),
         ("x.json", '{"directed": true, "nodes": [], "edges": []}', "undirected"),
         ("x.json", '{"multigraph": true, "nodes": [], "edges": []}', "at most one edge"),
-        ("x.json", '{"nodes": [{"id": 1}, {"id": "1"}], "edges": []}', "two nodes have the same name"),
         (
             "x.json",
-            '{"nodes": [{"id": "a"}, {"id": "b"}], "edges": [{"source": "a", "target": "b", "rate_bps": -1}]}',
+            '{"multigraph": false, "nodes": [{"id": 1}, {"id": "1"}], "edges": []}',
+            "two nodes have the same name",
+        ),
+        (
+            "x.json",
+            one_edge("-1"),
             "edge a to b: rate_bps is -1",
         ),
         (
             "x.json",
-            '{"nodes": [{"id": "a"}, {"id": "b"}], "edges": [{"source": "a", "target": "b", "rate_bps": "fast"}]}',
+            one_edge('"fast"'),
             "rate_bps is 'fast'",
         ),
         ("x.graphml", "<graphml>\n<nonsense", "x.graphml:2: not XML"),
