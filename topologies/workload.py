@@ -1,8 +1,10 @@
 """Random workloads of training jobs on the testbed: the generator and the three loads of the measured claims.
 
-Everything random comes from one seed, so arms that are to be compared run the same jobs. The generator and the loads
-were fixed and committed before JPAS first ran on the testbed; the loads were chosen by how much fair sharing slows jobs
-down, and the learning curves are from the half that no policy was designed on.
+Everything random comes from one seed, so arms that are to be compared run the same jobs. The generator and the three
+loads were committed before JPAS first ran on the testbed; the loads were chosen by how much fair sharing slows jobs
+down. Later the links' rate, the shortest iteration and the controller's period were changed once more, so that the
+network is measured and not the emulator's processor (decision 6), with an eye on fair sharing alone. The learning
+curves are from the half that no policy was designed on, and so are the seeds (``topologies.jpas_claim``).
 """
 
 from __future__ import annotations

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from controller.model import CLASS_DSCP
+from simulator.workloads import curves
 from tests.lab.network_helpers import CLASSES, LINK_BPS, PERIOD_SECONDS, flows, poll
-from topologies import curves, networks, queue_proof
+from topologies import networks, queue_proof
 from topologies.arm import Agents
 from topologies.controller_process import ControllerProcess
 from topologies.emulation import Emulation, emulate
