@@ -13,7 +13,6 @@ import subprocess
 import time
 
 ANSWER_SECONDS = 20.0
-_LOCK_SECONDS = "5"
 
 
 class RestoreError(RuntimeError):
@@ -31,6 +30,8 @@ class Restorer:
 
     def commit(self, text: str) -> None:
         """Carry out one table's changes (``*table`` to ``COMMIT``), all or nothing. Raises RestoreError."""
+        if self._process is not None and self._process.poll() is not None:
+            self._end()  # somebody has killed it
         if self._process is None:
             self._start()
         process = self._process
@@ -52,7 +53,9 @@ class Restorer:
             self._end()
 
     def _start(self) -> None:
-        command = [f"{self._variant}-restore", "--noflush", "-v", "-w", _LOCK_SECONDS]
+        # It may wait for the lock as long as it likes: we do not. With a limit of its own it sets an alarm, which then
+        # interrupts its reading, and it takes that for the end.
+        command = [f"{self._variant}-restore", "--noflush", "-v", "-w"]
         # A terminal, so that the answers come line by line instead of when a buffer is full.
         self._terminal, other = os.openpty()
         try:

@@ -36,6 +36,10 @@ class Yard:
         self.controller.call("PUT", f"/v1/jobs/{job}", job_spec(receiver, port, sender) | {"arrival": arrival})
         assert poll(lambda: classes(self.controller, [job])[job] is not None), f"{job} is not planned"
 
+    def marks(self, host: str) -> str:
+        """The rules in place, whichever of the two kinds of iptables the agent uses here."""
+        return self.emulation.run(host, ["sh", "-c", "iptables-legacy-save -t mangle; iptables-nft-save -t mangle; :"])
+
     def bytes_by_class(self) -> dict[str, int]:
         return self.controller.status().bytes_by_class["0000000000000001"]
 
@@ -95,7 +99,6 @@ def test_a_new_plan_moves_a_living_connection_by_its_mark(yard: Yard) -> None:
         assert poll(lambda: yard.bytes_by_class()["0"] > start["0"] + 3e6)
         yard.register("earlier", "h3", 5302, "h4", arrival=500.0)
         assert poll(lambda: classes(yard.controller, ["moved"]) == {"moved": 1})
-        # The host learns of it by its own long poll.
         first = yard.bytes_by_class()
         assert poll(lambda: yard.bytes_by_class()["1"] > first["1"] + 1e6)
         before = yard.bytes_by_class()
@@ -115,6 +118,7 @@ def test_a_program_that_takes_a_class_for_itself_is_other_traffic(yard: Yard) ->
     assert other < 0.2 * LINK_BPS
     # And at the sender's own NIC.
     yard.register("at-nic", "h4", 5302, "h2", arrival=1001.0)
+    assert poll(lambda: "5302" in yard.marks("h2"), 30), "the host does not mark the job"
     job, other = measure(yard.emulation, [Stream("h2", "h4", 5302), Stream("h2", "h3", 5999, CLASS_DSCP[0])], seconds=6)
     assert job > 0.8 * LINK_BPS
     assert other < 0.2 * LINK_BPS
