@@ -6,7 +6,7 @@ target typically comes: where a fit says little, it decides; and because curves 
 that are fitted, it has a share of its own beside the fit. Of a run whose length is unknown every length up to 20 times
 what was seen is as likely, on a logarithmic scale.
 
-Deterministic: the same history gives the same fit. Many histories at once cost a tenth of what they cost one by one.
+Deterministic: the same history gives the same fit. Many histories at once cost far less than one by one.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from simulator.tables import Tables
 from simulator.view import View
 
 COFLOW_QUANTUM = 0.1
-"""Seconds, the default for coflow traces; what it costs in accuracy is in docs/results.md."""
+"""Seconds, the default for coflow traces; ``scripts/bench simulator`` measures what it costs in accuracy."""
 
 SOONEST = 1e-3
 """Seconds between a plan and one that follows because the policy says that time has passed."""

@@ -114,11 +114,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """The command: 0 done, 1 failed, 2 wrong input."""
     # The engine and all else are loaded by who simulates only: every other command loads this module too.
-    from controller.planner import PlanError  # noqa: PLC0415
-    from controller.policies.registry import PolicyError  # noqa: PLC0415
-    from simulator.errors import InputError  # noqa: PLC0415
-    from simulator.sim_request import request  # noqa: PLC0415
-    from simulator.sweep import SweepError  # noqa: PLC0415
+    from controller.planner import PlanError
+    from controller.policies.registry import PolicyError
+    from simulator.errors import InputError
+    from simulator.sim_request import request
+    from simulator.sweep import SweepError
 
     try:
         asked = request(options)
@@ -137,8 +137,8 @@ def run(options: argparse.Namespace) -> int:
 
 def simulate(asked: Request, options: argparse.Namespace) -> list[Run]:
     """Run all tasks, with bars on stderr where that is a terminal."""
-    from simulator import ray_sweep, sweep  # noqa: PLC0415
-    from simulator.bars import Bars  # noqa: PLC0415
+    from simulator import ray_sweep, sweep
+    from simulator.bars import Bars
 
     names = [_task_name(task) for task in asked.tasks]
     with Bars(names) as bars:
@@ -152,7 +152,7 @@ def tell(asked: Request, runs: list[Run], options: argparse.Namespace) -> None:
     """Make everything first, then write files, then stdout."""
     results = _results(asked, runs)
     if options.html is not None or options.plots is not None:
-        from simulator.reports import files, html, plots  # noqa: PLC0415
+        from simulator.reports import files, html, plots
 
         made: dict[Path, bytes] = {}
         if options.plots is not None:
@@ -161,19 +161,19 @@ def tell(asked: Request, runs: list[Run], options: argparse.Namespace) -> None:
             made[options.html] = html.page(results).encode()
         files.write_all(made)
     if options.json:
-        from simulator.reports.document import dumps  # noqa: PLC0415
+        from simulator.reports.document import dumps
 
         sys.stdout.write(dumps(results.document()))
     else:
-        from rich.console import Console  # noqa: PLC0415
+        from rich.console import Console
 
-        from simulator.reports.table import tables  # noqa: PLC0415
+        from simulator.reports.table import tables
 
         Console().print(*tables(results))
 
 
 def _results(asked: Request, runs: Sequence[Run]) -> Results:
-    from simulator.reports.results import Results  # noqa: PLC0415
+    from simulator.reports.results import Results
 
     grouped: dict[float | None, dict[str, list[Measures]]] = {}
     for run in runs:
