@@ -23,15 +23,17 @@ from topologies.emulation import Emulation
 from topologies.errors import LabError
 from topologies.experiment import Experiment, JobPlan
 from topologies.lab_result import ArmResult, Control, JobResult, PolicyChoice
-from topologies.trainer.results import done_file, read_result, write_whole
+from topologies.trainer.results import done_file, read_result
+from topologies.trainer.start import Meeting, name_of
 
 Tick = Callable[[int, float], None]
 """Takes the number of jobs done and the seconds since the experiment's start."""
 
-START_SECONDS = 5.0
-"""From telling the trainers when to start until all are ready, with much to spare."""
+START_SECONDS = 1.0
+"""From telling the trainers when to start until all know it, with much to spare."""
 
 _REPORTERS_SECONDS = 60.0
+_TRAINERS_SECONDS = 60.0
 _LAST_REPORTS_SECONDS = 3.0
 _STOP_SECONDS = 10.0
 _GRACE_SECONDS = 5.0
@@ -48,7 +50,7 @@ class Place:
     @property
     def name(self) -> str:
         """What its log is called."""
-        return self.host if self.job is None else f"{self.host}-{self.job}"
+        return name_of(self.host, self.job)
 
 
 def places(experiment: Experiment) -> list[Place]:
@@ -81,25 +83,26 @@ class Agents:
             started.append(self._start("reporter", Place(host), command))
         return started
 
-    def start_trainers(self, experiment: Experiment, start_file: Path) -> dict[Place, Member]:
-        """One a place; they wait until ``start_file`` says when the experiment starts."""
+    def start_trainers(self, experiment: Experiment, meeting: Meeting) -> dict[Place, Member]:
+        """One a place; they wait until the meeting is told when the experiment starts."""
         file = self.folder / "experiment.json"
         file.write_text(experiment.model_dump_json())
         # A job of the last class may wait for as long as others are busy, but it is not broken.
         patience = f"{experiment.limit_seconds:g}"
         common = ["--experiment", str(file), "--dir", str(self.folder), "--connect-seconds", patience]
+        common += ["--meet", str(meeting.folder)]
         started = {}
         for place in places(experiment):
             only = [] if place.job is None else ["--job", place.job]
             arguments = [*common, "--host", place.host, *only]
-            started[place] = self._start("trainer", place, arguments, hold=start_file)
+            started[place] = self._start("trainer", place, arguments)
         return started
 
     def log(self, program: Program, place: Place) -> Path:
         """Where a process writes."""
         return self.folder / f"{program}s" / f"{place.name}.log"
 
-    def _start(self, program: Program, place: Place, arguments: list[str], hold: Path | None = None) -> Member:
+    def _start(self, program: Program, place: Place, arguments: list[str]) -> Member:
         log = self.log(program, place)
         log.parent.mkdir(parents=True, exist_ok=True)
         return self.emulation.crew.start(
@@ -108,7 +111,6 @@ class Agents:
             namespaces_of=self.emulation.pid(place.host),
             log=log,
             folder=self.folder,
-            hold=hold,
             cgroup=None if place.job is None else self.emulation.cgroup(place.job),
         )
 
@@ -141,10 +143,12 @@ def run_arm(
         controller.wait_ready()
         _wait_for_hosts(controller, agents)
         before = controller.status()
-        start_file = folder / "start"
-        trainers = agents.start_trainers(experiment, start_file)
+        meeting = Meeting(folder / "meeting")
+        meeting.folder.mkdir()
+        trainers = agents.start_trainers(experiment, meeting)
+        _wait_for_trainers(trainers, agents, meeting)
         start = time.time() + START_SECONDS
-        write_whole(start_file, f"--start {start:.3f}")
+        meeting.begin(start)
         busy = _wait_for_jobs(controller, experiment, trainers=trainers, agents=agents, start=start, tick=tick)
         seconds = time.time() - start
         _end(trainers.values())
@@ -183,6 +187,17 @@ def _wait_for_hosts(controller: ControllerProcess, agents: Agents) -> None:
         raise LabError(f"no report from {', '.join(silent)}; {silent[0]}'s reporter says: {_last_line(log)}")
 
 
+def _wait_for_trainers(trainers: Mapping[Place, Member], agents: Agents, meeting: Meeting) -> None:
+    """Until all are ready. Raises LabError."""
+    names = frozenset(place.name for place in trainers)
+    deadline = time.monotonic() + _TRAINERS_SECONDS
+    while missing := meeting.missing(names):
+        _check(trainers, agents)
+        if time.monotonic() > deadline:
+            raise LabError(f"the trainers of {', '.join(sorted(missing))} are not ready to start")
+        time.sleep(0.1)
+
+
 def _wait_for_jobs(
     controller: ControllerProcess,
     experiment: Experiment,
@@ -204,12 +219,17 @@ def _wait_for_jobs(
         if done == wanted or seconds > experiment.limit_seconds + _GRACE_SECONDS:
             return meter.busy_share() if meter is not None else 0.0
         _alive = controller.pid
-        agents.emulation.crew.check()
-        for place, trainer in trainers.items():
-            if trainer.poll() not in {None, 0}:
-                log = agents.log("trainer", place)
-                raise LabError(f"the trainer of {place.name} ended with status {trainer.returncode}: {_last_line(log)}")
+        _check(trainers, agents)
         time.sleep(0.5)
+
+
+def _check(trainers: Mapping[Place, Member], agents: Agents) -> None:
+    """Raise LabError where the launcher or a trainer has ended by itself."""
+    agents.emulation.crew.check()
+    for place, trainer in trainers.items():
+        if trainer.poll() not in {None, 0}:
+            log = agents.log("trainer", place)
+            raise LabError(f"the trainer of {place.name} ended with status {trainer.returncode}: {_last_line(log)}")
 
 
 class CpuMeter:

@@ -102,13 +102,11 @@ class Crew:
         namespaces_of: int,
         log: Path,
         folder: Path,
-        hold: Path | None = None,
         cgroup: Path | None = None,
     ) -> Member:
         """Start a program in the namespaces of a process, its output appended to ``log``; returns when it runs.
 
-        With ``hold`` it waits, all ready, until that file exists, and takes its contents, split at blanks, for
-        further arguments. With ``cgroup`` it is in that group from before it runs. Raises CrewError.
+        With ``cgroup`` it is in that group from before it runs. Raises CrewError.
         """
         self.check()
         member = Member(self)
@@ -122,7 +120,6 @@ class Crew:
             "namespaces_of": namespaces_of,
             "log": str(log),
             "folder": str(folder),
-            "hold": None if hold is None else str(hold),
             "cgroup": None if cgroup is None else str(cgroup),
         }
         assert self._launcher.stdin is not None
@@ -216,11 +213,6 @@ def _enter(order: Mapping[str, Any]) -> None:
     os.chdir(order["folder"])
     sys.argv = [order["program"], *order["arguments"]]
     random.seed()
-    if order["hold"] is not None:
-        hold = Path(order["hold"])
-        while not hold.exists():
-            time.sleep(_POLL_SECONDS)
-        sys.argv += hold.read_text().split()
 
 
 def _tell_ends(children: dict[int, int]) -> None:

@@ -23,6 +23,7 @@ from topologies.trainer.chief import PATTERN
 from topologies.trainer.results import JobResult, read_result
 from topologies.trainer.runner import InputError, Options, tasks
 from topologies.trainer.seats import Addresses
+from topologies.trainer.start import Meeting, Start
 
 ROOT = Path(__file__).resolve().parents[2]
 CURVE = max(curves.index(), key=lambda curve: curve.iterations)
@@ -47,12 +48,12 @@ class Lab:
         self.base = f"127.{1 + os.getpid() % 250}.{200 + next(_networks)}.0"
         self.trainers: dict[str, subprocess.Popen[str]] = {}
 
-    def start(self, *hosts: str, options: tuple[str, ...] = ()) -> None:
-        start = repr(time.time())
+    def start(self, *hosts: str, options: tuple[str, ...] = (), meet: Path | None = None) -> None:
+        when = ("--start", repr(time.time())) if meet is None else ("--meet", str(meet))
         for host in hosts:
             self.trainers[host] = subprocess.Popen(
                 [sys.executable, "-m", "topologies.trainer", "--experiment", str(self.file), "--host", host,
-                 "--start", start, "--dir", str(self.folder), "--address-base", self.base, *options],
+                 *when, "--dir", str(self.folder), "--address-base", self.base, *options],
                 cwd=ROOT, stderr=subprocess.PIPE, text=True,
             )  # fmt: skip
 
@@ -187,11 +188,40 @@ def test_one_job_of_the_host_can_be_run_alone(lab):
     assert [path.name for path in (run.folder / "done").iterdir()] == ["b.json"]
 
 
+def test_trainers_that_meet_are_ready_before_they_are_told_the_start(lab, tmp_path):
+    meeting = Meeting(tmp_path / "meeting")
+    meeting.folder.mkdir()
+    run = lab([job("a", "ps", ("h1", "h2")), job("b", "ring", ("h2", "h1"), port=5002, arrival=0.3)])
+    run.start("h1", "h2", meet=meeting.folder)
+    run.until(lambda: not meeting.missing(frozenset({"h1", "h2"})))
+    time.sleep(0.5)
+    assert not (run.folder / "logs").exists(), "nothing begins before the start is told"
+    start = time.time() + 0.5
+    meeting.begin(start)
+    assert run.wait("h1")[0] == run.wait("h2")[0] == 0
+    for name, arrival in (("a", 0.0), ("b", 0.3)):
+        assert run.result(name).arrival_epoch == pytest.approx(start + arrival, abs=0.01)
+        began = run.result(name).history[0][0]
+        assert 0 < began < run.result(name).jct < 10
+
+
+def test_a_trainer_that_is_stopped_before_the_start_ends_in_good_order(lab, tmp_path):
+    meeting = Meeting(tmp_path / "meeting")
+    meeting.folder.mkdir()
+    run = lab([job("a", "ps", ("h1", "h2"))])
+    run.start("h1", options=("--job", "a"), meet=meeting.folder)
+    run.until(lambda: not meeting.missing(frozenset({"h1-a"})))
+    run.trainers["h1"].send_signal(signal.SIGTERM)
+    assert run.wait("h1")[0] == 0
+    assert run.result("a").history == ()
+    assert run.result("a").censored
+
+
 def refusal(folder: Path, plan: dict[str, object], host: str = "h1", only: str | None = None) -> str:
     file = folder / "experiment.json"
     file.write_text(json.dumps({"name": "test", "hosts": 4, "jobs": [plan]}))
     with pytest.raises(InputError) as refused:
-        tasks(Options(load_experiment(file), host, 0.0, folder, Addresses(IPv4Address("127.0.0.0")), only), zero=0.0)
+        tasks(Options(load_experiment(file), host, 0.0, folder, Addresses(IPv4Address("127.0.0.0")), only), Start())
     return str(refused.value)
 
 

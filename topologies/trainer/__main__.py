@@ -18,6 +18,7 @@ from topologies.experiment import Experiment
 from topologies.experiment_file import read_quickly
 from topologies.trainer.runner import InputError, Options, run
 from topologies.trainer.seats import Addresses
+from topologies.trainer.start import Meeting
 
 LATEST_START = 4e9
 """In the year 2096. A clock, and a wait, cannot hold every number."""
@@ -64,11 +65,18 @@ def parser() -> argparse.ArgumentParser:
     arguments = argparse.ArgumentParser(prog="python -m topologies.trainer", description=__doc__)
     arguments.add_argument("--experiment", type=Path, required=True, metavar="FILE", help="JSON or YAML")
     arguments.add_argument("--host", required=True, help="this host, h1, h2, ...")
-    arguments.add_argument(
+    when = arguments.add_mutually_exclusive_group()
+    when.add_argument(
         "--start",
         type=_seconds(LATEST_START),
         metavar="EPOCH_SECONDS",
         help="the experiment's start; now if absent",
+    )
+    when.add_argument(
+        "--meet",
+        type=Path,
+        metavar="FOLDER",
+        help="say there when all is ready, and wait for the start that its file `start` tells",
     )
     arguments.add_argument("--dir", type=Path, required=True, help="gets logs, jobs.d and done")
     arguments.add_argument("--job", metavar="ID", help="only this job")
@@ -86,6 +94,12 @@ def parser() -> argparse.ArgumentParser:
     return arguments
 
 
+def _start(options: argparse.Namespace) -> float | Meeting:
+    if options.meet is not None:
+        return Meeting(options.meet)
+    return time.time() if options.start is None else float(options.start)
+
+
 def main() -> int:
     """Parse, run, and give the exit status."""
     options = parser().parse_args()
@@ -100,7 +114,7 @@ def main() -> int:
             Options(
                 experiment=load_experiment(options.experiment),
                 host=options.host,
-                start=time.time() if options.start is None else options.start,
+                start=_start(options),
                 directory=options.dir,
                 addresses=Addresses(options.address_base),
                 job=options.job,

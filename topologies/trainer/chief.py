@@ -18,17 +18,15 @@ PATTERN = r"iteration (?P<iteration>\d+) accuracy (?P<metric>\d+\.\d+)"
 
 
 class Chief:
-    """The record of one job. ``arrival`` is monotonic, ``arrival_epoch`` the same moment since the epoch."""
+    """The record of one job."""
 
-    def __init__(
-        self, job: JobPlan, *, iterations: int, curve: Sequence[float], directory: Path, arrival: float, epoch: float
-    ) -> None:
+    def __init__(self, job: JobPlan, *, iterations: int, curve: Sequence[float], directory: Path) -> None:
         self._job = job
         self._iterations = iterations
         self._curve = curve
         self._directory = directory.resolve()
-        self._arrival = arrival
-        self._epoch = epoch
+        # A job that fails before its arrival is known counts from here.
+        self.expect(time.monotonic(), time.time())
         self._history: list[Point] = []
         self._log: TextIO | None = None
 
@@ -36,6 +34,11 @@ class Chief:
     def job_file(self) -> Path:
         """What the reporter of the chief's host looks for."""
         return self._directory / "jobs.d" / self._job.hosts[0] / f"{self._job.id}.json"
+
+    def expect(self, arrival: float, epoch: float) -> None:
+        """The job arrives at ``arrival`` (monotonic), which is ``epoch`` seconds since the epoch."""
+        self._arrival = arrival
+        self._epoch = epoch
 
     def begin(self) -> None:
         """The job has arrived: open its log, then tell the reporter. Raises OSError."""

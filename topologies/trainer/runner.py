@@ -17,9 +17,13 @@ from topologies.trainer.chief import Chief
 from topologies.trainer.frames import Channel, PeerLostError
 from topologies.trainer.rehearsal import rehearse
 from topologies.trainer.seats import Addresses, HaltedError, Seat, Sockets
+from topologies.trainer.start import Meeting, Start, name_of
 
 STOP_SECONDS = 10.0
 """A task that was told to stop has this long to write its result."""
+
+MEETING_SECONDS = 0.1
+"""Between two looks for the moment of the start."""
 
 GRACE_SECONDS = 1.0
 """A peer that goes may be stopping with all others: so long is this host's own order to stop waited for."""
@@ -33,11 +37,14 @@ class InputError(Exception):
 
 @dataclass(frozen=True)
 class Options:
-    """What to run. ``start`` is in seconds since the epoch; ``cap`` ends every job after so many iterations."""
+    """What to run. ``start``: seconds since the epoch, or where they are told once all trainers are ready.
+
+    ``cap`` ends every job after so many iterations.
+    """
 
     experiment: Experiment
     host: str
-    start: float
+    start: float | Meeting
     directory: Path
     addresses: Addresses
     job: str | None = None
@@ -48,24 +55,17 @@ class Options:
 class Task:
     """One task of a job on this host; ``run`` is a thread's body, ``halt`` may be called from another."""
 
-    def __init__(self, options: Options, job: JobPlan, zero: float, curve: Sequence[float]) -> None:
+    def __init__(self, options: Options, job: JobPlan, start: Start, curve: Sequence[float]) -> None:
         self._options = options
         self._job = job
         self._rank = job.hosts.index(options.host)
-        self._arrival = zero + job.arrival
+        self._start = start
         self._iterations = min(job.iterations, options.cap or job.iterations)
         self._sockets = Sockets()
         self._halted = threading.Event()
         self._chief: Chief | None = None
         if self._rank == 0:
-            self._chief = Chief(
-                job,
-                iterations=self._iterations,
-                curve=curve,
-                directory=options.directory,
-                arrival=self._arrival,
-                epoch=options.start + job.arrival,
-            )
+            self._chief = Chief(job, iterations=self._iterations, curve=curve, directory=options.directory)
         self.failed: str | None = None
 
     def halt(self) -> None:
@@ -110,8 +110,12 @@ class Task:
         return parameter_server.serve(seat) if self._rank == 0 else parameter_server.work(seat)
 
     def _begin(self) -> None:
-        """Wait for the job's arrival. Raises HaltedError."""
-        if self._sockets.closed.wait(max(0.0, self._arrival - time.monotonic())):
+        """All is ready: wait for the start, and for the job's arrival. Raises HaltedError."""
+        zero = self._start.wait()
+        arrival = zero.monotonic + self._job.arrival
+        if self._chief is not None:
+            self._chief.expect(arrival, zero.epoch + self._job.arrival)
+        if self._sockets.closed.wait(max(0.0, arrival - time.monotonic())):
             raise HaltedError
         if self._chief is not None:
             self._chief.begin()
@@ -137,24 +141,52 @@ def run(options: Options) -> bool:
 
     For the main thread. A task that does not stop when told to counts as failed.
     """
-    mine = tasks(options, zero=time.monotonic() + options.start - time.time())
-    limit = options.start + options.experiment.limit_seconds
+    start = Start()
+    mine = tasks(options, start)
     with Bell() as bell:
         rehearse()
         for task in mine:
             threading.Thread(target=_body, args=(task, bell), daemon=True).start()
-        running, stopping = len(mine), False
+        ended, stopping = _agree(options, start, len(mine), bell)
+        if stopping:
+            _halt(mine, start)
+        limit = start.epoch + options.experiment.limit_seconds
+        running = len(mine) - ended
         while running:
             ended, signalled = bell.wait(STOP_SECONDS if stopping else max(0.0, limit - time.time()))
             running -= ended
             if not stopping and (signalled or time.time() >= limit):
                 stopping = True
-                for task in mine:
-                    task.halt()
+                _halt(mine, start)
             elif stopping and not ended and not signalled:
                 log.error("%d tasks did not stop within %g s; they are left", running, STOP_SECONDS)
                 return False
     return all(task.failed is None for task in mine)
+
+
+def _agree(options: Options, start: Start, tasks_here: int, bell: Bell) -> tuple[int, bool]:
+    """Find out when to start, and tell the tasks: how many ended before that, and if a signal came instead of it."""
+    if not isinstance(options.start, Meeting):
+        start.tell(options.start)
+        return 0, False
+    ended, said = 0, False
+    while True:
+        if not said and start.ready + ended >= tasks_here:
+            options.start.arrive(name_of(options.host, options.job))
+            said = True
+        if (epoch := options.start.told()) is not None:
+            start.tell(epoch)
+            return ended, False
+        more, signalled = bell.wait(MEETING_SECONDS)
+        ended += more
+        if signalled:
+            return ended, True
+
+
+def _halt(mine: Sequence[Task], start: Start) -> None:
+    start.call_off()
+    for task in mine:
+        task.halt()
 
 
 def _body(task: Task, bell: Bell) -> None:
@@ -164,8 +196,8 @@ def _body(task: Task, bell: Bell) -> None:
         bell.ring()
 
 
-def tasks(options: Options, zero: float) -> list[Task]:
-    """The tasks of this host; ``zero`` is the experiment's start in monotonic time. Raises InputError."""
+def tasks(options: Options, start: Start) -> list[Task]:
+    """The tasks of this host, which wait for ``start``. Raises InputError."""
     experiment = options.experiment
     if options.host not in {f"h{i}" for i in range(1, experiment.hosts + 1)}:
         raise InputError(f"there is no host {options.host}; the experiment has h1..h{experiment.hosts}")
@@ -175,7 +207,7 @@ def tasks(options: Options, zero: float) -> list[Task]:
     made = []
     for job in experiment.jobs:
         if options.host in job.hosts and options.job in (None, job.id):
-            made.append(Task(options, job, zero, _curve(job) if job.hosts[0] == options.host else ()))
+            made.append(Task(options, job, start, _curve(job) if job.hosts[0] == options.host else ()))
     return made
 
 
