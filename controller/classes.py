@@ -5,11 +5,12 @@ class of their own, all others share the last. Cost O(n).
 
 ``layered`` [ours]: only jobs that share a port need to differ. A job's layer is the longest chain of jobs before it
 in which each shares a port with the next, and is in an earlier band: that is one class for each layer, and no
-assignment that keeps all pairs apart has fewer. Where there are more layers than classes, the layers from the K-th on
-share the last class: the first K - 1 stay exact, among the assignments of which that is true none has fewer inversions,
-and ``top`` never has fewer, for a job's layer is never behind its band. Jobs of one band that share a port, or are
-joined by others of it that do, share a class, as a band is meant to: they count as one. Ports are any numbers, so links
-do as well. Cost: a few vector operations a job on its ports.
+assignment that keeps all pairs apart has fewer. Where there are more layers than classes, neighbouring layers share
+one, so that as few pairs as can be are not kept apart: a dynamic program over where to cut. ``top`` never has fewer
+such inversions, for a job's layer is never behind its band, and its cut is one of those gone through. Jobs of one band
+that share a port, or are joined by others of it that do, share a class, as a band is meant to: they count as one. Ports
+are any numbers, so links do as well. Cost: a few vector operations a job on its ports; with L layers for K classes
+K L^2 more.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Literal
 
 import numpy as np
 
-from controller.loads import Ints
+from controller.loads import Floats, Ints
 from controller.model import Ordering
 
 Assign = Literal["layered", "top"]
@@ -53,19 +54,31 @@ def layered(
     """Class of each job, 0 served first; ``classes`` is K >= 1, ``previous`` the classes in force.
 
     Without ``previous`` as few classes are used as can be. With it, jobs keep their class where that costs no
-    inversion: of two greedy passes, from the first band and from the last, the one that moves fewer jobs is taken.
+    inversion: of equally good cuts, and then of two greedy passes, from the first band and from the last, the one that
+    moves fewer jobs is taken.
     """
     _check(classes)
     bands = [_groups(band, shared) for band in ordering.bands]
     ports = 1 + max((int(group.ports.max()) for band in bands for group in band if len(group.ports)), default=-1)
     layers = _layers(bands, ports)
-    lowest = {group: min(layer, classes - 1) for group, layer in layers.items()}
+    count = 1 + max(layers.values(), default=-1)
+    class_of: Sequence[int] = range(count)
+    if count > classes:
+        layer_of = {job: layer for group, layer in layers.items() for job in group.jobs}
+        met = _met(ordering, layer_of, shared, count)
+        class_of = _cut(met, classes, _held(layer_of, count, classes, previous))
+        least = int(met[np.equal.outer(class_of, class_of)].sum())
+        before = _as_before(bands, ports, classes, previous or {})
+        if before is not None and inversions(ordering, before, shared) == least:
+            return before
+    lowest = {group: class_of[layer] for group, layer in layers.items()}
     candidates = [lowest]
     if previous:
         wanted = {group: _wanted(group, previous) for band in bands for group in band}
-        merged = {group for group, layer in layers.items() if layer >= classes - 1}
+        several = {its_class for its_class, held in Counter(class_of).items() if held > 1}
+        merged = {group for group, its_class in lowest.items() if its_class in several}
         highest = _latest(bands, ports, classes, merged=merged, wanted={}, lowest=lowest)
-        candidates.insert(0, _earliest(bands, ports, classes, merged=merged, wanted=wanted, highest=highest))
+        candidates.insert(0, _earliest(bands, ports, merged=merged, wanted=wanted, lowest=lowest, highest=highest))
         candidates.insert(1, _latest(bands, ports, classes, merged=merged, wanted=wanted, lowest=lowest))
     found = [{job: its_class for group, its_class in made.items() for job in group.jobs} for made in candidates]
     return min(found, key=lambda made: _moves(made, previous or {}))
@@ -137,13 +150,94 @@ def _layers(bands: _Bands, ports: int) -> _Classes:
     return layers
 
 
+def _met(ordering: Ordering, layer_of: Mapping[str, int], shared: Shared, layers: int) -> Floats:
+    """How many pairs of jobs of different bands share a port, by the layers of the earlier and the later, (L, L).
+
+    Jobs are bits, so that pairs are found many at a time.
+    """
+    layer = np.array([layer_of[job] for band in ordering.bands for job in band])
+    met_by = np.zeros((layers, layers))
+    at: dict[int, int] = {}  # the jobs so far at each port
+    number = 0
+    for band in ordering.bands:
+        rows = [shared[job].tolist() for job in band]
+        for job, ports in zip(band, rows, strict=True):
+            met = 0
+            for port in ports:
+                met |= at.get(port, 0)
+            if met:
+                bits = np.frombuffer(met.to_bytes(len(layer) // 8 + 1, "little"), np.uint8)
+                earlier = layer[np.flatnonzero(np.unpackbits(bits, bitorder="little"))]
+                met_by[:, layer_of[job]] += np.bincount(earlier, minlength=layers)
+        for ports in rows:
+            for port in ports:
+                at[port] = at.get(port, 0) | 1 << number
+            number += 1
+    return met_by
+
+
+def _held(layer_of: Mapping[str, int], layers: int, classes: int, previous: Mapping[str, int] | None) -> Floats:
+    """How many jobs of each layer have a class already, by class, (L, K)."""
+    held = np.zeros((layers, classes))
+    for job, layer in layer_of.items():
+        if previous is not None and 0 <= previous.get(job, -1) < classes:
+            held[layer, previous[job]] += 1
+    return held
+
+
+def _as_before(bands: _Bands, ports: int, classes: int, previous: Mapping[str, int]) -> dict[str, int] | None:
+    """The classes in force, where all have one, bands share theirs, and none passes one before it; else None."""
+    behind = np.zeros(ports, dtype=np.int64)  # the last class at each port of the bands so far
+    found: dict[str, int] = {}
+    for band in bands:
+        for group in band:
+            held = {previous.get(job, -1) for job in group.jobs}
+            its_class = held.pop()
+            if held or not 0 <= its_class < classes or (len(group.ports) and its_class < behind[group.ports].max()):
+                return None
+            found |= dict.fromkeys(group.jobs, its_class)
+            behind[group.ports] = its_class
+    return found
+
+
+def _cut(met: Floats, classes: int, held: Floats) -> list[int]:
+    """The class of each layer, never less than that of the layer before, for the fewest inversions.
+
+    ``met`` (L, L) as ``_met`` gives it; of equally good cuts the one that moves the fewest of the jobs ``held`` (L, K).
+    """
+    layers = len(met)
+    pairs = np.zeros((layers + 1, layers + 1))
+    pairs[1:, 1:] = met.cumsum(axis=0).cumsum(axis=1)
+    total = np.diagonal(pairs)
+    # In row a and column b what layers a to b - 1 in one class cost; no class takes b before a.
+    cost = total[:, None] + total[None, :] - pairs - pairs.T
+    cost[np.tril_indices(layers + 1, -1)] = np.inf
+    cost *= held.sum() + 1  # an inversion weighs more than all moves together
+    moved = np.zeros((classes, layers + 1))
+    moved[:, 1:] = (held.sum(axis=1, keepdims=True) - held).cumsum(axis=0).T
+    best = np.full(layers + 1, np.inf)
+    best[0] = 0.0
+    begins = []
+    for its_moved in moved:
+        reached = (best - its_moved)[:, None] + cost
+        begins.append(reached.argmin(axis=0))
+        best = reached.min(axis=0) + its_moved
+    class_of = [0] * layers
+    end = layers
+    for its_class in range(classes - 1, -1, -1):
+        begin = int(begins[its_class][end])
+        class_of[begin:end] = [its_class] * (end - begin)
+        end = begin
+    return class_of
+
+
 def _earliest(
     bands: _Bands,
     ports: int,
-    classes: int,
     *,
     merged: set[_Group],
     wanted: Mapping[_Group, Sequence[int]],
+    lowest: Mapping[_Group, int],
     highest: Mapping[_Group, int],
 ) -> _Classes:
     """From the first band on, each group as it was where all others leave room; else as low as can be."""
@@ -151,7 +245,7 @@ def _earliest(
     found: _Classes = {}
     for band in bands:
         for group in band:
-            its_class = classes - 1
+            its_class = lowest[group]
             if group not in merged:
                 low, high = int(free.take(group.ports).max()) if len(group.ports) else 0, highest[group]
                 its_class = next((want for want in wanted[group] if low <= want <= high), low)
@@ -174,9 +268,9 @@ def _latest(
     found: _Classes = {}
     for band in reversed(bands):
         for group in band:
-            its_class = classes - 1
+            its_class = lowest[group]
             if group not in merged:
-                low, high = lowest[group], int(taken.take(group.ports).min()) - 1 if len(group.ports) else classes - 1
+                low, high = its_class, int(taken.take(group.ports).min()) - 1 if len(group.ports) else classes - 1
                 its_class = next((want for want in wanted.get(group, ()) if low <= want <= high), high)
             found[group] = its_class
             taken[group.ports] = its_class

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -68,6 +69,16 @@ def longest_chain(ordering: Ordering, ports: Mapping[str, list[int]]) -> int:
     return longest
 
 
+def least_of_all_cuts(ordering, classes, ports) -> int:
+    """The fewest inversions where each class is some neighbouring layers, whichever these are."""
+    layers = layered(ordering, len(ports) + 1, as_shared(ports))
+    count = 1 + max(layers.values(), default=-1)
+    return min(
+        len(inverted(ordering, {job: bisect_right(cuts, layer) for job, layer in layers.items()}, ports))
+        for cuts in itertools.combinations(range(1, count), min(classes, count) - 1)
+    )
+
+
 @settings(max_examples=300, deadline=None)
 @given(JOBS, st.integers(1, 7), st.data())
 def test_no_lower_job_shares_a_class_with_or_passes_a_higher_one_at_its_port_while_there_are_enough(
@@ -88,9 +99,10 @@ def test_no_lower_job_shares_a_class_with_or_passes_a_higher_one_at_its_port_whi
         if chain <= classes:
             assert not wrong
         else:
-            # All that is lost is lost in the last class, and `top` loses no less.
-            assert all(found[first] == found[second] == classes - 1 for first, second in wrong)
+            # Nobody passes a job before it, and neither `top` nor any other cut of the layers loses less.
+            assert all(found[first] == found[second] for first, second in wrong)
             assert len(wrong) <= len(inverted(ordering, top(ordering, classes), ports))
+            assert len(wrong) == least_of_all_cuts(ordering, classes, ports)
     assert len(inverted(ordering, kept, ports)) == len(inverted(ordering, fresh, ports))
     # As few classes as there can be: the longest chain needs one each.
     assert max(fresh.values(), default=-1) + 1 == min(chain, classes)
