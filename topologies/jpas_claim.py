@@ -24,9 +24,9 @@ OTHERS = (
     *(PolicyChoice("jpas", {"variant": name}, f"jpas-{name}") for name in ("gain", "remaining", "attained")),
 )
 ORDER = tuple(choice.name for choice in (JPAS, *OTHERS))
-SEEDS = {LIGHT.name: range(21, 26), MIDDLE.name: range(21, 26), HEAVY.name: range(21, 26)}
+SEEDS = {LIGHT.name: range(31, 36), MIDDLE.name: range(31, 36), HEAVY.name: range(31, 36)}
 """Seeds that nothing was run on before JPAS was as it is."""
-SEEDS_OF_OTHERS = range(21, 24)
+SEEDS_OF_OTHERS = range(31, 34)
 ALONE_ITERATIONS = 5
 
 
