@@ -38,14 +38,4 @@ def alone_seconds(job: SimJob, hosts: Mapping[str, Host], network: Network) -> f
 
 def bottleneck_seconds(transfer: Transfer, network: Network) -> float:
     """Seconds that the busiest link of a transfer needs; 0 without bytes."""
-    sizes = link_bytes(transfer, network)
-    return max((size / float(network.capacity[link]) for link, size in sizes.items()), default=0.0)
-
-
-def link_bytes(transfer: Transfer, network: Network) -> dict[int, float]:
-    """Bytes of a transfer that cross each link."""
-    sizes: dict[int, float] = {}
-    for flow in transfer.flows:
-        for link in network.path(flow.src, flow.dst):
-            sizes[link] = sizes.get(link, 0.0) + flow.bytes
-    return sizes
+    return float((network.bytes_on(transfer.flows) / network.capacity).max(initial=0.0))

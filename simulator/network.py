@@ -8,17 +8,21 @@ What the policies are shown of a network are hosts with the rates of their links
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from operator import attrgetter
 from zlib import crc32
 
 import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.model import BITS_PER_BYTE, Direction, Host, Port, Routes
+from controller.loads import summed
+from controller.model import BITS_PER_BYTE, Demand, Direction, Host, Port, Routes
 from simulator.errors import InputError
+
+_SRC, _DST, _BYTES = attrgetter("src"), attrgetter("dst"), attrgetter("bytes")
 
 
 class Network(ABC):
@@ -48,6 +52,14 @@ class Network(ABC):
     def path(self, src: str, dst: str) -> tuple[int, ...]:
         """The links that a flow crosses, in order, at least one. Raises InputError for a host that is not there."""
 
+    def bytes_on(self, flows: Sequence[Demand]) -> NDArray[np.float64]:
+        """Bytes of flows that cross each link, (L,). Raises InputError as ``path``."""
+        found = np.zeros(len(self.ports))
+        for flow in flows:
+            for link in self.path(flow.src, flow.dst):
+                found[link] += flow.bytes
+        return found
+
     @abstractmethod
     def shown(self, hosts: Mapping[str, Host]) -> Mapping[str, Host]:
         """The workload's hosts as policies see them: with the rates that their links have here."""
@@ -60,6 +72,8 @@ class Hose(Network):
         ports = tuple(Port(name, direction) for name in hosts for direction in (Direction.EGRESS, Direction.INGRESS))
         rates = [hosts[port.host].rate_bps(port.direction) / BITS_PER_BYTE for port in ports]
         super().__init__(ports, np.array(rates, dtype=np.float64))
+        self._egress = {name: self.number[name, Direction.EGRESS] for name in hosts}
+        self._ingress = {name: self.number[name, Direction.INGRESS] for name in hosts}
 
     @property
     def hops(self) -> int:
@@ -72,6 +86,17 @@ class Hose(Network):
             return self.number[src, Direction.EGRESS], self.number[dst, Direction.INGRESS]
         except KeyError as error:
             raise InputError(f"host {error.args[0][0]}: a flow names it, but there is no such host") from error
+
+    def bytes_on(self, flows: Sequence[Demand]) -> NDArray[np.float64]:
+        """All flows at once: a coflow may have tens of thousands."""
+        n = len(flows)
+        try:
+            out = np.fromiter(map(self._egress.__getitem__, map(_SRC, flows)), np.int64, n)
+            into = np.fromiter(map(self._ingress.__getitem__, map(_DST, flows)), np.int64, n)
+        except KeyError as error:
+            raise InputError(f"host {error.args[0]}: a flow names it, but there is no such host") from None
+        sizes = np.fromiter(map(_BYTES, flows), np.float64, n)
+        return summed(np.concatenate((out, into)), np.concatenate((sizes, sizes)), len(self.ports))
 
     def shown(self, hosts: Mapping[str, Host]) -> Mapping[str, Host]:
         """As they are: their rates are all that there is."""

@@ -47,7 +47,9 @@ def add_command(commands: Any) -> None:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """All options of the command."""
-    parser.add_argument("--policy", action="append", required=True, metavar="P", help="may be given several times")
+    parser.add_argument(
+        "--policy", action="append", required=True, metavar="P", help="may be given several times; all: every one"
+    )
     parser.add_argument(
         "--option", action="append", default=[], metavar="P.KEY=VALUE", help="an option of a policy: jpas.variant=gain"
     )

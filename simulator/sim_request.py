@@ -20,6 +20,8 @@ from simulator.workloads.catalogue import Source, Trace
 from simulator.workloads.training import Training
 from simulator.workloads.tuning import Tuning
 
+EVERY_POLICY = "all"
+"""In the place of a policy's name."""
 MANY_FLOWS = 100_000
 """From so many flows on a trace is simulated with the engine's quantum, unless ``--exact`` is asked for."""
 
@@ -39,7 +41,7 @@ class Request:
 
 def request(options: argparse.Namespace) -> Request:
     """Check the options together. Raises InputError, PolicyError."""
-    policies = tuple(options.policy)
+    policies = tuple(available()) if options.policy == [EVERY_POLICY] else tuple(options.policy)
     if twice := sorted({policy for policy in policies if policies.count(policy) > 1}):
         raise InputError(f"--policy {twice[0]} is given twice; once is enough")
     settings = _settings(options.option, policies)

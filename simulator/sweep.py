@@ -14,12 +14,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from controller.model import Demand, Host, Port
 from controller.policies.fair import Fair
 from controller.policies.registry import make
 from simulator.engine import Limits, simulate
 from simulator.errors import InputError
-from simulator.facts import facts_of, link_bytes
+from simulator.facts import facts_of
 from simulator.graph_file import GraphFile, parse
 from simulator.jobs import SimJob, Transfer, Workload
 from simulator.metrics import Facts, Measures, measure
@@ -188,12 +190,10 @@ def _facts(source: Source, offline: bool, graph: GraphFile | None) -> Mapping[st
 def _busiest(source: Source, offline: bool, graph: GraphFile | None) -> tuple[Port, ...]:
     """The port with the most seconds of bytes; none without any."""
     network = _network(source, offline, graph)
-    seconds: dict[Port, float] = {}
+    seconds = np.zeros(len(network.ports))
     for job in build(source, offline).workload.jobs:
-        for lane in job.lanes:
-            for step in lane:
-                for link, size in (link_bytes(step, network) if isinstance(step, Transfer) else {}).items():
-                    port = network.ports[link]
-                    spent = size * job.iterations / float(network.capacity[link])
-                    seconds[port] = seconds.get(port, 0.0) + spent
-    return (max(sorted(seconds), key=lambda port: seconds[port]),) if seconds else ()
+        for step in (step for lane in job.lanes for step in lane):
+            if isinstance(step, Transfer):
+                seconds += network.bytes_on(step.flows) * job.iterations / network.capacity
+    spent = dict(zip(network.ports, seconds.tolist(), strict=True))
+    return (max(sorted(spent), key=lambda port: spent[port]),) if seconds.any() else ()

@@ -87,4 +87,8 @@ def _measure(summary: Summary) -> dict[str, Any]:
 def _plain(found: dict[str, Any]) -> dict[str, Any]:
     bounds = found["interval"]
     finite = math.isfinite(found["reduction"])
-    return {"reduction": found["reduction"] if finite else None, "ci95": None if bounds is None else list(bounds)}
+    return {
+        "reduction": found["reduction"] if finite else None,
+        "ci95": None if bounds is None else list(bounds),
+        "ci95_over": found["over"],
+    }

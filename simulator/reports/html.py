@@ -35,7 +35,8 @@ _WORDS = {
     "slowdown": "a job's time over its time alone on the network",
     "link use": "share of its rate that a port with traffic carried, from the first arrival to the last completion",
     "±": "half of the 95 % interval of the mean, over seeds (Student's t)",
-    "saved": "1 - mean / the baseline's mean, in pairs of the same seed, with half of its 95 % interval over seeds",
+    "saved": "1 - mean / the baseline's mean, in pairs of the same seed, with half of its 95 % interval over seeds; "
+    "of a trace, over its coflows (paired bootstrap)",
 }
 
 

@@ -10,6 +10,8 @@ from scipy import stats
 
 Array = NDArray[np.float64]
 RESAMPLES = 10_000
+_AT_ONCE = 4_000_000
+"""Values that resampling holds in memory at a time."""
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float]:
@@ -30,8 +32,15 @@ def paired_bootstrap(pairs: Sequence[tuple[float, float]], statistic: Callable[[
     data = np.asarray(pairs, dtype=float)
     if len(data) < 2:
         return (float("nan"), float("nan"))
-    picks = np.random.default_rng(0).integers(0, len(data), size=(RESAMPLES, len(data)))
-    low, high = np.quantile(statistic(data[picks]), (0.025, 0.975))
+    random = np.random.default_rng(0)
+    rows = max(1, _AT_ONCE // len(data))
+    with np.errstate(divide="ignore", invalid="ignore"):  # a resample of zeros alone has no ratio
+        found = [
+            statistic(data[random.integers(0, len(data), size=(min(rows, RESAMPLES - done), len(data)))])
+            for done in range(0, RESAMPLES, rows)
+        ]
+    values = np.concatenate(found)
+    low, high = np.quantile(values[np.isfinite(values)], (0.025, 0.975))
     return (float(low), float(high))
 
 

@@ -1,19 +1,21 @@
 """From runs to numbers: each measure over all seeds, with intervals, and each policy beside a baseline. Pure.
 
 With several seeds a value counts once a coflow, job or stage: means and percentiles are over all of all seeds. An
-interval is of the mean over seeds (Student's t), so it needs at least two.
+interval is of the mean over seeds (Student's t), so it needs at least two. Of a trace there is but one run: what a
+policy saves there has the spread over its coflows, resampled in pairs, which says nothing of other traces.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
 from simulator.metrics import Array, Measures
-from simulator.reports.statistics import mean_interval, reduction
+from simulator.reports.statistics import mean_interval, reduction, reduction_interval_over_jobs
 
 Interval = tuple[float, float] | None
 
@@ -33,10 +35,11 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Versus:
-    """1 - mean / baseline's mean, averaged over seeds in pairs, and its interval."""
+    """1 - mean / baseline's mean, averaged over seeds in pairs, and its interval over ``over``."""
 
     reduction: float
     interval: Interval
+    over: Literal["seeds", "coflows"] = "seeds"
 
 
 def _known(values: Mapping[str, float | None]) -> Array:
@@ -96,7 +99,17 @@ def versus(baseline: Sequence[Measures], subject: Sequence[Measures]) -> dict[st
                 shares.append(reduction(before.tolist(), after.tolist()))
         if shares:
             found[name] = Versus(float(np.mean(shares)), interval(shares))
+    if len(subject) == 1 and is_trace(subject[0]) and "cct_seconds" in found:
+        ccts = [(baseline[0].cct[coflow], cct) for coflow, cct in subject[0].cct.items()]
+        low, high = reduction_interval_over_jobs(*zip(*ccts, strict=True))
+        bounds = None if math.isnan(low) else (low, high)
+        found["cct_seconds"] = replace(found["cct_seconds"], interval=bounds, over="coflows")
     return found
+
+
+def is_trace(run: Measures) -> bool:
+    """Whether it was a coflow trace, which has no jobs beside its coflows."""
+    return bool(run.cct) and not run.jct
 
 
 def interval(values: Sequence[float]) -> Interval:

@@ -52,7 +52,8 @@ def _measure(name: str, where: str, runs: Mapping[str, Sequence[Measures]], resu
     compared = len(runs) > 1 and any(saved.values())
     titles = ["policy", "mean ± 95 %" if several else "mean", "p50", "p95", "p99"]
     titles += ["censored"] if censored else []
-    titles += [f"saved to {results.baseline}"] if compared else []
+    over_coflows = any(one is not None and one.over == "coflows" for one in saved.values())
+    titles += [f"saved to {results.baseline}" + (" ± over coflows" if over_coflows else "")] if compared else []
     table = _table(f"{TITLES[name]}: {where}", titles)
     for policy, summary in summaries.items():
         if summary is None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from controller.cli import main
+from controller.policies.registry import available
 
 TRACE = "3 3\n1 0 1 0 1 1:10\n2 0 1 0 1 2:100\n3 500 2 0 1 1 2:0\n"
 SMALL = ["--workload", "training-middle", "--hosts", "6", "--jobs", "2", "--iterations", "4", "--workers", "2"]
@@ -74,6 +75,15 @@ def test_a_workload_has_more_to_say(capsys: pytest.CaptureFixture[str]) -> None:
         for policy in document["policies"].values():
             del policy["wall_seconds"]
     assert made == again, "same seed, same bytes"
+
+
+def test_all_is_every_policy_and_fair_sharing_is_the_baseline(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = sim(capsys, "--policy", "all", "--trace", trace, "--json", "--detail")
+    made = json.loads(out)
+    assert (status, made["baseline"], set(made["policies"])) == (0, "fair", set(available()))
+    status, _, err = sim(capsys, "--policy", "all", "--policy", "fair", "--trace", trace)
+    assert status == 2
+    assert "unknown policy 'all'" in err
 
 
 def test_a_table_and_files(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -110,6 +110,22 @@ def test_versus_is_paired_by_seed() -> None:
     assert versus(base, base)["t90_seconds"].reduction == 0.0
 
 
+def test_what_is_saved_in_a_trace_has_the_spread_over_its_coflows() -> None:
+    base = coflow_run("fair", {str(i): 2.0 + i % 7 for i in range(1, 101)})
+    same_share = coflow_run("p", {coflow: 0.5 + cct / 2 for coflow, cct in base.cct.items()})
+    found = versus([base], [same_share])["cct_seconds"]
+    assert (found.reduction, found.interval, found.over) == (pytest.approx(0.5), pytest.approx((0.5, 0.5)), "coflows")
+    some = coflow_run("p", {coflow: 0.5 + cct / (1 + int(coflow) % 2) for coflow, cct in base.cct.items()})
+    found = versus([base], [some])["cct_seconds"]
+    assert found.interval is not None
+    assert 0.1 < found.interval[0] < found.reduction < found.interval[1] < 0.4
+    alone = versus([coflow_run("fair", {"1": 2.5})], [coflow_run("p", {"1": 1.5})])["cct_seconds"]
+    assert (alone.reduction, alone.interval) == (0.5, None), "one coflow has no spread"
+    nothing = {"1": 0.5, "2": 1.5}
+    found = versus([coflow_run("fair", nothing)], [coflow_run("p", nothing)])["cct_seconds"]
+    assert found.interval == (0.0, 0.0), "a coflow of no bytes is no error"
+
+
 def test_a_target_counts_for_jobs_that_reached_it_under_both() -> None:
     one, other = training_run("fair", 2.0), training_run("p", 1.0, names=("k", "j"))
     assert "t90_seconds" not in versus([one], [other]), "j reached it in one, k in the other"
