@@ -65,11 +65,10 @@ def layered(
     class_of: Sequence[int] = range(count)
     if count > classes:
         layer_of = {job: layer for group, layer in layers.items() for job in group.jobs}
-        met = _met(ordering, layer_of, shared, count)
-        class_of = _cut(met, classes, _held(layer_of, count, classes, previous))
-        least = int(met[np.equal.outer(class_of, class_of)].sum())
         before = _as_before(bands, ports, classes, previous or {})
-        if before is not None and inversions(ordering, before, shared) == least:
+        met, together = _met(ordering, shared, layer_of, count, before or {})
+        class_of = _cut(met, classes, _held(layer_of, count, classes, previous))
+        if before is not None and together == met[np.equal.outer(class_of, class_of)].sum():
             return before
     lowest = {group: class_of[layer] for group, layer in layers.items()}
     candidates = [lowest]
@@ -150,30 +149,35 @@ def _layers(bands: _Bands, ports: int) -> _Classes:
     return layers
 
 
-def _met(ordering: Ordering, layer_of: Mapping[str, int], shared: Shared, layers: int) -> Floats:
+def _met(
+    ordering: Ordering, shared: Shared, layer_of: Mapping[str, int], layers: int, before: Mapping[str, int]
+) -> tuple[Floats, int]:
     """How many pairs of jobs of different bands share a port, by the layers of the earlier and the later, (L, L).
 
-    Jobs are bits, so that pairs are found many at a time.
+    And how many of these are together in the classes ``before``. Jobs are bits, so that pairs are found many at a time.
     """
     layer = np.array([layer_of[job] for band in ordering.bands for job in band])
+    class_before = np.array([before.get(job, -1) for band in ordering.bands for job in band])
     met_by = np.zeros((layers, layers))
+    together = 0
     at: dict[int, int] = {}  # the jobs so far at each port
     number = 0
     for band in ordering.bands:
         rows = [shared[job].tolist() for job in band]
-        for job, ports in zip(band, rows, strict=True):
+        for job, ports in enumerate(rows, start=number):
             met = 0
             for port in ports:
                 met |= at.get(port, 0)
             if met:
                 bits = np.frombuffer(met.to_bytes(len(layer) // 8 + 1, "little"), np.uint8)
-                earlier = layer[np.flatnonzero(np.unpackbits(bits, bitorder="little"))]
-                met_by[:, layer_of[job]] += np.bincount(earlier, minlength=layers)
+                earlier = np.flatnonzero(np.unpackbits(bits, bitorder="little"))
+                met_by[:, layer[job]] += np.bincount(layer[earlier], minlength=layers)
+                together += int(np.count_nonzero(class_before[earlier] == class_before[job]))
         for ports in rows:
             for port in ports:
                 at[port] = at.get(port, 0) | 1 << number
             number += 1
-    return met_by
+    return met_by, together
 
 
 def _held(layer_of: Mapping[str, int], layers: int, classes: int, previous: Mapping[str, int] | None) -> Floats:

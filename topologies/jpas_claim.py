@@ -93,28 +93,38 @@ def add_up(results: Sequence[tuple[Group, LabResult]]) -> dict[str, Any]:
     """Per load and policy: means over seeds, the reduction against fair sharing, the headroom won; with intervals."""
     loads: dict[str, Any] = {}
     for load in LOADS:
-        of_load = [(group, result) for group, result in results if group.load.name == load]
+        of_load = [
+            _Run(group, result, _alone_means(group, result)) for group, result in results if group.load.name == load
+        ]
         if not of_load:
             continue
-        names = [n for n in ("fair", *ORDER) if any(arm.policy == n for _, result in of_load for arm in result.arms)]
+        names = [n for n in ("fair", *ORDER) if any(arm.policy == n for run in of_load for arm in run.result.arms)]
         loads[load] = {name: _policy(name, of_load) for name in names}
-        if all(result.alone_seconds for _, result in of_load):
+        if all(run.result.alone_seconds for run in of_load):
             loads[load]["alone"] = {
-                measure: {"mean": fmean(_alone_mean(group, result, measure) for group, result in of_load)}
-                for measure in MEASURES
+                measure: {"mean": fmean(run.alone[measure] for run in of_load)} for measure in MEASURES
             }
     return loads
 
 
-def _policy(name: str, results: Sequence[tuple[Group, LabResult]]) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A group that was measured, and the means over its jobs of what they would take alone (NaN: not measured)."""
+
+    group: Group
+    result: LabResult
+    alone: Mapping[Measure, float]
+
+
+def _policy(name: str, runs: Sequence[_Run]) -> dict[str, Any]:
     """One policy at one load, over the seeds that ran it; its partner in each is fair sharing on the same jobs."""
     made: dict[str, Any] = {"seeds": [], "censored": 0, "jobs": 0}
     rows: dict[Measure, list[tuple[float, float, float]]] = {measure: [] for measure in MEASURES}
-    for group, result in results:
-        arms = {arm.policy: arm for arm in result.arms}
+    for run in runs:
+        arms = {arm.policy: arm for arm in run.result.arms}
         if name not in arms:
             continue
-        made["seeds"].append(group.seed)
+        made["seeds"].append(run.group.seed)
         made["jobs"] += len(arms[name].jobs)
         made["censored"] += len(comparison.censored(arms[name]))
         for measure in MEASURES:
@@ -122,7 +132,7 @@ def _policy(name: str, results: Sequence[tuple[Group, LabResult]]) -> dict[str, 
                 (
                     comparison.mean(arms["fair"], measure),
                     comparison.mean(arms[name], measure),
-                    _alone_mean(group, result, measure),
+                    run.alone[measure],
                 )
             )
     for measure, of_seeds in rows.items():
@@ -140,10 +150,9 @@ def _policy(name: str, results: Sequence[tuple[Group, LabResult]]) -> dict[str, 
     return made
 
 
-def _alone_mean(group: Group, result: LabResult, measure: Measure) -> float:
-    """Mean over the jobs of what they would take alone; NaN where that was not measured."""
-    experiment = group.experiment()
+def _alone_means(group: Group, result: LabResult) -> dict[Measure, float]:
     if not result.alone_seconds:
-        return math.nan
+        return dict.fromkeys(MEASURES, math.nan)
     (per_iteration,) = result.alone_seconds.values()
-    return fmean(times[measure] for times in alone(experiment, per_iteration).values())
+    times = alone(group.experiment(), per_iteration).values()
+    return {measure: fmean(job[measure] for job in times) for measure in MEASURES}
