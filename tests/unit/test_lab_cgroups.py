@@ -13,6 +13,7 @@ import pytest
 
 from topologies import arm, cgroups, crew
 from topologies.errors import LabError
+from topologies.trainer.start import Meeting
 from topologies.workload import LIGHT, generate
 
 V1 = "34 31 0:31 / {place} rw,relatime - cgroup cgroup rw,{controllers}\n"
@@ -100,7 +101,7 @@ class Recorder:
 def test_the_trainers_are_told_their_job_and_their_group(tmp_path: Path, processes: str) -> None:
     experiment = generate(LIGHT, 1).model_copy(update={"processes": processes})
     network = Recorder()
-    arm.Agents(network, tmp_path).start_trainers(experiment, tmp_path / "start")
+    arm.Agents(network, tmp_path).start_trainers(experiment, Meeting(tmp_path / "meeting"))
     assert len(network.orders) == len(arm.places(experiment))
     for arguments, group in network.orders:
         if processes == "host":
@@ -115,7 +116,7 @@ def test_the_launchers_fork_joins_the_group_before_all_else(tmp_path: Path) -> N
     (tmp_path / "job").mkdir()
     order = {
         "log": str(tmp_path / "log"), "cgroup": str(tmp_path / "job"), "namespaces_of": 0, "folder": "/",
-        "program": "trainer", "arguments": [], "hold": None,
+        "program": "trainer", "arguments": [],
     }  # fmt: skip
     code = f"from topologies import crew; import json; crew._enter(json.loads({json.dumps(order)!r}))"
     root = Path(crew.__file__).resolve().parent.parent
