@@ -25,9 +25,13 @@ class Transfer:
 
     ``flows`` may name a pair of hosts several times: these are flows of their own, which share one by one. A flow whose
     source is its destination loads both ports of that host, as in a coflow trace.
+
+    ``coupled``: all flows, of equal bytes, move at one rate, that of the slowest, as the links of a pipelined ring do:
+    each passes on what it is given.
     """
 
     flows: tuple[Demand, ...]
+    coupled: bool = False
 
 
 Step = Compute | Transfer

@@ -7,8 +7,11 @@ from simulator.kernel_state import F8, I4, NOW, SENDING, State
 
 
 @jit
-def left_by_host(s: State, job: int, path_src: I4, path_dst: I4, out: F8, into: F8) -> None:
-    """Bytes that a job of one iteration still sends from each host (into ``out``) and to each host (``into``)."""
+def left_by_host(s: State, job: int, first: I4, src: I4, dst: I4, out: F8, into: F8) -> None:
+    """Bytes that a job of one iteration still sends from each host (into ``out``) and to each host (``into``).
+
+    ``first``, ``src`` and ``dst`` are the ends of the paths (``tables.Ends``).
+    """
     now = s.clk[NOW]
     out[:] = 0.0
     into[:] = 0.0
@@ -22,13 +25,15 @@ def left_by_host(s: State, job: int, path_src: I4, path_dst: I4, out: F8, into: 
                     left -= s.bundle[bundle].rate * (now - s.bundle[bundle].since)
                 if left > 0.0:
                     left *= s.bundle[bundle].flows
-                    out[path_src[s.bundle[bundle].path]] += left
-                    into[path_dst[s.bundle[bundle].path]] += left
+                    path = s.bundle[bundle].path
+                    for k in range(first[path], first[path + 1]):
+                        out[src[k]] += left
+                        into[dst[k]] += left
     s.job[job].served = serving
 
 
 @jit
-def sent_by_host(s: State, job: int, path_src: I4, out: F8) -> None:
+def sent_by_host(s: State, job: int, first: I4, src: I4, out: F8) -> None:
     """Bytes that have left each host for a job since it began."""
     now = s.clk[NOW]
     out[:] = 0.0
@@ -44,7 +49,9 @@ def sent_by_host(s: State, job: int, path_src: I4, out: F8) -> None:
                     if s.bundle[bundle].rate > 0.0:
                         left -= s.bundle[bundle].rate * (now - s.bundle[bundle].since)
                     sent += s.more[bundle].bytes - max(left, 0.0)
-                out[path_src[s.bundle[bundle].path]] += s.bundle[bundle].flows * sent
+                path = s.bundle[bundle].path
+                for k in range(first[path], first[path + 1]):
+                    out[src[k]] += s.bundle[bundle].flows * sent
 
 
 @jit

@@ -4,15 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.model import Demand
 from simulator.errors import InputError
 from simulator.jobs import Compute, SimJob, Transfer
-from simulator.kernel_state import BUNDLE, CELL, DENSE, F8, GROUP, I4, JOB, LANE, LINK, MORE, NUMBERS, STEP, Rows, State
+from simulator.kernel_state import (
+    BUNDLE,
+    CELL,
+    DENSE,
+    F8,
+    GROUP,
+    I4,
+    I8,
+    JOB,
+    LANE,
+    LINK,
+    MORE,
+    NUMBERS,
+    STEP,
+    Rows,
+    State,
+)
 from simulator.network import Hose, Network
 
 _SRC, _DST, _BYTES = attrgetter("src"), attrgetter("dst"), attrgetter("bytes")
@@ -22,6 +37,33 @@ _ALL_PAIRS = 300
 """Up to so many hosts every pair has its path from the start."""
 _ROWS = 100_000
 """So many stretches of a watched link are noted before they are taken over."""
+
+
+Pairs = tuple[int, ...]
+"""Pairs of hosts, each source x hosts + target: one, or all that move at one rate."""
+
+
+class Ends(NamedTuple):
+    """The hosts that each path is from and to, by number: of path p, places ``first[p]`` to ``first[p + 1]``."""
+
+    first: I4 = np.zeros(1, dtype=np.int32)
+    src: I4 = np.zeros(0, dtype=np.int32)
+    dst: I4 = np.zeros(0, dtype=np.int32)
+
+    def followed_by(self, paths: Sequence[Pairs], hosts: int) -> Ends:
+        """These, and those of more paths."""
+        pairs = np.fromiter((pair for path in paths for pair in path), np.int64)
+        counts = np.fromiter(map(len, paths), np.int64, len(paths))
+        first = self.first[-1] + np.cumsum(counts)
+        src, dst = (
+            np.concatenate(both).astype(np.int32) for both in zip(self[1:], np.divmod(pairs, hosts), strict=True)
+        )
+        return Ends(np.concatenate((self.first, first)).astype(np.int32), src, dst)
+
+    @property
+    def count(self) -> I4:
+        """How many pairs each path has."""
+        return np.diff(self.first)
 
 
 class Tables:
@@ -34,15 +76,14 @@ class Tables:
         self.jobs: list[SimJob] = []
         self.number: dict[str, int] = {}
         self.hosts = tuple(hosts)
-        self.path_src: I4 = np.zeros(0, dtype=np.int32)
-        self.path_dst: I4 = np.zeros(0, dtype=np.int32)
+        self.ends = Ends()
         self._host_number = {host: i for i, host in enumerate(self.hosts)}
-        self._path_of: dict[int, int] = {}
+        self._path_of: dict[Pairs, int] = {}
         self._hops = network.hops
         self._all_pairs = isinstance(network, Hose) and len(self.hosts) <= _ALL_PAIRS
         if self._all_pairs:
             # Numbered in the order in which the bundles of a step lie.
-            self._path_of = {pair: pair for pair in range(len(self.hosts) ** 2)}
+            self._path_of = {(pair,): pair for pair in range(len(self.hosts) ** 2)}
         links = len(network.ports)
         grid = links // 2 if isinstance(network, Hose) and links <= 2 * _GRID_HOSTS else 0
         self.state = _empty(links, self._hops, network.capacity, quantum=quantum, watched=watched, grid=grid)
@@ -58,20 +99,31 @@ class Tables:
             self.number[job.id] = len(self.jobs)
             self.jobs.append(job)
             part.add(job, self._bundles)
-        old = self.state
-        rows = np.full((len(self._path_of), self._hops), -1, dtype=np.int32)
-        rows[: len(old.paths)] = old.paths
-        if len(rows) > len(old.paths):
-            for pair, number in self._path_of.items():
-                if number < len(old.paths):
-                    continue
-                src, dst = divmod(pair, len(self.hosts))
-                path = self.network.path(self.hosts[src], self.hosts[dst])
-                rows[number, : len(path)] = path
-        self.state = part.merged()._replace(paths=rows)
-        pairs = np.fromiter(self._path_of, np.int64, len(self._path_of))
-        self.path_src, self.path_dst = (ends.astype(np.int32) for ends in np.divmod(pairs, len(self.hosts)))
+        self.state = self._with_paths(part.merged())
         return range(first, len(self.jobs))
+
+    def _with_paths(self, state: State) -> State:
+        """The paths that are new, and room for the longest."""
+        known = len(state.paths)
+        if len(self._path_of) == known:
+            return state
+        new = list(self._path_of)[known:]
+        paths = [
+            tuple(
+                link for src, dst in (divmod(pair, len(self.hosts)) for pair in pairs)
+                for link in self.network.path(self.hosts[src], self.hosts[dst])
+            )
+            for pairs in new
+        ]  # fmt: skip
+        hops = max(state.paths.shape[1], *map(len, paths))
+        if hops > state.paths.shape[1]:
+            state = _longer_paths(state, hops)
+        rows = np.full((len(self._path_of), hops), -1, dtype=np.int32)
+        rows[:known] = state.paths
+        for number, path in enumerate(paths, start=known):
+            rows[number, : len(path)] = path
+        self.ends = self.ends.followed_by(new, len(self.hosts))
+        return state._replace(paths=rows)
 
     def make_room(self, groups: int) -> None:
         """Let at least so many groups have bundles at once."""
@@ -79,8 +131,9 @@ class Tables:
         if groups > have:
             self.state = _more_groups(self.state, max(groups, 2 * have))
 
-    def _bundles(self, job: str, flows: Sequence[Demand]) -> Rows:
-        """Equal flows of a transfer together, by path, then bytes."""
+    def _bundles(self, job: str, transfer: Transfer) -> Rows:
+        """Equal flows of a transfer together, by path, then bytes; coupled ones are one flow on all their links."""
+        flows = transfer.flows
         host, n = self._host_number, len(flows)
         try:
             src = np.fromiter(map(host.__getitem__, map(_SRC, flows)), np.int64, n)
@@ -94,17 +147,27 @@ class Tables:
                 f"job {job}: {bad.bytes} bytes from {bad.src} to {bad.dst}; it must be a number of 0 or more"
             )
         pairs = src * len(host) + dst
+        if transfer.coupled:
+            return self._coupled(job, pairs, sizes)
         order = np.lexsort((sizes, pairs))
         pairs, sizes = pairs[order], sizes[order]
         begins = np.flatnonzero(np.r_[True, (np.diff(pairs) != 0) | (np.diff(sizes) != 0)]) if n else order
         rows = np.zeros(len(begins), dtype=BUNDLE)
-        rows["path"] = pairs[begins] if self._all_pairs else [self._path(pair) for pair in pairs[begins].tolist()]
+        rows["path"] = pairs[begins] if self._all_pairs else [self._path((pair,)) for pair in pairs[begins].tolist()]
         rows["flows"], rows["left"] = np.diff(np.r_[begins, n]), sizes[begins]
         return rows
 
-    def _path(self, pair: int) -> int:
-        """The number of the path between a pair of hosts, source x hosts + target."""
-        return self._path_of.setdefault(pair, len(self._path_of))
+    def _coupled(self, job: str, pairs: I8, sizes: F8) -> Rows:
+        if len(sizes) and not (sizes == sizes[0]).all():
+            raise InputError(f"job {job}: flows that move at one rate have {sizes.min():g} to {sizes.max():g} bytes")
+        rows = np.zeros(min(len(sizes), 1), dtype=BUNDLE)
+        if len(rows):
+            rows["path"], rows["flows"], rows["left"] = self._path(tuple(pairs.tolist())), 1.0, sizes[0]
+        return rows
+
+    def _path(self, pairs: Pairs) -> int:
+        """The number of the path over these pairs of hosts, each source x hosts + target."""
+        return self._path_of.setdefault(pairs, len(self._path_of))
 
 
 def check(job: SimJob) -> None:
@@ -139,7 +202,7 @@ class _Part:
         self._jobs: list[tuple[int, int, int, int, int]] = []
         self._curves: list[F8] = []
 
-    def add(self, job: SimJob, bundles_of: Callable[[str, Sequence[Demand]], Rows]) -> None:
+    def add(self, job: SimJob, bundles_of: Callable[[str, Transfer], Rows]) -> None:
         count = self._count
         first_lane = count["lane"]
         for lane in job.lanes:
@@ -147,7 +210,7 @@ class _Part:
             for step in lane:
                 first = count["bundle"]
                 if isinstance(step, Transfer):
-                    rows = bundles_of(job.id, step.flows)
+                    rows = bundles_of(job.id, step)
                     rows["lane"] = count["lane"]
                     self._bundles.append(rows)
                     count["bundle"] += len(rows)
@@ -196,6 +259,30 @@ class _Part:
             **{name: _longer(getattr(old, name), lanes) for name in ("heap", "touched", "ready", "met")},
             **{name: _longer(getattr(old, name), jobs) for name in ("ended", "crossed", "senders")},
         )
+
+
+def _longer_paths(old: State, hops: int) -> State:
+    """Room for paths of so many links: a place in ``chain`` and in its lists is bundle * hops + hop."""
+    before = old.paths.shape[1]
+    bundles = len(old.bundle)
+
+    def moved(places: NDArray[Any]) -> NDArray[Any]:
+        return np.where(places >= 0, places // before * hops + places % before, places).astype(np.int32)
+
+    chain = np.zeros((bundles, hops, 2), dtype=np.int32)
+    chain[:, :before] = moved(old.chain).reshape(bundles, before, 2)
+    cell = old.cell.copy()
+    cell["head"] = moved(cell["head"])
+    num = old.num.copy()
+    num[DENSE] = 0  # that is for paths of two links
+    return old._replace(
+        num=num,
+        paths=np.pad(old.paths, ((0, 0), (0, hops - before)), constant_values=-1),
+        chain=chain.reshape(-1, 2),
+        cell=cell.view(np.recarray),
+        on_link=np.zeros(bundles * hops, dtype=np.int32),
+        grid=np.zeros((0, 0)),
+    )
 
 
 def _table(kind: np.dtype[Any], rows: Sequence[tuple[float, ...]], *names: str) -> Rows:

@@ -59,7 +59,7 @@ class View:
 
     def _coflow(self, number: int, job: SimJob, arrival: float) -> Job:
         tables = self._tables
-        left_by_host(tables.state, number, tables.path_src, tables.path_dst, self._out, self._into)
+        left_by_host(tables.state, number, *tables.ends, self._out, self._into)
         if tables.network.routes is None:
             src, dst, size = self._pairs
             found = paired(self._out, self._into, src, dst, size)
@@ -87,19 +87,20 @@ class View:
 
     def _left_by_pair(self, number: int) -> tuple[I4, I4, F8]:
         """Sources, targets, and the bytes that a job of one iteration still sends from one to the other."""
-        state, paths = self._tables.state, len(self._tables.path_src)
+        state, ends = self._tables.state, self._tables.ends
         steps = slice(state.lane[state.job[number].first].first, state.lane[state.job[number].end - 1].end)
         first, end = state.step["first"][steps], state.step["end"][steps]
         bundle = state.bundle[first[0] : end[-1]] if len(first) else state.bundle[:0]
         left = bundle["left"] - bundle["rate"] * (self.now - bundle["since"])
-        by_path = summed(bundle["path"], np.maximum(left, 0.0) * bundle["flows"], paths)
-        found = np.flatnonzero(by_path)
-        return self._tables.path_src[found], self._tables.path_dst[found], by_path[found]
+        by_path = summed(bundle["path"], np.maximum(left, 0.0) * bundle["flows"], len(ends.count))
+        by_pair = np.repeat(by_path, ends.count)
+        found = np.flatnonzero(by_pair)
+        return ends.src[found], ends.dst[found], by_pair[found]
 
     def _training(self, number: int, job: SimJob, arrival: float) -> Job:
         tables = self._tables
         state = tables.state
-        sent_by_host(state, number, tables.path_src, self._out)
+        sent_by_host(state, number, tables.ends.first, tables.ends.src, self._out)
         if number not in self._demand:
             self._demand[number] = _an_iteration(job)
             self._history[number] = _History(job)

@@ -1,8 +1,8 @@
 """What one iteration of a training job sends: parameter server, ring and tree all-reduce, as steps of a job.
 
 Fluid: what a library pipelines in chunks flows at once. A ring's 2 (n - 1) steps are one transfer of 2 (n - 1) / n of
-the model a link, unless it is said to take them one by one; a tree reduces up and broadcasts down, each in one
-transfer; a parameter server takes all pushes, then serves all pulls.
+the model a link, at one rate, that of its slowest link; a tree reduces up and broadcasts down, each in one transfer; a
+parameter server takes all pushes, then serves all pulls.
 """
 
 from __future__ import annotations
@@ -22,15 +22,6 @@ def barrier_lane(
 ) -> tuple[Step, ...]:
     """One iteration with a barrier (BSP): compute, then all transfers. The first host is a ps job's server."""
     return (Compute(compute), *_transfers(architecture, hosts, model_bytes))
-
-
-def stepwise_ring_lane(hosts: Sequence[str], model_bytes: float, compute: float) -> tuple[Step, ...]:
-    """One iteration of a ring without pipelining: in each of its 2 (n - 1) steps every peer sends 1 / n of the model.
-
-    Where others use some of its links, this takes longer than one transfer does: each step waits for its slowest link.
-    """
-    step = Transfer(tuple(Demand(a, b, model_bytes / len(hosts)) for a, b in _ring(hosts)))
-    return (Compute(compute), *[step] * (2 * (len(hosts) - 1)))
 
 
 def worker_lanes(hosts: Sequence[str], model_bytes: float, computes: Sequence[float]) -> tuple[tuple[Step, ...], ...]:
@@ -62,13 +53,10 @@ def _transfers(architecture: Architecture, hosts: Sequence[str], model_bytes: fl
         )
     if architecture == "ring":
         share = 2 * (len(hosts) - 1) / len(hosts) * model_bytes
-        return (Transfer(tuple(Demand(a, b, share) for a, b in _ring(hosts))),)
+        pairs = zip(hosts, [*hosts[1:], hosts[0]], strict=True)
+        return (Transfer(tuple(Demand(a, b, share) for a, b in pairs), coupled=True),)
     edges = [(hosts[child], hosts[(child - 1) // 2]) for child in range(1, len(hosts))]
     return (
         Transfer(tuple(Demand(child, parent, model_bytes) for child, parent in edges)),
         Transfer(tuple(Demand(parent, child, model_bytes) for child, parent in edges)),
     )
-
-
-def _ring(hosts: Sequence[str]) -> zip[tuple[str, str]]:
-    return zip(hosts, [*hosts[1:], hosts[0]], strict=True)

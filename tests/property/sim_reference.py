@@ -37,7 +37,7 @@ def filling(paths: Sequence[Path], capacity: Mapping[object, float]) -> tuple[li
     rates = [0.0] * len(paths)
     growing = [i for i, path in enumerate(paths) if all(left[port] > TINY for port in path)]
     while growing:
-        flows = {port: sum(port in paths[i] for i in growing) for i in growing for port in paths[i]}
+        flows = {port: sum(paths[i].count(port) for i in growing) for i in growing for port in paths[i]}
         step = min(left[port] / n for port, n in flows.items())
         for port, n in flows.items():
             left[port] = max(left[port] - step * n, 0.0)
@@ -154,7 +154,11 @@ class Reference:
                 lane.until = self.now + step.seconds
                 return
             if isinstance(step, Transfer):
-                flows = [_Flow(job, number, d, self.path(d.src, d.dst)) for d in step.flows if d.bytes > 0]
+                paths = [(d, self.path(d.src, d.dst)) for d in step.flows if d.bytes > 0]
+                if step.coupled and paths:
+                    # One flow that takes as much of each link as there are pairs on it.
+                    paths = [(paths[0][0], tuple(port for _, path in paths for port in path))]
+                flows = [_Flow(job, number, demand, path) for demand, path in paths]
                 lane.flows = [flow for flow in flows if flow.path]
                 if lane.flows:
                     return
@@ -211,7 +215,7 @@ class Reference:
                     for flow in coflow:
                         flow.rate = 0.0
                     flows += [] if shut else coflow
-            load = {port: sum(f.left for f in flows if port in f.path) for f in flows for port in f.path}
+            load = {port: sum(f.left * f.path.count(port) for f in flows) for f in flows for port in f.path}
             slowest = max((load[port] / left[port] for port in load), default=0.0)
             for flow in flows:
                 flow.rate = flow.left / slowest if slowest else 0.0
@@ -230,14 +234,18 @@ def hose(hosts: Mapping[str, Host]) -> dict[object, float]:
     }
 
 
-def random_workload(seed: int, *, coflows: bool = False) -> Workload:
-    """A small workload; ``coflows``: jobs of one iteration and one transfer."""
+def random_workload(seed: int, *, coflows: bool = False, coupled: bool = False) -> Workload:
+    """A small workload; ``coflows``: jobs of one iteration and one transfer; ``coupled``: some flows move together."""
     random = Random(seed)
     names = [f"h{i}" for i in range(random.randint(2, 5))]
     hosts = {name: Host(name, 8 * random.choice([1, 1, 2, 4]), 8 * random.choice([1, 1, 2, 4])) for name in names}
 
     def transfer() -> Transfer:
         sizes = [1, 1, 2, 3, 5] if coflows else [0, 1, 1, 2, 3, 5]
+        if coupled and random.random() < 0.5:
+            size = random.choice(sizes)
+            pairs = [(random.choice(names), random.choice(names)) for _ in range(random.randint(1, 5))]
+            return Transfer(tuple(Demand(src, dst, size) for src, dst in pairs), coupled=True)
         return Transfer(
             tuple(
                 Demand(random.choice(names), random.choice(names), random.choice(sizes))

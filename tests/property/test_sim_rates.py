@@ -57,10 +57,11 @@ def assert_same(outcome, reference: Reference) -> None:
             assert found.iteration_ends.tolist() == pytest.approx(reference.iteration_ends[job], rel=CLOSE)
 
 
+@pytest.mark.parametrize("coupled", [False, True])
 @pytest.mark.parametrize("madd", [False, True])
-def test_jobs_end_when_the_plain_simulator_says(madd) -> None:
+def test_jobs_end_when_the_plain_simulator_says(madd, coupled) -> None:
     for seed in SEEDS:
-        workload = random_workload(seed)
+        workload = random_workload(seed, coupled=coupled)
         outcome = simulate(workload, Fixed(), Limits(rates="madd" if madd else "maxmin"))
         assert_same(outcome, Reference(workload, by_digit, madd=madd))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -66,6 +68,42 @@ def test_flows_share_one_by_one_not_by_pair_of_hosts() -> None:
     # Three flows out of a: two of them on the same pair. Each gets a third.
     outcome = run(coflow("1", ("a", "b", 1), ("a", "b", 1)), coflow("2", ("a", "c", 1)), policy=Fair())
     assert [job.end for job in outcome.jobs.values()] == pytest.approx([3, 3])
+
+
+def together(*flows: tuple[str, str, float]) -> Transfer:
+    return replace(transfer(*flows), coupled=True)
+
+
+def test_coupled_flows_are_as_slow_as_the_slowest_and_leave_the_rest_to_others() -> None:
+    # The ring shares a's egress with two, so it is at a third on all its links; 3 has two thirds of b's egress.
+    ring = SimJob("1", lanes=((together(("a", "b", 1), ("b", "c", 1), ("c", "a", 1)),),))
+    others = [coflow("2", ("a", "d", 1), ("a", "f", 1)), coflow("3", ("b", "e", 2))]
+    outcome = run(ring, *others, policy=Fair())
+    assert [job.end for job in outcome.jobs.values()] == pytest.approx([3, 3, 3])
+    assert outcome.jobs["1"].bytes == 3 * SECOND
+    assert outcome.port_bytes[Port("b", OUT)] == 3 * SECOND
+    spy = Spy()
+    run(ring, coflow("2", ("a", "d", 0.5)), policy=spy)
+    left = {(demand.src, demand.dst): demand.bytes / SECOND for demand in spy.shown[-1].jobs[0].demand}
+    assert sum(left.values()) == pytest.approx(3 * 0.5), "at 1 s half of it is left at every port"
+    assert {src for src, _ in left} == {dst for _, dst in left} == {"a", "b", "c"}
+
+
+def test_coupled_flows_that_come_later_find_room_for_their_longer_paths() -> None:
+    def ring_after(name: str, _end: float) -> list[SimJob]:
+        if name != "1":
+            return []
+        return [
+            SimJob("2", lanes=((together(("a", "b", 1), ("b", "c", 1), ("c", "d", 1), ("d", "a", 1)),),), arrival=0.0)
+        ]
+
+    outcome = run(coflow("1", ("a", "b", 1)), coflow("0", ("a", "c", 2)), policy=Fair(), follow=ring_after)
+    assert {name: job.end for name, job in outcome.jobs.items()} == pytest.approx({"0": 4, "1": 2, "2": 4})
+
+
+def test_coupled_flows_of_different_sizes_are_refused() -> None:
+    with pytest.raises(InputError, match="job 1: flows that move at one rate have"):
+        run(SimJob("1", lanes=((together(("a", "b", 1), ("b", "a", 2)),),)))
 
 
 def test_max_min_gives_a_flow_what_others_cannot_take() -> None:
