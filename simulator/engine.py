@@ -328,7 +328,7 @@ class _Run:
             link = state.paths[state.bundle["path"], hop]
             on = link >= 0
             carried += np.bincount(link[on], weights=total[on], minlength=len(carried))
-        pairs = tables.ends.count[state.bundle["path"]]
+        pairs = tables.ends.pairs[state.bundle["path"]]
         job_bytes = np.bincount(job_of, weights=total * pairs, minlength=len(tables.jobs))
         jobs = {}
         for number, job in enumerate(tables.jobs):

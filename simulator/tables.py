@@ -61,7 +61,7 @@ class Ends(NamedTuple):
         return Ends(np.concatenate((self.first, first)).astype(np.int32), src, dst)
 
     @property
-    def count(self) -> I4:
+    def pairs(self) -> I4:
         """How many pairs each path has."""
         return np.diff(self.first)
 

@@ -92,8 +92,8 @@ class View:
         first, end = state.step["first"][steps], state.step["end"][steps]
         bundle = state.bundle[first[0] : end[-1]] if len(first) else state.bundle[:0]
         left = bundle["left"] - bundle["rate"] * (self.now - bundle["since"])
-        by_path = summed(bundle["path"], np.maximum(left, 0.0) * bundle["flows"], len(ends.count))
-        by_pair = np.repeat(by_path, ends.count)
+        by_path = summed(bundle["path"], np.maximum(left, 0.0) * bundle["flows"], len(ends.pairs))
+        by_pair = np.repeat(by_path, ends.pairs)
         found = np.flatnonzero(by_pair)
         return ends.src[found], ends.dst[found], by_pair[found]
 
