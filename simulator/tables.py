@@ -79,14 +79,13 @@ class Tables:
         self.ends = Ends()
         self._host_number = {host: i for i, host in enumerate(self.hosts)}
         self._path_of: dict[Pairs, int] = {}
-        self._hops = network.hops
         self._all_pairs = isinstance(network, Hose) and len(self.hosts) <= _ALL_PAIRS
         if self._all_pairs:
             # Numbered in the order in which the bundles of a step lie.
             self._path_of = {(pair,): pair for pair in range(len(self.hosts) ** 2)}
         links = len(network.ports)
         grid = links // 2 if isinstance(network, Hose) and links <= 2 * _GRID_HOSTS else 0
-        self.state = _empty(links, self._hops, network.capacity, quantum=quantum, watched=watched, grid=grid)
+        self.state = _empty(links, network.hops, network.capacity, quantum=quantum, watched=watched, grid=grid)
 
     def add(self, jobs: Sequence[SimJob]) -> range:
         """Append jobs; their numbers. Raises InputError for what cannot be run, and for an id that is there already."""
