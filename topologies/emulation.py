@@ -17,7 +17,7 @@ from mininet.log import setLogLevel
 from mininet.net import Mininet
 from mininet.topo import Topo
 
-from topologies import cgroups, limits, management, openvswitch, teardown
+from topologies import cgroups, limits, management, openvswitch, teardown, userspace
 from topologies.crew import Crew
 from topologies.errors import LabError
 from topologies.signals import ending_signals
@@ -214,11 +214,14 @@ def emulate(topo: Topo, *, datapath: str = "kernel") -> Iterator[Emulation]:
                 folders=(str(folder),),
                 cgroups=() if groups is None else (str(groups),),
                 database=str(openvswitch.OWN_DATABASE) if own_switch else "",
+                send_bytes=userspace.send_bytes() if datapath == "user" else 0,
             )
         )
         ended = stack.enter_context(contextlib.ExitStack())
         stack.callback(teardown.clean)
         folder.mkdir(mode=0o700)
+        if datapath == "user":
+            userspace.set_send_bytes(userspace.SEND_BYTES)
         if own_switch:
             openvswitch.start()
         emulation = Emulation(_start(topo, run), run=run, folder=folder, datapath=datapath, groups=groups)

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from topologies import cgroups, limits, openvswitch
+from topologies import cgroups, limits, openvswitch, userspace
 from topologies.errors import LabError
 
 HOME = Path("/run/trainyard-lab")
@@ -42,7 +42,8 @@ class TeardownError(RuntimeError):
 class Record:
     """What one run makes outside its processes' own namespaces.
 
-    ``database``: of the Open vSwitch that the run starts; empty where one ran already.
+    ``database``: of the Open vSwitch that the run starts; empty where one ran already. ``send_bytes``: what the
+    machine's setting was (see ``topologies.userspace``); 0 where the run leaves it alone.
     """
 
     run: str
@@ -51,6 +52,7 @@ class Record:
     folders: tuple[str, ...] = ()
     cgroups: tuple[str, ...] = ()
     database: str = ""
+    send_bytes: int = 0
 
 
 @contextlib.contextmanager
@@ -87,9 +89,10 @@ def recorded() -> Record | None:
             bridges=tuple(found["bridges"]),
             interfaces=tuple(found["interfaces"]),
             folders=tuple(found["folders"]),
-            # A record of an earlier version has neither.
+            # A record of an earlier version has none of these.
             cgroups=tuple(found.get("cgroups", ())),
             database=found.get("database", ""),
+            send_bytes=found.get("send_bytes", 0),
         )
     except FileNotFoundError:
         return None
@@ -106,6 +109,8 @@ def clean() -> bool:
     _remove_bridges(record.bridges)
     if record.database:
         openvswitch.end(Path(record.database))
+    if record.send_bytes:
+        userspace.set_send_bytes(record.send_bytes)
     _remove_interfaces(record.interfaces)
     cgroups.remove(map(Path, record.cgroups))
     for folder in record.folders:

@@ -13,10 +13,13 @@ from pathlib import Path
 import pytest
 from fake_kernel import lives, until
 
-from topologies import emulation, networks, openvswitch, teardown
+from topologies import emulation, networks, openvswitch, teardown, userspace
+from topologies.errors import LabError
 from topologies.signals import ending_signals
 
-RECORD = teardown.Record("run", ("s1",), ("s1-eth1",), ("/tmp/x",), ("/sys/fs/cgroup/trainyard-run",), "/own.db")
+RECORD = teardown.Record(
+    "run", ("s1",), ("s1-eth1",), ("/tmp/x",), ("/sys/fs/cgroup/trainyard-run",), "/own.db", 212992
+)
 
 
 @pytest.fixture
@@ -28,6 +31,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(openvswitch, "SOCKET", tmp_path / "db.sock")
     monkeypatch.setattr(openvswitch, "OWN_DATABASE", tmp_path / "own.db")
     monkeypatch.setattr(openvswitch, "_call", lambda _command: None)
+    monkeypatch.setattr(userspace, "SETTING", tmp_path / "wmem_default")
     return tmp_path
 
 
@@ -67,6 +71,20 @@ def test_the_switch_that_a_killed_lab_had_started_is_ended(home: Path) -> None:
     assert not own.exists()
     assert not (home / "group").exists()
     assert teardown.recorded() is None
+
+
+def test_the_machines_setting_comes_back_that_a_killed_lab_had_changed(home: Path) -> None:
+    userspace.SETTING.write_text("212992\n")
+    teardown.note(teardown.Record("run", send_bytes=userspace.send_bytes()))
+    userspace.set_send_bytes(userspace.SEND_BYTES)
+    assert teardown.clean()
+    assert userspace.send_bytes() == 212992
+
+
+def test_a_setting_that_cannot_be_changed_is_one_line(home: Path) -> None:
+    userspace.SETTING.mkdir()
+    with pytest.raises(LabError, match=r"wmem_default cannot be set \(.*\); .* use --datapath uml"):
+        userspace.set_send_bytes(1)
 
 
 def test_somebody_elses_switch_is_left_alone(home: Path) -> None:
