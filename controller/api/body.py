@@ -18,7 +18,7 @@ Body = TypeVar("Body", bound=BaseModel)
 
 
 def read(call: Call, model: type[Body]) -> Body:
-    """The body as a message; raises HttpError with what is wrong with it: 400, 408, 411, 413, 415 or 422."""
+    """The body as a message; raises HttpError with what is wrong with it: 400, 408, 413, 415, 422 or 501."""
     raw = read_raw(call.environ)
     try:
         return model.model_validate_json(raw)

@@ -24,16 +24,17 @@ _STATUS = {
 def put_job(services: Services, call: Call) -> Reply:
     """Register or replace a job."""
     job_id = call.path["id"]
+    # Others are served while the body comes: what is checked before would be of a job that is another by then.
+    spec = read(call, JobSpec)
     if (hosts := services.registry.job_hosts(job_id)) is not None:
         require_involved(call, job_id, hosts)
-    spec = read(call, JobSpec)
     require_involved(call, job_id, involved_hosts(spec))
     if services.config.api.host_jobs == "own":
         require_own(call, spec)
     require_modest(call, spec, services.registry.live_job(job_id), services.loop.now())
     change = services.registry.put_job(job_id, spec, call.received_at, registrar=call.identity.host)
-    services.journal.commit()
     state = services.registry.job_state(job_id, services.loop.classes.get(job_id))
+    services.journal.commit()
     return Reply.of(state, _STATUS[change])
 
 
@@ -62,8 +63,9 @@ def put_stage(services: Services, call: Call) -> Reply:
     """Say which jobs are a stage."""
     stage_id = call.path["id"]
     change = services.registry.put_stage(stage_id, read(call, StageSpec), call.received_at)
+    state = StageState(id=stage_id, jobs=services.registry.stage_jobs(stage_id))
     services.journal.commit()
-    return Reply.of(StageState(id=stage_id, jobs=services.registry.stage_jobs(stage_id)), _STATUS[change])
+    return Reply.of(state, _STATUS[change])
 
 
 def delete_stage(services: Services, call: Call) -> Reply:

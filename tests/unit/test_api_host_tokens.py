@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,6 +66,21 @@ def test_an_ordinary_job_of_a_host_is_taken(yard: Controller) -> None:
     ordinary = spec(5000, weight=0.5, arrival=time.time() - 30, model="resnet50")
     assert yard.call("PUT", "/v1/jobs/ordinary", ordinary, token=HOST).status_code == 201
     assert yard.call("DELETE", "/v1/jobs/ordinary", token=HOST).status_code == 204
+
+
+def test_a_job_that_comes_while_a_body_is_on_its_way_is_not_taken_over(yard: Controller) -> None:
+    body = json.dumps(spec(5003)).encode()
+    head = f"PUT /v1/jobs/theirs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {HOST}\r\nConnection: close\r\n"
+    head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    theirs = {"tasks": [{"role": "ps", "host": "h2", "port": 5004}, {"role": "worker", "host": "h3"}]}
+    with socket.create_connection(("127.0.0.1", yard.port), 10) as slow:
+        slow.sendall(head.encode() + body[:1])
+        time.sleep(0.3)
+        assert yard.call("PUT", "/v1/jobs/theirs", theirs).status_code == 201
+        slow.sendall(body[1:])
+        assert b" 403 " in slow.recv(65536).partition(b"\r\n")[0]
+    assert yard.call("GET", "/v1/jobs/theirs").json()["spec"]["tasks"][0]["host"] == "h2"
+    assert yard.call("DELETE", "/v1/jobs/theirs").status_code == 204
 
 
 def test_an_agent_says_what_its_job_file_may_not_hold_and_its_other_jobs_go_on(
