@@ -59,13 +59,14 @@ class Trainyard(RyuApp):
             startup.free_port("the API", config.api.host, config.api.port)
             _listen_for_switches(config, files // 4)
             store = Store(config.journal)
+            startup.warn_of_no_journal(config)
         except (StoreError, startup.StartError) as error:
             startup.end(1, str(error))
         settings = startup.dataplane_settings(config)
         metrics = Metrics()
         hosts = config.host_map()
         try:
-            registry = Registry(hosts, store, time.time, lease_seconds=config.lease_seconds)
+            registry = Registry(hosts, store, time.time, steady=time.monotonic, lease_seconds=config.lease_seconds)
         except StoreError as error:
             startup.end(1, str(error))
         compiler = partial(

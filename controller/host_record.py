@@ -35,7 +35,11 @@ class Sequence:
 
 
 class HostRecord:
-    """One host. Times are the controller's, except ``sent_at`` of a batch, which is the host's own."""
+    """One host. Times are the controller's, except ``sent_at`` of a batch, which is the host's own.
+
+    ``last_seen``, and what a lease is asked with, are of a clock that no one sets: a step of the wall's clock must not
+    end a lease.
+    """
 
     __slots__ = ("_sessions", "clock", "last_seen")
 
@@ -45,8 +49,7 @@ class HostRecord:
         self._sessions: OrderedDict[str, Sequence] = OrderedDict()
 
     def take(self, session: str, number: int, sent_at: float, now: float) -> bool:
-        """Renew the lease and note the batch; whether it is new."""
-        self.last_seen = now
+        """Note the batch; whether it is new."""
         sequence = self._sessions.pop(session, None) or Sequence()
         self._sessions[session] = sequence
         while len(self._sessions) > MAX_SESSIONS:
@@ -71,7 +74,7 @@ class HostRecord:
 
     @classmethod
     def from_body(cls, body: HostBody, now: float) -> HostRecord:
-        """The host of a record, with a fresh lease: while the controller was away nobody could renew it."""
+        """The host of a record, with a fresh lease from ``now``: while we were away nobody could renew it."""
         host = cls()
         host.last_seen = now
         host.clock = HostClock(body.clock, body.strays)

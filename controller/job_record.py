@@ -18,6 +18,9 @@ MAX_SEEN_FLOWS = 4096
 UNKNOWN_RUN_ITERATIONS = 100.0
 """A run of unknown length is taken to go on for as many iterations as it has done, and at least for so many."""
 
+MOST_ITERATIONS = 1e9
+"""More no run of unknown length is believed to have done."""
+
 OVERRUN = 2.0
 """A run may go on beyond its declared iterations, up to so many times as many; what is told beyond was a slip, and to
 believe it once would end the job's progress."""
@@ -27,7 +30,8 @@ class JobRecord:
     """A job. ``ended_at`` is None while it runs; ``run`` counts its registrations after an end.
 
     ``since``: what a host knew before that time is of an earlier run; None: there was none. ``is_doubted``: some of
-    what was told of it was not believed. ``registrar``: the host whose token gave the spec; None: an operator's.
+    what was told of it was not believed. ``rows``: points that the journal holds of it, also of those that
+    are not kept any more. ``registrar``: the host whose token gave the spec; None: an operator's.
     ``told_by``: the hosts whose batches have told of this run, and whether by an agent that follows it; bytes that were
     counted tell nothing of it.
     """
@@ -54,6 +58,7 @@ class JobRecord:
         self.last_report: float | None = None
         self.received_at = 0.0
         self.is_doubted = False
+        self.rows = 0
         self.history = History()
         self.told_by: dict[str, bool] = {}
         self._sent: dict[str, SentCounts] = {}
@@ -94,8 +99,13 @@ class JobRecord:
         self._value = None
 
     def believes(self, point: Progress) -> bool:
-        """Whether a point can be of this run, as far as its spec says how long that is."""
-        return self.spec.iterations is None or point.iteration <= OVERRUN * self.spec.iterations
+        """Whether a point can be of this run."""
+        return point.iteration <= self.most_iterations
+
+    @property
+    def most_iterations(self) -> float:
+        """Points beyond are not believed."""
+        return MOST_ITERATIONS if self.spec.iterations is None else OVERRUN * self.spec.iterations
 
     def merge_point(self, point: Progress) -> bool:
         """Merge a point of progress, if it is believed; whether it is new."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from controller.causes import Cause
+from controller.history import MAX_POINTS
 from controller.host_record import HostRecord
 from controller.job_flows import Endpoint, FlowKey, key_of, repeated_ports, size_of, touched, unknown_hosts, wider
 from controller.job_record import JobRecord
@@ -44,6 +45,8 @@ HOST_ENTRIES = 65_536
 MAX_ENDED = 1_000
 FORGET_ENDED_SECONDS = 3600.0
 FORGET_LOST_SECONDS = 86400.0
+MAX_ROWS = 4 * MAX_POINTS
+"""Points of a job that the journal is given before it is given only those that are kept."""
 MAX_GRAVES = 10_000
 FORGET_GRAVE_SECONDS = 86400.0
 EARLY_SECONDS = 1.0
@@ -69,6 +72,7 @@ class _Taking:
     now: float
     received_at: float
     refused: list[ReportRefusal]
+    left_out: list[ReportRefusal]
     reasons: list[str]
     told: dict[str, JobRecord] = field(default_factory=dict)
     rerouted: dict[str, JobRecord] = field(default_factory=dict)
@@ -87,7 +91,10 @@ class _Taking:
 
 
 class Registry:
-    """Everything known. ``clock`` gives seconds since the epoch; ``period`` is told to hosts in every answer."""
+    """Everything known. ``clock`` gives seconds since the epoch; ``period`` is told to hosts in every answer.
+
+    ``steady``: a clock that no one sets, for leases; ``clock`` if None.
+    """
 
     def __init__(
         self,
@@ -95,6 +102,7 @@ class Registry:
         store: Store,
         clock: Callable[[], float],
         *,
+        steady: Callable[[], float] | None = None,
         lease_seconds: float = 30.0,
         period_seconds: float = 5.0,
     ) -> None:
@@ -103,7 +111,8 @@ class Registry:
         self.period_seconds = period_seconds
         self._store = store
         self._clock = clock
-        state = load(store.contents(), self.hosts, clock())
+        self._steady = steady or clock
+        state = load(store.contents(), self.hosts, self._steady())
         self._jobs, self._stages, self._agents = state.jobs, state.stages, state.agents
         self._parked, self._graves = state.parked, state.graves
         for job in self._parked.values():
@@ -250,7 +259,7 @@ class Registry:
     def host_alive(self, host: str) -> bool:
         """Whether the host's lease runs."""
         agent = self._agents.get(host)
-        return agent is not None and agent.alive(self._clock(), self.lease_seconds)
+        return agent is not None and agent.alive(self._steady(), self.lease_seconds)
 
     # Reports -----------------------------------------------------------------------------------------------------
 
@@ -263,13 +272,15 @@ class Registry:
             raise NotFound(f"there is no host {host}; there are: {', '.join(sorted(self.hosts)[:20]) or 'none'}")
         now = self._clock()
         agent = self._agents.setdefault(host, HostRecord())
+        agent.last_seen = self._steady()
         is_new = agent.take(report.session, report.seq, report.sent_at, now)
         save_host(self._store, host, agent)
         reasons: list[str] = []
         refused: list[ReportRefusal] = []
+        left_out: list[ReportRefusal] = []
         told: Collection[str] = ()
         if is_new:
-            batch = _Taking(host, report, agent.clock.offset, now, received_at, refused, reasons)
+            batch = _Taking(host, report, agent.clock.offset, now, received_at, refused, left_out, reasons)
             for part in report.jobs:
                 self._take_part(batch, part)
             for seen in report.flows:
@@ -287,6 +298,7 @@ class Registry:
         return ReportAnswer(
             status="taken" if is_new else "duplicate",
             refused=tuple(refused),
+            left_out=tuple(left_out),
             lease_seconds=self.lease_seconds,
             period_seconds=self.period_seconds,
             urgent=self._urgent(report.jobs),
@@ -316,12 +328,23 @@ class Registry:
             what = "the end" if part.ended else "the count of bytes"
             batch.refuse(job.id, f"{what} is from before this run of the job; is the host's clock right?")
         before, strides = job.history.last_measured, job.history.strides
-        if not job.is_doubted and not all(map(job.believes, points)):
-            job.is_doubted = True
-            LOG.warning("job %s: points far beyond the iterations of its spec are left out", job.id)
+        if beyond := sum(not job.believes(point) for point in points):
+            batch.left_out.append(
+                ReportRefusal(
+                    job=job.id,
+                    reason=f"{beyond} points are beyond iteration {job.most_iterations:g}, the most that is believed",
+                )
+            )
+            if not job.is_doubted:
+                job.is_doubted = True
+                LOG.warning("job %s: %s", job.id, batch.left_out[-1].reason)
         new = [point for point in points if job.merge_point(point)]
-        if job.history.strides != strides:
-            self._store.replace_points(job.id, as_points(job.history.points()))
+        job.rows += len(new)
+        if job.history.strides != strides or job.rows > MAX_ROWS:
+            # Most points that were written are not kept any more.
+            points_kept = as_points(job.history.points())
+            job.rows = len(points_kept)
+            self._store.replace_points(job.id, points_kept)
         elif new:
             self._store.add_points(job.id, as_points(new))
         if part.sent_bytes is not None and is_known_now:
@@ -370,9 +393,9 @@ class Registry:
 
     def expire(self) -> None:
         """Let leases run out, and forget what ended long ago."""
-        now = self._clock()
+        now, steady = self._clock(), self._steady()
         for job in self._live():
-            if job.lost_since is None and job.is_lost(self._agents, now, self.lease_seconds):
+            if job.lost_since is None and job.is_lost(self._agents, steady, self.lease_seconds):
                 job.lost_since = now
                 self._lost.add(job.id)
                 save_job(self._store, job)

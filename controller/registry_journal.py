@@ -42,7 +42,9 @@ def load(contents: Contents, known_hosts: Collection[str], now: float) -> State:
     tallies, seen = _bodies(contents, "tally", TallyBody), _bodies(contents, "seen", SeenBody)
     for job_id, body in _bodies(contents, "job", JobBody).items():
         job = JobRecord.from_body(job_id, body)
-        for point in contents.points.get(job_id, ()):
+        written = contents.points.get(job_id, ())
+        job.rows = len(written)
+        for point in written:
             job.merge_point(_progress(contents, job_id, point))
         if job_id in tallies:
             job.add_tally(tallies[job_id])

@@ -126,6 +126,12 @@ def warn_of_open_listener(config: Config) -> None:
         )
 
 
+def warn_of_no_journal(config: Config) -> None:
+    """Say at the start where nothing is kept over a restart."""
+    if config.journal is None:
+        LOG.warning("journal is not set: jobs, settings and progress are gone when the controller ends")
+
+
 def stop_on_signals(main: Any) -> None:
     """Have SIGINT and SIGTERM end the green thread ``main`` as Ctrl-C does, wherever the process is just then."""
 

@@ -211,7 +211,8 @@ class Threshold(Message):
 
 
 class ReportAnswer(Message):
-    """Answer to a report: whether it was new, what was refused, and how long the host's lease runs.
+    """Answer to a report: whether it was new, what was refused, and how long the host's lease runs. Of a part in
+    ``left_out`` something was not believed, and will not be; the rest was taken.
 
     What jobs get on is planned with once in ``period_seconds`` and may be told as seldom; ``urgent`` has, of the jobs
     that were reported, the value whose crossing should be told at once. ``held``, in the answer to a session's first
@@ -221,6 +222,7 @@ class ReportAnswer(Message):
 
     status: Literal["taken", "duplicate"]
     refused: Annotated[tuple[ReportRefusal, ...], Field(strict=False)] = ()
+    left_out: Annotated[tuple[ReportRefusal, ...], Field(strict=False)] = ()
     lease_seconds: float
     period_seconds: float
     urgent: dict[Name, Threshold] = Field(default_factory=dict)
@@ -263,7 +265,8 @@ class PlanView(Message):
     """Body of ``GET /v1/plan``: the plan in force, or what another policy would do (``?policy=NAME``).
 
     ``errors``: why a newer plan is not in force: what switches said to it. They took all of the plan in force, but
-    ``applied`` is false as long as a newer one, which others may have taken, is refused.
+    ``applied`` is false as long as a newer one, which others may have taken, is refused. ``inversions``: pairs of jobs
+    that meet at a port and that the classes do not keep apart in their order, because there are too few.
     """
 
     policy: str
@@ -276,6 +279,7 @@ class PlanView(Message):
     reasons: dict[str, str]
     objective_seconds: float
     lower_bound_seconds: float | None
+    inversions: int = 0
     errors: Annotated[tuple[str, ...], Field(strict=False)] = ()
 
 

@@ -65,7 +65,6 @@ class Sender:
         self._news = threading.Condition()
         self._stop_at: float | None = None
         self._thread = threading.Thread(target=self._run, name="sender", daemon=True)
-        self.posts = 0
 
     def start(self) -> None:
         """Begin; the first batch says that the host is there."""
@@ -216,6 +215,8 @@ class Sender:
                 self._notices.say(f"part {part.job}", f"the report of job {part.job} is refused: {part.reason}")
         except ValidationError as error:
             self._notices.say("answer", f"the controller's answer to a report is not understood: {error.errors()[0]}")
+            for part in told.left_out:
+                self._notices.say(f"belief {part.job}", f"job {part.job}: of its report {part.reason}")
         for job in {part.job for part in batch.parts} - refused:
             self._notices.clear(f"part {job}")
         with self._news:
@@ -227,7 +228,6 @@ class Sender:
         self._lease_at = now + lease
         self._not_before = now + GAP_SECONDS
         self._progress_at = now + (GAP_SECONDS if batch.is_full else gap)
-        self.posts += 1
         self._done()
 
     def _done(self) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from controller.model import Flow, Host
 from controller.refusals import Conflict, Invalid, NotFound
-from controller.registry import Change, Registry
+from controller.registry import MAX_ROWS, Change, Registry
 from controller.store import Store
 from controller.wire import HostReport, JobSpec, StageSpec, Threshold
 
@@ -442,7 +443,47 @@ def test_one_absurd_number_does_not_end_a_jobs_progress(world: World, caplog: py
     (job,) = world.snapshot().jobs
     assert (job.iterations_left, [point.iteration for point in job.progress]) == (94.0, [5.0, 6.0])
     assert answer.refused == (), "or the agent would tell it again"
-    assert sum("are left out" in record.message for record in caplog.records) == 1
+    assert [(part.job, part.reason) for part in answer.left_out] == [
+        ("a", "1 points are beyond iteration 200, the most that is believed")
+    ]
+    assert sum("beyond iteration 200" in record.message for record in caplog.records) == 1
+
+
+def test_nor_where_the_length_of_the_run_is_not_known(world: World) -> None:
+    world.put(iterations=None)
+    absurd = {"iteration": 1e15, "time": 6.0, "metric": 0.7}
+    answer = world.tell(jobs=[{"job": "a", "points": [absurd, {"iteration": 6.0, "time": 6.0, "metric": 0.8}]}])
+    assert world.snapshot().jobs[0].iterations_done == 6
+    assert "beyond iteration 1e+09" in answer.left_out[0].reason
+
+
+def test_a_step_of_the_walls_clock_ends_no_lease() -> None:
+    wall, steady = Clock(), Clock(5.0)
+    registry = Registry(HOSTS, Store(None), wall, steady=steady, lease_seconds=30.0)
+    registry.put_job("a", job_spec(), 0.0)
+    report = {"session": "s", "seq": 1, "sent_at": wall.now, "jobs": [progress("a", (1, None))]}
+    registry.report("h1", HostReport.model_validate(report), 0.0)
+    wall.now += 3600
+    registry.expire()
+    assert registry.job_state("a").state == "running"
+    assert registry.host_alive("h1")
+    wall.now -= 7200
+    steady.now += 31
+    registry.expire()
+    assert registry.job_state("a").state == "lost"
+
+
+def test_the_journal_of_a_long_run_does_not_grow_for_ever(tmp_path: Path) -> None:
+    store = Store(tmp_path / "journal.sqlite")
+    registry = Registry(HOSTS, store, Clock(), lease_seconds=30.0)
+    registry.put_job("a", job_spec(iterations=1e6), 0.0)
+    for seq in range(1, 41):
+        points = [(float(k), k / 1e6) for k in range(seq * 1000, seq * 1000 + 1000)]
+        report = {"session": "s", "seq": seq, "sent_at": 1000.0, "jobs": [progress("a", *points)]}
+        registry.report("h1", HostReport.model_validate(report), 0.0)
+        assert not store.settle(store.write(store.take()))
+    store.close()
+    assert len(Store(tmp_path / "journal.sqlite").contents().points["a"]) <= MAX_ROWS + 1000
 
 
 points = st.lists(st.tuples(st.integers(0, 20), st.none() | st.floats(0, 1)), max_size=4)
