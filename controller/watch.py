@@ -24,9 +24,6 @@ class Watch:
         self._values = {job: value for job, value in values.items() if abs(value) <= MAX_METRIC}
         self._told = {job: value for job, value in self._told.items() if self._values.get(job) == value}
 
-    def __contains__(self, job_id: str) -> bool:
-        return job_id in self._values
-
     def forget(self, job_id: str) -> None:
         """Begin anew with a job: it is another run now."""
         self._told.pop(job_id, None)

@@ -24,19 +24,12 @@ Listener = Callable[[str], None]
 class Dataplane:
     """The switches. Its methods may wait for them, in the caller's green thread; none raises for a switch's fault.
 
-    ``base`` gives the rules that a switch needs before there is a plan: the pipeline. ``clock`` stamps what
-    was applied.
+    ``base`` gives the rules that a switch needs before there is a plan: the pipeline.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        base: Callable[[Switch], frozenset[Rule]],
-        clock: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, settings: Settings, base: Callable[[Switch], frozenset[Rule]]) -> None:
         self._settings = settings
         self._base = base
-        self._clock = clock
         self._databases = Databases(settings.ovsdb)
         self._sessions: dict[int, Session] = {}
         self._rivals: dict[int, Any] = {}
@@ -72,7 +65,6 @@ class Dataplane:
             changes = self._wait_for(work)
         return Applied(
             flow_mods=sum(change.flow_mods for change in changes),
-            finished_at=self._clock(),
             errors=tuple(error for change in changes for error in change.errors),
             per_switch=changes,
         )

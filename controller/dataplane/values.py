@@ -53,12 +53,10 @@ class SwitchChange:
 class Applied:
     """What became of a set of rules.
 
-    ``flow_mods`` counts the rules added, changed or deleted; ``finished_at`` is when the last switch had answered its
-    barrier, by the clock that the dataplane was given. A switch with ``errors`` holds what it held before.
+    ``flow_mods`` counts the rules added, changed or deleted. A switch with ``errors`` holds what it held before.
     """
 
     flow_mods: int
-    finished_at: float
     errors: tuple[str, ...] = ()
     per_switch: tuple[SwitchChange, ...] = ()
 

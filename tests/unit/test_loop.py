@@ -41,11 +41,11 @@ class MemoryNetwork:
         if isinstance(self.refusal, Exception):
             raise self.refusal
         if self.refusal is not None:
-            return Applied(0, time.time(), (self.refusal,))
+            return Applied(0, (self.refusal,))
         changes = len(self.held ^ rules)
         self.held = rules
         self.applied.append(rules)
-        return Applied(changes, time.time())
+        return Applied(changes)
 
     def renew_gates(self) -> int:
         self.gates += 1

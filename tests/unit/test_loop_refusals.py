@@ -60,7 +60,7 @@ def test_hosts_follow_their_own_switch() -> None:
 
     def one_refuses(_rules: frozenset[Rule]) -> Applied:
         changes = tuple(SwitchChange(dpid, 1, 0.0, ("2: table full",) if dpid == 2 else ()) for dpid in (1, 2, 3))
-        return Applied(3, time.time(), ("2: table full",), changes)
+        return Applied(3, ("2: table full",), changes)
 
     try:
         yard.put("a", 5000)
@@ -96,7 +96,7 @@ def test_while_one_switch_refuses_the_policy_goes_on_for_the_others(tmp_path: Pa
     def one_refuses(rules: frozenset[Rule]) -> Applied:
         plans.append(tuple(str(rule.job) for rule in sorted(rules, key=lambda rule: rule.priority)))
         changes = tuple(SwitchChange(dpid, 1, 0.0, ("2: table full",) if dpid == 2 else ()) for dpid in (1, 2))
-        return Applied(3, time.time(), ("2: table full",), changes)
+        return Applied(3, ("2: table full",), changes)
 
     def plan_again(of: Yard) -> None:
         before = len(plans)
