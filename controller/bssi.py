@@ -24,6 +24,8 @@ Loads = Sequence[Mapping[Port, float]]
 
 _LONG_COLUMN = 256
 """Columns of so many loads are worth being rid of the jobs that have their place already."""
+_MOST_THETA = 1e150
+"""A smaller scaling factor is feasible, too; a larger one times a load would leave the range of numbers."""
 _DENSE = 0.25
 """With so large a share of loads that are not 0, whole rows and columns are faster than lists of what is in them."""
 
@@ -106,10 +108,15 @@ def _sparse(matrix: LoadMatrix, weight: Floats, loaded: int) -> tuple[list[int],
         ratio = left / seconds
         # Of equal ratios the one that stands later in the input goes later: it is the first of its column.
         pick = int(ratio.argmin()) if len(ratio) else -1
-        if pick < 0 or ratio[pick] == np.inf:
-            sums[bottleneck] = -np.inf  # nobody is left here but the ghost of a load, by rounding
-            continue
-        theta = float(ratio[pick])
+        theta = float(ratio[pick]) if pick >= 0 else np.inf
+        if theta == np.inf:
+            alive = np.flatnonzero((left < np.inf) & (seconds > 0.0))
+            if not len(alive):
+                sums[bottleneck] = -np.inf  # nobody is left here but the ghost of a load, by rounding
+                continue
+            # A load that is too small to divide by: who has it goes last, at no cost to the others.
+            pick, theta = int(alive[0]), 0.0
+        theta = min(theta, _MOST_THETA)
         bound += theta * _constraint(seconds[left < np.inf])
         left -= theta * seconds
         np.maximum(left, 0.0, out=left)
@@ -144,8 +151,12 @@ def _dense(array: Floats, left: Floats, loaded: int) -> tuple[list[int], float, 
             pick = len(ratio) - 1 - int(ratio[::-1].argmin())
             theta = float(ratio[pick])
         if theta == np.inf:
-            sums[bottleneck] = -np.inf
-            continue
+            alive = np.flatnonzero((left < np.inf) & (column > 0.0))
+            if not len(alive):
+                sums[bottleneck] = -np.inf
+                continue
+            pick, theta = int(alive[-1]), 0.0
+        theta = min(theta, _MOST_THETA)
         bound += theta * _constraint(column * waiting)
         left -= theta * column
         np.maximum(left, 0.0, out=left)

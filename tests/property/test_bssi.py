@@ -51,6 +51,26 @@ def test_jobs_without_load_come_first_the_lightest_of_them_last() -> None:
     assert bssi([{}, {port: 1.0}, {}], [1.0, 1.0, 2.0]).order == (2, 0, 1)
 
 
+@pytest.mark.parametrize("dense", [False, True])
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.dictionaries(st.sampled_from(PORTS), st.sampled_from([5e-324, 1e-310, 1e-200, 1.0, 1e40]), max_size=4),
+            st.sampled_from([1e-9, 1.0, 1e9]),
+        ),
+        max_size=5,
+    )
+)
+def test_loads_of_any_size_are_ordered_and_bounded(dense, jobs) -> None:
+    loads, weights = [load for load, _ in jobs], [weight for _, weight in jobs]
+    array = np.array([[load.get(port, 0.0) for port in PORTS] for load in loads]).reshape(len(jobs), len(PORTS))
+    result = bssi(array if dense else loads, weights)
+    assert sorted(result.order) == list(range(len(jobs)))
+    best = min(objective(loads, weights, order) for order in itertools.permutations(range(len(jobs))))
+    assert 0 <= result.lower_bound <= best * (1 + 1e-9)
+
+
 def test_a_count_that_does_not_match_is_refused() -> None:
     with pytest.raises(ValueError, match="1 jobs but 2 weights"):
         bssi([{}], [1.0, 2.0])
