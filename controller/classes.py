@@ -10,7 +10,7 @@ one, so that as few pairs as can be are not kept apart: a dynamic program over w
 such inversions, for a job's layer is never behind its band, and its cut is one of those gone through. Jobs of one band
 that share a port, or are joined by others of it that do, share a class, as a band is meant to: they count as one. Ports
 are any numbers, so links do as well. Cost: a few vector operations a job on its ports; with L layers for K classes
-K L^2 more.
+K L^2 more, where L counts no more than MOST_LAYERS: of more than that, neighbours far behind are taken together first.
 """
 
 from __future__ import annotations
@@ -38,6 +38,9 @@ class _Group:
     ports: Ints
 
 
+MOST_LAYERS = 256
+"""Where to cut is sought between so many: jobs that all meet at one link have a layer each, however many they are."""
+
 _Bands = list[list[_Group]]
 _Classes = dict[_Group, int]
 
@@ -57,19 +60,31 @@ def layered(
     inversion: of equally good cuts, and then of two greedy passes, from the first band and from the last, the one that
     moves fewer jobs is taken.
     """
+    return layered_and_inversions(ordering, classes, shared, previous)[0]
+
+
+def layered_and_inversions(
+    ordering: Ordering, classes: int, shared: Shared, previous: Mapping[str, int] | None = None
+) -> tuple[dict[str, int], int]:
+    """As ``layered``, and its inversions, which the cut has counted anyway."""
     _check(classes)
     bands = [_groups(band, shared) for band in ordering.bands]
     ports = 1 + max((int(group.ports.max()) for band in bands for group in band if len(group.ports)), default=-1)
     layers = _layers(bands, ports)
     count = 1 + max(layers.values(), default=-1)
     class_of: Sequence[int] = range(count)
+    inverted = 0
     if count > classes:
-        layer_of = {job: layer for group, layer in layers.items() for job in group.jobs}
+        coarse = _coarse(count, classes)
+        layer_of = {job: coarse[layer] for group, layer in layers.items() for job in group.jobs}
+        count = coarse[-1] + 1
         before = _as_before(bands, ports, classes, previous or {})
         met, together = _met(ordering, shared, layer_of, count, before or {})
-        class_of = _cut(met, classes, _held(layer_of, count, classes, previous))
-        if before is not None and together == met[np.equal.outer(class_of, class_of)].sum():
-            return before
+        cut = _cut(met, classes, _held(layer_of, count, classes, previous))
+        inverted = int(met[np.equal.outer(cut, cut)].sum())
+        if before is not None and together == inverted:
+            return before, inverted
+        class_of = [cut[group] for group in coarse]
     lowest = {group: class_of[layer] for group, layer in layers.items()}
     candidates = [lowest]
     if previous:
@@ -80,7 +95,7 @@ def layered(
         candidates.insert(0, _earliest(bands, ports, merged=merged, wanted=wanted, lowest=lowest, highest=highest))
         candidates.insert(1, _latest(bands, ports, classes, merged=merged, wanted=wanted, lowest=lowest))
     found = [{job: its_class for group, its_class in made.items() for job in group.jobs} for made in candidates]
-    return min(found, key=lambda made: _moves(made, previous or {}))
+    return min(found, key=lambda made: _moves(made, previous or {})), inverted
 
 
 def inversions(ordering: Ordering, classes: Mapping[str, int], shared: Shared) -> int:
@@ -147,6 +162,14 @@ def _layers(bands: _Bands, ports: int) -> _Classes:
             layers[group] = int(free.take(group.ports).max()) if len(group.ports) else 0
             free[group.ports] = layers[group] + 1
     return layers
+
+
+def _coarse(layers: int, classes: int) -> list[int]:
+    """The group of each layer: its own while there are few; else the first K stay alone, as ``top`` leaves them."""
+    rest = MOST_LAYERS - classes
+    if layers <= MOST_LAYERS or rest < 1:
+        return list(range(layers))
+    return [*range(classes), *(classes + i * rest // (layers - classes) for i in range(layers - classes))]
 
 
 def _met(

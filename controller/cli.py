@@ -142,6 +142,7 @@ def run_plan(options: argparse.Namespace) -> int:
             ("epoch", str(view.epoch)),
             ("age", f"{view.age_seconds:.1f} s"),
             ("objective", f"{view.objective_seconds:.4g} s (no order is below {bound})"),
+            *([("inversions", f"{view.inversions} pairs of jobs meet and share a class")] if view.inversions else []),
         ]
     )
     rows = [

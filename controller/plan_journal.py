@@ -63,6 +63,7 @@ class LastPlan(BaseModel):
             objective_seconds=self.objective_seconds,
             lower_bound_seconds=self.lower_bound_seconds,
             moves=0,
+            inversions=0,
         )
 
 

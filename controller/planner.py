@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from controller.bssi import bssi, completion_times
-from controller.classes import Assign, layered, top
+from controller.classes import Assign, inversions, layered_and_inversions, top
 from controller.loads import LoadMatrix, load_matrix, loads_left, port_numbers
 from controller.model import Ordering, Snapshot
 from controller.policies._base import Policy
@@ -31,7 +31,8 @@ class Plan:
 
     ``objective_seconds`` and ``lower_bound_seconds`` are the weighted mean V of the ordering over all jobs (see
     ``bssi.completion_times``; a job's load is that of all iterations it has left) and its bound over all orders.
-    ``moves`` counts the jobs whose class differs from the plan before.
+    ``moves`` counts the jobs whose class differs from the plan before, ``inversions`` the pairs of jobs that meet at a
+    port and that too few classes did not keep apart in their order.
     """
 
     made_at: float
@@ -41,6 +42,7 @@ class Plan:
     objective_seconds: float
     lower_bound_seconds: float
     moves: int
+    inversions: int
 
 
 def no_rules(_snapshot: Snapshot, _classes: Mapping[str, int]) -> frozenset[Rule]:
@@ -66,7 +68,7 @@ def plan(
     ordering = policy.order(snapshot, own)
     check(ordering, snapshot)
     before = previous.classes if previous is not None else {}
-    classes = cut(snapshot, ordering, assign, before)
+    classes, inverted = cut(snapshot, ordering, assign, before)
     objective, bound = objective_and_bound(snapshot, ordering)
     return Plan(
         made_at=snapshot.now,
@@ -76,17 +78,23 @@ def plan(
         objective_seconds=objective,
         lower_bound_seconds=bound,
         moves=sum(1 for job, its_class in classes.items() if job in before and before[job] != its_class),
+        inversions=inverted,
     )
 
 
 def cut(
     snapshot: Snapshot, ordering: Ordering, assign: Assign, previous: Mapping[str, int] | None = None
-) -> dict[str, int]:
-    """The classes of an ordering; jobs conflict at the ports and links that their demand or their flows cross."""
-    if assign == "top":
-        return top(ordering, snapshot.classes)
+) -> tuple[dict[str, int], int]:
+    """The classes of an ordering, and its inversions in them.
+
+    Jobs conflict at the ports and links that their demand or their flows cross.
+    """
     numbers = port_numbers(snapshot.hosts, snapshot.routes)
-    return layered(ordering, snapshot.classes, {job.id: numbers.used_by(job) for job in snapshot.jobs}, previous)
+    shared = {job.id: numbers.used_by(job) for job in snapshot.jobs}
+    if assign == "layered":
+        return layered_and_inversions(ordering, snapshot.classes, shared, previous)
+    classes = top(ordering, snapshot.classes)
+    return classes, inversions(ordering, classes, shared)
 
 
 def objective_and_bound(snapshot: Snapshot, ordering: Ordering) -> tuple[float, float]:

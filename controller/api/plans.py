@@ -84,6 +84,7 @@ def _view(services: Services, plan: Plan, policy: Policy, *, applied: bool) -> P
         reasons=dict(plan.ordering.reasons),
         objective_seconds=plan.objective_seconds,
         lower_bound_seconds=plan.lower_bound_seconds,
+        inversions=plan.inversions,
         errors=services.loop.refusals if plan is services.loop.plan else (),
     )
 

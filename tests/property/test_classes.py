@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import random
+import tracemalloc
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -12,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.classes import as_shared, inversions, layered, top
+from controller import classes as classes_module
+from controller.classes import as_shared, inversions, layered, layered_and_inversions, top
 from controller.model import Ordering
 
 PORTS = st.frozensets(st.integers(0, 7), max_size=3)
@@ -96,6 +99,8 @@ def test_no_lower_job_shares_a_class_with_or_passes_a_higher_one_at_its_port_whi
         assert all(len({found[job] for job in group}) == 1 for band in groups(ordering, ports) for group in band)
         wrong = inverted(ordering, found, ports)
         assert inversions(ordering, found, shared) == len(wrong)
+        before = previous if found is kept else None
+        assert layered_and_inversions(ordering, classes, shared, before) == (found, len(wrong))
         if chain <= classes:
             assert not wrong
         else:
@@ -106,6 +111,31 @@ def test_no_lower_job_shares_a_class_with_or_passes_a_higher_one_at_its_port_whi
     assert len(inverted(ordering, kept, ports)) == len(inverted(ordering, fresh, ports))
     # As few classes as there can be: the longest chain needs one each.
     assert max(fresh.values(), default=-1) + 1 == min(chain, classes)
+
+
+@settings(max_examples=200, deadline=None)
+@given(JOBS, st.integers(1, 4))
+def test_where_layers_are_taken_together_first_nobody_passes_and_top_is_not_better(jobs, classes) -> None:
+    ordering, ports = instance(jobs)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(classes_module, "MOST_LAYERS", 6)
+        found, count = layered_and_inversions(ordering, classes, as_shared(ports))
+    wrong = inverted(ordering, found, ports)
+    assert count == len(wrong) <= len(inverted(ordering, top(ordering, classes), ports))
+    assert all(found[first] == found[second] for first, second in wrong)
+
+
+def test_many_jobs_at_one_link_take_no_more_memory_than_a_few() -> None:
+    ordering = Ordering("x", tuple((f"j{i}",) for i in range(4000)), {})
+    shared = as_shared({f"j{i}": [0, 1] for i in range(4000)})
+    tracemalloc.start()
+    found, count = layered_and_inversions(ordering, 7, shared)
+    assert tracemalloc.get_traced_memory()[1] < 64 * 2**20
+    tracemalloc.stop()
+    sizes = Counter(found.values())
+    assert count == sum(size * (size - 1) // 2 for size in sizes.values())
+    # Seven equal classes would be best.
+    assert count < 1.05 * 7 * (4000 / 7) ** 2 / 2
 
 
 @settings(max_examples=300, deadline=None)

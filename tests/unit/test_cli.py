@@ -79,11 +79,12 @@ def test_a_refused_plan_is_said(run: Any, monkeypatch: pytest.MonkeyPatch) -> No
     errors = ("switch 1 refused a rule: its flow table is full",)
     view = PlanView(
         policy="fifo", options={}, applied=False, epoch=1, age_seconds=0.0, order=(), classes={}, reasons={},
-        objective_seconds=0.0, lower_bound_seconds=0.0, errors=errors,
+        objective_seconds=0.0, lower_bound_seconds=0.0, inversions=3, errors=errors,
     )  # fmt: skip
     monkeypatch.setattr("controller.cli._client", lambda _options: SimpleNamespace(get=lambda *_arguments: view))
     _, out, _ = run("plan")
-    assert "policy     fifo (a newer plan is refused)\nrefused    switch 1 refused a rule" in out
+    assert "policy      fifo (a newer plan is refused)\nrefused     switch 1 refused a rule" in out
+    assert "inversions  3 pairs of jobs meet and share a class" in out
 
 
 def test_explain(run: Any) -> None:
