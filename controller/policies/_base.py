@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar
@@ -30,3 +31,11 @@ class Policy(ABC):
     def options(self) -> Mapping[str, object]:
         """The options in force, for ``explain`` and the journal."""
         return {key: value for key, value in vars(self).items() if not key.startswith("_")}
+
+
+def next_look(snapshot: Snapshot) -> float:
+    """When an order by what jobs have left may be another, although none has come or gone: the end of the period.
+
+    A job with one iteration left, as each coflow is, has nothing to do in between that it would be ordered anew by.
+    """
+    return snapshot.now + snapshot.period if any(job.iterations_left > 1 for job in snapshot.jobs) else math.inf

@@ -27,7 +27,9 @@ _Place = tuple[int, str]
 
 
 def fan_out_order(policy: str, snapshot: Snapshot, host: str | None, turn: int | None) -> Ordering:
-    """The ordering; ``turn`` is how often it has been rotated (None: never is)."""
+    """The ordering; ``turn`` is how often it has been rotated (None: never is). Raises ValueError for no such host."""
+    if host is not None and host not in snapshot.hosts:
+        raise ValueError(f"host: there is no host {host!r}")
     fans: dict[str, dict[str, float]] = {}  # host -> job -> size
     for job in snapshot.jobs:
         for source, size in model_sizes(job).items():
@@ -69,8 +71,14 @@ def model_sizes(job: Job) -> dict[str, float]:
 
 
 def rotated(jobs: Sequence[Job], turn: int, width: int) -> list[Job]:
-    """The jobs moved on by ``turn`` bands of ``width`` jobs: who was last comes first."""
-    shift = turn * width % len(jobs)
+    """The jobs moved on by ``turn`` bands of ``width`` jobs: who was last comes first.
+
+    Where that comes back to where it began before every job has had every place, it goes on from the next place: a pair
+    in bands of two would never change.
+    """
+    places = math.gcd(width, len(jobs))
+    rounds = turn // (len(jobs) // places)
+    shift = (turn * width + rounds % places) % len(jobs)
     return [*jobs[len(jobs) - shift :], *jobs[: len(jobs) - shift]]
 
 

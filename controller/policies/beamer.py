@@ -18,7 +18,7 @@ import numpy as np
 from controller.bssi import bssi
 from controller.loads import LoadMatrix, load_matrix, loads_left, summed
 from controller.model import Ordering, Snapshot
-from controller.policies._base import Policy
+from controller.policies._base import Policy, next_look
 
 
 class Beamer(Policy):
@@ -47,7 +47,7 @@ class Beamer(Policy):
             for rank, j in enumerate(jobs, 1):
                 bands.append((snapshot.jobs[j].id,))
                 reasons[snapshot.jobs[j].id] = f"{what}; {seconds[j]:.4g} s left of the job, {rank} of {len(jobs)}"
-        return Ordering(self.name, tuple(bands), reasons)
+        return Ordering(self.name, tuple(bands), reasons, until=next_look(snapshot))
 
 
 def stages(snapshot: Snapshot) -> tuple[list[list[int]], list[str | None]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import entry_points
@@ -31,6 +32,17 @@ def _entries() -> tuple[Mapping[str, type[Policy]], Mapping[str, str]]:
         else:
             broken[entry.name] = f"entry point {entry.name} = {entry.value}: not a subclass of Policy"
     return found, broken
+
+
+def option_value(text: str) -> object:
+    """An option's value as typed: JSON where it is that (a number, true, null, a quoted text), else the text itself."""
+    try:
+        value: object = json.loads(text)
+    except ValueError:
+        return text
+    except RecursionError:
+        raise PolicyError(f"{text[:40]!r} is nested too deeply") from None
+    return value
 
 
 def available() -> Mapping[str, type[Policy]]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from controller.loads import load_matrix
 from controller.model import Ordering, Snapshot
-from controller.policies._base import Policy
+from controller.policies._base import Policy, next_look
 
 
 class Sebf(Policy):
@@ -35,4 +35,5 @@ class Sebf(Policy):
                 job.id: f"its bottleneck port needs {need:.4g} s for what is left"
                 for job, need in zip(snapshot.jobs, seconds.tolist(), strict=True)
             },
+            until=next_look(snapshot),
         )

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from controller.bssi import bssi
 from controller.loads import Floats, LoadMatrix, load_matrix, loads_left
 from controller.model import Ordering, Snapshot
-from controller.policies._base import Policy
+from controller.policies._base import Policy, next_look
 from controller.policies._options import number
 
 _ENDS = "epoch:ends"
@@ -69,6 +69,7 @@ class Sincronia(Policy):
                 f"for what is left, weight {weight[j]:g}"
                 for place, j in enumerate(order, 1)
             },
+            until=next_look(snapshot),
         )
 
     def _by_epochs(

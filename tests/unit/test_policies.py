@@ -156,13 +156,13 @@ def test_sincronia_online_orders_what_fits_and_lets_the_rest_age() -> None:
 
 def test_sincronia_online_keeps_its_choice_until_the_epoch_ends_and_epochs_double_and_return() -> None:
     policy = Sincronia(online=True, unit_seconds=1.0, epochs=3)
-    a, b = job("a", 0.6, weight=2.0), job("b", 0.3, arrival=100.5)
+    a, b = job("a", 0.6, weight=2.0), job("b", 0.2, arrival=100.5)
     ordering = policy.order(snapshot(a, now=100.0), None)
     during = policy.order(snapshot(b, a, now=100.5), ordering)
     assert ids(during) == ["a", "b"]
     assert during.memory["epoch:ends"] == 101.0
     after = policy.order(snapshot(a, b, now=101.0), during)
-    assert ids(after) == ["b", "a"] or ids(after) == ["a", "b"]
+    assert ids(after) == ["b", "a"], "by weight over load, now that both are chosen"
     assert {key for key in after.memory if key.startswith("place:")} == {"place:a", "place:b"}
     ends = [after.memory["epoch:ends"]]
     for _ in range(3):
@@ -299,6 +299,25 @@ def test_in_a_rotation_every_job_holds_every_band(count) -> None:
             for name in band:
                 held[name].add(number)
     assert all(bands == set(range(len(ordering.bands))) for bands in held.values())
+
+
+def test_tensorlights_for_a_host_that_is_not_there_is_refused() -> None:
+    with pytest.raises(ValueError, match="there is no host 'h99'"):
+        TensorLightsOne(host="h99").order(snapshot(ps_job("a")), None)
+
+
+def test_in_a_rotation_of_mixed_models_every_job_holds_every_place_among_its_equals() -> None:
+    sizes = (1.0, 2.0, 2.0, 3.0, 3.0, 3.0, 3.0, 3.0)  # bands of two, and the pair stands across two of them
+    jobs = [ps_job(f"j{i}", arrival=float(i), size=size * 1e6) for i, size in enumerate(sizes)]
+    held: dict[str, set[int]] = {job.id: set() for job in jobs}
+    for turn in range(40):
+        ordering = TensorLightsRr().order(snapshot(*jobs, now=20.0 * turn + 1), None)
+        for number, band in enumerate(ordering.bands):
+            for name in band:
+                held[name].add(number)
+    assert held["j0"] == {0}
+    assert held["j1"] == held["j2"] == {0, 1}
+    assert all(held[f"j{i}"] == {1, 2, 3} for i in range(3, 8))
 
 
 # Options -------------------------------------------------------------------------------------------------------------
