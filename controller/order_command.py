@@ -10,14 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-import yaml
-
 from controller.classes import Assign
 from controller.cli_output import fail, show_facts, show_table
 from controller.model import Ordering, Snapshot
 from controller.planner import PlanError, check, cut, objective_and_bound
 from controller.policies._base import Policy
-from controller.policies.registry import PolicyError, make
+from controller.policies.registry import PolicyError, make, option_value
 from controller.snapshot_file import SnapshotError, read_snapshot
 
 
@@ -61,7 +59,7 @@ def run_order(options: argparse.Namespace) -> int:
 
 
 def policy_options(given: Sequence[str]) -> dict[str, Any]:
-    """Options from ``KEY=VALUE``; a value is a number, true, false, null or a text. Raises PolicyError."""
+    """Options from ``KEY=VALUE``. Raises PolicyError."""
     found: dict[str, Any] = {}
     for text in given:
         key, sign, value = text.partition("=")
@@ -70,9 +68,9 @@ def policy_options(given: Sequence[str]) -> dict[str, Any]:
         if key in found:
             raise PolicyError(f"option {key}: given twice; keep one")
         try:
-            found[key] = yaml.safe_load(value)
-        except (yaml.YAMLError, ValueError, RecursionError):
-            raise PolicyError(f"option {key}: {value!r} is no value; quote a text that looks like more") from None
+            found[key] = option_value(value)
+        except PolicyError as error:
+            raise PolicyError(f"option {key}: {error}") from None
     return found
 
 
@@ -81,7 +79,7 @@ def _answer(policy: Policy, snapshot: Snapshot, assign: Assign) -> dict[str, Any
     ordering: Ordering = policy.order(snapshot, None)
     wall = time.perf_counter() - began
     check(ordering, snapshot)
-    classes = cut(snapshot, ordering, assign)
+    classes, _ = cut(snapshot, ordering, assign)
     objective, bound = objective_and_bound(snapshot, ordering)
     placed = [job for band in ordering.bands for job in band]
     return {

@@ -27,6 +27,9 @@ from simulator.view import View
 COFLOW_QUANTUM = 0.1
 """Seconds, the default for coflow traces; ``scripts/bench simulator`` measures what it costs in accuracy."""
 
+LEAST_QUANTUM = 1e-6
+"""Seconds; finer is exact, but for rounding."""
+
 SOONEST = 1e-3
 """Seconds between a plan and one that follows because the policy says that time has passed."""
 
@@ -60,8 +63,8 @@ class Limits:
             raise InputError(f"period: {self.period}; it must be a number of at least {SOONEST:g}, in seconds")
         if not 0 <= self.delay < float("inf"):
             raise InputError(f"delay: {self.delay}; it must be a number of 0 or more, in seconds")
-        if self.quantum is not None and not 0 <= self.quantum < float("inf"):
-            raise InputError(f"quantum: {self.quantum}; it must be a number of 0 or more, in seconds")
+        if self.quantum and not LEAST_QUANTUM <= self.quantum < float("inf"):
+            raise InputError(f"quantum: {self.quantum}; it must be 0, or at least {LEAST_QUANTUM:g}, in seconds")
 
 
 def _silent(_share: float) -> None:
@@ -336,7 +339,8 @@ class _Run:
             jobs[job.id] = JobOutcome(
                 id=job.id,
                 arrival=self._arrival[number],
-                end=self._end[number],
+                # Arrivals that are less apart than the clock can tell begin together.
+                end=max(self._end[number], self._arrival[number]),
                 bytes=float(job_bytes[number]),
                 iteration_ends=state.ends[place : place + job.iterations].copy() if job.iterations > 1 else np.zeros(0),
             )

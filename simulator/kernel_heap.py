@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from simulator.jit import jit
 from simulator.kernel_state import HEAP, QUANTUM, State
 
@@ -102,5 +104,5 @@ def gathered(s: State, soonest: float, latest: float) -> float:
         part = (latest - soonest) / PARTS
         if part < step:
             step *= 2.0 ** math.floor(math.log2(part / step))
-        return min(math.ceil(soonest / step) * step, latest)
+        return min(float(np.ceil(soonest / step)) * step, latest)
     return soonest

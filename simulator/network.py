@@ -113,6 +113,10 @@ class Graph(Network):
     """
 
     def __init__(self, graph: nx.Graph[str], hosts: Mapping[str, Host]) -> None:
+        if graph.is_directed() or graph.is_multigraph():
+            raise InputError(
+                "the graph is directed or has parallel edges; give one edge a cable, with its rate each way"
+            )
         for name in hosts:
             if name not in graph:
                 raise InputError(f"host {name}: it is not in the network's graph")

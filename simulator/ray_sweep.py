@@ -59,7 +59,8 @@ def _run(ray: Any, tasks: Sequence[Task], progress: Progress) -> list[Run]:
             try:
                 found[numbers[reference]] = ray.get(reference)
             except ray.exceptions.RayTaskError as error:
-                raise error.as_instanceof_cause() from None
+                # What Ray makes of it would say the other machine's frames, too.
+                raise error.cause from None
             except ray.exceptions.RayError as error:
                 raise SweepError(f"a task of the sweep was lost: {next(iter(str(error).splitlines()), '')}") from None
             shares[numbers[reference]] = 1.0

@@ -19,6 +19,7 @@ from simulator.sim_values import (
     at_least_zero,
     numbers,
     positive,
+    rate,
     seed_list,
     share,
     span,
@@ -60,7 +61,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     network = parser.add_argument_group("network and controller")
     network.add_argument(
-        "--port-rate", type=positive, default=DEFAULT_PORT_RATE_BPS, metavar="BPS",
+        "--port-rate", type=rate, default=DEFAULT_PORT_RATE_BPS, metavar="BPS",
         help="rate of every port each way, bit/s (default 1e9)",
     )  # fmt: skip
     network.add_argument(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from controller.policies.registry import available, make
+from controller.policies.registry import PolicyError, available, make, option_value
 from simulator import graph_file
 from simulator.engine import Limits
 from simulator.errors import InputError
@@ -143,10 +142,14 @@ def _limits(options: argparse.Namespace) -> Limits:
 
 
 def _quantum(options: argparse.Namespace, source: Source, offline: bool) -> float | None:
-    """As asked; else the engine's own for a trace so large that exactness costs minutes, and 0 for all others."""
+    """As asked; else the engine's own for a trace so large that exactness costs minutes, and 0 for all others.
+
+    ``scripts/bench simulator`` measures what it costs on max-min without classes or a graph; nothing else gets it.
+    """
     if options.exact or options.quantum is not None:
         return 0.0 if options.exact else float(options.quantum)
-    if not isinstance(source, Trace):
+    plain = options.rates == "maxmin" and options.classes is None and options.period is None and not options.delay
+    if not (isinstance(source, Trace) and plain and options.network is None):
         return 0.0
     return None if flows(catalogue.build(source, offline).workload) >= MANY_FLOWS else 0.0
 
@@ -161,10 +164,10 @@ def _settings(given: list[str], policies: tuple[str, ...]) -> dict[str, dict[str
         if policy not in settings:
             known = policy in available()
             raise InputError(f"--option {text}: {f'--policy {policy} is not given' if known else 'no such policy'}")
+        if key in settings[policy]:
+            raise InputError(f"--option {policy}.{key}: given twice; keep one")
         try:
-            settings[policy][key] = json.loads(value)
-        except ValueError:
-            settings[policy][key] = value
-        except RecursionError:
-            raise InputError(f"--option {policy}.{key}: the value is nested too deeply") from None
+            settings[policy][key] = option_value(value)
+        except PolicyError as error:
+            raise InputError(f"--option {policy}.{key}: {error}") from None
     return settings

@@ -25,6 +25,18 @@ def at_least_zero(text: str) -> float:
     return value
 
 
+LEAST_RATE, MOST_RATE = 1e-3, 1e18
+"""Of a port, in bit/s, as in a snapshot."""
+
+
+def rate(text: str) -> float:
+    """Bit/s."""
+    value = _number(text)
+    if not LEAST_RATE <= value <= MOST_RATE:
+        raise ArgumentTypeError(f"{text!r}; it must be a number from {LEAST_RATE:g} to {MOST_RATE:g}, in bit/s")
+    return value
+
+
 def share(text: str) -> float:
     """A number of at least ``LEAST_LOAD`` and at most 1."""
     value = _number(text)

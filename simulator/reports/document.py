@@ -20,8 +20,9 @@ Runs = Mapping[str, Sequence[Measures]]
 def document(runs: Runs, *, seeds: Sequence[int], baseline: str, detail: bool) -> dict[str, Any]:
     """One load's document. ``detail`` adds ``measures``, ``versus_baseline`` and, with several seeds, ``seeds``.
 
-    Means and percentiles are over the coflows (jobs, stages) of all seeds; ``makespan_seconds`` is the mean over seeds
-    and ``wall_seconds`` the sum. With several seeds ``per_coflow``'s keys are SEED/ID.
+    A mean is the mean over seeds of each seed's, percentiles are over the coflows (jobs, stages) of all seeds;
+    ``makespan_seconds`` is the mean over seeds and ``wall_seconds`` the sum. With several seeds the keys of
+    ``per_coflow`` are SEED/ID.
     """
     made: dict[str, Any] = {
         "policies": {policy: _policy(found) for policy, found in runs.items()},

@@ -1,6 +1,6 @@
 """From runs to numbers: each measure over all seeds, with intervals, and each policy beside a baseline. Pure.
 
-With several seeds a value counts once a coflow, job or stage: means and percentiles are over all of all seeds. An
+With several seeds percentiles are over the coflows, jobs or stages of all, and a mean is the mean of the seeds'. An
 interval is of the mean over seeds (Student's t), so it needs at least two. Of a trace there is but one run: what a
 policy saves there has the spread over its coflows, resampled in pairs, which says nothing of other traces.
 """

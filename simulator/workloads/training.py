@@ -21,6 +21,7 @@ from simulator.errors import InputError
 from simulator.jobs import SimJob, Step, Workload
 from simulator.workloads import curves, models
 from simulator.workloads.arrivals import job_bytes, poisson
+from simulator.workloads.sizes import check_reports
 from simulator.workloads.transfers import ARCHITECTURES, Architecture, barrier_lane, tasks, worker_lanes
 
 FIRST_PORT = 20_000
@@ -74,6 +75,8 @@ def check(mix: Training) -> None:
         raise InputError(f"hosts: {mix.hosts}; jobs of up to {high} workers and a server need at least {high + 1}")
     if mix.iterations is not None and not 2 <= mix.iterations[0] <= mix.iterations[1]:
         raise InputError(f"iterations: {mix.iterations[0]} to {mix.iterations[1]}; a job needs at least 2")
+    if mix.iterations is not None:
+        check_reports(mix.jobs * mix.iterations[1])
     if not mix.architectures or not set(mix.architectures) <= set(ARCHITECTURES):
         raise InputError(f"architecture: {mix.architectures}; choose from {', '.join(ARCHITECTURES)}")
     if mix.staleness is not None and mix.staleness < 0:

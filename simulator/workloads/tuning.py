@@ -19,6 +19,7 @@ from simulator.workloads import halving
 from simulator.workloads.arrivals import job_bytes, poisson
 from simulator.workloads.asha import AshaFollower, Tuner
 from simulator.workloads.scenario import Scenario
+from simulator.workloads.sizes import check_reports
 from simulator.workloads.study import Study, draw_study
 
 Method = Literal["halving", "hyperband", "asha"]
@@ -53,7 +54,7 @@ def generate(tuning: Tuning, offline: bool = False) -> Scenario:
     names = [f"h{number}" for number in range(1, tuning.hosts + 1)]
     rungs = halving.geometric(tuning.shortest, tuning.longest, tuning.eta)
     hyperband = tuning.method == "hyperband"
-    configs = (halving.hyperband_configs if hyperband else halving.halving_configs)(len(rungs), tuning.eta)
+    configs = _configs(tuning)
     studies = [
         draw_study(
             random,
@@ -113,8 +114,16 @@ def check(tuning: Tuning) -> None:
         raise InputError(f"eta: {tuning.eta}; it must be at least 2, and is 3 or 4 as a rule")
     if not 2 <= tuning.shortest <= tuning.longest:
         raise InputError(f"iterations: {tuning.shortest} to {tuning.longest}; a rung needs at least 2")
+    check_reports(tuning.jobs * _configs(tuning) * tuning.longest)
     if not 1 <= tuning.batch <= tuning.slots:
         raise InputError(f"batch: {tuning.batch}; it must be between 1 and the {tuning.slots} slots")
+
+
+def _configs(tuning: Tuning) -> int:
+    """Of one study."""
+    rungs = halving.geometric(tuning.shortest, tuning.longest, tuning.eta)
+    count = halving.hyperband_configs if tuning.method == "hyperband" else halving.halving_configs
+    return count(len(rungs), tuning.eta)
 
 
 def _asha(studies: Sequence[tuple[Study, float]], slots: int, batch: int) -> AshaFollower:

@@ -141,7 +141,7 @@ def test_options_of_the_policy(run: Any, tmp_path: Path) -> None:
         (["--option", "online"], "it must be KEY=VALUE"),
         (["--option", "nope=1"], "nope"),
         (["--option", "online=true", "--option", "online=true"], "given twice"),
-        (["--option", "online=[1"], "is no value"),
+        (["--option", "online=[1"], "online: '[1'; it must be true or false"),
     ]:
         status, _, err = run("--policy", "sincronia", *wrong, path)
         assert status == 2

@@ -58,8 +58,8 @@ def test_a_table_of_one_policy_compares_nothing() -> None:
 def test_pictures_are_png_files_of_every_kind() -> None:
     made = plots.pictures(two_seeds())
     assert set(made) == {
-        *(f"cdf-{name}.png" for name in ("cct", "jct", "t90", "t95")), "means.png", "saved.png", "timeline-fair.png",
-        "timeline-p-q-.png",
+        *(f"cdf-{name}.png" for name in ("cct", "jct", "t90", "t95", "iteration", "slowdown", "link-use")), "means.png",
+        "saved.png", "timeline-fair.png", "timeline-p-q-.png",
     }  # fmt: skip
     assert all(content.startswith(b"\x89PNG") for content in made.values())
     assert plots.pictures(two_seeds()) == made, "the same results give the same bytes"
