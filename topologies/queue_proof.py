@@ -18,6 +18,7 @@ from topologies.emulation import Emulation
 from topologies.errors import LabError
 
 BITS_PER_BYTE = 8
+COOL_DOWN_SECONDS = 1.0
 _PORTS = (5601, 5602)
 _JOBS = ("queue-proof-first", "queue-proof-second")
 
@@ -46,12 +47,15 @@ class Stream:
 
 
 def measure(emulation: Emulation, streams: Sequence[Stream], *, seconds: float, warm_up: float = 1.0) -> list[float]:
-    """Run streams at once (iperf3); each one's received bit/s, after the warm-up. Raises LabError."""
+    """Run streams at once (iperf3); each one's received bit/s in so many seconds after the warm-up. Raises LabError.
+
+    They send for some time longer, so that what still lies in a flow's queues when it ends alone counts for nobody.
+    """
     servers = [_server(emulation, stream) for stream in streams]
     try:
         _wait_for_servers(emulation, streams)
         clients = [_client(emulation, stream, seconds, warm_up) for stream in streams]
-        return [_received_bps(client, seconds + warm_up + 20) for client in clients]
+        return [_received_bps(client, seconds, seconds + warm_up + 20) for client in clients]
     finally:
         for server in servers:
             server.kill()
@@ -95,7 +99,7 @@ def classes(controller: ControllerProcess, jobs: Sequence[str]) -> Mapping[str, 
 
 
 def _server(emulation: Emulation, stream: Stream) -> subprocess.Popen[Any]:
-    command = ["iperf3", "-s", "-1", "-p", str(stream.port)]
+    command = ["iperf3", "-s", "-1", "-J", "-p", str(stream.port)]
     return emulation.popen(stream.dst, command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
@@ -109,14 +113,15 @@ def _wait_for_servers(emulation: Emulation, streams: Sequence[Stream]) -> None:
 
 
 def _client(emulation: Emulation, stream: Stream, seconds: float, warm_up: float) -> subprocess.Popen[Any]:
-    command = ["iperf3", "-J", "-c", emulation.address(stream.dst), "-p", str(stream.port)]
-    command += ["-t", f"{seconds + warm_up:.0f}", "-O", f"{warm_up:.0f}"]
+    command = ["iperf3", "-J", "--get-server-output", "-c", emulation.address(stream.dst), "-p", str(stream.port)]
+    # The warm-up comes before the time.
+    command += ["-t", f"{seconds + COOL_DOWN_SECONDS:.0f}", "-O", f"{warm_up:.0f}"]
     if stream.dscp is not None:
         command += ["--dscp", str(stream.dscp)]
     return emulation.popen(stream.src, command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def _received_bps(client: subprocess.Popen[Any], timeout: float) -> float:
+def _received_bps(client: subprocess.Popen[Any], seconds: float, timeout: float) -> float:
     try:
         out, complaint = client.communicate(timeout=timeout)
     except BaseException:
@@ -126,5 +131,9 @@ def _received_bps(client: subprocess.Popen[Any], timeout: float) -> float:
     document = json.loads(out or "{}")
     if client.returncode or "error" in document:
         raise LabError(f"iperf3: {document.get('error') or complaint.strip() or client.returncode}")
-    received = document["end"]["sum_received"]
-    return float(received["bytes"]) * BITS_PER_BYTE / float(received["seconds"])
+    # One a second, which the receiver counts from the warm-up's end.
+    intervals = [interval["sum"] for interval in document["server_output_json"]["intervals"]]
+    counted = [one for one in intervals if not one["omitted"] and one["end"] < seconds + COOL_DOWN_SECONDS / 2]
+    if not counted:
+        raise LabError("iperf3's receiver tells nothing of the time after the warm-up")
+    return float(sum(one["bytes"] for one in counted)) * BITS_PER_BYTE / float(sum(one["seconds"] for one in counted))
