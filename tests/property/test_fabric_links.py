@@ -117,7 +117,7 @@ def test_packets_take_the_links_that_the_ordering_counts(yard: Yard) -> None:
             assert counted == [named(end) for end in way if named(end) in rated(yard)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(yards(), st.sampled_from(["fifo", "sebf", "sincronia", "las"]))
 def test_at_every_link_whoever_is_ordered_first_is_served_first(yard: Yard, policy: str) -> None:
     made = plan(yard.shot, None, policy=make(policy))

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from random import Random
 
 import networkx as nx
-import numpy as np
 import pytest
 
-from controller.model import Direction, Host, Port, bottleneck_seconds
+from controller.model import Demand, Direction, Host, Port, bottleneck_seconds
 from controller.policies.fair import Fair
 from controller.policies.las import Las
 from controller.policies.sebf import Sebf
-from simulator import engine
 from simulator.engine import Limits, simulate
-from simulator.jobs import SimJob, Workload
-from simulator.kernel_state import HEAP, NOW, SENDING, State
+from simulator.jobs import SimJob, Transfer, Workload
 from simulator.network import Graph
-from tests.property.sim_reference import Fixed, Reference, filling, fixed_bands, random_workload
+from tests.property.rate_watcher import Watcher, check_bottlenecks, check_conservation, check_max_min
+from tests.property.sim_reference import Fixed, Reference, fixed_bands, random_workload
 
 SEEDS = range(400)
+FEWER = range(50)
+"""Where the controller plans all the time, and each run takes longer."""
 CLOSE = 1e-6
 
 
@@ -80,15 +81,10 @@ def test_sebf_ranks_again_by_what_is_left_per_port() -> None:
 
 @pytest.mark.parametrize(("policy", "bands"), [(Fixed(), by_digit), (Sebf(), smallest_bottleneck)])
 def test_a_graph_with_a_narrow_middle(policy, bands) -> None:
-    graph = nx.Graph()
-    for i in range(5):
-        graph.add_edge(f"h{i}", f"s{i % 2}")
-    graph.add_edge("s0", "s1", rate_bps=8 * 1.5)
     for seed in SEEDS:
         # SEBF looks at every link, and is compared where it ranks by what is left.
         workload = random_workload(seed, coflows=bands is smallest_bottleneck)
-        graph_of_hosts = graph.subgraph([*workload.hosts, "s0", "s1"])
-        network = Graph(graph_of_hosts, workload.hosts)
+        network = narrow_middle(workload)
         reference = Reference(
             workload,
             bands,
@@ -98,74 +94,53 @@ def test_a_graph_with_a_narrow_middle(policy, bands) -> None:
         assert_same(simulate(workload, policy, Limits(), network=network), reference)
 
 
-class Watcher:
-    """Stops the event loop at every event, and looks at the rates."""
-
-    def __init__(self, monkeypatch, check) -> None:
-        self.events = 0
-        self._advance = engine.advance
-        self._check = check
-        monkeypatch.setattr(engine, "advance", self.advance)
-
-    def advance(self, s: State, limit: float, madd: bool) -> int:
-        while True:
-            # With the present as its limit the loop makes the rates right, and does what is due now.
-            code = self._advance(s, s.clk[NOW], madd)
-            if s.num[4] or s.num[5]:
-                return code
-            self.events += 1
-            self._check(s)
-            if s.num[HEAP] == 0 or s.lane.key[s.heap[0]] >= limit:
-                return self._advance(s, limit, madd)
-            code = self._advance(s, s.lane.key[s.heap[0]], madd)
-            if s.num[4] or s.num[5]:
-                return code
-
-
-def sending(s: State) -> list[tuple[int, float, float, tuple[int, ...]]]:
-    """Rank, how many flows, the rate of one, and its links, of every bundle that sends."""
-    found = []
-    for lane in s.lane[s.lane.state == SENDING]:
-        first = s.step.first[lane.step]
-        for bundle in s.bundle[s.active[first : first + lane.left]]:
-            path = tuple(link for link in s.paths[bundle.path].tolist() if link >= 0)
-            found.append((int(s.group.rank[s.job.group[lane.job]]), float(bundle.flows), float(bundle.rate), path))
-    return found
-
-
-def check_max_min(s: State) -> None:
-    left = dict(enumerate(s.link.capacity.tolist()))
-    flows = sending(s)
-    for rank in sorted({rank for rank, *_ in flows}):
-        paths = [path for its_rank, n, _, path in flows if its_rank == rank for _ in range(int(n))]
-        rates = [rate for its_rank, n, rate, _ in flows if its_rank == rank for _ in range(int(n))]
-        expected, left = filling(paths, left)
-        assert rates == pytest.approx(expected, abs=1e-7)
-
-
-def check_conservation(s: State) -> None:
-    used = np.zeros(len(s.link))
-    for _, flows, rate, path in sending(s):
-        for link in path:
-            used[link] += flows * rate
-    assert (used <= s.link.capacity * (1 + 1e-7)).all()
-    spare = s.link.capacity - used > 1e-6 * s.link.capacity
-    assert not any(spare[list(path)].all() for *_, path in sending(s))
+def narrow_middle(workload: Workload) -> Graph:
+    graph = nx.Graph()
+    for host in workload.hosts:
+        graph.add_edge(host, f"s{int(host.removeprefix('h')) % 2}")
+    graph.add_edge("s0", "s1", rate_bps=8 * 1.5)
+    return Graph(graph, workload.hosts)
 
 
 @pytest.mark.parametrize("policy", [Fixed(), Fair(), Las(first_seconds=0.5)])
 def test_rates_are_strict_between_ranks_and_max_min_inside_at_every_event(policy, monkeypatch) -> None:
     watcher = Watcher(monkeypatch, check_max_min)
-    for seed in SEEDS[:150]:
+    for seed in FEWER if isinstance(policy, Las) else SEEDS[:150]:
         simulate(random_workload(seed), policy, Limits())
     assert watcher.events > 1000
+
+
+def test_rates_are_max_min_on_a_graph_at_every_event(monkeypatch) -> None:
+    watcher = Watcher(monkeypatch, check_max_min)
+    for seed in FEWER:
+        workload = random_workload(seed)
+        simulate(workload, Fixed(), Limits(), network=narrow_middle(workload))
+    assert watcher.events > 1000
+
+
+@pytest.mark.parametrize("policy", [Fair(), Sebf()])
+def test_rates_are_max_min_in_shuffles_of_30_hosts_at_every_event(policy, monkeypatch) -> None:
+    random = Random(7)
+    names = [f"h{i}" for i in range(30)]
+    jobs = tuple(
+        SimJob(
+            f"shuffle{number}",
+            ((Transfer(tuple(Demand(a, b, random.uniform(1, 9)) for a in senders for b in names if a != b)),),),
+            arrival=random.uniform(0, 20),
+        )
+        for number in range(4)
+        for senders in [random.sample(names, random.randint(1, 30))]
+    )
+    watcher = Watcher(monkeypatch, check_bottlenecks)
+    simulate(Workload("shuffles", {name: Host(name, 80.0, 80.0) for name in names}, jobs), policy, Limits())
+    assert watcher.events > 100
 
 
 @pytest.mark.parametrize("rates", ["maxmin", "madd"])
 @pytest.mark.parametrize("classes", [None, 2])
 def test_no_port_is_over_its_rate_and_none_idles_that_somebody_could_use(rates, classes, monkeypatch) -> None:
     watcher = Watcher(monkeypatch, check_conservation)
-    for seed in SEEDS[:150]:
+    for seed in FEWER if classes else SEEDS[:150]:
         simulate(random_workload(seed), Fixed(), Limits(rates=rates, classes=classes, period=1.3 if classes else None))
     assert watcher.events > 1000
 
@@ -240,7 +215,7 @@ def test_a_quantum_wastes_no_more_than_itself_at_each_event(quantum) -> None:
 
 
 def test_the_same_workload_gives_the_same_outcome_to_the_last_bit() -> None:
-    for seed in SEEDS[:50]:
+    for seed in FEWER:
         one, two = (simulate(random_workload(seed), Fixed(), Limits()) for _ in range(2))
         assert [job.end for job in one.jobs.values()] == [job.end for job in two.jobs.values()]
         assert one.port_bytes == two.port_bytes
@@ -248,7 +223,7 @@ def test_the_same_workload_gives_the_same_outcome_to_the_last_bit() -> None:
 
 def test_hosts_of_any_rate() -> None:
     rates = [1e3, 1e12, 5.0, 1e9, 7.0]
-    for seed in SEEDS[:50]:
+    for seed in FEWER:
         shape = random_workload(seed)
         hosts = {name: Host(name, rate, rate) for name, rate in zip(shape.hosts, rates, strict=False)}
         workload = Workload("rates", hosts, shape.jobs)
