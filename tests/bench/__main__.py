@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from simulator.errors import InputError
-from tests.bench import control, curve_fits, ordering, simulation
+from tests.bench import agreement, control, curve_fits, ordering, simulation
 from tests.bench.figures import Bench
 from topologies import summary
 
@@ -21,11 +21,14 @@ BENCHES: Mapping[str, Callable[[Path, Path | None], Bench]] = {
     "ordering": ordering.run,
     "simulator": simulation.run,
     "control": control.run,
+    "agreement": agreement.run,
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure. Exit status: 0 every figure holds its limit, 1 one does not, or a bench failed."""
+    """Measure. Exit status: 0 every figure holds its limit, 1 one does not, or a bench failed; what others found is
+    written all the same.
+    """
     parser = argparse.ArgumentParser(prog="scripts/bench", description=main.__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which: {', '.join(BENCHES)} (all)")
     parser.add_argument("--results", type=Path, default=summary.ROOT / "results" / "bench", metavar="FOLDER")
@@ -36,19 +39,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = options.results.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     done: dict[str, Bench] = {}
+    failed = False
     for name in options.names or BENCHES:
         try:
             done[name] = BENCHES[name](folder, options.data.resolve() if options.data is not None else None)
         except (RuntimeError, InputError) as error:
             sys.stderr.write(f"bench {name}: {error}\n")
-            return 1
+            failed = True
     figures = [figure for bench in done.values() for figure in bench.figures]
     datapath = next((bench.datapath for bench in done.values() if bench.datapath != "none"), "none")
     command = " ".join(["scripts/bench", *(arguments or sys.argv[1:])])
     document = summary.head(command, datapath, [], [figure.document() for figure in figures])
     summary.write(folder / "summary.json", document | {"benches": {n: asdict(b) for n, b in done.items()}})
     _show(done)
-    return 0 if all(figure.holds for figure in figures) else 1
+    return 1 if failed or not all(figure.holds for figure in figures) else 0
 
 
 def _show(done: Mapping[str, Bench]) -> None:
