@@ -67,7 +67,11 @@ def run(options: argparse.Namespace) -> int:
         sys.stderr.write(f"{error}\n")
         return WRONG_INPUT
     # Mininet and all else are loaded by who runs a lab only: every other command loads this module too.
-    from topologies import lab  # noqa: PLC0415
+    try:
+        from topologies import lab  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        sys.stderr.write(f"lab: {error.name} is not installed; sudo apt-get install mininet openvswitch-switch\n")
+        return FAILED
 
     folder = options.results or Path("results") / "lab" / experiment.name
     try:

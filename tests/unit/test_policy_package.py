@@ -4,55 +4,32 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from api_client import Controller
+from test_api import eventually, spec
 
-FILES = {
-    "setup.cfg": """\
-[metadata]
-name = trainyard-lifo
-version = 1.0
-
-[options]
-py_modules = trainyard_lifo
-
-[options.entry_points]
-trainyard.policies =
-    lifo = trainyard_lifo:Lifo
-""",
-    "pyproject.toml": '[build-system]\nrequires = ["setuptools>=64"]\nbuild-backend = "setuptools.build_meta"\n',
-    "trainyard_lifo.py": '''\
-"""LIFO: who came last goes first."""
-
-from controller.model import Ordering, Snapshot
-from controller.policies._base import Policy
+ROOT = Path(__file__).resolve().parents[2]
 
 
-class Lifo(Policy):
-    """One job a band, the latest arrival first."""
-
-    name = "lifo"
-
-    def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
-        """Order by arrival, backwards."""
-        jobs = sorted(snapshot.jobs, key=lambda job: -job.arrival)
-        return Ordering(
-            policy=self.name,
-            bands=tuple((job.id,) for job in jobs),
-            reasons={job.id: f"arrived at {job.arrival:g} s" for job in jobs},
-        )
-''',
-}
+def documented() -> dict[str, str]:
+    """The package as the docs show it: each block of code under "Your own" begins with its file's name."""
+    text = (ROOT / "docs" / "policies.md").read_text().partition("\n## Your own\n")[2].partition("\n## ")[0]
+    blocks = re.findall(r"^```\w+\n# (\S+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return dict(blocks)
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that holds the package as an installer leaves it."""
     source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("installed")
-    for name, text in FILES.items():
+    files = documented()
+    assert set(files) == {"trainyard_lifo.py", "setup.cfg", "pyproject.toml"}
+    for name, text in files.items():
         (source / name).write_text(text)
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index"]
     command += ["--no-deps", "--no-build-isolation", "--target", str(target), str(source)]
@@ -85,3 +62,21 @@ def test_without_the_package_it_is_unknown_and_with_it_ours_are_still_there(inst
     assert done.returncode == 2
     assert "unknown policy 'lifo'; there are: beamer," in done.stderr
     assert order(installed, "fifo", tmp_path).returncode == 0
+
+
+def test_it_simulates_and_controls(installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(installed))
+    trace = tmp_path / "trace.txt"
+    trace.write_text("2 2\n1 0 1 0 1 1:100\n2 100 1 0 1 1:100\n")
+    command = [sys.executable, "-m", "controller.cli", "sim", "--trace", str(trace), "--json", "--policy", "lifo"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    ccts = json.loads(done.stdout)["per_coflow"]["lifo"]
+    assert ccts["2"] < ccts["1"], "the later one goes first"
+    controller = Controller(tmp_path, policy="lifo").start()
+    try:
+        for port, job in enumerate(("first", "second"), start=5000):
+            assert controller.call("PUT", f"/v1/jobs/{job}", spec(port)).status_code == 201
+        eventually(lambda: controller.call("GET", "/v1/plan").json().get("order") == [["second"], ["first"]])
+    finally:
+        controller.stop()

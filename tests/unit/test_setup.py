@@ -40,10 +40,10 @@ class Checkout:
     def fails(self, name: str) -> None:
         self.command(name, f"printf '{NOISE}\\n' >&2; exit 9")
 
-    def set_up(self, **environment: str) -> subprocess.CompletedProcess[str]:
+    def set_up(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         own = {"PATH": f"{self.path}:{os.environ['PATH']}", "TMPDIR": str(self.logs)}
         return subprocess.run(
-            [self.folder / "scripts" / "setup"],
+            [self.folder / "scripts" / "setup", *arguments],
             env=os.environ | own | environment,
             capture_output=True,
             text=True,
@@ -92,6 +92,17 @@ def test_packages_that_cannot_be_had_are_one_line_and_the_rest_goes_on(checkout:
     assert (first, third) == ("setup: installing mininet", "setup: done")
     assert second.startswith("setup: could not install mininet: apt-get needs a network and Debian's archive;")
     assert log_of(second) == f"{NOISE}\n"
+
+
+def test_who_wants_the_lab_is_told_at_once_that_it_is_not_there(checkout: Checkout) -> None:
+    with_environment(checkout)
+    checkout.command("dpkg-query", 'case "$4" in mininet) exit 1 ;; *) echo -n install ok installed ;; esac')
+    checkout.fails("apt-get")
+    done = checkout.set_up("--lab")
+    assert done.returncode == 1
+    first, second = lines(done)
+    assert first == "setup: installing mininet"
+    assert second.startswith("setup: could not install mininet:")
 
 
 def test_packages_without_root_are_one_line(checkout: Checkout) -> None:
