@@ -72,7 +72,8 @@ def _section(value: object) -> object:
     return value
 
 
-_DATABASE = re.compile(r"p?(tcp|ssl|unix):\S+")
+_DATABASE = re.compile(r"(tcp|unix):\S+")
+"""``ssl:`` would need a key that there is no setting for, ``ptcp:`` and its like a switch that calls."""
 
 
 def _databases(value: object) -> object:

@@ -159,8 +159,7 @@ class Emulation:
     def use_own_queues(self, classes: int) -> None:
         """Make the switches' queues here (``queues: existing``); the userspace datapath's serve by DSCP.
 
-        For what a managing controller cannot do: it would drop those filters, and it does not know the rate of a
-        link between switches.
+        For what a managing controller would not do: it drops those filters.
         """
         rates = self.port_rates()
         limits.make_queues(rates, classes)

@@ -5,10 +5,9 @@ For the lab, and for Mininet's own command, without a controller or with any:
     sudo mn --custom topologies/networks.py --topo testbed,13 --controller remote
     sudo mn --custom topologies/networks.py --topo leaf_spine,4,2,4,link_bps=50000000 --controller remote
 
-``leaf_spine`` has loops: it needs a controller that computes paths (Trainyard's ``forwarding: paths``). The controller
-knows the rates of hosts' ports, not of links between switches: with ``queues: managed`` it gives those the port's own
-speed, so that only the hosts' links stay limited. The lab makes such a network's queues itself, for ``queues:
-existing``; a rate at every port then holds, ``uplink_bps`` too.
+Without rules the switches forward nothing (they fail secure). ``leaf_spine`` has loops: it needs a controller that
+computes paths (Trainyard's ``forwarding: paths``), and one that is told ``rate_bps`` of each of its ``links`` limits
+those too; the lab makes such a network's queues itself.
 """
 
 from __future__ import annotations

@@ -75,6 +75,12 @@ def test_groups_that_fail_do_not_stop_the_others_and_resume_goes_on(kernel: Fake
     assert document["loads"]["heavy"]["jpas"]["t90"]["reduction"] == pytest.approx(0.5)
     assert document["loads"]["middle"]["jpas"]["t90"]["headroom_won"] is not None
     assert not any("quick" in claim["claim"] for claim in document["headline"])
+    of_load = [claim["metric"] for claim in document["headline"] if "heavy load" in claim["claim"]]
+    assert of_load == ["mean_t90", "t90_above_alone"]
+    shares = [claim["reduction"] for claim in document["headline"] if claim["metric"] == "t90_above_alone"]
+    assert shares == [
+        pytest.approx(document["loads"][load]["jpas"]["t90"]["headroom_won"]) for load in document["loads"]
+    ]
 
 
 @pytest.mark.usefixtures("two_groups")
