@@ -33,10 +33,10 @@ def experiment() -> Experiment:
         period_seconds=0.5,
         limit_seconds=90.0,
         jobs=(
-            JobPlan(id="larger", arrival=0.0, hosts=("h1", "h2", "h3"), port=5000, model_bytes=1_000_000,
-                    compute_seconds=0.3, **common),
-            JobPlan(id="smaller", arrival=0.5, hosts=("h1", "h2", "h3"), port=5001, model_bytes=600_000,
-                    compute_seconds=0.4, **common),
+            JobPlan(id="sooner", arrival=0.0, hosts=("h1", "h2", "h3"), port=5000, model_bytes=1_000_000,
+                    compute_seconds=0.2, **common),
+            JobPlan(id="later", arrival=0.5, hosts=("h1", "h2", "h3"), port=5001, model_bytes=1_000_000,
+                    compute_seconds=0.6, **common),
         ),
     )  # fmt: skip
 

@@ -18,7 +18,7 @@ from topologies.emulation import Emulation
 from topologies.errors import LabError
 
 BITS_PER_BYTE = 8
-COOL_DOWN_SECONDS = 1.0
+COOL_DOWN_SECONDS = 2.0
 _PORTS = (5601, 5602)
 _JOBS = ("queue-proof-first", "queue-proof-second")
 
@@ -46,10 +46,11 @@ class Stream:
     dscp: int | None = None
 
 
-def measure(emulation: Emulation, streams: Sequence[Stream], *, seconds: float, warm_up: float = 1.0) -> list[float]:
+def measure(emulation: Emulation, streams: Sequence[Stream], *, seconds: float, warm_up: float = 2.0) -> list[float]:
     """Run streams at once (iperf3); each one's received bit/s in so many seconds after the warm-up. Raises LabError.
 
-    They send for some time longer, so that what still lies in a flow's queues when it ends alone counts for nobody.
+    They send for some time longer, so that who starts later, or still has much in its queues at the end, counts for
+    nothing while it is alone.
     """
     servers = [_server(emulation, stream) for stream in streams]
     try:

@@ -87,7 +87,9 @@ def test_all_the_jobs_bytes_are_seen(result: LabResult) -> None:
         for job in experiment().jobs
     )
     for arm in result.arms:
-        assert moved < sum(arm.bytes_by_class[:-1]) < 1.25 * moved, arm.policy
+        assert moved < sum(arm.bytes_by_class) < 1.25 * moved, arm.policy
+        # What a job sends before its rules are there is all other traffic: milliseconds, more on a busy machine.
+        assert sum(arm.bytes_by_class[:-1]) > 0.85 * moved, arm.policy
 
 
 def test_the_queues_are_proven_and_jobs_measured_alone(result: LabResult) -> None:

@@ -152,7 +152,7 @@ def test_two_labs_do_not_share_a_machine() -> None:
 
 
 @pytest.mark.usefixtures("alone")
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=lambda number: number.name)
 def test_a_whole_run_that_ends_in_an_arm_leaves_nothing_after_the_next(number: signal.Signals, tmp_path: Path) -> None:
     with openvswitch.started():
         teardown.clean()

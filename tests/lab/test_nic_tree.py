@@ -38,7 +38,7 @@ def test_a_higher_class_goes_first(hosts: TwoHosts) -> None:
         got = run.result()
     assert got[7001] >= 20 * got[7002], f"ratio {got[7001] / max(got[7002], 1):.1f}"
     assert _bps(got[7002]) >= 0.5 * CLASS_FLOOR * RATE_BPS, "the floor of the lower class"
-    assert 0.85 * RATE_BPS < _bps(got[7001] + got[7002]) < 1.01 * RATE_BPS
+    assert 0.7 * RATE_BPS < _bps(got[7001] + got[7002]) < 1.01 * RATE_BPS
 
 
 def test_other_traffic_keeps_its_floor(hosts: TwoHosts) -> None:
@@ -58,7 +58,7 @@ def test_a_ping_stays_short_when_every_class_is_full(hosts: TwoHosts, bulk: int,
     times = sorted(float(found[1]) for found in re.finditer(r"time=([0-9.]+) ms", ping.stdout))
     assert len(times) >= 100, ping.stdout + ping.stderr
     assert times[int(len(times) * 0.99)] < most_ms, f"p50 {times[len(times) // 2]} ms, max {times[-1]} ms"
-    assert _bps(sum(got.values())) > 0.85 * RATE_BPS, "the link was not full"
+    assert _bps(sum(got.values())) > 0.7 * RATE_BPS, "the link was not full"
 
 
 def test_the_agent_makes_the_tree_and_takes_it_away() -> None:

@@ -128,8 +128,8 @@ def test_rates_are_max_min_in_shuffles_of_30_hosts_at_every_event(policy, monkey
             ((Transfer(tuple(Demand(a, b, random.uniform(1, 9)) for a in senders for b in names if a != b)),),),
             arrival=random.uniform(0, 20),
         )
-        for number in range(4)
-        for senders in [random.sample(names, random.randint(1, 30))]
+        for number in range(3)
+        for senders in [random.sample(names, random.randint(1, 8))]
     )
     watcher = Watcher(monkeypatch, check_bottlenecks)
     simulate(Workload("shuffles", {name: Host(name, 80.0, 80.0) for name in names}, jobs), policy, Limits())
