@@ -291,6 +291,6 @@ def test_trainyard_controller_starts_without_noise(tmp_path: Path) -> None:
     finally:
         process.kill()
         process.wait()
-        process.stderr.close()  # type: ignore[union-attr]
+        process.stderr.close()
     assert "greened" not in "".join(said)
     assert "Traceback" not in "".join(said)
