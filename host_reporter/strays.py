@@ -37,10 +37,10 @@ class Strays:
         self._folder = folder
         self._jobs_folder = jobs_folder
         self._notices = notices
-        self._idle: dict[str, _Stamp | None] = {}
+        # What is there before the agent comes may be long over; what comes later is new.
+        self._idle: dict[str, _Stamp | None] = dict(self._list())
         self._growing_since: dict[str, float] = {}
         self._told: set[str] = set()
-        self._has_looked = False
 
     def look(self, now: float, jobs: Collection[str]) -> None:
         """``now``: of a clock that only goes forward, in seconds; ``jobs``: the ids that have a job file."""
@@ -51,12 +51,10 @@ class Strays:
             if job in jobs:
                 self._forget(job)
                 self._idle[job] = stamp
-            # What was there before the agent came may be long over; what comes later is new.
-            elif self._idle.setdefault(job, None if self._has_looked else stamp) != stamp:
+            elif self._idle.setdefault(job, None) != stamp:
                 since = self._growing_since.setdefault(job, now)
                 if now - since >= GRACE_SECONDS and (job in self._told or len(self._told) < MAX_TOLD):
                     self._tell(job)
-        self._has_looked = True
 
     def _tell(self, job: str) -> None:
         self._told.add(job)
