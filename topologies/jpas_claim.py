@@ -24,9 +24,9 @@ OTHERS = (
     *(PolicyChoice("jpas", {"variant": name}, f"jpas-{name}") for name in ("gain", "remaining", "attained")),
 )
 ORDER = tuple(choice.name for choice in (JPAS, *OTHERS))
-SEEDS = {LIGHT.name: range(41, 45), MIDDLE.name: range(41, 46), HEAVY.name: range(41, 46)}
+SEEDS = {LIGHT.name: range(46, 50), MIDDLE.name: range(46, 51), HEAVY.name: range(46, 51)}
 """Seeds that nothing was run on before JPAS was as it is."""
-SEEDS_OF_OTHERS = range(41, 44)
+SEEDS_OF_OTHERS = range(46, 49)
 ALONE_ITERATIONS = 5
 
 

@@ -10,11 +10,12 @@ mark their flows, the network does the rest. The goal is the time until 90 % or 
 1. Fit each job's history (``controller.curves``): not one number of iterations left until 90 % (95 %) of convergence,
    but a distribution, in which a target that may lie behind already has its chance too.
 2. A job's index is the chance that it has not reached the target yet, per second of its own bottleneck port that it
-   then needs to get there: for a sure prediction 1 / c_j, c_j = the seconds that the iterations left take. What it
-   needs is half as predicted and half as runs of its length usually need from the start: early predictions waver more
-   than jobs differ. Reaching 95 % counts ``weight_95`` of reaching 90 %, the end of the run ``weight_end``, so a job
-   that has passed its targets falls behind by as much as it is sure to have passed them. 1 / index is how long the job
-   should take to a target; over so many iterations its loads are added up at every port, and BSSI orders them
+   then needs to get there: for a sure prediction 1 / c_j, c_j = the seconds that the iterations left take. Chance and
+   iterations left are the fit's as recorded runs correct them (``controller.curve_calibration``); what a job needs is
+   half that and half as runs of its length usually need from the start: predictions waver more than jobs differ.
+   Reaching 95 % counts ``weight_95`` of reaching 90 %, the end of the run ``weight_end``, so a job that has passed its
+   targets falls behind by as much as it is sure to have passed them. 1 / index is how long the job should take to a
+   target; over so many iterations its loads are added up at every port, and BSSI orders them
    (``controller.policies._by_port``): on one link, the highest index first.
 3. A job with fewer than 3 reports has the index of the prior, or 1 / its attained service where that is less, so a job
    that never reports gains nothing. If its length is not declared it comes first of all, but for at most
@@ -192,11 +193,10 @@ class Jpas(Policy):
         if self.variant == "index" and job.iterations_total is not None and per_iteration > 0:
             # Service counts as iterations, reported or not: silence must not keep a job young.
             done = max(job.iterations_done, min(used / per_iteration, job.iterations_total - 1.0))
-            crossing = job.iterations_total * TARGETS[0].shares(PRIOR_DRAWS)[None]
-            usual = TARGETS[0].typical * job.iterations_total
-            (index,) = _indices(
-                crossing, np.full(crossing.shape, 1 / PRIOR_DRAWS), np.array([[done]]), np.array([usual])
-            )
+            left = job.iterations_total * TARGETS[0].shares(PRIOR_DRAWS) - done
+            ahead = left[left > 0]
+            mean = float(ahead.mean()) if len(ahead) else 0.0
+            index = _index(len(ahead) / len(left), mean, TARGETS[0], job.iterations_total)
             expected = per_iteration / max(index, _LEAST_INDEX)
             if expected > used:
                 return Standing(0, expected, f"new: {expected:.1f} s expected for a run of its length")
@@ -244,40 +244,25 @@ class Jpas(Policy):
 
 def _learn(jobs: Sequence[Job]) -> list[Known | None]:
     """What each job's history says; None with fewer reports than a fit needs."""
-    found: list[Known | None] = [None] * len(jobs)
-    fitted = list(enumerate(fits(jobs)))
-    # Runs of known and of unknown length have numbers of draws of their own.
-    for known_end in (True, False):
-        some = [
-            (i, fit) for i, fit in fitted if fit is not None and (jobs[i].iterations_total is not None) == known_end
-        ]
-        if not some:
-            continue
-        done = np.array([[jobs[i].iterations_done] for i, _ in some])
-        run = np.array([jobs[i].iterations_total or np.nan for i, _ in some])
-        columns = []
-        for which, asked in enumerate(TARGETS):
-            crossing = np.stack([fit.targets[which].draws[0] for _, fit in some])
-            weight = np.stack([fit.targets[which].draws[1] for _, fit in some])
-            columns.append(_indices(crossing, weight, done, asked.typical * run))
-        for (i, fit), indices in zip(some, zip(*columns, strict=True), strict=True):
-            found[i] = Known(fit, indices)
-    return found
+    return [None if fit is None else _known(job, fit) for job, fit in zip(jobs, fits(jobs), strict=True)]
 
 
-def _indices(crossing: curves.Array, weight: curves.Array, done: curves.Array, usual: curves.Array) -> list[float]:
-    """The chance to reach a target, over the iterations that this then takes, of each of J jobs.
+def _known(job: Job, fit: curves.Fit) -> Known:
+    # A fit may be of a history that has grown a little since.
+    since = max(job.iterations_done - fit.last, 0.0)
+    return Known(
+        fit,
+        tuple(
+            _index(target.ahead, max(target.left - since, 1.0), asked, job.iterations_total)
+            for target, asked in zip(fit.targets, TARGETS, strict=True)
+        ),
+    )
 
-    Draws of the crossing and their weights (J, D), iterations done (J, 1), and what such runs usually need (J,); nan:
-    not known.
-    """
-    ahead = np.where(crossing > done, weight, 0.0)
-    chance = ahead.sum(axis=1)
-    left = (ahead * np.maximum(crossing - done, 1.0)).sum(axis=1)
-    predicted = np.divide(left, chance, out=np.ones(len(chance)), where=chance > 0)
-    expected = np.where(np.isnan(usual), predicted, (1 - USUAL_SHARE) * predicted + USUAL_SHARE * usual)
-    indices: list[float] = (chance / np.maximum(expected, 1.0)).tolist()
-    return indices
+
+def _index(ahead: float, left: float, asked: curves.Asked, total: float | None) -> float:
+    """The chance that a target is ahead, over the iterations that it then takes; ``total``: of the run, where known."""
+    expected = left if total is None else (1 - USUAL_SHARE) * left + USUAL_SHARE * asked.typical * total
+    return ahead / max(expected, 1.0)
 
 
 def _by_service(used: float, why: str, tier: int = 0, watch: float | None = None) -> Standing:
