@@ -9,44 +9,28 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 from controller.causes import Cause
-from controller.history import MAX_POINTS
 from controller.host_record import HostRecord
-from controller.job_flows import Endpoint, FlowKey, key_of, repeated_ports, size_of, touched, unknown_hosts, wider
+from controller.job_flows import Endpoint, FlowKey, repeated_ports, touched, unknown_hosts, wider
 from controller.job_record import JobRecord
 from controller.journal_bodies import GraveBody, StageBody
-from controller.model import Host, Job, Progress, Snapshot, Stage, Switch
+from controller.model import Host, Job, Snapshot, Stage, Switch
 from controller.refusals import Conflict, Invalid, NotFound
-from controller.registry_journal import as_points, dump, load, remove_job, save_host, save_job, save_seen, save_tally
+from controller.registry_journal import dump, load, remove_job, save_host, save_job, save_seen
+from controller.report_merge import Merge
+from controller.shares import make_room
 from controller.store import Store
 from controller.watch import Watch
-from controller.wire import (
-    FlowSeen,
-    HostReport,
-    JobReport,
-    JobSpec,
-    JobState,
-    ReportAnswer,
-    ReportRefusal,
-    StageSpec,
-    Threshold,
-)
+from controller.wire import HostReport, JobReport, JobSpec, JobState, ReportAnswer, StageSpec, Threshold
 
 LOG = logging.getLogger("trainyard.registry")
 MAX_JOBS = 10_000
 MAX_STAGES = 10_000
-HOST_JOBS = 256
-"""Jobs at a time that were registered with one host's token, at most: one host must leave room for the others."""
-HOST_ENTRIES = 65_536
-"""What all jobs of one host's token may name together: tasks, demand, and flows to and from their tasks' ports."""
 MAX_ENDED = 1_000
 FORGET_ENDED_SECONDS = 3600.0
 FORGET_LOST_SECONDS = 86400.0
-MAX_ROWS = 4 * MAX_POINTS
-"""Points of a job that the journal is given before it is given only those that are kept."""
 MAX_GRAVES = 10_000
 FORGET_GRAVE_SECONDS = 86400.0
 EARLY_SECONDS = 1.0
@@ -60,34 +44,6 @@ class Change(StrEnum):
     CREATED = "created"
     REPLACED = "replaced"
     UNCHANGED = "unchanged"
-
-
-@dataclass(frozen=True)
-class _Taking:
-    """A batch while it is merged. ``told`` and ``rerouted`` are the jobs of which it brought something, and flows."""
-
-    host: str
-    report: HostReport
-    offset: float
-    now: float
-    received_at: float
-    refused: list[ReportRefusal]
-    left_out: list[ReportRefusal]
-    reasons: list[str]
-    told: dict[str, JobRecord] = field(default_factory=dict)
-    rerouted: dict[str, JobRecord] = field(default_factory=dict)
-
-    def by_our_clock(self, time: float | None) -> float:
-        """A time of the host by the controller's clock; None: when the batch was sent. Nothing is known in advance."""
-        return min((self.report.sent_at if time is None else time) + self.offset, self.now)
-
-    def count_of(self, part: JobReport) -> str:
-        """The name of the count that a part's bytes are from: two counts of a host add up."""
-        return f"{self.report.session}:{part.counter}"
-
-    def refuse(self, job: str, reason: str) -> None:
-        """Leave a part out."""
-        self.refused.append(ReportRefusal(job=job, reason=reason))
 
 
 class Registry:
@@ -150,7 +106,7 @@ class Registry:
         arrival = min(spec.arrival, now) if spec.arrival is not None else None
         if live is None:
             self._check_room()
-        giving_way = self._check_share(job_id, spec, registrar)
+        giving_way = make_room(job_id, spec, registrar, self._jobs.values())
         new = self._new_run(job_id, spec, now if arrival is None else arrival, now)
         new.registrar = registrar
         self._check_claims(new)
@@ -275,30 +231,30 @@ class Registry:
         agent.last_seen = self._steady()
         is_new = agent.take(report.session, report.seq, report.sent_at, now)
         save_host(self._store, host, agent)
-        reasons: list[str] = []
-        refused: list[ReportRefusal] = []
-        left_out: list[ReportRefusal] = []
-        told: Collection[str] = ()
+        merge = Merge(
+            host,
+            report,
+            offset=agent.clock.offset,
+            now=now,
+            received_at=received_at,
+            jobs=self._jobs,
+            hosts=self.hosts.keys(),
+            owner=self._owner,
+            end=self._end,
+            store=self._store,
+            watch=self._watch,
+        )
         if is_new:
-            batch = _Taking(host, report, agent.clock.offset, now, received_at, refused, left_out, reasons)
-            for part in report.jobs:
-                self._take_part(batch, part)
-            for seen in report.flows:
-                self._take_flow(batch, seen)
-            # Once a job, not once a part: a batch may name a job many times.
-            for job in batch.told.values():
-                save_tally(self._store, job)
-            for job in batch.rerouted.values():
-                save_seen(self._store, job)
-            told = batch.told
-        if self._return_lost(host, told):
+            merge.take()
+        reasons = list(merge.reasons)
+        if self._return_lost(host, merge.told):
             reasons.append(Cause.RETURN)
         for reason in dict.fromkeys(reasons):
             self._trigger(reason, received_at)
         return ReportAnswer(
             status="taken" if is_new else "duplicate",
-            refused=tuple(refused),
-            left_out=tuple(left_out),
+            refused=tuple(merge.refused),
+            left_out=tuple(merge.left_out),
             lease_seconds=self.lease_seconds,
             period_seconds=self.period_seconds,
             urgent=self._urgent(report.jobs),
@@ -309,85 +265,6 @@ class Registry:
         jobs = (self._jobs.get(part.job) for part in parts)
         watched = {job.id: self._watch.threshold(job) for job in jobs if job is not None and job.ended_at is None}
         return {job: threshold for job, threshold in watched.items() if threshold is not None}
-
-    def _take_part(self, batch: _Taking, part: JobReport) -> None:
-        job = self._accepting(batch, part.job)
-        if job is None:
-            return
-        # Of an earlier run of the same job nothing is taken, however late it comes.
-        known_at = batch.by_our_clock(part.as_of)
-        is_known_now = job.is_of_run(known_at)
-        points = [
-            Progress(point.iteration, point.time, point.metric)
-            for point in part.points
-            if job.is_of_run(batch.by_our_clock(point.time))
-        ]
-        if stale := len(part.points) - len(points):
-            batch.refuse(job.id, f"{stale} points are from before this run of the job; is the host's clock right?")
-        if not is_known_now and (part.ended or part.sent_bytes is not None):
-            what = "the end" if part.ended else "the count of bytes"
-            batch.refuse(job.id, f"{what} is from before this run of the job; is the host's clock right?")
-        before, strides = job.history.last_measured, job.history.strides
-        if beyond := sum(not job.believes(point) for point in points):
-            batch.left_out.append(
-                ReportRefusal(
-                    job=job.id,
-                    reason=f"{beyond} points are beyond iteration {job.most_iterations:g}, the most that is believed",
-                )
-            )
-            if not job.is_doubted:
-                job.is_doubted = True
-                LOG.warning("job %s: %s", job.id, batch.left_out[-1].reason)
-        new = [point for point in points if job.merge_point(point)]
-        job.rows += len(new)
-        if job.history.strides != strides or job.rows > MAX_ROWS:
-            # Most points that were written are not kept any more.
-            points_kept = as_points(job.history.points())
-            job.rows = len(points_kept)
-            self._store.replace_points(job.id, points_kept)
-        elif new:
-            self._store.add_points(job.id, as_points(new))
-        if part.sent_bytes is not None and is_known_now:
-            job.merge_sent(batch.host, batch.count_of(part), part.sent_bytes)
-        # Who only counts a job's bytes does not know how it fares.
-        is_witness = part.followed or part.ended or part.sent_bytes is None
-        if points or (is_witness and is_known_now):
-            job.told_by[batch.host] = part.followed or job.told_by.get(batch.host, False)
-        job.last_report = batch.now if job.last_report is None else max(job.last_report, batch.now)
-        job.received_at = batch.received_at
-        if job.ended_at is None:
-            if self._watch.crosses(job, before):
-                batch.reasons.append(Cause.TARGET_CROSSED)
-            if part.ended and is_known_now:
-                self._end(job, known_at)
-                batch.reasons.append(Cause.END)
-        batch.told[job.id] = job
-
-    def _take_flow(self, batch: _Taking, seen: FlowSeen) -> None:
-        job = self._accepting(batch, seen.job)
-        if job is None:
-            return
-        flow = seen.flow
-        if batch.host not in (flow.src, flow.dst) or not {flow.src, flow.dst} <= self.hosts.keys():
-            batch.refuse(job.id, f"flow {flow.src} to {flow.dst}: {batch.host} is no end of it, or an end is unknown")
-            return
-        owner = self._owner(key_of(flow))
-        if owner is not None and owner != job.id:
-            batch.refuse(job.id, f"flow {flow.src} to {flow.dst}: it belongs to job {owner}")
-            return
-        if job.merge_flow(key_of(flow)):
-            batch.rerouted[job.id] = job
-            if job.ended_at is None:
-                batch.reasons.append(Cause.NEW_FLOWS)
-
-    def _accepting(self, batch: _Taking, job_id: str) -> JobRecord | None:
-        job = self._jobs.get(job_id)
-        if job is None:
-            batch.refuse(job_id, "unknown job; register it first")
-        elif batch.host not in job.hosts:
-            batch.refuse(job_id, f"the job has no task, flow or demand on {batch.host}")
-            job = None
-        return job
 
     # Time --------------------------------------------------------------------------------------------------------
 
@@ -521,34 +398,6 @@ class Registry:
     def _check_room(self) -> None:
         if len(self._live()) >= MAX_JOBS:
             raise Conflict(f"there are {MAX_JOBS} jobs already, which is the most; remove some that have ended")
-
-    def _check_share(self, job_id: str, spec: JobSpec, registrar: str | None) -> list[JobRecord]:
-        """The ended jobs of a host's token that give way to a job of it; raises Conflict where those that run do not.
-
-        Operators have no share: all the room is theirs.
-        """
-        if registrar is None:
-            return []
-        own = [job for job in self._jobs.values() if job.registrar == registrar and job.id != job_id]
-        live = [job for job in own if job.ended_at is None]
-        remedy = "let some end, remove some, or register it with an operator's token"
-        if len(live) >= HOST_JOBS:
-            raise Conflict(f"the token of host {registrar} has {HOST_JOBS} jobs already, the most for one; {remedy}")
-        size = size_of(spec) + sum(job.size for job in live)
-        if size > HOST_ENTRIES:
-            raise Conflict(
-                f"the jobs of the token of host {registrar} would name {size} tasks, demands and flows; {HOST_ENTRIES} "
-                f"is the most for one; {remedy}"
-            )
-        giving_way = []
-        ended = sorted((job.ended_at, job.id) for job in own if job.ended_at is not None)
-        excess = size + sum(job.size for job in own if job.ended_at is not None) - HOST_ENTRIES
-        for _, ended_id in ended:
-            if excess <= 0:
-                break
-            giving_way.append(self._jobs[ended_id])
-            excess -= self._jobs[ended_id].size
-        return giving_way
 
     def _check_claims(self, new: JobRecord) -> None:
         for other in self._live():

@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import fmean
 
 from controller.policies.registry import available
-from tests.agreement import TOLERANCE, experiment, simulated_seconds
+from tests.agreement import TOLERANCE, choice, experiment, simulated_seconds
 from tests.bench.figures import Bench, Figure
 from topologies.lab import EXPECTED_ERRORS, run_arms
 
@@ -16,7 +16,8 @@ def run(folder: Path, _data: Path | None) -> Bench:
     """Measure. Raises RuntimeError where the lab could not run."""
     policies = sorted(available())
     try:
-        result = run_arms(experiment(), policies, results_dir=folder / "agreement")
+        choices = [choice(policy) for policy in policies]
+        result = run_arms(experiment(), choices, results_dir=folder / "agreement")
     except EXPECTED_ERRORS as error:
         raise RuntimeError(str(error)) from error
     jobs: dict[str, dict[str, dict[str, float | None]]] = {}

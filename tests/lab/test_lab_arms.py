@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +9,7 @@ import pytest
 from simulator.workloads import curves
 from topologies.experiment import Experiment, JobPlan
 from topologies.lab import run_arms
-from topologies.lab_result import LabEvent, LabResult, load_result, save
+from topologies.lab_result import LabEvent, LabResult, load_result
 
 ITERATIONS = 30
 
@@ -103,21 +100,3 @@ def test_the_queues_are_proven_and_jobs_measured_alone(result: LabResult) -> Non
 def test_progress_is_told(result: LabResult, events: list[LabEvent]) -> None:
     assert [event.done for event in events if event.policy == "jpas"][-1] == len(result.arms[0].jobs)
     assert {event.phase for event in events} == {"network", "proof", "alone", "arm"}
-
-
-@pytest.mark.usefixtures("alone")
-def test_the_command_prints_one_json_document(tmp_path: Path) -> None:
-    spec = tmp_path / "spec.json"
-    short = experiment().model_copy(update={"jobs": experiment().jobs[:1], "limit_seconds": 4.0, "hosts": 3})
-    save(spec, short)
-    told = subprocess.run(
-        [*(sys.executable, "-m", "controller.cli", "lab", "--policy", "fifo", "--json"),
-         *("--results", str(tmp_path / "out"), str(spec))],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert told.returncode == 0, told.stderr
-    (arm,) = json.loads(told.stdout)["arms"]
-    assert arm["policy"] == "fifo"
-    # The limit came first: the job is counted, as censored.
-    assert arm["jobs"]["ps"]["censored"]
-    assert arm["jobs"]["ps"]["jct_seconds"] is None

@@ -1,9 +1,11 @@
-"""A process and a cgroup a job: every trainer in its job's group, jobs apart, nothing left at the end."""
+"""The lab's command, with a process and a cgroup a job: each in its group, apart, nothing left, one JSON document."""
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -13,19 +15,22 @@ import pytest
 from simulator.workloads import curves
 from topologies import cgroups, teardown
 from topologies.experiment import Experiment, JobPlan
-from topologies.lab import run_arms
+from topologies.lab_result import save
 
-ITERATIONS = 20
+ITERATIONS = 12
 
 
 def experiment() -> Experiment:
     curve = next(curve.name for curve in curves.index() if curve.iterations >= ITERATIONS)
-    common = {"model": "m", "compute_seconds": 0.2, "iterations": ITERATIONS, "curve": curve, "model_bytes": 100_000}
+    common = {"model": "m", "arrival": 0.0, "iterations": ITERATIONS, "curve": curve, "model_bytes": 100_000}
+    brief, endless = common | {"compute_seconds": 0.2}, common | {"compute_seconds": 100.0}
     return Experiment(
-        name="apart", hosts=3, link_bps=50e6, period_seconds=0.5, limit_seconds=90.0, processes="job",
+        name="apart", hosts=3, link_bps=50e6, period_seconds=0.5, limit_seconds=30.0, processes="job",
         jobs=(
-            JobPlan(id="first", arrival=0.0, architecture="ps", hosts=("h1", "h2"), port=5000, **common),
-            JobPlan(id="second", arrival=0.0, architecture="ring", hosts=("h1", "h2", "h3"), port=5001, **common),
+            JobPlan(id="first", architecture="ps", hosts=("h1", "h2"), port=5000, **brief),
+            JobPlan(id="second", architecture="ring", hosts=("h1", "h2", "h3"), port=5001, **brief),
+            # The limit comes before its end.
+            JobPlan(id="endless", architecture="ring", hosts=("h2", "h3"), port=5002, **endless),
         ),
     )  # fmt: skip
 
@@ -48,6 +53,8 @@ def groups_left() -> list[Path]:
 
 @pytest.mark.usefixtures("alone")
 def test_every_jobs_trainers_are_in_a_group_of_their_own(tmp_path: Path) -> None:
+    spec, out = tmp_path / "spec.json", tmp_path / "out"
+    save(spec, experiment())
     seen: dict[str, dict[int, str]] = {}
     ended = threading.Event()
 
@@ -65,19 +72,29 @@ def test_every_jobs_trainers_are_in_a_group_of_their_own(tmp_path: Path) -> None
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
-        result = run_arms(experiment(), ["fair", "fifo"], results_dir=tmp_path)
+        told = subprocess.run(
+            [*(sys.executable, "-m", "controller.cli", "lab", "--policy", "fair", "--policy", "fifo", "--json"),
+             *("--results", str(out), str(spec))],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
     finally:
         ended.set()
         watcher.join()
-    assert [arm.policy for arm in result.arms] == ["fair", "fifo"]
-    assert not any(job.censored for arm in result.arms for job in arm.jobs.values())
+    assert told.returncode == 0, told.stderr
+    arms = json.loads(told.stdout)["arms"]
+    assert [arm["policy"] for arm in arms] == ["fair", "fifo"]
+    for arm in arms:
+        assert {name: job["censored"] for name, job in arm["jobs"].items()} == {
+            "first": False, "second": False, "endless": True,
+        }  # fmt: skip
+        assert arm["jobs"]["endless"]["jct_seconds"] is None
     # Two arms: a process for every host of a job in each.
-    assert {job: len(pids) for job, pids in seen.items()} == {"first": 4, "second": 6}
+    assert {job: len(pids) for job, pids in seen.items()} == {"first": 4, "second": 6, "endless": 4}
     for job, texts in seen.items():
         assert all(re.search(rf"/trainyard-[0-9a-f]+/{job}$", text, re.MULTILINE) for text in texts.values()), texts
     assert not set(seen["first"]) & set(seen["second"])
     assert not set(seen["first"].values()) & set(seen["second"].values()), "two jobs in one group"
-    names = {path.name for path in (tmp_path / "apart-0" / "fair" / "trainers").iterdir()}
-    assert names == {"h1-first.log", "h2-first.log", "h1-second.log", "h2-second.log", "h3-second.log"}
+    names = {path.name for path in (out / "apart-0" / "fair" / "trainers").iterdir()}
+    assert names == {f"{host}-{job.id}.log" for job in experiment().jobs for host in job.hosts}
     assert groups_left() == []
     assert teardown.recorded() is None

@@ -15,7 +15,7 @@ from api_client import HOST, Controller
 from test_api import assert_problem, eventually, spec
 from test_registry import World, job_spec, progress
 
-from controller import registry
+from controller import shares
 from controller.job_flows import derived_flows, size_of
 from controller.job_record import JobRecord
 from controller.journal_bodies import JobBody
@@ -126,7 +126,7 @@ def put(world: World, job: str, port: int, registrar: str | None = "h1", **parts
 
 
 def test_one_hosts_token_leaves_room_for_the_jobs_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "HOST_JOBS", 3)
+    monkeypatch.setattr(shares, "HOST_JOBS", 3)
     world = World()
     for k in range(3):
         put(world, f"j{k}", 5000 + k)
@@ -151,7 +151,7 @@ def test_whose_job_it_is_survives_a_restart() -> None:
 
 def test_jobs_that_have_ended_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
     size = size_of(job_spec())
-    monkeypatch.setattr(registry, "HOST_ENTRIES", 3 * size)
+    monkeypatch.setattr(shares, "HOST_ENTRIES", 3 * size)
     world = World()
     for k in range(5):
         world.clock.now += 1

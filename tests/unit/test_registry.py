@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from controller.model import Flow, Host
 from controller.refusals import Conflict, Invalid, NotFound
-from controller.registry import MAX_ROWS, Change, Registry
+from controller.registry import Change, Registry
+from controller.report_merge import MAX_ROWS
 from controller.store import Store
 from controller.wire import HostReport, JobSpec, StageSpec, Threshold
 

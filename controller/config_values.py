@@ -1,0 +1,123 @@
+"""Kinds of values that settings have: addresses, datapath ids, ports, rates, each with its refusal in plain words."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+MAX_DPID = 2**64 - 1
+
+
+class Section(BaseModel):
+    """Base of every part of the settings: immutable, no unknown keys, no silent type changes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether ``host`` names this machine only."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _dpid(value: object) -> object:
+    """A datapath id as a number, or as hexadecimal text as Open vSwitch prints it."""
+    if isinstance(value, str):
+        try:
+            return int(value.replace(":", ""), 16)
+        except ValueError as error:
+            raise ValueError(
+                f"{value!r} is no datapath id; it is a number or hexadecimal text such as '0000000000000001'"
+            ) from error
+    return value
+
+
+def as_section(value: object) -> object:
+    """A section without settings has its defaults; what is no section is refused in plain words."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping | BaseModel):
+        raise ValueError("it must be a mapping of settings, or be left out")
+    return value
+
+
+_DATABASE = re.compile(r"(tcp|unix):\S+")
+"""``ssl:`` would need a key that there is no setting for, ``ptcp:`` and its like a switch that calls."""
+
+
+def as_databases(value: object) -> object:
+    """The address of the switches' database, or a map with each switch's own."""
+    if isinstance(value, Mapping):
+        if not value:
+            raise ValueError("it names no switch; give an address, or one for each switch: {1: tcp:10.0.0.1:6640}")
+        found: dict[object, str] = {}
+        for key, address in value.items():
+            dpid = _dpid(key)
+            if not isinstance(dpid, int) or not 1 <= dpid <= MAX_DPID:
+                raise ValueError(f"{key!r} is no datapath id; it is from 1 to {MAX_DPID:x}, in hexadecimal")
+            if dpid in found:
+                raise ValueError(f"switch {dpid:#x} is named twice; each has one database")
+            found[dpid] = _database(address)
+        return found
+    return _database(value)
+
+
+def _database(address: object) -> str:
+    if not isinstance(address, str) or not _DATABASE.fullmatch(address):
+        raise ValueError(
+            f"{str(address)[:40]!r} is no address of a database; it is written like tcp:10.0.0.1:6640 or "
+            "unix:/var/run/openvswitch/db.sock"
+        )
+    return address
+
+
+_LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_HOST_NAME = re.compile(rf"(?=.{{1,253}}$){_LABEL}(\.{_LABEL})*")
+
+
+def _listening(host: str) -> str:
+    """An address or a name to listen at; whether it is this machine's shows only at the start."""
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        looks_numeric = re.fullmatch(r"[0-9.]+", host) is not None
+        if looks_numeric or not _HOST_NAME.fullmatch(host):
+            raise ValueError(f"{host!r} is no address and no host's name; 127.0.0.1, or 0.0.0.0 for all") from None
+        return host
+
+
+def _host_address(address: str) -> str:
+    """An IPv4 address that one server can have."""
+    try:
+        found = ipaddress.IPv4Address(address)
+    except ValueError as error:
+        raise ValueError(f"{address!r} is no IPv4 address; it is written like 10.0.0.1") from error
+    if found.is_unspecified or found.is_loopback or found.is_multicast or found.is_reserved:
+        raise ValueError(f"{address} is the address of no single server; it is written like 10.0.0.1")
+    return str(found)
+
+
+def _network(text: str) -> str:
+    """Addresses of switches: one, or all of a network."""
+    try:
+        return str(ipaddress.ip_network(text, strict=False))
+    except ValueError as error:
+        raise ValueError(f"{text!r} is no address or network; it is written like 10.0.0.7 or 10.0.0.0/24") from error
+
+
+Listening = Annotated[str, AfterValidator(_listening)]
+HostAddress = Annotated[str, AfterValidator(_host_address)]
+AddressRange = Annotated[str, AfterValidator(_network)]
+Dpid = Annotated[int, BeforeValidator(_dpid), Field(ge=1, le=MAX_DPID)]
+PortNumber = Annotated[int, Field(ge=1, le=0xFFFFFF00)]
+TcpPort = Annotated[int, Field(ge=0, le=65535)]
+Rate = Annotated[float, Field(ge=1e3, le=1e13)]
+Share = Annotated[float, Field(gt=0, lt=1)]

@@ -1,0 +1,166 @@
+"""One batch of a host's report, merged into the jobs that it tells of: points, bytes sent, ends, flows.
+
+All merges are monotone and idempotent. What cannot be taken is refused part by part, the rest is taken.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Container, Mapping
+
+from controller.causes import Cause
+from controller.history import MAX_POINTS
+from controller.job_flows import FlowKey, key_of
+from controller.job_record import JobRecord
+from controller.model import Progress
+from controller.registry_journal import as_points, save_seen, save_tally
+from controller.store import Store
+from controller.watch import Watch
+from controller.wire import FlowSeen, HostReport, JobReport, ReportRefusal
+
+LOG = logging.getLogger("trainyard.registry")
+MAX_ROWS = 4 * MAX_POINTS
+"""Points of a job that the journal is given before it is given only those that are kept."""
+
+
+class Merge:
+    """A batch of ``host`` while it is merged.
+
+    ``offset``: what to add to the host's clock; ``now``: the controller's; ``hosts``: those that are known; ``owner``
+    of a flow: the job whose it is; ``end``: called with a job that has ended, and when. ``told`` are the jobs of which
+    the batch brought something; ``reasons``: what cannot wait for the period.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        report: HostReport,
+        *,
+        offset: float,
+        now: float,
+        received_at: float,
+        jobs: Mapping[str, JobRecord],
+        hosts: Container[str],
+        owner: Callable[[FlowKey], str | None],
+        end: Callable[[JobRecord, float], None],
+        store: Store,
+        watch: Watch,
+    ) -> None:
+        self.refused: list[ReportRefusal] = []
+        self.left_out: list[ReportRefusal] = []
+        self.reasons: list[str] = []
+        self.told: dict[str, JobRecord] = {}
+        self._rerouted: dict[str, JobRecord] = {}
+        self._host = host
+        self._report = report
+        self._offset = offset
+        self._now = now
+        self._received_at = received_at
+        self._jobs = jobs
+        self._hosts = hosts
+        self._owner = owner
+        self._end = end
+        self._store = store
+        self._watch = watch
+
+    def take(self) -> None:
+        """Merge it, and note in the journal what it brought."""
+        for part in self._report.jobs:
+            self._take_part(part)
+        for seen in self._report.flows:
+            self._take_flow(seen)
+        # Once a job, not once a part: a batch may name a job many times.
+        for job in self.told.values():
+            save_tally(self._store, job)
+        for job in self._rerouted.values():
+            save_seen(self._store, job)
+
+    def _take_part(self, part: JobReport) -> None:
+        job = self._accepting(part.job)
+        if job is None:
+            return
+        # Of an earlier run of the same job nothing is taken, however late it comes.
+        known_at = self._by_our_clock(part.as_of)
+        is_known_now = job.is_of_run(known_at)
+        points = [
+            Progress(point.iteration, point.time, point.metric)
+            for point in part.points
+            if job.is_of_run(self._by_our_clock(point.time))
+        ]
+        if stale := len(part.points) - len(points):
+            self._refuse(job.id, f"{stale} points are from before this run of the job; is the host's clock right?")
+        if not is_known_now and (part.ended or part.sent_bytes is not None):
+            what = "the end" if part.ended else "the count of bytes"
+            self._refuse(job.id, f"{what} is from before this run of the job; is the host's clock right?")
+        before = job.history.last_measured
+        self._take_points(job, points)
+        if part.sent_bytes is not None and is_known_now:
+            # Two counts of a host add up.
+            job.merge_sent(self._host, f"{self._report.session}:{part.counter}", part.sent_bytes)
+        # Who only counts a job's bytes does not know how it fares.
+        is_witness = part.followed or part.ended or part.sent_bytes is None
+        if points or (is_witness and is_known_now):
+            job.told_by[self._host] = part.followed or job.told_by.get(self._host, False)
+        job.last_report = self._now if job.last_report is None else max(job.last_report, self._now)
+        job.received_at = self._received_at
+        if job.ended_at is None:
+            if self._watch.crosses(job, before):
+                self.reasons.append(Cause.TARGET_CROSSED)
+            if part.ended and is_known_now:
+                self._end(job, known_at)
+                self.reasons.append(Cause.END)
+        self.told[job.id] = job
+
+    def _take_points(self, job: JobRecord, points: list[Progress]) -> None:
+        strides = job.history.strides
+        if beyond := sum(not job.believes(point) for point in points):
+            reason = f"{beyond} points are beyond iteration {job.most_iterations:g}, the most that is believed"
+            self.left_out.append(ReportRefusal(job=job.id, reason=reason))
+            if not job.is_doubted:
+                job.is_doubted = True
+                LOG.warning("job %s: %s", job.id, reason)
+        new = [point for point in points if job.merge_point(point)]
+        job.rows += len(new)
+        if job.history.strides != strides or job.rows > MAX_ROWS:
+            # Most points that were written are not kept any more.
+            kept = as_points(job.history.points())
+            job.rows = len(kept)
+            self._store.replace_points(job.id, kept)
+        elif new:
+            self._store.add_points(job.id, as_points(new))
+
+    def _take_flow(self, seen: FlowSeen) -> None:
+        job = self._accepting(seen.job)
+        if job is None:
+            return
+        flow = seen.flow
+        if self._host not in (flow.src, flow.dst) or flow.src not in self._hosts or flow.dst not in self._hosts:
+            reason = f"flow {flow.src} to {flow.dst}: {self._host} is no end of it, or an end is unknown"
+            self._refuse(job.id, reason)
+            return
+        owner = self._owner(key_of(flow))
+        if owner is not None and owner != job.id:
+            self._refuse(job.id, f"flow {flow.src} to {flow.dst}: it belongs to job {owner}")
+            return
+        if job.merge_flow(key_of(flow)):
+            self._rerouted[job.id] = job
+            if job.ended_at is None:
+                self.reasons.append(Cause.NEW_FLOWS)
+
+    def _accepting(self, job_id: str) -> JobRecord | None:
+        job = self._jobs.get(job_id)
+        if job is None:
+            self._refuse(job_id, "unknown job; register it first")
+            return None
+        if self._host not in job.hosts:
+            self._refuse(job_id, f"the job has no task, flow or demand on {self._host}")
+            return None
+        return job
+
+    def _by_our_clock(self, time: float | None) -> float:
+        """A time of the host by the controller's clock; None: when the batch was sent. Nothing is known in advance."""
+        return min((self._report.sent_at if time is None else time) + self._offset, self._now)
+
+    def _refuse(self, job: str, reason: str) -> None:
+        """Leave a part out."""
+        self.refused.append(ReportRefusal(job=job, reason=reason))
