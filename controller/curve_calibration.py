@@ -1,8 +1,8 @@
 """What recorded runs correct in a fit: how likely a target is passed already, and how far ahead it is if not.
 
 Fits of a few simple curves err alike on most real ones: near a target they see it farther ahead than it is, and they do
-not know that a metric far below the best that it can be is seldom done, nor that a run is seldom as long as its author
-asked for without need. Four numbers of a history say how much to correct:
+not know that a metric far below the best that it can be is seldom done, nor that a run which is nearly over mostly is.
+Four numbers of a history say how much to correct:
 
 * the log-odds that the target is passed, as fitted;
 * the logarithm of the iterations left, as fitted, over those done;
