@@ -94,12 +94,12 @@ def collect_rows() -> None:
         if row in used_systems:
             kept.update(vsctl("get", "qos", row, "queues").translate(_NO_SIGNS).split())
         else:
-            vsctl("--if-exists", "destroy", "qos", row)
+            vsctl("--no-wait", "--if-exists", "destroy", "qos", row)
     arguments = [
         word for row in _tagged("queue") if row not in kept for word in ("--", "--if-exists", "destroy", "queue", row)
     ]
     if arguments:
-        vsctl(*arguments[1:])
+        vsctl("--no-wait", *arguments[1:])
 
 
 def _column(table: str, column: str) -> list[str]:

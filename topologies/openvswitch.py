@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from topologies.processors import at_once
@@ -19,27 +20,50 @@ OWN_DATABASE = RUN_FOLDER / "trainyard.db"
 _SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
 _STOP_SECONDS = 5.0
 _COUNT_SECONDS = 10.2
+_ANSWER_SECONDS = 30
+"""What a daemon may take to answer: one that is just losing a testbed's ports on a busy machine takes seconds."""
 
 
 class OpenVSwitchError(RuntimeError):
     """Open vSwitch does not run and cannot be started, or refuses a change; one line says why."""
 
 
+class NoAnswerError(OpenVSwitchError):
+    """A daemon runs and does not answer. It must not be taken for one that is not there."""
+
+
 def vsctl(*arguments: str) -> str:
     """What ``ovs-vsctl`` prints for one transaction. Raises OpenVSwitchError."""
-    done = _call(["ovs-vsctl", f"--db={DATABASE}", "--timeout=10", *arguments])
-    return done.stdout
+    return _ask(["ovs-vsctl", f"--db={DATABASE}"], *arguments)
+
+
+def database_runs() -> bool:
+    """Whether the database serves. Raises NoAnswerError where it hangs."""
+    return SOCKET.exists() and _answers(lambda: vsctl("--no-wait", "show"))
+
+
+def switch_runs() -> bool:
+    """Whether the switch itself runs. Raises NoAnswerError where it hangs."""
+    return _answers(lambda: _ask(["ovs-appctl", "-t", "ovs-vswitchd"], "version"))
 
 
 def running() -> bool:
-    """Whether both daemons run."""
-    if not SOCKET.exists():
+    """Whether both daemons run. Raises NoAnswerError where one hangs."""
+    return database_runs() and switch_runs()
+
+
+def _answers(ask: Callable[[], str]) -> bool:
+    try:
+        ask()
+    except NoAnswerError:
+        raise
+    except OpenVSwitchError:
         return False
-    with contextlib.suppress(OpenVSwitchError):
-        vsctl("--no-wait", "show")
-        _call(["ovs-appctl", "--timeout=3", "-t", "ovs-vswitchd", "version"])
-        return True
-    return False
+    return True
+
+
+def _ask(tool: list[str], *arguments: str) -> str:
+    return _call([*tool, f"--timeout={_ANSWER_SECONDS}", *arguments]).stdout
 
 
 @contextlib.contextmanager
@@ -128,6 +152,8 @@ def _call(command: list[str]) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     except FileNotFoundError as error:
         raise OpenVSwitchError(f"{command[0]} is missing: install the package openvswitch-switch") from error
+    if done.returncode == -signal.SIGALRM:
+        raise NoAnswerError(f"{command[0]}: Open vSwitch runs and gives no answer within {_ANSWER_SECONDS} s")
     if done.returncode != 0:
         raise OpenVSwitchError(f"{command[0]}: {(done.stderr.strip().splitlines() or ['failed'])[-1]}")
     return done

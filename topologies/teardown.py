@@ -111,7 +111,7 @@ def clean() -> bool:
         openvswitch.end(Path(record.database))
     if record.send_bytes:
         userspace.set_send_bytes(record.send_bytes)
-    _remove_interfaces(record.interfaces)
+    _remove_interfaces((*record.bridges, *record.interfaces))
     cgroups.remove(map(Path, record.cgroups))
     for folder in record.folders:
         shutil.rmtree(folder, ignore_errors=True)
@@ -150,17 +150,19 @@ def _interfaces() -> list[tuple[int, str]]:
 
 def _remove_bridges(bridges: Sequence[str]) -> None:
     """Delete the bridges and the QoS and Queue rows of their ports."""
-    if not bridges or not openvswitch.running():
+    if not bridges or not openvswitch.database_runs():
         return
+    # A switch that was killed drops a bridge's interfaces when it starts again.
+    wait = () if openvswitch.switch_runs() else ("--no-wait",)
     present = set(openvswitch.vsctl("list-br").split())
     for bridge in bridges:
         if bridge in present:
-            openvswitch.vsctl("--if-exists", "del-br", bridge)
+            openvswitch.vsctl(*wait, "--if-exists", "del-br", bridge)
     limits.collect_rows()
 
 
 def _remove_interfaces(names: Sequence[str]) -> None:
-    """Delete interfaces of the root namespace; those that went with a namespace are waited for."""
+    """Delete interfaces of the root namespace; those that went with a namespace or a bridge are waited for."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     wanted = set(names)
     while present := sorted(wanted & {name for _index, name in _interfaces()}):

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -227,6 +227,25 @@ def no_switch(alone: None) -> Iterator[None]:
     for command in commands:
         subprocess.run(command, check=True)
     assert not commands or poll(openvswitch.running)
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_switch_that_hangs_is_not_taken_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    with openvswitch.started(), ExitStack() as network:
+        before = traces()
+        network.enter_context(emulate(networks.Testbed(servers=2)))
+        switch = int((openvswitch.RUN_FOLDER / "ovs-vswitchd.pid").read_text())
+        os.kill(switch, signal.SIGSTOP)
+        try:
+            with monkeypatch.context() as patch, pytest.raises(openvswitch.NoAnswerError, match="no answer within 1 s"):
+                patch.setattr(openvswitch, "_ANSWER_SECONDS", 1)
+                network.close()
+        finally:
+            os.kill(switch, signal.SIGCONT)
+        assert "s1" in openvswitch.vsctl("list-br").split()
+        with emulate(networks.Testbed(servers=2)) as emulation:
+            assert emulation.bridges == ("s1",)
+        assert poll(lambda: traces() == before), difference(before)
 
 
 def daemons() -> list[str]:

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 from api_client import HOST, Controller
+from registry_world import World, job_spec, progress
 from test_api import assert_problem, eventually, spec
-from test_registry import World, job_spec, progress
 
 from controller import shares
 from controller.job_flows import derived_flows, size_of

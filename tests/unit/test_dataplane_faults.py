@@ -98,7 +98,7 @@ class Refusing:
     DEVNULL = PIPE = None
 
     @staticmethod
-    def Popen(*_args: Any, **_more: Any) -> Any:  # noqa: N802
+    def Popen(*_args: Any, **_more: Any) -> Any:  # noqa: N802 - the standard library's name
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
 

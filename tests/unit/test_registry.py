@@ -1,3 +1,5 @@
+"""What the registry takes and refuses: jobs, reports, flows, stages; the same state from any order of reports."""
+
 from __future__ import annotations
 
 import copy
@@ -7,57 +9,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from registry_world import HOSTS, Clock, World, job_spec, progress
 
-from controller.model import Flow, Host
+from controller.model import Flow
 from controller.refusals import Conflict, Invalid, NotFound
 from controller.registry import Change, Registry
 from controller.report_merge import MAX_ROWS
 from controller.store import Store
-from controller.wire import HostReport, JobSpec, StageSpec, Threshold
-
-HOSTS = {f"h{i}": Host(f"h{i}", address=f"10.0.0.{i}") for i in range(1, 6)}
-
-
-class Clock:
-    def __init__(self, now: float = 1000.0) -> None:
-        self.now = now
-
-    def __call__(self) -> float:
-        return self.now
-
-
-class World:
-    """A registry without a journal, a clock that stands still, and what was triggered."""
-
-    def __init__(self) -> None:
-        self.clock = Clock()
-        self.registry = Registry(HOSTS, Store(None), self.clock, lease_seconds=30.0)
-        self.triggers: list[str] = []
-        self.registry.subscribe(lambda reason, _received_at: self.triggers.append(reason))
-        self.seq = 0
-
-    def put(self, job: str = "a", **spec: Any) -> Change:
-        return self.registry.put_job(job, job_spec(**spec), 0.0)
-
-    def tell(self, host: str = "h1", jobs: Any = (), flows: Any = (), **parts: Any) -> Any:
-        self.seq += 1
-        body = {"session": "s", "seq": self.seq, "sent_at": self.clock.now, "jobs": list(jobs), "flows": list(flows)}
-        return self.registry.report(host, HostReport.model_validate(body | parts), 0.0)
-
-    def snapshot(self) -> Any:
-        return self.registry.snapshot(self.clock.now, classes=7, period=5.0)
-
-
-def job_spec(port: int | None = 5000, **parts: Any) -> JobSpec:
-    body: dict[str, Any] = {
-        "tasks": [{"role": "ps", "host": "h1", "port": port}, {"role": "worker", "host": "h2"}],
-        "iterations": 100.0,
-    }
-    return JobSpec.model_validate(body | parts)
-
-
-def progress(job: str = "a", *points: tuple[float, float | None], **parts: Any) -> dict[str, Any]:
-    return {"job": job, "points": [{"iteration": k, "time": k, "metric": m} for k, m in points]} | parts
+from controller.wire import HostReport, StageSpec
 
 
 @pytest.fixture
@@ -205,162 +164,12 @@ def test_new_flows_trigger_once_and_not_when_they_are_known(world: World) -> Non
     assert "h1 is no end of it" in foreign.refused[0].reason
 
 
-def test_a_crossed_target_triggers_once(world: World) -> None:
-    world.put()
-    world.triggers.clear()
-    world.registry.set_watch({"a": 0.5}, as_of=world.clock.now)
-    for k, metric in ((1, 0.3), (2, 0.49), (3, 0.5), (4, 0.4), (5, 0.6)):
-        world.tell(jobs=[progress("a", (k, metric))])
-    assert world.triggers == ["target crossed"]
-    world.registry.set_watch({"a": 0.5}, as_of=world.clock.now)
-    world.tell(jobs=[progress("a", (6, 0.4))])
-    world.tell(jobs=[progress("a", (7, 0.7))])
-    assert world.triggers == ["target crossed"]
-    world.registry.set_watch({"a": 0.8}, as_of=world.clock.now)
-    world.tell(jobs=[progress("a", (8, 0.9))])
-    assert world.triggers == ["target crossed"] * 2
-
-
-def test_who_reports_a_job_is_told_what_its_metric_has_yet_to_cross(world: World) -> None:
-    world.put(metric={"name": "loss", "direction": "min"})
-    world.put("b", tasks=[{"role": "worker", "host": "h1", "port": 7001}, {"role": "worker", "host": "h3"}])
-    assert world.tell(jobs=[progress("a", (1, 3.0))]).urgent == {}
-    world.registry.set_watch({"a": 1.0, "b": 0.5}, as_of=world.clock.now)
-    answer = world.tell(jobs=[progress("a", (2, 2.0)), progress("nobody", (1, 1.0))])
-    assert answer.urgent == {"a": Threshold(metric=1.0, direction="min")}
-    assert world.tell(jobs=[progress("a", (3, 0.9)), progress("b", (1, 0.1))]).urgent == {"b": Threshold(metric=0.5)}
-    assert world.tell(jobs=[progress("a", (4, 2.0))]).urgent == {}
-    world.registry.set_watch({"a": float("nan"), "b": float("inf")}, as_of=world.clock.now)
-    assert world.tell(jobs=[progress("a", (5, 2.0)), progress("b", (2, 0.1))]).urgent == {}
-
-
-def test_a_target_that_was_passed_before_is_not_crossed(world: World) -> None:
-    world.put()
-    world.tell(jobs=[progress("a", (1, 0.9))])
-    world.clock.now += 1
-    world.registry.set_watch({"a": 0.5}, as_of=world.clock.now)
-    world.triggers.clear()
-    world.tell(jobs=[progress("a", (2, 0.95))])
-    assert world.triggers == []
-
-
-def test_a_falling_metric_crosses_downwards(world: World) -> None:
-    world.put(metric={"name": "loss", "direction": "min"})
-    world.registry.set_watch({"a": 1.0}, as_of=world.clock.now)
-    world.triggers.clear()
-    world.tell(jobs=[progress("a", (1, 2.0))])
-    assert world.triggers == []
-    world.tell(jobs=[progress("a", (2, 0.9))])
-    assert world.triggers == ["target crossed"]
-
-
-def test_a_crossing_while_the_plan_was_made_is_not_missed(world: World) -> None:
-    world.put()
-    as_of = world.clock.now
-    world.clock.now += 0.01
-    world.tell(jobs=[progress("a", (1, 0.9))])
-    world.triggers.clear()
-    world.registry.set_watch({"a": 0.5}, as_of=as_of)
-    assert world.triggers == ["target crossed"]
-
-
 def test_plain_progress_waits_for_the_period(world: World) -> None:
     world.put()
     world.triggers.clear()
     world.tell(jobs=[progress("a", (1, 0.1), sent_bytes=5.0)])
     world.tell()
     assert world.triggers == []
-
-
-def test_a_job_of_which_nobody_tells_any_more_leaves_and_returns(world: World) -> None:
-    world.put()
-    world.tell("h1", jobs=[progress("a", (1, 0.1))])
-    # The other host lives, and counts what the job sends from there; of how the job fares it knows nothing.
-    world.tell("h2", jobs=[{"job": "a", "sent_bytes": 5.0}])
-    world.clock.now += 29
-    world.tell("h2", jobs=[{"job": "a", "sent_bytes": 6.0}])
-    world.registry.expire()
-    assert len(world.snapshot().jobs) == 1
-    world.clock.now += 10
-    world.tell("h2")
-    world.registry.expire()
-    assert world.snapshot().jobs == ()
-    assert world.registry.job_state("a").state == "lost"
-    world.triggers.clear()
-    world.tell("h2", jobs=[{"job": "a", "sent_bytes": 7.0}])
-    assert world.triggers == []
-    world.tell("h1")
-    assert world.snapshot().jobs[0].iterations_done == 1
-    assert world.triggers == ["return"]
-
-
-def test_a_job_that_several_hosts_tell_of_is_lost_with_the_last_of_them(world: World) -> None:
-    world.put()
-    for host in ("h1", "h2"):
-        world.tell(host, jobs=[{"job": "a", "followed": True}])
-    world.clock.now += 29
-    world.tell("h2")
-    world.clock.now += 10
-    world.registry.expire()
-    assert len(world.snapshot().jobs) == 1
-    world.clock.now += 30
-    world.registry.expire()
-    assert world.registry.job_state("a").state == "lost"
-
-
-def test_a_job_that_nobody_has_told_of_yet_counts_by_its_hosts(world: World) -> None:
-    world.put()
-    world.tell("h1")
-    world.clock.now += 20
-    world.tell("h2")
-    world.clock.now += 20
-    world.registry.expire()
-    assert len(world.snapshot().jobs) == 1
-    world.clock.now += 20
-    world.registry.expire()
-    assert world.registry.job_state("a").state == "lost"
-    world.tell("h2")
-    assert world.registry.job_state("a").state == "waiting"
-
-
-def test_who_told_of_an_earlier_run_speaks_not_for_the_next(world: World) -> None:
-    world.put()
-    world.tell("h2", jobs=[progress("a", ended=True)])
-    world.clock.now += 60
-    world.put()
-    world.tell("h1", jobs=[{"job": "a", "followed": True}])
-    late = {"job": "a", "points": [{"iteration": 1, "time": 1000.0}], "followed": True}
-    world.tell("h2", jobs=[late], sent_at=world.clock.now - 30)
-    world.clock.now += 40
-    world.tell("h2")
-    world.registry.expire()
-    assert world.registry.job_state("a").state == "lost"
-
-
-def test_a_new_agent_is_told_which_jobs_go_on_that_one_before_it_followed(world: World) -> None:
-    world.put("a")
-    world.put("b", port=5001)
-    world.put("c", port=5002)
-    answer = world.tell("h1", jobs=[{"job": "a", "followed": True}, {"job": "b", "followed": True}, progress("c")])
-    assert answer.held == ("a", "b"), "c was told of by something else, which no agent ends"
-    assert world.tell("h1", jobs=[progress("b", ended=True)]).held == ()
-    again = world.tell("h1", session="next", seq=1)
-    assert again.held == ("a",)
-    assert world.tell("h1", session="next", seq=1).held == ("a",), "the answer may have been lost"
-    assert world.tell("h2", session="other", seq=1).held == ()
-
-
-def test_a_lost_job_does_not_return_to_be_ended_by_a_new_agent(world: World) -> None:
-    world.put()
-    world.tell("h1", jobs=[{"job": "a", "followed": True}])
-    world.clock.now += 31
-    world.registry.expire()
-    world.triggers.clear()
-    assert world.tell("h1", session="next", seq=1).held == ("a",)
-    assert world.registry.job_state("a").state == "lost"
-    world.tell("h1", session="next", seq=2, jobs=[{"job": "a", "ended": True, "followed": True}])
-    assert world.triggers == ["end"]
-    assert world.registry.job_state("a").state == "ended"
 
 
 def test_bytes_add_up_over_an_agents_counts(world: World) -> None:
@@ -385,13 +194,6 @@ def test_bytes_add_up_over_an_agents_counts(world: World) -> None:
     for restart in range(100):
         sent(sent=1.0, session=f"s{restart}", seq=1)
     assert world.snapshot().jobs[0].sent_bytes == {"h1": 21e9 + 100}
-
-
-def test_a_job_without_agents_is_never_lost(world: World) -> None:
-    world.put()
-    world.clock.now += 1e6
-    world.registry.expire()
-    assert len(world.snapshot().jobs) == 1
 
 
 def test_what_ended_is_forgotten_after_a_while(world: World) -> None:
@@ -456,22 +258,6 @@ def test_nor_where_the_length_of_the_run_is_not_known(world: World) -> None:
     answer = world.tell(jobs=[{"job": "a", "points": [absurd, {"iteration": 6.0, "time": 6.0, "metric": 0.8}]}])
     assert world.snapshot().jobs[0].iterations_done == 6
     assert "beyond iteration 1e+09" in answer.left_out[0].reason
-
-
-def test_a_step_of_the_walls_clock_ends_no_lease() -> None:
-    wall, steady = Clock(), Clock(5.0)
-    registry = Registry(HOSTS, Store(None), wall, steady=steady, lease_seconds=30.0)
-    registry.put_job("a", job_spec(), 0.0)
-    report = {"session": "s", "seq": 1, "sent_at": wall.now, "jobs": [progress("a", (1, None))]}
-    registry.report("h1", HostReport.model_validate(report), 0.0)
-    wall.now += 3600
-    registry.expire()
-    assert registry.job_state("a").state == "running"
-    assert registry.host_alive("h1")
-    wall.now -= 7200
-    steady.now += 31
-    registry.expire()
-    assert registry.job_state("a").state == "lost"
 
 
 def test_the_journal_of_a_long_run_does_not_grow_for_ever(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from test_registry import HOSTS, World, progress
+from registry_world import HOSTS, World, progress
 
 from controller.registry import Registry
 from controller.store import Store

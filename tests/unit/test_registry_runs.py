@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_registry import HOSTS, World, job_spec, progress
+from registry_world import HOSTS, World, job_spec, progress
 
 from controller.host_clock import HostClock
 from controller.refusals import Conflict, NotFound

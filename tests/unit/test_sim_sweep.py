@@ -78,6 +78,12 @@ def test_a_local_ray_cluster_says_what_one_process_says() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_a_task_that_fails_on_a_ray_cluster_ends_the_sweep_with_its_own_error() -> None:
+    with pytest.raises(PolicyError, match="unknown policy"):
+        ray_sweep.run_all([Task(MIX, "none")], address="local")
+
+
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1"])
 def test_where_no_cluster_answers_the_address_is_named(address: str) -> None:
     with pytest.raises(SweepError, match=f"--ray {address}: no Ray cluster answers there"):
