@@ -37,6 +37,14 @@ from topologies import limits, management, openvswitch  # noqa: E402 (the path a
 DEFAULT_LINK_BPS = 100e6
 DEFAULT_QUEUES = 8
 TSO_SEGMENTS = 8
+_TCP_SETTINGS = "/proc/sys/net/ipv4"
+# Hosts have the congestion control that Linux has by default, whatever this machine's own is set to: what a policy is
+# worth must not depend on that. (BBR, for one, takes a class that starves for a path that slow, and goes on pacing when
+# the link is free.) A job computes between its bursts: each would begin with a small window again.
+_TCP = (
+    "echo cubic > tcp_congestion_control 2>/dev/null || echo reno > tcp_congestion_control; "
+    "echo 0 > tcp_slow_start_after_idle"
+)
 MOST_HOSTS = management.LARGEST
 LEAST_BPS, MOST_BPS = 1e5, 1e11
 
@@ -55,14 +63,13 @@ class Server(Host):
         inside = ["mnexec", "-a", str(self.pid)]
         lines = limits.host_nic(interface, link_bps, classes)
         subprocess.run([*inside, "tc", "-batch", "-"], input="\n".join(lines) + "\n", text=True, check=True)
+        settings = f"cd {_TCP_SETTINGS}; {_TCP}"
         if offload:
             # Senders hand over several packets' worth at a time, as a real NIC's offload lets them at its speeds: on a
             # link so much slower the kernel would cut them small, and processors would be measured, not the network.
-            command = f"echo {TSO_SEGMENTS} > /proc/sys/net/ipv4/tcp_min_tso_segs"
-            # A job computes between its bursts: each would begin with a small window again.
-            command += "; echo 0 > /proc/sys/net/ipv4/tcp_slow_start_after_idle"
-            subprocess.run([*inside, "sh", "-c", command], check=True)
-        else:
+            settings += f"; echo {TSO_SEGMENTS} > tcp_min_tso_segs"
+        subprocess.run([*inside, "sh", "-ec", settings], check=True)
+        if not offload:
             # Packets that leave by a userspace switch keep the checksum that the host wrote.
             subprocess.run([*inside, "ethtool", "-K", interface, "tx", "off"], check=True, capture_output=True)
         return answer
