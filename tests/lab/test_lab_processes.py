@@ -25,7 +25,7 @@ def experiment() -> Experiment:
     common = {"model": "m", "arrival": 0.0, "iterations": ITERATIONS, "curve": curve, "model_bytes": 100_000}
     brief, endless = common | {"compute_seconds": 0.2}, common | {"compute_seconds": 100.0}
     return Experiment(
-        name="apart", hosts=3, link_bps=50e6, period_seconds=0.5, limit_seconds=30.0, processes="job",
+        name="apart", hosts=3, link_bps=50e6, period_seconds=0.5, limit_seconds=15.0, processes="job",
         jobs=(
             JobPlan(id="first", architecture="ps", hosts=("h1", "h2"), port=5000, **brief),
             JobPlan(id="second", architecture="ring", hosts=("h1", "h2", "h3"), port=5001, **brief),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,7 +14,11 @@ from topologies.controller_process import ControllerProcess
 from topologies.emulation import Emulation, emulate
 from topologies.queue_proof import Stream, job_spec, measure
 
+if TYPE_CHECKING:
+    from tests.lab.conftest import Stage
+
 UPLINK_BPS = 20e6
+PROBE_SECONDS = 2
 TAKE_OVER_PROBES = 3
 """A switch that is told to fail standalone does so after so many of its probes."""
 
@@ -48,49 +54,56 @@ def test_a_switch_that_ignores_set_queue_is_reported_and_filters_make_it_obey() 
         controller.stop()
 
 
-@pytest.mark.usefixtures("alone")
-def test_a_leaf_spine_forwards_without_a_storm_and_keeps_the_order() -> None:
-    with emulate(networks.LeafSpine(leaves=2, spines=2, servers_per_leaf=2, uplink_bps=UPLINK_BPS)) as emulation:
-        controller = start_controller(emulation)
-        controller.wait_ready()
-        all_reach_each_other(emulation)
-        assert packets_in(emulation, 2) < 400, "the idle fabric is not idle"
-
-        for job, port, sender, arrival in (("first", 5601, "h1", 1.0), ("second", 5602, "h2", 2.0)):
-            controller.call("PUT", f"/v1/jobs/{job}", job_spec("h3", port, sender) | {"arrival": arrival})
-        wanted = {"first": 0, "second": 1}
-        assert poll(lambda: queue_proof.classes(controller, list(wanted)) == wanted)
-        first, second = measure(emulation, [Stream("h1", "h3", 5601), Stream("h2", "h3", 5602)], seconds=5)
-        if first + second < 1.1 * UPLINK_BPS:
-            assert first > 20 * second > 0
-        else:
-            # Over different spines: the receiver's link is the bottleneck then, and carries both.
-            assert first + second < 2 * UPLINK_BPS
-        controller.stop()
-
-
-@pytest.mark.usefixtures("alone")
-def test_a_leaf_spine_goes_on_without_its_controller_and_without_a_storm() -> None:
-    probe_seconds = 2
+@pytest.fixture(scope="module")
+def fabric(stage: Stage) -> Iterator[tuple[Emulation, ControllerProcess]]:
+    """A leaf-spine with loops, its switches set as the operator's guide says for ``forwarding: paths``."""
+    stage.clear()
     with emulate(networks.LeafSpine(leaves=2, spines=2, servers_per_leaf=2, uplink_bps=UPLINK_BPS)) as emulation:
         controller = start_controller(emulation)
         for bridge in emulation.bridges:
-            # As the operator's guide says for forwarding: paths; a looped fabric that fails standalone would flood.
+            # A looped fabric that fails standalone would flood.
             openvswitch.vsctl(
                 *("set-fail-mode", bridge, "secure"),
-                *("--", "set", "controller", bridge, f"inactivity_probe={probe_seconds * 1000}"),
+                *("--", "set", "controller", bridge, f"inactivity_probe={PROBE_SECONDS * 1000}"),
             )
         controller.wait_ready()
-        all_reach_each_other(emulation)
-        controller.kill()
-        began = time.monotonic()
-        assert poll(lambda: not any(gate_is_open(bridge) for bridge in emulation.bridges), 30)
-        time.sleep(max(0.0, began + (TAKE_OVER_PROBES + 1) * probe_seconds - time.monotonic()))
-        for host in emulation.hosts:
-            # As after a pause: they ask each other for their addresses again, and that is broadcast.
-            emulation.run(host, ["ip", "neigh", "flush", "dev", f"{host}-eth0"])
-        all_reach_each_other(emulation)
-        assert packets_in(emulation, 2) < 400, "the idle fabric is not idle"
+        yield emulation, controller
+        if controller.runs:
+            controller.stop()
+
+
+def test_a_leaf_spine_forwards_without_a_storm_and_keeps_the_order(
+    fabric: tuple[Emulation, ControllerProcess],
+) -> None:
+    emulation, controller = fabric
+    all_reach_each_other(emulation)
+    assert packets_in(emulation, 2) < 400, "the idle fabric is not idle"
+
+    for job, port, sender, arrival in (("first", 5601, "h1", 1.0), ("second", 5602, "h2", 2.0)):
+        controller.call("PUT", f"/v1/jobs/{job}", job_spec("h3", port, sender) | {"arrival": arrival})
+    wanted = {"first": 0, "second": 1}
+    assert poll(lambda: queue_proof.classes(controller, list(wanted)) == wanted)
+    first, second = measure(emulation, [Stream("h1", "h3", 5601), Stream("h2", "h3", 5602)], seconds=5)
+    if first + second < 1.1 * UPLINK_BPS:
+        assert first > 20 * second > 0
+    else:
+        # Over different spines: the receiver's link is the bottleneck then, and carries both.
+        assert first + second < 2 * UPLINK_BPS
+
+
+def test_a_leaf_spine_goes_on_without_its_controller_and_without_a_storm(
+    fabric: tuple[Emulation, ControllerProcess],
+) -> None:
+    emulation, controller = fabric
+    controller.kill()
+    began = time.monotonic()
+    assert poll(lambda: not any(gate_is_open(bridge) for bridge in emulation.bridges), 30)
+    time.sleep(max(0.0, began + (TAKE_OVER_PROBES + 1) * PROBE_SECONDS - time.monotonic()))
+    for host in emulation.hosts:
+        # As after a pause: they ask each other for their addresses again, and that is broadcast.
+        emulation.run(host, ["ip", "neigh", "flush", "dev", f"{host}-eth0"])
+    all_reach_each_other(emulation)
+    assert packets_in(emulation, 2) < 400, "the idle fabric is not idle"
 
 
 def all_reach_each_other(emulation: Emulation) -> None:

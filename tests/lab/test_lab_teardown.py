@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from simulator.workloads import curves
 from tests.lab.network_helpers import poll
-from tests.lab.test_lab_processes import experiment
 from topologies import cgroups, networks, openvswitch, teardown
 from topologies.crew import CrewError
 from topologies.emulation import emulate
 from topologies.errors import LabError
+from topologies.experiment import Experiment, JobPlan
 from topologies.lab import run_arms
 from topologies.lab_result import LabEvent
 
@@ -33,6 +34,17 @@ with emulate(Testbed(servers=3)) as emulation:
     print("up", flush=True)
     time.sleep(1000)
 """
+
+
+def experiment() -> Experiment:
+    """One job that goes on for longer than any test looks, with a group of its own."""
+    job = JobPlan(
+        id="endless", arrival=0.0, architecture="ring", hosts=("h1", "h2"), port=5000, model="m", model_bytes=100_000,
+        compute_seconds=0.2, iterations=1000, curve=curves.index()[0].name,
+    )  # fmt: skip
+    return Experiment(
+        name="endless", hosts=2, link_bps=50e6, period_seconds=0.5, limit_seconds=120.0, processes="job", jobs=(job,)
+    )
 
 
 KERNELS_OWN = ("kworker", "ps", "bpfilter_umh")
@@ -78,7 +90,7 @@ def name_of(process: Path) -> str:
 ARMS = """
 import sys
 from pathlib import Path
-from tests.lab.test_lab_processes import experiment
+from tests.lab.test_lab_teardown import experiment
 from topologies.lab import run_arms
 def show(event):
     if event.phase == "arm" and event.seconds > 1:
@@ -196,7 +208,7 @@ def test_a_part_that_dies_in_an_arm_is_one_error_and_all_goes(
             run_arms(experiment(), ["fair", "jpas"], progress=kill, results_dir=tmp_path)
         assert len(killed) == 1
         assert poll(lambda: traces() == before), difference(before)
-    assert (tmp_path / "apart-0" / "fair" / "controller" / "controller.log").exists(), "the logs are kept"
+    assert (tmp_path / "endless-0" / "fair" / "controller" / "controller.log").exists(), "the logs are kept"
 
 
 def children() -> list[int]:

@@ -20,7 +20,7 @@ from topologies.lab import run_arms
 
 BYTES = 2_000_000
 COUNT = 8
-ITERATIONS = 10
+LONE_BYTES, ITERATIONS = 1_000_000, 6
 ON_THE_WIRE = 1.06
 """Of a payload byte: Ethernet, IP and TCP headers."""
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,7 +51,7 @@ def test_an_iteration_of_a_lone_job_is_computing_and_two_transfers(tmp_path: Pat
     def job(*hosts: str) -> JobPlan:
         return JobPlan(
             id=f"workers-{len(hosts) - 1}", arrival=0.0, architecture="ps", hosts=hosts, port=5000,
-            model="m", model_bytes=BYTES, compute_seconds=0.1, iterations=ITERATIONS, curve=curve,
+            model="m", model_bytes=LONE_BYTES, compute_seconds=0.1, iterations=ITERATIONS, curve=curve,
         )  # fmt: skip
 
     # No link of one is a link of the other.
