@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -52,6 +53,22 @@ def test_a_switch_that_ignores_set_queue_is_reported_and_filters_make_it_obey() 
         controller.wait_ready()
         assert queue_proof.prove(emulation, controller).ratio >= 20
         controller.stop()
+
+
+@pytest.mark.usefixtures("alone")
+def test_hosts_have_linux_default_tcp_whatever_the_machine_has() -> None:
+    machine = Path("/proc/sys/net/ipv4/tcp_congestion_control")
+    before = machine.read_text()
+    machine.write_text("reno")
+    try:
+        # Here offload is off, which had other settings once.
+        with emulate(networks.Testbed(servers=2, link_bps=5e6, datapath="user"), datapath="user") as emulation:
+            for host in emulation.hosts:
+                assert emulation.run(host, ["cat", str(machine)]).strip() == "cubic"
+                assert emulation.run(host, ["cat", f"{machine.parent}/tcp_slow_start_after_idle"]).strip() == "0"
+            assert machine.read_text().strip() == "reno", "the machine's own setting is left alone"
+    finally:
+        machine.write_text(before)
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from fake_kernel import FakeKernel
+from registry_world import World
 
 
 @pytest.fixture
@@ -14,3 +15,9 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeKernel:
     made = FakeKernel(tmp_path / "kernel")
     monkeypatch.setenv("PATH", made.path)
     return made
+
+
+@pytest.fixture
+def world() -> World:
+    """A registry to be told things."""
+    return World()

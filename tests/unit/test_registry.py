@@ -19,11 +19,6 @@ from controller.store import Store
 from controller.wire import HostReport, StageSpec
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 def test_put_is_idempotent(world: World) -> None:
     assert world.put() is Change.CREATED
     before = world.snapshot()

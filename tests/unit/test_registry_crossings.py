@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from registry_world import World, progress
 
 from controller.wire import Threshold
-
-
-@pytest.fixture
-def world() -> World:
-    return World()
 
 
 def test_a_crossed_target_triggers_once(world: World) -> None:

@@ -16,11 +16,6 @@ from controller.store import Store
 from controller.wire import HostReport, StageSpec
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 def at(time: float, iteration: float = 50.0) -> dict[str, Any]:
     return {"iteration": iteration, "time": time, "metric": 0.9}
 
