@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulator.jit import jit
+from simulator.jit import entry, inner
 from simulator.kernel_groups import attach, detach
 from simulator.kernel_heap import gathered, remove, schedule
 from simulator.kernel_state import (
@@ -39,13 +39,13 @@ TOGETHER = 1e-9
 STEPS = 4.0 * np.finfo(np.float64).eps
 
 
-@jit
+@entry
 def together(now: float) -> float:
     """Seconds within which events are one at ``now``."""
     return max(TOGETHER, STEPS * now)
 
 
-@jit
+@entry
 def advance(s: State, limit: float, madd: bool) -> int:
     """Run until ``limit`` seconds, or until a job ends or crosses its target; says which (see kernel_state).
 
@@ -84,7 +84,7 @@ def advance(s: State, limit: float, madd: bool) -> int:
             return STOP
 
 
-@jit
+@entry
 def start(s: State, job: int) -> None:
     """Begin a job's lanes now."""
     for lane in range(s.job[job].first, s.job[job].end):
@@ -94,7 +94,7 @@ def start(s: State, job: int) -> None:
     _run_ready(s, s.clk[NOW])
 
 
-@jit
+@inner
 def _settle(s: State, madd: bool) -> None:
     now = s.clk[NOW]
     if madd:
@@ -109,7 +109,7 @@ def _settle(s: State, madd: bool) -> None:
     s.num[TOUCHED] = 0
 
 
-@jit
+@inner
 def _next_finish(s: State, lane: int) -> float:
     first = s.step[s.lane[lane].step].first
     soonest = np.inf
@@ -126,7 +126,7 @@ def _next_finish(s: State, lane: int) -> float:
     return gathered(s, soonest, latest)
 
 
-@jit
+@inner
 def _finish_bundles(s: State, lane: int, now: float) -> None:
     """Take out the bundles of a lane that have sent all."""
     group = s.job[s.lane[lane].job].group
@@ -155,20 +155,20 @@ def _finish_bundles(s: State, lane: int, now: float) -> None:
         s.num[TOUCHED] += 1
 
 
-@jit
+@inner
 def _push_ready(s: State, lane: int) -> None:
     s.ready[s.num[READY]] = lane
     s.num[READY] += 1
 
 
-@jit
+@inner
 def _run_ready(s: State, now: float) -> None:
     while s.num[READY] > 0:
         s.num[READY] -= 1
         _run(s, s.ready[s.num[READY]], now)
 
 
-@jit
+@inner
 def _run(s: State, lane: int, now: float) -> None:
     """Take a lane through its steps until one takes time."""
     job = s.lane[lane].job
@@ -196,7 +196,7 @@ def _run(s: State, lane: int, now: float) -> None:
         s.lane[lane].step += 1
 
 
-@jit
+@inner
 def _send(s: State, lane: int, now: float) -> None:
     step = s.lane[lane].step
     group = s.job[s.lane[lane].job].group
@@ -216,13 +216,13 @@ def _send(s: State, lane: int, now: float) -> None:
         s.lane[lane].state = SENDING
 
 
-@jit
+@inner
 def _may_start(s: State, lane: int) -> bool:
     job = s.lane[lane].job
     return bool(s.job[job].slack < 0 or s.lane[lane].done - s.job[job].done <= s.job[job].slack)
 
 
-@jit
+@inner
 def _count_iterations(s: State, job: int, last: int, now: float) -> None:
     """Note the iterations that every lane has done now, and wake the lanes that waited for them."""
     least = s.job[job].iterations

@@ -7,7 +7,7 @@ again, rank by rank; so each cell is looked at once, and only where something ca
 
 from __future__ import annotations
 
-from simulator.jit import jit
+from simulator.jit import entry, inner
 from simulator.kernel_state import (
     ANEW,
     CHANGED,
@@ -31,7 +31,7 @@ SAME = 1e-11
 """Amounts that differ by less than this share of a link are the same."""
 
 
-@jit
+@inner
 def mark(s: State, group: int, link: int, why: int) -> None:
     """Look again at a group's rates on a link."""
     before = s.cell[group, link].why
@@ -44,7 +44,7 @@ def mark(s: State, group: int, link: int, why: int) -> None:
     s.num[FIRST] = min(s.num[FIRST], s.group[group].rank)
 
 
-@jit
+@inner
 def add_delta(s: State, link: int, change: float) -> None:
     """A group takes ``change`` bytes/s more of a link than before."""
     if s.link[link].has_delta == 0:
@@ -54,7 +54,7 @@ def add_delta(s: State, link: int, change: float) -> None:
     s.link[link].delta += change
 
 
-@jit
+@inner
 def pass_on(s: State, group: int, link: int) -> None:
     """What comes after the group's cell on a link looks again, if there is less or more left for it."""
     if abs(s.link[link].delta) > SAME * s.link[link].capacity:
@@ -63,7 +63,7 @@ def pass_on(s: State, group: int, link: int) -> None:
             mark(s, s.present[link, place], link, CHANGED)
 
 
-@jit
+@inner
 def forget_deltas(s: State) -> None:
     """All cells know of them."""
     for k in range(s.num[DELTAS]):
@@ -72,14 +72,14 @@ def forget_deltas(s: State) -> None:
     s.num[DELTAS] = 0
 
 
-@jit
+@inner
 def free_for(s: State, group: int, link: int) -> float:
     """Bytes/s of a link that those before the group leave; 0 where it is as good as nothing."""
     free = s.cell[group, link].free
     return free if free > EMPTY * s.link[link].capacity else 0.0
 
 
-@jit
+@inner
 def _open_cell(s: State, group: int, link: int) -> None:
     place = s.link[link].presents
     rank = s.group[group].rank
@@ -105,7 +105,7 @@ def _open_cell(s: State, group: int, link: int) -> None:
     s.group[group].cells += 1
 
 
-@jit
+@inner
 def close_cell(s: State, group: int, link: int) -> None:
     """Forget a cell without bundles; what it took is to be in the link's delta."""
     s.link[link].presents -= 1
@@ -120,7 +120,7 @@ def close_cell(s: State, group: int, link: int) -> None:
     s.cell[group, last].linked = s.cell[group, link].linked
 
 
-@jit
+@inner
 def attach(s: State, bundle: int, group: int) -> None:
     """A bundle of ``group`` begins to send, or comes from another group."""
     s.num[MOVED] = 1
@@ -144,7 +144,7 @@ def attach(s: State, bundle: int, group: int) -> None:
         mark(s, group, link, CHANGED)
 
 
-@jit
+@inner
 def detach(s: State, bundle: int, group: int) -> None:
     """A bundle of ``group`` sends no more, or goes to another group. An empty cell stays until it is looked at."""
     s.num[MOVED] = 1
@@ -168,7 +168,7 @@ def detach(s: State, bundle: int, group: int) -> None:
         mark(s, group, link, CHANGED)
 
 
-@jit
+@entry
 def regroup(s: State, jobs: I4, groups: I4, order: I4) -> None:
     """Put ``jobs``, by band, into ``groups``, whose ranks are their places in ``order``; all rates are made anew."""
     for i in range(len(jobs)):
@@ -204,7 +204,7 @@ def regroup(s: State, jobs: I4, groups: I4, order: I4) -> None:
     s.num[FIRST] = 0
 
 
-@jit
+@inner
 def _sort_cells(s: State, link: int) -> None:
     """Put a link's cells into the order of their ranks, and say anew what is free for each."""
     kept = 0
@@ -237,7 +237,7 @@ def _sort_cells(s: State, link: int) -> None:
         mark(s, group, link, ANEW)
 
 
-@jit
+@inner
 def set_rate(s: State, bundle: int, rate: float, now: float) -> None:
     """One bundle's new rate; its lane's next event is to be found again."""
     left = s.bundle[bundle].left - s.bundle[bundle].rate * (now - s.bundle[bundle].since)

@@ -6,19 +6,19 @@ import math
 
 import numpy as np
 
-from simulator.jit import jit
+from simulator.jit import inner
 from simulator.kernel_state import HEAP, QUANTUM, State
 
 PARTS = 64.0
 """With a quantum, the rest of a step's time is looked at in so many parts, if these are shorter than the quantum."""
 
 
-@jit
+@inner
 def _before(s: State, a: int, b: int) -> bool:
     return s.lane[a].key < s.lane[b].key or (s.lane[a].key == s.lane[b].key and a < b)
 
 
-@jit
+@inner
 def _up(s: State, i: int) -> None:
     lane = s.heap[i]
     while i > 0:
@@ -33,7 +33,7 @@ def _up(s: State, i: int) -> None:
     s.lane[lane].place = i
 
 
-@jit
+@inner
 def _down(s: State, i: int) -> None:
     n = s.num[HEAP]
     lane = s.heap[i]
@@ -53,7 +53,7 @@ def _down(s: State, i: int) -> None:
     s.lane[lane].place = i
 
 
-@jit
+@inner
 def schedule(s: State, lane: int, when: float) -> None:
     """Set the time of a lane's next event; infinite: it has none now, and leaves the heap."""
     if when == float("inf"):
@@ -75,7 +75,7 @@ def schedule(s: State, lane: int, when: float) -> None:
         _down(s, s.lane[lane].place)
 
 
-@jit
+@inner
 def remove(s: State, lane: int) -> None:
     """Take a lane out of the heap, if it is there."""
     i = s.lane[lane].place
@@ -93,7 +93,7 @@ def remove(s: State, lane: int) -> None:
     _down(s, s.lane[last].place)
 
 
-@jit
+@inner
 def gathered(s: State, soonest: float, latest: float) -> float:
     """When to look at a step whose bundles finish from ``soonest`` to ``latest``: its end is never missed.
 

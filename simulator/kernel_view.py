@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from simulator.jit import jit
+from simulator.jit import entry
 from simulator.kernel_state import F8, I4, NOW, SENDING, State
 
 
-@jit
+@entry
 def left_by_host(s: State, job: int, first: I4, src: I4, dst: I4, out: F8, into: F8) -> None:
     """Bytes that a job of one iteration still sends from each host (into ``out``) and to each host (``into``).
 
@@ -32,7 +32,7 @@ def left_by_host(s: State, job: int, first: I4, src: I4, dst: I4, out: F8, into:
     s.job[job].served = serving
 
 
-@jit
+@entry
 def sent_by_host(s: State, job: int, first: I4, src: I4, out: F8) -> None:
     """Bytes that have left each host for a job since it began."""
     now = s.clk[NOW]
@@ -54,7 +54,7 @@ def sent_by_host(s: State, job: int, first: I4, src: I4, out: F8) -> None:
                     out[src[k]] += s.bundle[bundle].flows * sent
 
 
-@jit
+@entry
 def paired(out: F8, into: F8, src: I4, dst: I4, size: F8) -> int:
     """Few pairs of hosts with these sums a host (the first's bytes go to the first that takes some ...); how many.
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from simulator.jit import jit
+from simulator.jit import entry
 from simulator.kernel_state import NOW, ROWS, State
 
 STEADY = 1e-9
 """A rate that changes by less than this share stays the same."""
 
 
-@jit
+@entry
 def note_rates(s: State) -> None:
     """Look at the watched links; to be called after every change of rates, and once at the end."""
     now = s.clk[NOW]

@@ -9,14 +9,14 @@ others keep their rates. What the group then takes otherwise of a link goes down
 
 from __future__ import annotations
 
-from simulator.jit import jit
+from simulator.jit import inner
 from simulator.kernel_groups import EMPTY, SAME, add_delta, close_cell, forget_deltas, free_for, pass_on, set_rate
 from simulator.kernel_state import ANEW, FIRST, NEXT, RANKS, STAMP, State
 from simulator.rates_dense import fill_group, is_dense
 from simulator.rates_fill import fill
 
 
-@jit
+@inner
 def settle(s: State, now: float) -> None:
     """Make all rates right again, first served first."""
     rank = s.num[FIRST]
@@ -30,7 +30,7 @@ def settle(s: State, now: float) -> None:
     forget_deltas(s)
 
 
-@jit
+@inner
 def _settle_group(s: State, group: int, now: float) -> None:
     s.group[group].dirty = 0
     s.num[STAMP] += 1
@@ -80,14 +80,14 @@ def _settle_group(s: State, group: int, now: float) -> None:
         _fill_around(s, group, stamp, links, bundles, now)
 
 
-@jit
+@inner
 def _is_tight(s: State, group: int, link: int) -> bool:
     """Whether the group takes all that it can have of a link."""
     free = max(s.cell[group, link].free, 0.0)
     return bool(s.cell[group, link].use >= free - EMPTY * s.link[link].capacity)
 
 
-@jit
+@inner
 def _join(s: State, link: int, stamp: int, links: int) -> int:
     """All bundles of the group on a link are to be filled anew."""
     if s.link[link].joined != stamp:
@@ -97,7 +97,7 @@ def _join(s: State, link: int, stamp: int, links: int) -> int:
     return links
 
 
-@jit
+@inner
 def _take_in(s: State, bundle: int, stamp: int, bundles: int) -> int:
     """A bundle is to be filled anew."""
     if s.more[bundle].stamp != stamp:
@@ -107,7 +107,7 @@ def _take_in(s: State, bundle: int, stamp: int, bundles: int) -> int:
     return bundles
 
 
-@jit
+@inner
 def _fill_around(s: State, group: int, stamp: int, links: int, bundles: int, now: float) -> None:
     hops = s.paths.shape[1]
     met = 0  # links that a bundle in ``found`` crosses, in ``links``; those in ``on_queue`` have all of theirs there
@@ -176,7 +176,7 @@ def _fill_around(s: State, group: int, stamp: int, links: int, bundles: int, now
         pass_on(s, group, link)
 
 
-@jit
+@inner
 def _is_open(s: State, group: int, bundle: int) -> bool:
     """Whether something is left for the group on every link of a bundle."""
     for h in range(s.paths.shape[1]):
@@ -188,7 +188,7 @@ def _is_open(s: State, group: int, bundle: int) -> bool:
     return True
 
 
-@jit
+@inner
 def _write(s: State, bundles: int, now: float) -> None:
     """Take the new rates: bytes sent so far are counted off at the old one."""
     for k in range(bundles):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulator.jit import jit
+from simulator.jit import inner
 from simulator.kernel_groups import EMPTY, SAME, add_delta, free_for, pass_on
 from simulator.kernel_heap import gathered, schedule
 from simulator.kernel_state import COLUMNS, DENSE, LEFT, MET, NEXT, ROW_COUNT, SENDING, STAMP, WEIGHT, State
@@ -22,14 +22,14 @@ MOST = 3
 """One in so many: what is most of a group's bundles."""
 
 
-@jit
+@inner
 def is_dense(s: State, group: int) -> bool:
     """Whether a group's bundles fill at least a quarter of their grid."""
     side = 0.5 * s.group[group].cells
     return bool(s.num[DENSE] > 0 and 4.0 * s.group[group].bundles >= side * side)
 
 
-@jit
+@inner
 def fill_group(s: State, group: int, now: float) -> None:
     """Make all rates of a group anew, and find when each of its lanes finishes something next."""
     begin(s)
@@ -60,7 +60,7 @@ def fill_group(s: State, group: int, now: float) -> None:
         pass_on(s, group, link)
 
 
-@jit
+@inner
 def _fill_in_order(s: State, group: int, now: float) -> None:
     """Go through all bundles as they lie in memory: when most of them are open, that is fastest."""
     for k in range(s.group[group].first, s.group[group].end):
@@ -82,7 +82,7 @@ def _fill_in_order(s: State, group: int, now: float) -> None:
                 _write_lane(s, lane, now)
 
 
-@jit
+@inner
 def _write_lane(s: State, lane: int, now: float) -> None:
     first = s.step[s.lane[lane].step].first
     soonest, latest = np.inf, 0.0
@@ -114,14 +114,14 @@ def _write_lane(s: State, lane: int, now: float) -> None:
     _look_at(s, lane, soonest, latest)
 
 
-@jit
+@inner
 def _look_at(s: State, lane: int, soonest: float, latest: float) -> None:
     schedule(s, lane, gathered(s, soonest, latest))
     if s.lane[lane].touched == 1:
         s.lane[lane].touched = 2  # it is in the list of those whose next event is to be found; it has been
 
 
-@jit
+@inner
 def _fill_by_lists(s: State, group: int, cells: int, side: int, now: float) -> None:
     """Look only at the bundles of open rows (``side`` 0) or of open columns (1)."""
     bundles = 0
@@ -146,7 +146,7 @@ def _fill_by_lists(s: State, group: int, cells: int, side: int, now: float) -> N
         _look_at(s, lane, s.lane[lane].soonest, latest)
 
 
-@jit
+@inner
 def begin(s: State) -> None:
     """An empty grid."""
     s.num[STAMP] += 1
@@ -154,7 +154,7 @@ def begin(s: State) -> None:
     s.num[COLUMNS] = 0
 
 
-@jit
+@inner
 def meet(s: State, link: int, free: float) -> None:
     """Give a link its row or column."""
     if link & 1:
@@ -176,7 +176,7 @@ def meet(s: State, link: int, free: float) -> None:
     s.wall[side + WEIGHT, place] = 0.0
 
 
-@jit
+@inner
 def put(s: State, bundle: int) -> None:
     """Put a bundle into the grid."""
     path, flows = s.bundle[bundle].path, s.bundle[bundle].flows
@@ -186,7 +186,7 @@ def put(s: State, bundle: int) -> None:
     s.wall[2 + WEIGHT, column] += flows
 
 
-@jit
+@inner
 def level(s: State) -> None:
     """Find each link's level; what its flows leave of it is in ``wall``. The grid is empty afterwards."""
     rows, columns = s.num[ROW_COUNT], s.num[COLUMNS]
@@ -231,7 +231,7 @@ def level(s: State) -> None:
         sink(s, 0, size)
 
 
-@jit
+@inner
 def _meet_lane(s: State, lane: int) -> None:
     if s.lane[lane].stamp != s.num[STAMP]:
         s.lane[lane].stamp = s.num[STAMP]
@@ -243,7 +243,7 @@ def _meet_lane(s: State, lane: int) -> None:
         s.job[s.lane[lane].job].served = 1
 
 
-@jit
+@inner
 def _stop(s: State, group: int, link: int, now: float) -> None:
     """Nothing is left of a link: the group's bundles on it rest."""
     item = s.cell[group, link].head
@@ -255,7 +255,7 @@ def _stop(s: State, group: int, link: int, now: float) -> None:
             _change(s, bundle, 0.0, now)
 
 
-@jit
+@inner
 def _change(s: State, bundle: int, rate: float, now: float) -> None:
     left = s.bundle[bundle].left - s.bundle[bundle].rate * (now - s.bundle[bundle].since)
     s.bundle[bundle].left = max(left, 0.0)
@@ -263,7 +263,7 @@ def _change(s: State, bundle: int, rate: float, now: float) -> None:
     s.bundle[bundle].rate = rate
 
 
-@jit
+@inner
 def _write(s: State, bundle: int, now: float) -> None:
     """Give a bundle its rate, and note when it would finish."""
     path, lane = s.bundle[bundle].path, s.bundle[bundle].lane
@@ -285,7 +285,7 @@ def _write(s: State, bundle: int, now: float) -> None:
         s.lane[lane].latest = max(s.lane[lane].latest, when)
 
 
-@jit
+@inner
 def write_on_top(s: State, lane: int, now: float) -> None:
     """Give a lane's bundles their level on top of ``new``."""
     first = s.step[s.lane[lane].step].first
@@ -301,7 +301,7 @@ def write_on_top(s: State, lane: int, now: float) -> None:
     _look_at(s, lane, soonest, latest)
 
 
-@jit
+@inner
 def leave(s: State) -> None:
     """What the grid's flows left of each link is free of it."""
     rows = s.num[ROW_COUNT]

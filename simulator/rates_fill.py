@@ -6,12 +6,12 @@ binds its flows at that share; take them away and go on. Cost O(F log L) for F b
 
 from __future__ import annotations
 
-from simulator.jit import jit
+from simulator.jit import inner
 from simulator.kernel_groups import EMPTY
 from simulator.kernel_state import State
 
 
-@jit
+@inner
 def fill(s: State, bundles: int, links: int) -> None:
     """Max-min over what is ``free`` of ``links`` for the bundles in ``found`` whose ``new`` is negative.
 
@@ -91,7 +91,7 @@ def fill(s: State, bundles: int, links: int) -> None:
             s.link[s.links[k]].free = 0.0
 
 
-@jit
+@inner
 def sink(s: State, i: int, size: int) -> None:
     """Restore the heap of links by share from place i down."""
     if i >= size:

@@ -10,14 +10,14 @@ Cost O(F log L) for F bundles in all.
 
 from __future__ import annotations
 
-from simulator.jit import jit
+from simulator.jit import inner
 from simulator.kernel_groups import EMPTY, close_cell, set_rate
 from simulator.kernel_state import DENSE, FIRST, MOVED, RANKS, SENDING, STAMP, State
 from simulator.rates_dense import begin, leave, level, meet, put, write_on_top
 from simulator.rates_fill import fill
 
 
-@jit
+@inner
 def settle_madd(s: State, now: float) -> None:
     """Make all rates again, coflow by coflow, first served first; nothing where nothing came or went."""
     if not s.num[MOVED]:
@@ -37,7 +37,7 @@ def settle_madd(s: State, now: float) -> None:
             _spare(s, s.group[rank].order, now)
 
 
-@jit
+@inner
 def _forget_seeds(s: State, group: int) -> None:
     for k in range(s.group[group].seeds):
         link = s.seed[group, k]
@@ -48,12 +48,12 @@ def _forget_seeds(s: State, group: int) -> None:
     s.group[group].dirty = 0
 
 
-@jit
+@inner
 def _is_sending(s: State, lane: int) -> bool:
     return bool(s.lane[lane].state == SENDING and s.lane[lane].left > 0)
 
 
-@jit
+@inner
 def _together(s: State, group: int, now: float) -> None:
     hops = s.paths.shape[1]
     s.num[STAMP] += 1
@@ -88,7 +88,7 @@ def _together(s: State, group: int, now: float) -> None:
                     _take(s, s.active[i], slowest)
 
 
-@jit
+@inner
 def _add_load(s: State, bundle: int) -> float:
     """Put what a bundle has left on its links; the seconds that the busiest of them needs so far."""
     slowest = 0.0
@@ -104,7 +104,7 @@ def _add_load(s: State, bundle: int) -> float:
     return slowest
 
 
-@jit
+@inner
 def _take(s: State, bundle: int, slowest: float) -> None:
     rate = s.bundle[bundle].left / slowest if slowest > 0.0 else 0.0
     s.more[bundle].new = rate
@@ -117,7 +117,7 @@ def _take(s: State, bundle: int, slowest: float) -> None:
             s.link[link].free = 0.0
 
 
-@jit
+@inner
 def _spare_dense(s: State, group: int, now: float) -> None:
     begin(s)
     for k in range(s.group[group].first, s.group[group].end):
@@ -145,7 +145,7 @@ def _spare_dense(s: State, group: int, now: float) -> None:
     leave(s)
 
 
-@jit
+@inner
 def _spare(s: State, group: int, now: float) -> None:
     hops = s.paths.shape[1]
     s.num[STAMP] += 1
