@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _REMEMBERED_JOBS = 32768
+_FEW = 16
+"""Up to so many ports for each end of a demand it is faster to go through all ports than to sort the ends."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,14 +136,21 @@ class PortNumbers:
 
     def _add_up(self, demand: tuple[Demand, ...]) -> tuple[Ints, Floats]:
         host = self.host
-        ends = np.array([[2 * host[d.src] for d in demand], [2 * host[d.dst] + 1 for d in demand]], dtype=np.int64)
-        amounts = np.array([d.bytes for d in demand], dtype=float)
-        places, sizes = ends.reshape(-1), np.concatenate((amounts, amounts))
+        sources, targets, amounts = zip(*demand, strict=True) if demand else ((), (), ())
+        number, count = host.__getitem__, len(demand)
+        ends = np.fromiter(map(number, chain(sources, targets)), np.int64, 2 * count)
+        places = 2 * ends
+        places[count:] += 1
+        sizes = np.array(amounts * 2, dtype=float)
         if self.routes is not None:
             crossed = self.routes.crossed
             links = [(link, d.bytes) for d in demand for link in crossed(d.src, d.dst)]
             places = np.concatenate((places, 2 * len(host) + np.array([link for link, _ in links], dtype=np.int64)))
             sizes = np.concatenate((sizes, np.array([size for _, size in links], dtype=float)))
+        if len(self) <= _FEW * len(places):
+            total = summed(places, sizes, len(self))
+            port = np.flatnonzero(total > 0)
+            return port, total[port]
         port, where = np.unique(places, return_inverse=True)
         total = summed(where.reshape(-1), sizes, len(port))
         return port[total > 0], total[total > 0]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, NamedTuple
 
 BITS_PER_BYTE = 8
 
@@ -64,9 +64,11 @@ class Host:
         return self.ingress_bps if direction is Direction.INGRESS else self.egress_bps
 
 
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """Bytes that one iteration of a job sends from one host to another."""
+class Demand(NamedTuple):
+    """Bytes that one iteration of a job sends from one host to another.
+
+    A tuple, since a simulation makes millions of them.
+    """
 
     src: str
     dst: str

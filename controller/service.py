@@ -34,8 +34,9 @@ def sent_bytes(job: Job) -> float:
 
 
 def _attained(job: Job, one_iteration: float, hosts: Mapping[str, Host], times: float) -> float:
-    measured = max(
-        (sent * BITS_PER_BYTE / hosts[host].egress_bps for host, sent in job.sent_bytes.items() if host in hosts),
-        default=0.0,
-    )
+    measured = 0.0
+    for host, sent in job.sent_bytes.items():
+        known = hosts.get(host)
+        if known is not None:
+            measured = max(measured, sent * BITS_PER_BYTE / known.egress_bps)
     return max(measured * times, one_iteration * job.iterations_done)

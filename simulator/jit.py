@@ -9,13 +9,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numba
 
 F = TypeVar("F", bound=Callable[..., object])
 
+_INNER: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
 _HERE = Path(__file__).parent
+_settings: Any = numba.config
 
 
 def digest(sources: Iterable[Path]) -> str:
@@ -29,7 +32,7 @@ def digest(sources: Iterable[Path]) -> str:
 def kept() -> Path:
     """Where compiled functions are; what other versions of the sources left beside it is used no more."""
     sources = (Path(__file__), *_HERE.glob("kernel*.py"), *_HERE.glob("rates*.py"))
-    return Path(numba.config.CACHE_DIR or _HERE / "__pycache__") / f"kernel-{digest(sources)}"
+    return Path(_settings.CACHE_DIR or _HERE / "__pycache__") / f"kernel-{digest(sources)}"
 
 
 _KEPT = kept()
@@ -40,14 +43,14 @@ def entry(function: F) -> F:
 
     No fast-math, so that sums are the same everywhere.
     """
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(_KEPT)
+    before = _settings.CACHE_DIR
+    _settings.CACHE_DIR = str(_KEPT)
     try:
         return cast(F, numba.njit(cache=True, error_model="numpy")(function))
     finally:
-        numba.config.CACHE_DIR = before
+        _settings.CACHE_DIR = before
 
 
 def inner(function: F) -> F:
     """Compile ``function`` as a part of what calls it. Python cannot call it: a wrapper would take as long to make."""
-    return cast(F, numba.njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function))
+    return cast(F, numba.njit(**_INNER)(function))

@@ -18,7 +18,11 @@ def left_by_host(s: State, job: int, first: I4, src: I4, dst: I4, out: F8, into:
     serving = 0
     for lane in range(s.job[job].first, s.job[job].end):
         for step in range(s.lane[lane].first, s.lane[lane].end):
-            for bundle in range(s.step[step].first, s.step[step].end):
+            # Of a step that is being sent only the bundles that are not there yet are looked at.
+            sending = step == s.lane[lane].step and s.lane[lane].state == SENDING
+            begin = s.step[step].first
+            for place in range(begin, begin + s.lane[lane].left if sending else s.step[step].end):
+                bundle = s.active[place] if sending else place
                 left = s.bundle[bundle].left
                 if s.bundle[bundle].rate > 0.0:
                     serving = 1

@@ -68,12 +68,7 @@ def _fill_in_order(s: State, group: int, now: float) -> None:
         for lane in range(s.job[job].first, s.job[job].end):
             if s.lane[lane].state != SENDING:
                 continue
-            first = s.step[s.lane[lane].step].first
-            for i in range(first, first + s.lane[lane].left):
-                bundle = s.active[i]
-                path = s.bundle[bundle].path
-                if s.link[s.paths[path, 0]].free > 0.0 and s.link[s.paths[path, 1]].free > 0.0:
-                    put(s, bundle)
+            _put_lane(s, lane)
     level(s)
     for k in range(s.group[group].first, s.group[group].end):
         job = s.senders[k]
@@ -83,14 +78,42 @@ def _fill_in_order(s: State, group: int, now: float) -> None:
 
 
 @inner
+def _put_lane(s: State, lane: int) -> None:
+    """Put a lane's bundles into the grid: they lie by source, so what is known of a source is looked up once."""
+    first = s.step[s.lane[lane].step].first
+    source, row, weight = -1, -1, 0.0
+    for i in range(first, first + s.lane[lane].left):
+        bundle = s.active[i]
+        path = s.bundle[bundle].path
+        if s.paths[path, 0] != source:
+            if row >= 0:
+                s.wall[WEIGHT, row] += weight
+            source = s.paths[path, 0]
+            row, weight = s.link[source].start, 0.0
+        if row >= 0:
+            column = s.link[s.paths[path, 1]].start
+            if column >= 0:
+                flows = s.bundle[bundle].flows
+                s.grid[row, column] += flows
+                weight += flows
+    if row >= 0:
+        s.wall[WEIGHT, row] += weight
+
+
+@inner
 def _write_lane(s: State, lane: int, now: float) -> None:
     first = s.step[s.lane[lane].step].first
     soonest, latest = np.inf, 0.0
+    source, at_source, taken = -1, 0.0, 0.0
     for i in range(first, first + s.lane[lane].left):
         bundle = s.active[i]
         path = s.bundle[bundle].path
         out, into = s.paths[path, 0], s.paths[path, 1]
-        rate = min(s.link[out].level, s.link[into].level)
+        if out != source:
+            if source >= 0:
+                s.link[source].use = taken
+            source, at_source, taken = out, s.link[out].level, s.link[out].use
+        rate = min(at_source, s.link[into].level)
         if rate <= 0.0:
             latest = np.inf
             continue
@@ -105,10 +128,12 @@ def _write_lane(s: State, lane: int, now: float) -> None:
             s.bundle[bundle].rate = rate
             when = now + left / rate
         use = s.bundle[bundle].flows * rate
-        s.link[out].use += use
+        taken += use
         s.link[into].use += use
         soonest = min(soonest, when)
         latest = max(latest, when)
+    if source >= 0:
+        s.link[source].use = taken
     if soonest < np.inf:
         s.job[s.lane[lane].job].served = 1
     _look_at(s, lane, soonest, latest)
@@ -156,7 +181,14 @@ def begin(s: State) -> None:
 
 @inner
 def meet(s: State, link: int, free: float) -> None:
-    """Give a link its row or column."""
+    """Give a link its row or column; a full one has none."""
+    s.link[link].stamp = s.num[STAMP]
+    s.link[link].free = free
+    s.link[link].use = 0.0
+    if free <= 0.0:
+        s.link[link].start = -1
+        s.link[link].level = 0.0
+        return
     if link & 1:
         place = s.num[COLUMNS]
         s.num[COLUMNS] += 1
@@ -166,30 +198,29 @@ def meet(s: State, link: int, free: float) -> None:
         s.num[ROW_COUNT] += 1
         s.links[place] = link
     side = 2 * (link & 1)
-    s.link[link].stamp = s.num[STAMP]
     s.link[link].start = place
-    s.link[link].free = free
-    s.link[link].use = 0.0
-    # A full link gives nothing; one that never binds does not matter.
-    s.link[link].level = np.inf if free > 0.0 else 0.0
+    # One that never binds does not matter.
+    s.link[link].level = np.inf
     s.wall[side + LEFT, place] = free
     s.wall[side + WEIGHT, place] = 0.0
 
 
 @inner
 def put(s: State, bundle: int) -> None:
-    """Put a bundle into the grid."""
+    """Put a bundle, open at both ends, into the grid."""
     path, flows = s.bundle[bundle].path, s.bundle[bundle].flows
     row, column = s.link[s.paths[path, 0]].start, s.link[s.paths[path, 1]].start
     s.grid[row, column] += flows
     s.wall[WEIGHT, row] += flows
-    s.wall[2 + WEIGHT, column] += flows
 
 
 @inner
 def level(s: State) -> None:
     """Find each link's level; what its flows leave of it is in ``wall``. The grid is empty afterwards."""
     rows, columns = s.num[ROW_COUNT], s.num[COLUMNS]
+    for i in range(rows):
+        for j in range(columns):
+            s.wall[2 + WEIGHT, j] += s.grid[i, j]
     size = 0
     for k in range(rows + columns):
         link = s.links[k] if k < rows else s.links[len(s.links) - 1 - (k - rows)]

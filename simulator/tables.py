@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +29,6 @@ from simulator.kernel_state import (
 )
 from simulator.network import Hose, Network
 
-_SRC, _DST, _BYTES = attrgetter("src"), attrgetter("dst"), attrgetter("bytes")
 _GRID_HOSTS = 1500
 """Beyond so many hosts a grid of all of them takes too much memory, and is too empty."""
 _ALL_PAIRS = 300
@@ -134,12 +132,13 @@ class Tables:
         """Equal flows of a transfer together, by path, then bytes; coupled ones are one flow on all their links."""
         flows = transfer.flows
         host, n = self._host_number, len(flows)
+        sources, targets, amounts = zip(*flows, strict=True) if flows else ((), (), ())
         try:
-            src = np.fromiter(map(host.__getitem__, map(_SRC, flows)), np.int64, n)
-            dst = np.fromiter(map(host.__getitem__, map(_DST, flows)), np.int64, n)
+            src = np.fromiter(map(host.__getitem__, sources), np.int64, n)
+            dst = np.fromiter(map(host.__getitem__, targets), np.int64, n)
         except KeyError as error:
             raise InputError(f"job {job}: a flow names host {error.args[0]}, but there is no such host") from None
-        sizes = np.fromiter(map(_BYTES, flows), np.float64, n)
+        sizes = np.array(amounts, dtype=np.float64)
         if not ((sizes >= 0) & (sizes < np.inf)).all():
             bad = flows[int(np.flatnonzero(~((sizes >= 0) & (sizes < np.inf)))[0])]
             raise InputError(

@@ -167,7 +167,7 @@ def _an_iteration(job: SimJob) -> tuple[Demand, ...]:
 
 def _by_host(hosts: tuple[str, ...], amounts: F8) -> dict[str, float]:
     some = np.flatnonzero(amounts > 0)
-    return {hosts[i]: amount for i, amount in zip(some.tolist(), amounts[some].tolist(), strict=True)}
+    return dict(zip(map(hosts.__getitem__, some.tolist()), amounts[some].tolist(), strict=True))
 
 
 def _compute_seconds(job: SimJob) -> float:

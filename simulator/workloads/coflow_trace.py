@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import repeat
 from pathlib import Path
 
 from controller.model import Demand, Host
@@ -81,10 +82,11 @@ def _coflow(line: _Line, names: list[str], offline: bool) -> SimJob:
     line.end()
     if not mappers and any(size > 0 for _, size in reducers):
         raise line.error("mappers", "is 0, but reducers receive bytes; somebody must send them")
-    flows = tuple(
-        Demand(mapper, reducer, size / len(mappers)) for reducer, size in reducers if size > 0 for mapper in mappers
-    )
-    return SimJob(id=str(identity), lanes=((Transfer(flows),),), arrival=0.0 if offline else arrival)
+    flows: list[Demand] = []
+    for reducer, size in reducers:
+        if size > 0:
+            flows += map(Demand, mappers, repeat(reducer), repeat(size / len(mappers)))
+    return SimJob(id=str(identity), lanes=((Transfer(tuple(flows)),),), arrival=0.0 if offline else arrival)
 
 
 class _Line:
