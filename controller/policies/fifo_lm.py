@@ -23,7 +23,8 @@ from controller.service import sent_bytes
 _SIZES = "sizes:"
 _COUNTED = "counted:"
 _LATE = 0.02
-"""Of the threshold: so much more a job may have sent, where plans are made at the moments that matter."""
+"""Where plans are made at the moments that matter, a job that has become heavy is found so late at most: in parts of
+the time that it has been there, or of the time in which it could have become heavy."""
 
 
 class FifoLm(Policy):
@@ -66,10 +67,21 @@ class FifoLm(Policy):
 
 
 def _until_heavy(job: Job, threshold: float, snapshot: Snapshot) -> float:
-    """Seconds in which a job cannot have sent more than the threshold yet; infinite: it has."""
+    """Seconds in which a job cannot have sent more than the threshold yet; infinite: it has, or never will.
+
+    It sends no faster than its senders can together, and no faster than its receivers.
+    """
     left = threshold - sent_bytes(job)
-    rate = sum(snapshot.hosts[host].egress_bps for host in {demand.src for demand in job.demand}) / BITS_PER_BYTE
-    return max(left, _LATE * threshold) / rate if left >= 0 and rate > 0 else math.inf
+    if left < 0 or _size(job) <= threshold:
+        return math.inf
+    senders = {demand.src for demand in job.demand}
+    receivers = {demand.dst for demand in job.demand}
+    rate_bps = min(
+        sum(snapshot.hosts[host].egress_bps for host in senders),
+        sum(snapshot.hosts[host].ingress_bps for host in receivers),
+    )
+    soonest = left * BITS_PER_BYTE / rate_bps
+    return max(soonest, _LATE * max(snapshot.now - job.arrival, threshold * BITS_PER_BYTE / rate_bps))
 
 
 def _counted(snapshot: Snapshot, memory: Mapping[str, float]) -> dict[str, float]:

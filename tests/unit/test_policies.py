@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -104,6 +106,17 @@ def test_fifo_lm_serves_the_next_beside_a_heavy_job() -> None:
 def test_fifo_lm_knows_a_job_that_has_sent_exactly_the_threshold_as_not_heavy_yet() -> None:
     jobs = (job("a", 1.0, sent_bytes={"h1": 5.0}), job("b"))
     assert FifoLm(heavy_bytes=5.0).order(snapshot(*jobs), None).bands == (("a",), ("b",))
+
+
+def test_fifo_lm_says_when_a_job_can_have_become_heavy_at_the_soonest() -> None:
+    policy = FifoLm(heavy_bytes=SECOND)
+    both = (Demand("h1", "h5", SECOND), Demand("h2", "h5", SECOND))
+    assert policy.order(snapshot(Job("gathered", both, arrival=100.0)), None).until == pytest.approx(101.0)
+    nearly = Job("nearly", both, arrival=0.0, sent_bytes={"h1": 0.5 * SECOND, "h2": 0.499 * SECOND})
+    assert policy.order(snapshot(nearly), None).until == pytest.approx(102.0), "late by a fiftieth of its age at most"
+    assert policy.order(snapshot(job("small", 1.0)), None).until == math.inf
+    heavy = Job("heavy", both, sent_bytes={"h1": 1.1 * SECOND})
+    assert policy.order(snapshot(heavy), None).until == math.inf
 
 
 def test_fifo_lm_takes_the_80th_percentile_of_all_the_sizes_it_has_seen() -> None:
