@@ -24,7 +24,7 @@ from simulator.ranks import Ranks
 from simulator.tables import Tables
 from simulator.view import View
 
-COFLOW_QUANTUM = 0.4
+COFLOW_QUANTUM = 0.25
 """Seconds, the default for coflow traces; ``scripts/bench simulator`` measures what it costs in accuracy."""
 
 LEAST_QUANTUM = 1e-6

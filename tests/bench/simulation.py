@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from controller.policies.registry import available
 from simulator.reports.statistics import mean_interval
+from simulator.sim_request import COARSE
 from simulator.sweep import warm
 from tests.bench.figures import Bench, Figure
 
@@ -65,8 +65,7 @@ def run(folder: Path, data: Path | None) -> Bench:
         usual = [_found(policy, "--trace", trace) for _ in range(ROUNDS)]
         figures += _trace_figures(policy, name, usual, floor)
         details[policy] = {"default": [asdict(one) for one in usual]}
-    # The quantum is everybody's default.
-    for policy in available():
+    for policy in sorted(COARSE):
         exact = _found(policy, "--trace", trace, "--exact")
         figures.append(_quantum_figure(policy, _found(policy, "--trace", trace), exact))
         details[f"{policy}, exact"] = asdict(exact)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+from argparse import ArgumentParser
 from pathlib import Path
 
 import pytest
 
 from controller.cli import main
 from controller.policies.registry import available
+from simulator import sim_request
+from simulator.sim_command import add_options
+from simulator.sim_request import request
 
 TRACE = "3 3\n1 0 1 0 1 1:10\n2 0 1 0 1 2:100\n3 500 2 0 1 1 2:0\n"
 SMALL = ["--workload", "training-middle", "--hosts", "6", "--jobs", "2", "--iterations", "4", "--workers", "2"]
@@ -55,6 +59,29 @@ def test_port_rate_offline_and_options_are_heeded(trace: Path, capsys: pytest.Ca
     assert twice == {name: pytest.approx(cct / 2) for name, cct in once.items()}
     assert sim(capsys, *given, "--ideal")[0] == 0
     assert sim(capsys, "--policy", "jpas", "--option", "jpas.variant=gain", *SMALL, "--json")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "quanta"),
+    [
+        ((), [None, 0.0]),
+        (("--exact",), [0.0, 0.0]),
+        (("--quantum", "0.5"), [0.5, 0.5]),
+        (("--classes", "7"), [0.0, 0.0]),
+        (("--rates", "madd"), [0.0, 0.0]),
+    ],
+)
+def test_a_large_trace_is_coarse_under_policies_whose_results_stay_the_same(
+    given: tuple[str, ...], quanta: list[float | None], trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parser = ArgumentParser()
+    add_options(parser)
+    options = ("--policy", "sebf", "--policy", "tensorlights-rr", "--trace", str(trace))
+    small = request(parser.parse_args([*options, *given]))
+    monkeypatch.setattr(sim_request, "MANY_FLOWS", 2)
+    large = request(parser.parse_args([*options, *given]))
+    assert [task.limits.quantum for task in large.tasks] == quanta
+    assert [task.limits.quantum for task in small.tasks] == [quantum or 0.0 for quantum in quanta]
 
 
 def test_a_workload_has_more_to_say(capsys: pytest.CaptureFixture[str]) -> None:
