@@ -9,6 +9,9 @@ jobs of a band share, in the order of their arrival only by id in the list. Cost
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Mapping
+from itertools import pairwise
 
 from controller.loads import load_matrix
 from controller.model import Ordering, Snapshot
@@ -49,7 +52,23 @@ class Las(Policy):
                 f"which ends at {ends[job]:.2f} s"
                 for job, used in used_by.items()
             },
-            # Nobody uses more than a second of a port in a second. A job that is served at times comes ever nearer.
-            until=snapshot.now
-            + min((max(ends[job] - used, _LATE * ends[job]) for job, used in used_by.items()), default=math.inf),
+            until=snapshot.now + self._settled(band_of, used_by),
         )
+
+    def _settled(self, band_of: Mapping[str, int], used_by: Mapping[str, float]) -> float:
+        """Seconds in which the order stays as it is: until a job has used so much that it leaves a band that it shares,
+        or comes into one where another is.
+
+        Nobody uses more than a second of a port in a second. A job that is served at times comes ever nearer.
+        """
+        jobs_in = Counter(band_of.values())
+        taken = sorted(jobs_in)
+        next_taken = dict(pairwise(taken))
+        soonest = math.inf
+        for job, used in used_by.items():
+            band = band_of[job]
+            last = band if jobs_in[band] > 1 else next_taken.get(band, 0) - 1
+            if last >= band:
+                end = self.first_seconds * self.factor**last
+                soonest = min(soonest, max(end - used, _LATE * end))
+        return soonest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from random import Random
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from controller.policies.beamer import Beamer
 from controller.policies.crux import Crux
 from controller.policies.fifo import Fifo
 from controller.policies.fifo_lm import FifoLm
+from controller.policies.las import Las
 from controller.policies.registry import PolicyError, available, make
 from controller.policies.sebf import Sebf
 from controller.policies.sincronia import Sincronia
@@ -133,6 +135,39 @@ def test_fifo_lm_takes_the_80th_percentile_of_all_the_sizes_it_has_seen() -> Non
     assert later.bands == (("j4", "new"),)
     assert sum(value for key, value in later.memory.items() if key.startswith("sizes:")) == 6
     assert {key for key in later.memory if key.startswith("counted:")} == {"counted:j4", "counted:new"}
+
+
+# LAS -----------------------------------------------------------------------------------------------------------------
+
+
+def used(name: str, seconds: float) -> Job:
+    return job(name, 1.0, sent_bytes={"h1": seconds * SECOND})
+
+
+def test_las_keeps_its_order_until_the_moment_that_it_names() -> None:
+    random = Random(7)
+    policy = Las()
+    looked = 0
+    for _ in range(2000):
+        seconds = {f"j{i}": 2.0 ** random.uniform(-3, 6) for i in range(random.randint(2, 6))}
+        now = policy.order(snapshot(*(used(*one) for one in seconds.items())), None)
+        ahead = now.until - 100.0
+        later = {name: one + 0.999 * random.random() * min(ahead, 1e3) for name, one in seconds.items()}
+        if any(math.log2(one) % 1.0 > math.log2(2 * 0.98) for one in seconds.values()):
+            continue  # so near to its band's end that it may be late
+        looked += 1
+        assert policy.order(snapshot(*(used(*one) for one in later.items())), now).bands == now.bands
+    assert looked > 1000
+
+
+def test_las_plans_no_more_than_what_can_change_the_order() -> None:
+    policy = Las()
+    assert policy.order(snapshot(used("alone", 0.3)), None).until == math.inf
+    apart = policy.order(snapshot(used("a", 0.3), used("b", 9.0)), None)
+    assert apart.bands == (("a",), ("b",))
+    assert apart.until == pytest.approx(100.0 + 8.0 - 0.3), "when a may have used 8 s, it is in the band of b"
+    together = policy.order(snapshot(used("a", 0.3), used("b", 0.6)), None)
+    assert together.until == pytest.approx(100.4)
 
 
 # Sincronia -----------------------------------------------------------------------------------------------------------
