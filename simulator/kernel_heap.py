@@ -9,8 +9,8 @@ import numpy as np
 from simulator.jit import inner
 from simulator.kernel_state import HEAP, QUANTUM, State
 
-PARTS = 64.0
-"""With a quantum, the rest of a step's time is looked at in so many parts, if these are shorter than the quantum."""
+LEAST_PARTS, MOST_PARTS = 64.0, 512.0
+"""With a quantum, the rest of a step's time is looked at in no fewer parts, and in no more."""
 
 
 @inner
@@ -101,8 +101,10 @@ def gathered(s: State, soonest: float, latest: float) -> float:
     """
     step = float(s.clk[QUANTUM])
     if step > 0.0 and soonest < latest and soonest < float("inf"):
-        part = (latest - soonest) / PARTS
-        if part < step:
-            step *= 2.0 ** math.floor(math.log2(part / step))
+        rest = latest - soonest
+        if rest < LEAST_PARTS * step:
+            step *= 2.0 ** math.floor(math.log2(rest / (LEAST_PARTS * step)))
+        elif MOST_PARTS * step < rest < float("inf"):
+            step *= 2.0 ** math.floor(math.log2(rest / (MOST_PARTS * step)))
         return min(float(np.ceil(soonest / step)) * step, latest)
     return soonest
