@@ -24,7 +24,8 @@ RECORD = teardown.Record(
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The lab's own folders, in a private place; no tool of Open vSwitch is called."""
+    """The lab's own folders, in a private place; no tool of Open vSwitch is called, and no other network is there."""
+    monkeypatch.setattr(teardown, "_interfaces", list)
     monkeypatch.setattr(teardown, "HOME", tmp_path)
     monkeypatch.setattr(teardown, "RECORD", tmp_path / "record.json")
     monkeypatch.setattr(openvswitch, "RUN_FOLDER", tmp_path)
