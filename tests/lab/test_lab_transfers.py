@@ -62,5 +62,6 @@ def test_an_iteration_of_a_lone_job_is_computing_and_two_transfers(tmp_path: Pat
         times = [seconds for seconds, _iteration, _metric in arm.jobs[lone.id].history]
         each = statistics.median(after - before for before, after in pairwise(times[2:]))
         ideal = ideal_iteration_seconds(lone, LINK_BPS)
-        # A worker that has its pull already pushes while the others still pull: that much may be saved.
-        assert 0.9 * ideal < each < 0.1 + (ideal - 0.1) * ON_THE_WIRE * 1.15, (lone.id, each, ideal)
+        # One of several workers that has its pull already pushes while the others still pull: that much may be saved.
+        least = 0.9 if len(lone.hosts) == 2 else 0.7
+        assert least * ideal < each < 0.1 + (ideal - 0.1) * ON_THE_WIRE * 1.15, (lone.id, each, ideal)
