@@ -18,7 +18,7 @@ from simulator.network import Graph
 from tests.property.rate_watcher import Watcher, check_bottlenecks, check_conservation, check_max_min
 from tests.property.sim_reference import Fixed, Reference, fixed_bands, random_workload
 
-SEEDS = range(400)
+SEEDS = range(250)
 FEWER = range(50)
 """Where the controller plans all the time, and each run takes longer."""
 CLOSE = 1e-6
