@@ -218,6 +218,7 @@ def put(s: State, bundle: int) -> None:
 def level(s: State) -> None:
     """Find each link's level; what its flows leave of it is in ``wall``. The grid is empty afterwards."""
     rows, columns = s.num[ROW_COUNT], s.num[COLUMNS]
+    # The columns' weights all at once: along rows of memory that is faster than flow by flow, as the rows' are.
     for i in range(rows):
         for j in range(columns):
             s.wall[2 + WEIGHT, j] += s.grid[i, j]
