@@ -139,6 +139,7 @@ def run_plan(options: argparse.Namespace) -> int:
         [
             ("policy", view.policy + word),
             *(("refused", error) for error in view.errors),
+            *([("degraded", view.degraded)] if view.degraded is not None else []),
             ("epoch", str(view.epoch)),
             ("age", f"{view.age_seconds:.1f} s"),
             ("objective", f"{view.objective_seconds:.4g} s (no order is below {bound})"),
@@ -170,6 +171,7 @@ def run_explain(options: argparse.Namespace) -> int:
             ("before it", ", ".join(answer.jobs_before) or "none"),
             ("bottleneck", port),
             ("iterations", f"{answer.iterations_done:g} done, {answer.iterations_left:g} left"),
+            *(("problem", problem) for problem in answer.problems),
         ]
     )
 

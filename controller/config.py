@@ -25,7 +25,8 @@ GATE_PERIODS = 2.0
 class Config(Section):
     """All settings of the controller. Seconds, bit/s; ``gate_seconds`` is how long switches keep the order alone.
 
-    ``ovsdb``: where the switches' database answers, or where each one's does, by datapath id.
+    ``table_budget``: rules that a switch may hold for jobs' flows; where more are needed, hosts mark and switches look
+    at the marks alone. ``ovsdb``: where the switches' database answers, or where each one's does, by datapath id.
     ``control_addresses``: the controller's own addresses in the network that it orders, where it listens on all
     (0.0.0.0) or behind an address translation: traffic to and from them goes first.
     """
@@ -47,6 +48,7 @@ class Config(Section):
     links: Annotated[tuple[LinkEntry, ...], Field(strict=False)] = ()
     ovsdb: Annotated[str | dict[int, str], BeforeValidator(as_databases)] = "unix:/var/run/openvswitch/db.sock"
     untrusted_hosts: Annotated[tuple[Name, ...], Field(strict=False)] = ()
+    table_budget: Annotated[int, Field(ge=1, le=10_000_000)] = 4000
     control_addresses: Annotated[tuple[HostAddress, ...], Field(strict=False, max_length=64)] = ()
     openflow: Annotated[OpenFlow, BeforeValidator(as_section), Field(default_factory=OpenFlow)]
     api: Annotated[

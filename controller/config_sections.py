@@ -30,6 +30,8 @@ class Api(Section):
 
     ``host_jobs``: what a host's own token may register. whole: any job that the host takes part in, with its traffic
     between other hosts. own: only traffic that has the host at one end, and ports that it listens on itself.
+    ``host_stages``: the stages that it may put the jobs into which it registers. own: those that only its own jobs
+    fill, which orders none of them before others' jobs. any: all, as a study on several hosts needs. none: none.
     """
 
     host: Listening = "127.0.0.1"
@@ -37,6 +39,7 @@ class Api(Section):
     token: SecretStr | None = None
     host_tokens: Annotated[dict[Name, SecretStr], Field(default_factory=dict)]
     host_jobs: Literal["whole", "own"] = "whole"
+    host_stages: Literal["own", "any", "none"] = "own"
     tls_certificate: Annotated[Path, Field(strict=False)] | None = None
     tls_key: Annotated[Path, Field(strict=False)] | None = None
 

@@ -81,7 +81,7 @@ def value_at(iteration: Array, scale: Array) -> Array:
 def iteration_at(x: Array, scale: Array) -> Array:
     """The k at which each candidate has the value x (J, G, ...): infinite where it never falls so low, 0 for inf."""
     half = scale.shape[1] // 2
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         found = np.concatenate(
             (scale[:, :half] * (1 / x[:, :half] - 1), -scale[:, half:] * np.log(x[:, half:])), axis=1
         )

@@ -29,6 +29,9 @@ LEAST_NOISE = 1e-3
 SHORT_NOISE = 0.02
 """Of a history's size, where it is too short to say."""
 
+LEAST_SIZE = 1e-100
+"""A metric that has changed by less has not changed: in such units its natural limits would be infinite."""
+
 _ITERATION, _METRIC = attrgetter("iteration"), attrgetter("metric")
 
 
@@ -121,7 +124,7 @@ def _made(
     else:
         least, greatest = np.minimum.reduceat(falling, first), np.maximum.reduceat(falling, first)
     size = greatest - least
-    size = np.where(size > 0, size, np.maximum(np.abs(falling[end - 1]), 1e-12))
+    size = np.where(size > LEAST_SIZE, size, np.maximum(np.abs(falling[end - 1]), 1e-12))
     scaled = falling / size[owner]
     smooth, medians = _smoothed(scaled, owner, first, end)
     last = iteration[end - 1]

@@ -6,8 +6,8 @@ target typically comes: where a fit says little, it decides; and because curves 
 that are fitted, it has a share of its own beside the fit. Of a run whose length is unknown every length up to 20 times
 what was seen is as likely, on a logarithmic scale.
 
-Beside the fit's own intervals, which hold for curves of any family, stands what runs like the recorded ones make of
-it (``controller.curve_calibration``): surer, and what ordering jobs goes by.
+Beside the fit's own intervals, which hold for curves of any family, stands what runs like the recorded ones tell of
+such a history (``controller.curve_prospects``): surer, and what ordering jobs goes by.
 
 Deterministic: the same history gives the same fit. Many histories at once cost far less than one by one.
 """
@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from controller.curve_calibration import CALIBRATION_90, CALIBRATION_95, Calibration, corrected
 from controller.curve_candidates import FARTHEST, SAMPLES, Candidates, iteration_at, solve, value_at
 from controller.curve_histories import BINS, MIN_POINTS, Histories, History, read, running_median
+from controller.curve_prospects import learned
 from controller.model import Metric, Progress
 
 __all__ = [
@@ -57,14 +57,14 @@ _TOGETHER = 64
 class Asked:
     """A target to be predicted: a share of convergence, and after which share of a run it typically comes.
 
-    The latter is a log-normal prior, its median and the standard deviation of its logarithm. ``calibration``: what
-    recorded runs correct; None: nothing.
+    The latter is a log-normal prior, its median and the standard deviation of its logarithm. ``learned``: recorded runs
+    tell of this one.
     """
 
     fraction: float
     typical: float
     spread: float
-    calibration: Calibration | None = None
+    learned: bool = False
 
     def shares(self, n: int) -> Array:
         """n equally likely shares of a run (at most 1)."""
@@ -78,8 +78,8 @@ class Asked:
         return density
 
 
-T90 = Asked(0.90, typical=0.25, spread=0.6, calibration=CALIBRATION_90)
-T95 = Asked(0.95, typical=0.35, spread=0.6, calibration=CALIBRATION_95)
+T90 = Asked(0.90, typical=0.25, spread=0.6, learned=True)
+T95 = Asked(0.95, typical=0.35, spread=0.6, learned=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +95,16 @@ class Estimate:
 class Target:
     """A share of convergence: the metric there, the iteration at which it is crossed, and how likely it was already.
 
-    ``iteration`` counts from the job's start. ``crossed`` is a probability. These are the fit's own. What recorded runs
-    make of them: ``ahead``, the probability that the target is ahead, and ``left``, the mean iterations until then if
-    it is, from the history's last.
+    ``iteration`` counts from the job's start. ``crossed`` is a probability. These are the fit's own. ``rate`` is the
+    best chance to reach the target per iteration spent on it, as recorded runs tell; where the run's length is not
+    known, the fit's chance over its mean iterations.
     """
 
     fraction: float
     metric: float
     iteration: Estimate
     crossed: float
-    ahead: float
-    left: float
+    rate: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +170,7 @@ def _fit_some(histories: Histories, asked: Sequence[Asked]) -> list[Fit]:
                     metric=float(zero[j] + ask.fraction * (spread[j, 1] - zero[j])),
                     iteration=_estimate(found[0][j]),
                     crossed=float(found[1][j]),
-                    ahead=float(found[2][j]),
-                    left=float(found[3][j]),
+                    rate=float(found[2][j]),
                 )
                 for ask, found in zip(asked, targets, strict=True)
             ),
@@ -183,8 +181,8 @@ def _fit_some(histories: Histories, asked: Sequence[Asked]) -> list[Fit]:
 
 def _target(
     ask: Asked, histories: Histories, candidates: Candidates, ends: Array, *, converged: Array, likely: Array
-) -> tuple[Array, Array, Array, Array]:
-    """Quantiles of the crossing (J, 3), how likely it is behind (J,); corrected: that it is ahead, and how far (J,)."""
+) -> tuple[Array, Array, Array]:
+    """Quantiles of the crossing (J, 3), how likely it is behind (J,), and the best chance per iteration (J,)."""
     n = len(histories.last)
     last = histories.last[:, None]
     start = histories.start[:, None, None, None]
@@ -204,12 +202,12 @@ def _target(
     crossing, weight = np.take_along_axis(crossing, order, axis=1), np.take_along_axis(weight, order, axis=1)
     ahead = np.where(np.take_along_axis(behind, order, axis=1), 0.0, weight)
     chance = np.clip(ahead.sum(axis=1), 0.0, 1.0)
+    quantiles = _quantiles(crossing, weight)
+    if ask.learned and not np.isnan(histories.end).any():
+        return quantiles, 1.0 - chance, learned(ask.fraction).best(histories)
     far = (ahead * np.maximum(crossing - last, 0.0)).sum(axis=1)
     left = np.divide(far, chance, out=np.zeros(n), where=chance > 0)
-    quantiles = _quantiles(crossing, weight)
-    if ask.calibration is None or np.isnan(histories.end).any():
-        return quantiles, 1.0 - chance, chance, left
-    return quantiles, 1.0 - chance, *corrected(ask.calibration, histories, chance, left)
+    return quantiles, 1.0 - chance, chance / np.maximum(left, 1.0)
 
 
 def _as_seen(crossing: Array, level: Array, histories: Histories) -> tuple[Array, NDArray[np.bool_]]:

@@ -14,6 +14,7 @@ from controller.config import Config
 from controller.marking import FlowMark
 from controller.model import CLASS_DSCP
 from controller.refusals import NotFound, Unavailable
+from controller.rules import Mode
 from controller.wire import HostPlan, Mark
 
 FIRST_PLAN_SECONDS = 5.0
@@ -29,17 +30,26 @@ class HostPlans:
         self._epochs: dict[str, tuple[int, str]] = {
             host: (int(epoch), str(digest)) for host, (epoch, digest) in remembered.items() if host in self._hosts
         }
-        self._sources: dict[str, tuple[str, tuple[FlowMark, ...]]] = {}
+        self._sources: dict[str, tuple[str, Mode, tuple[FlowMark, ...]]] = {}
         self._ready = False
         self._changed = eventlet.event.Event()
 
     def update(
-        self, policy: str, marks: Mapping[str, tuple[FlowMark, ...]], hosts: Collection[str] | None = None
+        self,
+        policy: str,
+        marks: Mapping[str, tuple[FlowMark, ...]],
+        hosts: Collection[str] | None = None,
+        *,
+        degraded: bool = False,
     ) -> bool:
-        """Take the marks of a new plan for ``hosts`` (None: all); whether any host's plan is another now."""
+        """Take the marks of a new plan for ``hosts`` (None: all); whether any host's plan is another now.
+
+        ``degraded``: switches look at marks, whatever the settings say.
+        """
+        mode: Mode = "marked" if degraded else self._config.mode
         any_changed = False
         for host in self._hosts if hosts is None else hosts:
-            source = (policy, marks.get(host, ()))
+            source = (policy, mode, marks.get(host, ()))
             if self._sources.get(host) == source:
                 continue
             self._sources[host] = source
@@ -88,13 +98,13 @@ class HostPlans:
         epoch, digest = self._epochs[host]
         return f'"{epoch}-{digest[:16]}"'
 
-    def _plan(self, host: str, policy: str, marks: tuple[FlowMark, ...]) -> HostPlan:
+    def _plan(self, host: str, policy: str, mode: Mode, marks: tuple[FlowMark, ...]) -> HostPlan:
         config = self._config
         return HostPlan(
             host=host,
             epoch=0,
             policy=policy,
-            mode=config.mode,
+            mode=mode,
             class_dscp=CLASS_DSCP[: config.classes],
             class_floor=config.floors.job_class,
             other_floor=config.floors.other,

@@ -37,23 +37,31 @@ class Sequence:
 class HostRecord:
     """One host. Times are the controller's, except ``sent_at`` of a batch, which is the host's own.
 
-    ``last_seen``, and what a lease is asked with, are of a clock that no one sets: a step of the wall's clock must not
-    end a lease.
+    ``last_seen``, ``session_since`` (when the present session was heard of first), and what a lease is asked with, are
+    of a clock that no one sets: a step of the wall's clock must not end a lease.
     """
 
-    __slots__ = ("_sessions", "clock", "last_seen")
+    __slots__ = ("_sessions", "clock", "last_seen", "session_since")
 
     def __init__(self) -> None:
         self.last_seen: float | None = None
+        self.session_since = float("-inf")
         self.clock = HostClock()
         self._sessions: OrderedDict[str, Sequence] = OrderedDict()
 
+    @property
+    def session(self) -> str | None:
+        """The present agent's: the one that was heard of first last. A late batch of one before it changes nothing."""
+        return next(reversed(self._sessions), None)
+
     def take(self, session: str, number: int, sent_at: float, now: float) -> bool:
-        """Note the batch; whether it is new."""
-        sequence = self._sessions.pop(session, None) or Sequence()
-        self._sessions[session] = sequence
-        while len(self._sessions) > MAX_SESSIONS:
-            self._sessions.popitem(last=False)
+        """Note the batch, right after ``last_seen``; whether it is new."""
+        sequence = self._sessions.get(session)
+        if sequence is None:
+            sequence = self._sessions[session] = Sequence()
+            self.session_since = self.last_seen if self.last_seen is not None else self.session_since
+            while len(self._sessions) > MAX_SESSIONS:
+                self._sessions.popitem(last=False)
         is_new = sequence.take(number)
         if is_new:  # a batch that comes again tells nothing of the clock
             self.clock.note(sent_at, now)
@@ -76,7 +84,7 @@ class HostRecord:
     def from_body(cls, body: HostBody, now: float) -> HostRecord:
         """The host of a record, with a fresh lease from ``now``: while we were away nobody could renew it."""
         host = cls()
-        host.last_seen = now
+        host.last_seen = host.session_since = now
         host.clock = HostClock(body.clock, body.strays)
         for name, top, ahead in body.sessions:
             host._sessions[name] = Sequence(top, set(ahead))

@@ -8,11 +8,13 @@ from typing import Literal
 
 from controller.history import History
 from controller.host_record import HostRecord
-from controller.job_flows import Claims, FlowKey, covers, derived_flows, involved_hosts, key_of, size_of
-from controller.journal_bodies import JobBody, SeenBody, TallyBody
+from controller.job_flows import Claims, FlowKey, covers, derived_flows, involved_hosts, key_of, size_of, wider
+from controller.job_traffic import Finding, FoundTraffic
+from controller.journal_bodies import JobBody, SeenBody, TallyBody, TellerBody
+from controller.measured import Measured, Measurement, disagreements
 from controller.model import Demand, Flow, Job, Metric, Progress, Task
 from controller.sent_counts import SentCounts
-from controller.wire import JobSpec, JobState
+from controller.wire import DemandSpec, JobSpec, JobState
 
 MAX_SEEN_FLOWS = 4096
 UNKNOWN_RUN_ITERATIONS = 100.0
@@ -30,10 +32,10 @@ class JobRecord:
     """A job. ``ended_at`` is None while it runs; ``run`` counts its registrations after an end.
 
     ``since``: what a host knew before that time is of an earlier run; None: there was none. ``is_doubted``: some of
-    what was told of it was not believed. ``rows``: points that the journal holds of it, also of those that
-    are not kept any more. ``registrar``: the host whose token gave the spec; None: an operator's.
-    ``told_by``: the hosts whose batches have told of this run, and whether by an agent that follows it; bytes that were
-    counted tell nothing of it.
+    what was told of it was not believed. ``is_disputed``: what it declares is measured otherwise. ``rows``: points
+    that the journal holds of it, also of those that are not kept any more. ``registrar``: the host whose token gave the
+    spec; None: an operator's. ``told_by``: the hosts whose batches have told of this run, and whether by an agent that
+    follows it; bytes that were counted tell nothing of it.
     """
 
     def __init__(
@@ -58,12 +60,16 @@ class JobRecord:
         self.last_report: float | None = None
         self.received_at = 0.0
         self.is_doubted = False
+        self.is_disputed = False
         self.rows = 0
         self.history = History()
         self.told_by: dict[str, bool] = {}
         self._sent: dict[str, SentCounts] = {}
         self._seen: OrderedDict[FlowKey, None] = OrderedDict()
+        self.traffic = FoundTraffic()
+        self.measured = Measured()
         self._flows: tuple[Flow, ...] | None = None
+        self._found: tuple[Flow, ...] | None = None
         self._value: Job | None = None
         self.spec = spec
         self.stage = spec.stage
@@ -82,7 +88,7 @@ class JobRecord:
         self._demand = tuple(Demand(d.src, d.dst, d.bytes) for d in spec.demand)
         self._tasks = tuple(Task(t.role, t.host, t.port) for t in spec.tasks)
         self.give_up(lambda flow: covers(self._derived_keys, flow))
-        self._flows = self._value = None
+        self._flows = self._found = self._value = None
 
     def is_of_run(self, time: float) -> bool:
         """Whether what a host knew at ``time``, by the controller's clock, is of this run of the job."""
@@ -139,6 +145,21 @@ class JobRecord:
         self._flows = self._value = None
         return True
 
+    def found_changed(self) -> None:
+        """What hosts found of its connections is another set now."""
+        self._found = self._value = None
+
+    def measure(self) -> None:
+        """Measure its demand anew, by its traffic and its progress."""
+        if self.measured.measure(self.history.points()) and not self._demand:
+            self._value = None
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What it says of itself and is measured otherwise."""
+        measured = self.measured.value
+        return disagreements(self._demand, measured) if self._demand and measured is not None else ()
+
     @property
     def iterations_left(self) -> float:
         """Iterations to go; see UNKNOWN_RUN_ITERATIONS where the length of the run is not known."""
@@ -162,7 +183,7 @@ class JobRecord:
         if self._value is None:
             self._value = Job(
                 id=self.id,
-                demand=self._demand,
+                demand=self._demand or (self.measured.value.demand if self.measured.value is not None else ()),
                 arrival=self.arrival,
                 weight=self.spec.weight,
                 stage=self.stage,
@@ -173,18 +194,24 @@ class JobRecord:
                 metric=Metric(self.spec.metric.name, self.spec.metric.direction),
                 tasks=self._tasks,
                 flows=self._all_flows(),
+                found=self._found_flows(),
+                found_more=self.traffic.left_out,
+                found_on=self.traffic.hosts,
                 sent_bytes=self.sent,
             )
         return self._value
 
     def give_up(self, is_not_ours: Callable[[FlowKey], bool]) -> bool:
         """Forget connections that were found; whether there were such."""
+        found_gone = self.traffic.give_up(is_not_ours)
+        if found_gone:
+            self.found_changed()
         gone = [flow for flow in self._seen if is_not_ours(flow)]
         for flow in gone:
             del self._seen[flow]
         if gone:
             self._flows = self._value = None
-        return bool(gone)
+        return found_gone or bool(gone)
 
     def _all_flows(self) -> tuple[Flow, ...]:
         """Declared and found; they change seldom, a job's progress with every report."""
@@ -192,9 +219,23 @@ class JobRecord:
             self._flows = tuple(sorted(self._derived | {Flow(self.id, *key) for key in self._seen}, key=_flow_key))
         return self._flows
 
+    def _found_flows(self) -> tuple[Flow, ...]:
+        """Found as whole sets, without those that another one, or what the job declares, stands for."""
+        if self._found is None:
+            found = self.traffic.flows
+            known = found | self._derived_keys
+            own = {
+                flow
+                for flow in found
+                if flow not in self._derived_keys and not any(key in known for key in wider(flow) if key != flow)
+            }
+            self._found = tuple(sorted((Flow(self.id, *key) for key in own), key=_flow_key))
+        return self._found
+
     def state(self, service_class: int | None) -> JobState:
         """The job as the API shows it."""
         measured = self.history.last_measured
+        demand = self.measured.value
         return JobState(
             id=self.id,
             spec=self.spec,
@@ -204,6 +245,10 @@ class JobRecord:
             last_metric=measured.metric if measured else None,
             last_report=self.last_report,
             service_class=service_class,
+            connections=self.traffic.connections,
+            measured_demand=() if demand is None else tuple(map(_as_spec, demand.demand)),
+            measured_iterations=0.0 if demand is None else demand.iterations,
+            problems=self.problems,
         )
 
     def _state_word(self) -> Literal["waiting", "running", "ended", "lost"]:
@@ -229,16 +274,47 @@ class JobRecord:
 
     def to_tally(self) -> TallyBody:
         """What every report changes, beside the points, for the journal."""
-        return TallyBody(
+        measured = self.measured.value or Measurement((), 0.0, frozenset())
+        # What the wire and this record have checked is not checked again: a report may be of a thousand jobs.
+        return TallyBody.model_construct(
             sent={host: counts.before for host, counts in self._sent.items()},
             counts={host: counts.latest() for host, counts in self._sent.items()},
             last_report=self.last_report,
             told_by=self.told_by,
+            measured=tuple((demand.src, demand.dst, demand.bytes) for demand in measured.demand),
+            measured_iterations=measured.iterations,
+            measured_on=tuple(sorted(measured.sources)),
         )
 
     def to_seen(self) -> SeenBody | None:
         """The connections that hosts found, for the journal; None without any."""
-        return SeenBody.model_construct(flows=tuple(self._seen)) if self._seen else None
+        found = self.traffic.findings
+        if not self._seen and not found:
+            return None
+        return SeenBody.model_construct(
+            flows=tuple(self._seen),
+            found={host: tuple(sorted(its.flows, key=str)) for host, its in found.items()},
+            tellers={
+                host: TellerBody.model_construct(session=its.session, left_out=its.left_out)
+                for host, its in found.items()
+                if its.session
+            },
+        )
+
+    def add_seen(self, seen: SeenBody) -> None:
+        """Take connections from the journal."""
+        for flow in seen.flows:
+            self.merge_flow(flow)
+        findings = {}
+        for host, flows in seen.found.items():
+            teller = seen.tellers.get(host)
+            findings[host] = Finding(
+                teller.session if teller is not None else "",
+                flows=frozenset(flows),
+                left_out=teller.left_out if teller is not None else 0,
+            )
+        self.traffic = FoundTraffic(findings)
+        self.found_changed()
 
     @classmethod
     def from_body(cls, job_id: str, body: JobBody) -> JobRecord:
@@ -262,6 +338,13 @@ class JobRecord:
         self.last_report = tally.last_report
         self.told_by = dict(tally.told_by)
         self._sent = {host: SentCounts(sent, tally.counts.get(host, ())) for host, sent in tally.sent.items()}
+        if tally.measured:
+            demand = tuple(Demand(*entry) for entry in tally.measured)
+            self.measured = Measured(Measurement(demand, tally.measured_iterations, frozenset(tally.measured_on)))
+
+
+def _as_spec(demand: Demand) -> DemandSpec:
+    return DemandSpec(src=demand.src, dst=demand.dst, bytes=demand.bytes)
 
 
 def _flow_key(flow: Flow) -> tuple[str, str, int, int]:

@@ -40,19 +40,38 @@ class TallyBody(Body):
     """What every report changes of a job, beside its points.
 
     ``sent``: bytes by host, beside those in ``counts``, the latest counts of each host by name. ``told_by`` is
-    JobRecord's.
+    JobRecord's. ``measured``: bytes of an iteration, from host to host, as last measured, over how many iterations, and
+    by which hosts.
     """
 
     sent: dict[Name, Bytes]
     counts: dict[Name, tuple[tuple[str, Bytes], ...]] = {}
     last_report: Time | None
     told_by: dict[Name, bool] = {}
+    measured: tuple[tuple[Name, Name, Bytes], ...] = ()
+    measured_iterations: float = 0.0
+    measured_on: tuple[Name, ...] = ()
+
+
+SeenFlow = tuple[Name, Name, TcpPort | None, TcpPort | None]
+
+
+class TellerBody(Body):
+    """Who told a whole set of a job's connections: the agent's session, and how many links it left out."""
+
+    session: Name
+    left_out: Count = 0
 
 
 class SeenBody(Body):
-    """The connections of a job that hosts found."""
+    """The connections of a job that hosts found: one by one, and as whole sets by the host that told them.
 
-    flows: tuple[tuple[Name, Name, TcpPort | None, TcpPort | None], ...]
+    ``tellers``: by the same hosts, who told; a set of an older journal has none.
+    """
+
+    flows: tuple[SeenFlow, ...]
+    found: dict[Name, tuple[SeenFlow, ...]] = {}
+    tellers: dict[Name, TellerBody] = {}
 
 
 class HostBody(Body):

@@ -128,11 +128,15 @@ class PortNumbers:
 
     def used_by(self, job: Job) -> Ints:
         """The ports that a job's demand or its flows cross; a flow to or from an unknown host is left out."""
-        loaded = self.bytes_of(job)[0]
-        if not job.flows:
+        used = self._with(job.flows, self.bytes_of(job)[0])
+        return self._with(job.found, used)
+
+    def _with(self, flows: tuple[Flow, ...], loaded: Ints) -> Ints:
+        """Ports, and those that flows cross."""
+        if not flows:
             return loaded
-        known, used = self.flows.get(job.flows, lambda: (loaded, self._crossed(job.flows, loaded)))
-        return used if known is loaded else self._crossed(job.flows, loaded)
+        known, used = self.flows.get(flows, lambda: (loaded, self._crossed(flows, loaded)))
+        return used if known is loaded else self._crossed(flows, loaded)
 
     def _add_up(self, demand: tuple[Demand, ...]) -> tuple[Ints, Floats]:
         host = self.host

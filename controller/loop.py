@@ -35,6 +35,7 @@ from controller.registry import Registry
 from controller.rules import Rule
 from controller.settings import RunSettings
 from controller.store import Batch, Store, put
+from controller.table_budget import Fitted, Step, TableBudget
 from controller.wire import Settings
 
 LOG = logging.getLogger("trainyard.loop")
@@ -99,6 +100,9 @@ class Loop:
         self.refusals: tuple[str, ...] = ()
         """What switches said to a plan that is newer than the one in force; empty: there is none."""
         self._triggers: list[tuple[str, float]] = []
+        self._budget = TableBudget(config.table_budget)
+        self.fitted: Fitted | None = None
+        """The flows of the plan made last, and how switches tell them apart."""
         self._wake = eventlet.event.Event()
         self._period_changed = eventlet.event.Event()
         self._threads: list[eventlet.greenthread.GreenThread] = []
@@ -169,6 +173,33 @@ class Loop:
         computed = self._config.forwarding == "paths"
         return replace(known, routes=routes(known.hosts, self._config.links, ready, computed=computed))
 
+    def _fit(self, known: Snapshot) -> Snapshot:
+        """The snapshot with as many flows as switches have room for; the first to be turned away is said."""
+        if self._config.mode == "marked":
+            return known
+        fitted = self._budget.fit(known, time.monotonic())
+        before, self.fitted = self.fitted, fitted
+        self._metrics.degraded.set(fitted.step is Step.MARKED)
+        self._metrics.flow_rules.set(fitted.rules)
+        if fitted.step is not (before.step if before is not None else Step.LINKS):
+            LOG.log(logging.INFO if fitted.step is Step.LINKS else logging.WARNING, "%s", self.told_apart)
+        return fitted.snapshot
+
+    @property
+    def told_apart(self) -> str:
+        """How switches tell the jobs' flows apart now, in a sentence."""
+        if self.fitted is None or self.fitted.step is Step.LINKS:
+            return "switches have a rule for each of the jobs' flows"
+        need = f"the jobs' flows need {self.fitted.needs} rules at a switch, table_budget is {self._budget.budget}"
+        if self.fitted.step is Step.PAIRS:
+            return f"{need}: all traffic between two hosts is a job's where only this job talks there"
+        return f"{need}: switches look at the hosts' marks alone, as in mode marked"
+
+    @property
+    def degraded(self) -> str | None:
+        """Why switches look at marks although the settings say otherwise; None: they do not."""
+        return self.told_apart if self.fitted is not None and self.fitted.step is Step.MARKED else None
+
     def _run(self) -> None:
         due = time.monotonic()
         while True:
@@ -192,7 +223,7 @@ class Loop:
 
     def _turn(self, causes: list[tuple[str, float]]) -> None:
         began = time.monotonic()
-        snapshot = self._take_snapshot()
+        snapshot = self._fit(self._take_snapshot())
         new, new_marks = eventlet.tpool.execute(
             _plan_and_mark, snapshot, self._made, self.settings.policy, self._compile, self._config.assign
         )
@@ -218,7 +249,7 @@ class Loop:
         self.epoch += old is None or new.classes != old.classes or new.ordering.policy != old.ordering.policy
         self.plan, self.snapshot, self.refusals = new, snapshot, ()
         self._metrics.jobs.set(len(self.classes))
-        self.host_plans.update(new.ordering.policy, new_marks)
+        self.host_plans.update(new.ordering.policy, new_marks, degraded=snapshot.degraded)
         self._store.put(KIND, ID, self._record(new))
         self._store.remove(KIND, REFUSED_ID)
 
@@ -233,7 +264,7 @@ class Loop:
         took = {change.dpid for change in applied.per_switch if not change.errors}
         followers = {name for name, host in snapshot.hosts.items() if host.switch in took}
         if followers:
-            self.host_plans.update(new.ordering.policy, new_marks, followers)
+            self.host_plans.update(new.ordering.policy, new_marks, followers, degraded=snapshot.degraded)
         if self.plan is not None:
             known = {job: its for job, its in self.plan.classes.items() if its < snapshot.classes}
             old_marks = marks(snapshot, known)

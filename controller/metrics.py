@@ -68,6 +68,14 @@ class Metrics:
             "trainyard_journal_degraded", "1 while the journal cannot be written", registry=registry
         )
         self.jobs = Gauge("trainyard_jobs", "Jobs in the plan in force", registry=registry)
+        self.degraded = Gauge(
+            "trainyard_degraded_to_marked",
+            "1 while switches look at hosts' marks because the flows need more rules than table_budget",
+            registry=registry,
+        )
+        self.flow_rules = Gauge(
+            "trainyard_flow_rules", "Rules that the jobs' flows need at one switch, at most", registry=registry
+        )
         self.switches_ready = Gauge("trainyard_switches_ready", "Switches that are proven", registry=registry)
         self.class_bytes = Gauge(
             "trainyard_switch_class_bytes",

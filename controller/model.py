@@ -118,7 +118,8 @@ class Job:
 
     ``demand`` is for one iteration; ``iterations_left`` may be fractional or 0. ``iterations_total`` is the
     length of the whole run where it is known. ``sent_bytes`` is what has been measured to leave each host
-    for this job since it began (empty: not measured).
+    for this job since it began (empty: not measured). ``found`` are flows that hosts found beside the declared
+    ``flows``, and ``found_more`` how many were too many to name; a host of ``found_on`` knows the job's sockets itself.
     """
 
     id: str
@@ -133,6 +134,9 @@ class Job:
     metric: Metric = Metric()
     tasks: tuple[Task, ...] = ()
     flows: tuple[Flow, ...] = ()
+    found: tuple[Flow, ...] = ()
+    found_more: int = 0
+    found_on: frozenset[str] = frozenset()
     sent_bytes: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
@@ -180,7 +184,8 @@ class Snapshot:
     """What is known at one moment: the input of a plan.
 
     ``period`` is the controller's T in seconds, the unit in which ageing counts. ``routes`` is None where nothing but
-    the hosts' own links can be scarce, or it is not known what else is.
+    the hosts' own links can be scarce, or it is not known what else is. ``degraded``: there are more flows than
+    switches have room for, so that they look at the hosts' marks instead.
     """
 
     now: float
@@ -191,6 +196,7 @@ class Snapshot:
     switches: tuple[Switch, ...] = ()
     period: float = 5.0
     routes: Routes | None = None
+    degraded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,12 @@ MAX_GRAVES = 10_000
 FORGET_GRAVE_SECONDS = 86400.0
 EARLY_SECONDS = 1.0
 """A job may be told of so long before its registration comes; its first reports still count."""
+TELLING_SECONDS = 45.0
+"""A new agent has so long to tell of the connections that the one before it found; then those are forgotten.
+
+It says that it lives before it has read a job file, knows the hosts' addresses and has looked at a socket, and what is
+lost on the way it tells again within 30 s.
+"""
 Listener = Callable[[str, float], None]
 
 
@@ -194,6 +200,18 @@ class Registry:
             raise NotFound(f"there is no stage {stage_id}")
         return members
 
+    def stage_fillers(self, stage_id: str | None, but: str) -> frozenset[str | None]:
+        """Whose the jobs of a stage are that run, one of them left out: hosts by their tokens, None for operators.
+
+        A stage that was put is an operator's too, and so is the place of a job in one.
+        """
+        if stage_id is None:
+            return frozenset()
+        whose = {job.registrar for job in self._live() if job.stage == stage_id and job.id != but}
+        mine = self._jobs.get(but)
+        is_put = stage_id in self._stages or (mine is not None and mine.ended_at is None and mine.stage in self._stages)
+        return frozenset(whose | ({None} if is_put else set()))
+
     def job_state(self, job_id: str, service_class: int | None = None) -> JobState:
         """A job as the API shows it; raises NotFound."""
         return self._find(job_id).state(service_class)
@@ -234,6 +252,7 @@ class Registry:
         merge = Merge(
             host,
             report,
+            is_present=report.session == agent.session,
             offset=agent.clock.offset,
             now=now,
             received_at=received_at,
@@ -280,6 +299,7 @@ class Registry:
                 LOG.warning("job %s is lost: nothing was heard of %s for %g s", job.id, silent, self.lease_seconds)
             if job.lost_since is not None and now - job.lost_since > FORGET_LOST_SECONDS:
                 self._end(job, now)
+            self._forget_found(job, steady)
         ended = sorted((job.ended_at, job.id) for job in self._jobs.values() if job.ended_at is not None)
         for i, (ended_at, job_id) in enumerate(ended):
             if now - ended_at > FORGET_ENDED_SECONDS or len(ended) - i > MAX_ENDED:
@@ -372,6 +392,24 @@ class Registry:
         self._lost.discard(job.id)
         self._owners = None
         save_job(self._store, job)
+
+    def _forget_found(self, job: JobRecord, steady: float) -> None:
+        """Forget connections that agents found who are gone: silent for a lease, or others are in their place.
+
+        An agent that was only away tells everything again by itself.
+        """
+        gone = [host for host, session in job.traffic.tellers.items() if self._is_gone(host, session, steady)]
+        if job.traffic.drop(gone):
+            job.found_changed()
+            save_seen(self._store, job)
+            where = ", ".join(sorted(gone)[:20])
+            LOG.info("job %s: what was found on %s is forgotten; its agent is gone", job.id, where)
+
+    def _is_gone(self, host: str, session: str, steady: float) -> bool:
+        agent = self._agents.get(host)
+        if agent is None or not agent.alive(steady, self.lease_seconds):
+            return True
+        return session != agent.session and steady - agent.session_since > TELLING_SECONDS
 
     def _move(self, job: JobRecord, stage: str | None) -> None:
         job.set_stage(stage)

@@ -49,8 +49,7 @@ def load(contents: Contents, known_hosts: Collection[str], now: float) -> State:
         if job_id in tallies:
             job.add_tally(tallies[job_id])
         if job_id in seen:
-            for flow in seen[job_id].flows:
-                job.merge_flow(flow)
+            job.add_seen(seen[job_id])
         (state.jobs if job.hosts <= set(known_hosts) else state.parked)[job_id] = job
     graves = sorted(_bodies(contents, "grave", GraveBody).items(), key=lambda item: item[1].gone_at)
     state.graves.update(graves)

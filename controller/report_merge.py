@@ -6,17 +6,18 @@ All merges are monotone and idempotent. What cannot be taken is refused part by 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 
 from controller.causes import Cause
 from controller.history import MAX_POINTS
 from controller.job_flows import FlowKey, key_of
 from controller.job_record import JobRecord
+from controller.job_traffic import both_ways
 from controller.model import Progress
 from controller.registry_journal import as_points, save_seen, save_tally
 from controller.store import Store
 from controller.watch import Watch
-from controller.wire import FlowSeen, HostReport, JobReport, ReportRefusal
+from controller.wire import MAX_BATCH_LINKS, MAX_BYTES, FlowSeen, HostReport, JobReport, JobTraffic, ReportRefusal
 
 LOG = logging.getLogger("trainyard.registry")
 MAX_ROWS = 4 * MAX_POINTS
@@ -26,9 +27,10 @@ MAX_ROWS = 4 * MAX_POINTS
 class Merge:
     """A batch of ``host`` while it is merged.
 
-    ``offset``: what to add to the host's clock; ``now``: the controller's; ``hosts``: those that are known; ``owner``
-    of a flow: the job whose it is; ``end``: called with a job that has ended, and when. ``told`` are the jobs of which
-    the batch brought something; ``reasons``: what cannot wait for the period.
+    ``is_present``: it is of the agent that is there now, not a late one of an agent before it. ``offset``: what to add
+    to the host's clock; ``now``: the controller's; ``hosts``: those that are known; ``owner`` of a flow: the job whose
+    it is; ``end``: called with a job that has ended, and when. ``told`` are the jobs of which the batch brought
+    something; ``reasons``: what cannot wait for the period.
     """
 
     def __init__(
@@ -36,6 +38,7 @@ class Merge:
         host: str,
         report: HostReport,
         *,
+        is_present: bool,
         offset: float,
         now: float,
         received_at: float,
@@ -51,8 +54,11 @@ class Merge:
         self.reasons: list[str] = []
         self.told: dict[str, JobRecord] = {}
         self._rerouted: dict[str, JobRecord] = {}
+        self._measured: dict[str, JobRecord] = {}
+        self._links: int | None = None
         self._host = host
         self._report = report
+        self._is_present = is_present
         self._offset = offset
         self._now = now
         self._received_at = received_at
@@ -69,7 +75,12 @@ class Merge:
             self._take_part(part)
         for seen in self._report.flows:
             self._take_flow(seen)
+        for traffic in _latest(self._report.traffic):
+            self._take_traffic(traffic)
         # Once a job, not once a part: a batch may name a job many times.
+        for job in self._measured.values():
+            job.measure()
+            self._cross_check(job)
         for job in self.told.values():
             save_tally(self._store, job)
         for job in self._rerouted.values():
@@ -147,6 +158,73 @@ class Merge:
             if job.ended_at is None:
                 self.reasons.append(Cause.NEW_FLOWS)
 
+    def _take_traffic(self, part: JobTraffic) -> None:
+        job = self._accepting(part.job)
+        if job is None:
+            return
+        if not job.is_of_run(self._by_our_clock(part.as_of)):
+            self._refuse(job.id, "its connections are from before this run of the job; is the host's clock right?")
+            return
+        if self._is_present and self._takes_links(job, part):
+            job.found_changed()
+            self._rerouted[job.id] = job
+            if job.ended_at is None:
+                self.reasons.append(Cause.NEW_FLOWS)
+        counts = {peer.peer: (peer.sent, peer.received) for peer in part.peers if peer.peer in self._hosts}
+        name = f"{self._report.session}:found{part.counter}"
+        job.merge_sent(self._host, name, min(sum(sent for sent, _ in counts.values()), MAX_BYTES))
+        job.measured.note(self._host, name, part.as_of, counts)
+        self._measured[job.id] = self.told[job.id] = job
+
+    def _takes_links(self, job: JobRecord, part: JobTraffic) -> bool:
+        """Take the links of a part; whether the job's traffic is another one by them."""
+        flows = None
+        before = job.traffic.links_of(self._host)
+        if part.links is not None:
+            if self._links is None:
+                # Counted once a batch: there may be as many jobs as parts.
+                self._links = sum(other.traffic.links_of(self._host) for other in self._jobs.values())
+            flows = self._flows_of(job, part, MAX_BATCH_LINKS - (self._links - before))
+        changed = job.traffic.merge(
+            self._host, self._report.session, self._report.seq, flows, left_out=part.left_out,
+            connections=part.connections,
+        )  # fmt: skip
+        if self._links is not None:
+            self._links += job.traffic.links_of(self._host) - before
+        return changed
+
+    def _flows_of(self, job: JobRecord, part: JobTraffic, room: int) -> list[FlowKey]:
+        """Both directions of its links, without those that are another job's or lead nowhere that is known.
+
+        ``room``: links that may still be kept of the host.
+        """
+        flows: list[FlowKey] = []
+        foreign: dict[str, int] = {}
+        for link in part.links or ():
+            if link.peer not in self._hosts or link.peer == self._host or len(flows) >= 2 * room:
+                continue
+            ways = both_ways(self._host, link.peer, link.port, link.peer_port)
+            owner = next((owner for way in ways if (owner := self._owner(way)) not in (None, job.id)), None)
+            if owner is None:
+                flows += ways
+            else:
+                foreign[owner] = foreign.get(owner, 0) + 1
+        for owner, count in sorted(foreign.items()):
+            reason = f"{count} connections are on ports that job {owner} declares"
+            self.left_out.append(ReportRefusal(job=job.id, reason=reason))
+        return flows
+
+    def _cross_check(self, job: JobRecord) -> None:
+        """Say once what a job declares and is measured otherwise, and again when it is another thing."""
+        problems = job.problems
+        # Its numbers change all the time; that there is a disagreement does not.
+        if bool(problems) != job.is_disputed:
+            job.is_disputed = bool(problems)
+            if problems:
+                LOG.warning("job %s: %s", job.id, "; ".join(problems))
+            else:
+                LOG.info("job %s: what it declares is what is measured, by now", job.id)
+
     def _accepting(self, job_id: str) -> JobRecord | None:
         job = self._jobs.get(job_id)
         if job is None:
@@ -164,3 +242,15 @@ class Merge:
     def _refuse(self, job: str, reason: str) -> None:
         """Leave a part out."""
         self.refused.append(ReportRefusal(job=job, reason=reason))
+
+
+def _latest(parts: Iterable[JobTraffic]) -> Collection[JobTraffic]:
+    """Of each job what is told of it last, with the links that are told last: both replace what was told before."""
+    latest: dict[str, JobTraffic] = {}
+    for part in parts:
+        before = latest.get(part.job)
+        if part.links is None and before is not None and before.links is not None:
+            latest[part.job] = part.model_copy(update={"links": before.links, "left_out": before.left_out})
+        else:
+            latest[part.job] = part
+    return latest.values()

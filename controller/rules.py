@@ -197,7 +197,16 @@ class _Places:
         return tuple(found.values()), frozenset(found)
 
 
-def claimed_flows(snapshot: Snapshot, classes: Mapping[str, int]) -> Iterator[tuple[Job, int, tuple[Place, ...]]]:
+class Claimed(NamedTuple):
+    """A job, its class, and its flows: those that it declares, and those that were found."""
+
+    job: Job
+    service_class: int
+    declared: tuple[Place, ...]
+    found: tuple[Place, ...]
+
+
+def claimed_flows(snapshot: Snapshot, classes: Mapping[str, int]) -> Iterator[Claimed]:
     """Every job with a class, its class, and its flows. A flow that two jobs claim goes to the one that came first.
 
     Flows of a job without a class, and flows from or to a host without an address, are left out. Raises ValueError
@@ -212,11 +221,14 @@ def claimed_flows(snapshot: Snapshot, classes: Mapping[str, int]) -> Iterator[tu
             continue
         if not 0 <= service_class < count:
             raise ValueError(f"job {job.id}: class {service_class} is not one of 0..{count - 1}")
-        claimed, packets = places_of.flows(job.flows)
-        if not taken.isdisjoint(packets):
-            claimed = tuple(place for place in claimed if place[:4] not in taken)
-        taken |= packets
-        yield job, service_class, claimed
+        parts = []
+        for flows in (job.flows, job.found):
+            claimed, packets = places_of.flows(flows)
+            if not taken.isdisjoint(packets):
+                claimed = tuple(place for place in claimed if place[:4] not in taken)
+            taken |= packets
+            parts.append(claimed)
+        yield Claimed(job, service_class, *parts)
 
 
 def compile_rules(
@@ -233,10 +245,13 @@ def compile_rules(
     ``classes`` gives a job its class; ``links`` join switches and are needed for *paths*; ``control`` are the
     controller's own listening sockets where hosts and switches reach it through this network. Rules that do not
     depend on the plan, and those of a job that has not changed, come from a cache, so a plan over 1,000 jobs
-    costs a few milliseconds. Raises ValueError for a class that does not exist.
+    costs a few milliseconds. A degraded snapshot is compiled as *marked*, whatever ``mode`` says. Raises ValueError for
+    a class that does not exist.
     """
     if not snapshot.switches:
         return frozenset()
+    if snapshot.degraded:
+        mode = "marked"
     count = min(snapshot.classes, MAX_CLASSES)
     parts = [_pipeline(snapshot.switches, count, mode, tuple(sorted(control)))]
     if forwarding == "normal":
@@ -251,8 +266,10 @@ def compile_rules(
         parts.append(_paths(switches, tuple(sorted(attached)), as_links(links)))
     if mode == "classified":
         switches = tuple(switch.dpid for switch in snapshot.switches)
-        for job, service_class, places in claimed_flows(snapshot, classes):
-            parts.append(_job_rules(job.id, service_class, places, switches))
+        for job, service_class, declared, found in claimed_flows(snapshot, classes):
+            parts.append(_job_rules(job.id, service_class, declared, switches))
+            if found:
+                parts.append(_job_rules(job.id, service_class, found, switches))
     return frozenset().union(*parts)
 
 

@@ -13,7 +13,11 @@ from pathlib import Path
 
 from host_reporter import progress_dir
 from host_reporter.connection import Address, AddressError
+from host_reporter.discovery.finder import Discovery
+from host_reporter.discovery.peers import PeerBook
+from host_reporter.discovery.whereabouts import Whereabouts
 from host_reporter.enforcement import Enforcement
+from host_reporter.followed import Receivers
 from host_reporter.follower import Follower
 from host_reporter.helper import DEFAULT_DIRECTORY
 from host_reporter.iptables import Marker
@@ -23,6 +27,7 @@ from host_reporter.notices import Notices
 from host_reporter.options import Options, OptionsError, read_options
 from host_reporter.plan_follower import PlanFollower
 from host_reporter.sender import Sender
+from host_reporter.tensorlights_thread import TensorLights
 
 FAILED, WRONG_INPUT = 1, 2
 _ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -64,6 +69,36 @@ def _run(options: Options, address: Address, faults: list[str]) -> None:
     if trouble is not None:
         log.warning("%s", trouble)
 
+    with ExitStack() as ending:
+        # In the end all of it, in the opposite order, whatever fails on the way.
+        ending.callback(log.info, "stopped")
+        follow = _alone if options.is_alone else _with_controller
+        follow(options, address, notices, faults, ending).run()
+
+
+def _alone(options: Options, _address: Address, notices: Notices, faults: list[str], ending: ExitStack) -> Follower:
+    """TensorLights on this host, and nobody to tell of it."""
+
+    def failed(error: Exception) -> None:
+        faults.append(_described(error))
+        follower.stop()
+
+    lights = _lights(options, notices, failed)
+    assert lights is not None
+    follower = Follower(JobsDirectory(options.jobs_dir, options.progress_dir, notices), lights, notices)
+    ending.callback(follower.close)
+    log.info("host %s has no controller; job files in %s", options.host, options.jobs_dir)
+    _stop_by_signal(follower.stop)
+    ending.callback(lights.stop)
+    lights.start()
+    return follower
+
+
+def _with_controller(
+    options: Options, address: Address, notices: Notices, faults: list[str], ending: ExitStack
+) -> Follower:
+    """Reports, discovery and the plan; TensorLights in the place of the plan's order where that is asked for."""
+
     def failed(error: Exception) -> None:
         faults.append(_described(error))
         follower.stop()
@@ -71,23 +106,45 @@ def _run(options: Options, address: Address, faults: list[str]) -> None:
     def held(jobs: tuple[str, ...]) -> None:
         follower.hold(jobs)
 
+    def moved(where: Whereabouts) -> None:
+        enforcement.moved(where)
+
+    def addressed() -> None:
+        discovery.look_soon()
+
+    lights = _lights(options, notices, failed)
     sender = Sender(address, options.host, options.period, notices, failed, held=held)
     directory = JobsDirectory(options.jobs_dir, options.progress_dir, notices)
-    follower = Follower(directory, sender, notices)
-    nic = Nic(options.interface, options.rate_bps) if options.interface is not None else None
-    enforcement = Enforcement(Marker() if options.marking else None, nic, notices)
+    book = PeerBook(address, options.host, notices, changed=addressed, failed=failed)
+    discovery = Discovery(options.host, book, sender, notices, moved=moved, failed=failed)
+    told = sender if lights is None else Receivers(sender, lights)
+    follower = Follower(directory, told, notices, places=discovery.follow)
+    nic = None if options.interface is None or lights is not None else Nic(options.interface, options.rate_bps)
+    enforcement = Enforcement(Marker() if options.marking else None, nic, notices, mark_sockets=discovery.mark)
     plans = PlanFollower(address, options.host, enforcement, notices, count=sender.count_sent, failed=failed)
-    with ExitStack() as ending:
-        # In the end all of it, in the opposite order, whatever fails on the way.
-        ending.callback(log.info, "stopped")
-        ending.callback(follower.close)
-        ending.callback(plans.stop)
-        ending.callback(sender.stop)
-        _stop_by_signal(follower.stop)
-        log.info("host %s reports to %s; job files in %s", options.host, options.controller, options.jobs_dir)
-        sender.start()
-        plans.start()
-        follower.run()
+    for last in (follower.close, plans.stop, discovery.stop, book.stop, sender.stop):
+        ending.callback(last)
+    log.info("host %s reports to %s; job files in %s", options.host, options.controller, options.jobs_dir)
+    _stop_by_signal(follower.stop)
+    if lights is not None:
+        ending.callback(lights.stop)
+        lights.start()
+    sender.start()
+    plans.start()
+    discovery.start()
+    return follower
+
+
+def _lights(options: Options, notices: Notices, failed: Callable[[Exception], None]) -> TensorLights | None:
+    """TensorLights, where that orders the interface."""
+    if options.nic == "plan":
+        return None
+    from host_reporter.tensorlights_nic import TensorLightsNic  # noqa: PLC0415 - its library need not be in all memories
+
+    assert options.interface is not None and options.rate_bps is not None
+    rotate_seconds = options.rotate_seconds if options.nic == "tls-rr" else None
+    nic = TensorLightsNic(options.interface, options.rate_bps)
+    return TensorLights(nic, options.host, rotate_seconds, notices, failed)
 
 
 def _stop_by_signal(stop: Callable[[], None]) -> None:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
-from controller.wire import JobReport, JobSpec, ProgressPoint, Threshold
+from controller.wire import MAX_TRAFFIC, JobReport, JobSpec, JobTraffic, ProgressPoint, Threshold
+from host_reporter.discovery.telling import fitting
 from host_reporter.marking import Sent
 
 MAX_PENDING = 2_000
@@ -87,11 +88,16 @@ class Batch:
     seq: int
     parts: tuple[JobReport, ...]
     points: Mapping[Run, tuple[Told, ...]]
+    traffic: tuple[JobTraffic, ...] = ()
 
     @property
     def is_full(self) -> bool:
         """Whether there may have been more to tell."""
-        return len(self.parts) >= BATCH_JOBS or sum(map(len, self.points.values())) >= BATCH_POINTS
+        return (
+            len(self.parts) >= BATCH_JOBS
+            or len(self.traffic) >= MAX_TRAFFIC
+            or sum(map(len, self.points.values())) >= BATCH_POINTS
+        )
 
 
 class Backlog:
@@ -103,6 +109,8 @@ class Backlog:
         self._seq = 0
         self._totals: dict[str, Sent] = {}
         self._unsent: set[str] = set()
+        self._found: dict[str, JobTraffic] = {}
+        self._links: dict[str, JobTraffic] = {}
         self.thinned = 0
 
     # What is new ---------------------------------------------------------------------------------------------------
@@ -153,6 +161,20 @@ class Backlog:
         )
         self._totals = dict(totals)
 
+    def found(self, parts: Iterable[JobTraffic]) -> None:
+        """What was found of jobs' connections. Of each job the latest waits, with links that were not told yet."""
+        for told in parts:
+            before = self._found.get(told.job)
+            part = told
+            if told.links is None and before is not None and before.links is not None:
+                part = told.model_copy(update={"links": before.links, "left_out": before.left_out})
+            self._found[part.job] = part
+            if part.links is not None:
+                self._links[part.job] = part
+        for latest in (self._found, self._links):
+            for job in latest.keys() - self._current.keys():
+                del latest[job]
+
     # What is to do -------------------------------------------------------------------------------------------------
 
     def take(self, now: float, *, lease: bool, progress: bool = True) -> Registration | Batch | None:
@@ -162,13 +184,15 @@ class Backlog:
         """
         ready = self._ready(now)
         # An end may free what a new job claims; all other news never ceases, and a new job must not wait for that.
-        if lease or any(_has_news(run) and (run.ended or run.is_urgent) for run in ready):
+        urgent = any(_has_news(run) and (run.ended or run.is_urgent) for run in ready)
+        if lease or urgent or any(part.links is not None for part in self._tellable(ready)):
             return self._batch(ready, lease=lease)
         for run in ready:
             if run.state is State.NEW and run.spec is not None:
                 return Registration(run, run.spec)
         # Not put off for a period: if nobody has told that an agent follows a job, nobody asks for its end later.
-        if any(_has_news(run) and (progress or not run.is_told) for run in ready) or (progress and self._unsent):
+        counted = self._unsent or self._tellable(ready)
+        if any(_has_news(run) and (progress or not run.is_told) for run in ready) or (progress and counted):
             return self._batch(ready, lease=lease)
         return None
 
@@ -183,7 +207,8 @@ class Backlog:
 
     def has_progress(self, now: float) -> bool:
         """Whether a batch would hold more than a sign of life."""
-        return bool(self._unsent) or any(_has_news(run) for run in self._ready(now))
+        ready = self._ready(now)
+        return bool(self._unsent or self._tellable(ready)) or any(_has_news(run) for run in ready)
 
     # How it went ---------------------------------------------------------------------------------------------------
 
@@ -195,6 +220,8 @@ class Backlog:
         if created:
             run.pending, run.kept = run.kept + run.pending, []
             run.is_told = False
+            if (part := self._links.get(run.job)) is not None:
+                self._found.setdefault(run.job, part)
         run.not_before = 0.0
 
     def not_registered(self, call: Registration, now: float, *, retry: bool) -> None:
@@ -206,6 +233,13 @@ class Backlog:
             run.state, run.pending = State.REFUSED, []
             if run.ended:
                 self._runs.remove(run)
+
+    def registers_as(self, call: Registration, spec: JobSpec) -> None:
+        """The controller refused the job, and might take it so."""
+        run = call.run
+        if run.spec == call.spec:
+            run.spec, run.state = spec, State.NEW
+        run.settle()
 
     def answered(
         self, batch: Batch, refused: Collection[str], now: float, urgent: Mapping[str, Threshold] | None = None
@@ -269,8 +303,17 @@ class Backlog:
         for job in sorted(self._unsent)[: BATCH_JOBS - len(parts)]:
             parts[job] = JobReport(job=job, **self._counted(job))
             self._unsent.discard(job)
+        traffic = fitting(self._tellable(ready)[:MAX_TRAFFIC])
+        for part in traffic:
+            del self._found[part.job]
         self._seq += 1
-        return Batch(self._seq, tuple(parts.values()), taken)
+        return Batch(self._seq, tuple(parts.values()), taken, traffic)
+
+    def _tellable(self, ready: Iterable[Run]) -> list[JobTraffic]:
+        """What was found of jobs whose run the controller knows."""
+        if not self._found:
+            return []
+        return [self._found[run.job] for run in ready if run.state is State.KNOWN and run.job in self._found]
 
     def _counted(self, job: str) -> dict[str, Any]:
         sent = self._totals.get(job)

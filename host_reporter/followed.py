@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import re
+import time
 from typing import Protocol
 
-from controller.wire import JobSpec
+from controller.wire import NAME_PATTERN, JobSpec
 from host_reporter.backlog import MAX_PENDING, Told, thin
 from host_reporter.job_file import JobFile
-from host_reporter.parse import Ended, Event, Point
+from host_reporter.parse import Ended, Event, Point, Staged
 from host_reporter.sieve import Sieve
-from host_reporter.source import Source
+from host_reporter.source import ProgressSource
+from host_reporter.stages import in_stage
+
+STAGE_SECONDS = 1.0
+"""A job's stage is told no oftener: each is a registration, and a plan."""
+
+_NAME = re.compile(NAME_PATTERN)
 
 
 class Receiver(Protocol):
@@ -28,24 +36,64 @@ class Receiver(Protocol):
         """A job that an agent before this one began has ended, ``at`` by the wall's clock, while there was no agent."""
 
 
+class Receivers:
+    """Several receivers as one, told in the order given."""
+
+    def __init__(self, *receivers: Receiver) -> None:
+        self._receivers = receivers
+
+    def declare(self, job: str, spec: JobSpec | None) -> None:
+        """See ``Receiver``, as the others."""
+        for receiver in self._receivers:
+            receiver.declare(job, spec)
+
+    def add(self, job: str, points: list[Told]) -> None:
+        """To all of them."""
+        for receiver in self._receivers:
+            receiver.add(job, points)
+
+    def end(self, job: str) -> None:
+        """To all of them."""
+        for receiver in self._receivers:
+            receiver.end(job)
+
+    def end_earlier(self, job: str, at: float) -> None:
+        """To all of them."""
+        for receiver in self._receivers:
+            receiver.end_earlier(job, at)
+
+
 class Followed:
     """A job and its progress. ``declared``: the receiver knows its current run; ``since``: when it was begun.
 
     At first it catches up with what was there before: a progress file may hold several runs of a job, and only the last
     of them is told of. ``complaint`` is what was not believed of its progress, if anything. ``over_at``: when the last
     run was over, if that was before we came, by the wall's clock; None: it was not, or another has begun since.
+
+    A stage that the progress tells becomes one of the study of the job file, whoever wrote the progress: it can name no
+    other study's. It is told by registering the job anew, with the stage and its last iteration; what comes before that
+    is told, and may be beyond the last stage's end, waits for it.
     """
 
     def __init__(self, file: JobFile, since: float) -> None:
         self.file = file
         self.since = since
-        self.source: Source = file.source()
+        self.source: ProgressSource = file.source()
         self.declared = False
         self.complaint: str | None = None
         self.over_at: float | None = None
         self._sieve = Sieve()
         self._earlier: list[Told] | None = []
         self._is_over = False
+        self._staged = Staged(None)
+        self._is_stage_told = True
+        self._stage_told_at = float("-inf")
+        self._held: list[Told] = []
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether its last run is over, as far as it was read."""
+        return not self.declared and not self.is_catching_up
 
     @property
     def is_catching_up(self) -> bool:
@@ -54,16 +102,32 @@ class Followed:
 
     def declare(self, receiver: Receiver) -> None:
         """Say that its run has begun, or what its spec is now."""
-        receiver.declare(self.file.id, self.file.spec)
-        self.declared = True
+        receiver.declare(self.file.id, self.spec)
+        self.declared = self._is_stage_told = True
         self.over_at = None
+
+    @property
+    def spec(self) -> JobSpec | None:
+        """What the job is, in its stage of now."""
+        spec, study = self.file.spec, self.file.study
+        if spec is None or study is None or self._staged.stage is None:
+            return spec
+        return in_stage(spec, f"{study}.{self._staged.stage}", self._staged.until)
+
+    def tell_stage(self, receiver: Receiver) -> None:
+        """Tell the stage if it is another one and the last was not told just now; to be called now and then."""
+        now = time.monotonic()
+        if self.declared and not self._is_stage_told and now - self._stage_told_at >= STAGE_SECONDS:
+            self._tell_held(receiver)
 
     def end(self, receiver: Receiver) -> None:
         """Say that its run has ended, if it had begun."""
         if self.declared:
+            if self._held:
+                self._tell_held(receiver)
             receiver.end(self.file.id)
         self.declared = False
-        self._sieve = Sieve()
+        self._begin_run()
 
     def take(self, events: list[Event], wall: float, receiver: Receiver) -> None:
         """What its file says anew, at a time in seconds since the epoch."""
@@ -72,21 +136,21 @@ class Followed:
             self._earlier = thin(self._earlier, MAX_PENDING)
         else:
             self._hand_on(events, wall, receiver)
+        self.tell_stage(receiver)
 
     def caught_up(self, wall: float, receiver: Receiver) -> bool:
         """All that was there before was read: tell its last run. Whether it goes on, or was over before we came."""
         points, self._earlier = self._earlier or [], None
         # A job whose progress ends with its end, and that was never begun by us, is not begun again.
         if self._is_over and not self.declared:
-            self._sieve = Sieve()
+            self._begin_run()
             # The end may have come long after the last point, but not after its file was written, nor after now.
             last = points[-1].time if points else 0.0
-            self.over_at = min(max(last, self.source.tail.modified or wall), wall)
+            self.over_at = min(max(last, self.source.modified or wall), wall)
             return False
         if not self.declared:
             self.declare(receiver)
-        if points:
-            receiver.add(self.file.id, points)
+        self._add(points, receiver)
         if self._is_over:
             self.end(receiver)
         return True
@@ -95,10 +159,13 @@ class Followed:
         for event in events:
             if self._is_over:
                 # This begins another run.
-                self._is_over, self._sieve = False, Sieve()
+                self._is_over = False
+                self._begin_run()
                 points.clear()
             if isinstance(event, Ended):
                 self._is_over = True
+            elif isinstance(event, Staged):
+                self._stage(event)
             else:
                 points += self._sifted(event, wall)
 
@@ -110,18 +177,58 @@ class Followed:
                 self._add(points, receiver)
                 self.end(receiver)
                 points = []
+            elif isinstance(event, Staged):
+                self._stage(event)
+                if not self.declared and event.stage is not None:
+                    # To be in a stage is to have begun.
+                    self.declare(receiver)
             else:
                 points += self._sifted(event, wall)
         self._add(points, receiver)
+
+    @property
+    def _length(self) -> float | None:
+        """Iterations of the run, or up to the end of its stage, if known."""
+        spec = self.file.spec
+        if self._staged.until is not None:
+            return self._staged.until
+        return spec.iterations if spec is not None else None
+
+    def _begin_run(self) -> None:
+        self._sieve = Sieve()
+        self._staged, self._is_stage_told = Staged(None), True
+        self._stage_told_at = float("-inf")
+        self._held = []
+
+    def _tell_held(self, receiver: Receiver) -> None:
+        self._stage_told_at = time.monotonic()
+        self.declare(receiver)
+        held, self._held = self._held, []
+        self._add(held, receiver)
+
+    def _stage(self, staged: Staged) -> None:
+        study = self.file.study
+        if study is None or self.file.spec is None:
+            what = "study (the study's name)" if study is None else "spec"
+            self.complaint = self.complaint or f"its stages are not told: its job file has no {what}"
+        elif staged.stage is not None and not _NAME.fullmatch(f"{study}.{staged.stage}"):
+            self.complaint = (
+                self.complaint or f"{study}.{staged.stage} can be no stage: a name has 63 characters at most"
+            )
+        elif staged != self._staged:
+            self._staged, self._is_stage_told = staged, False
 
     def _add(self, points: list[Told], receiver: Receiver) -> None:
         if points:
             if not self.declared:
                 self.declare(receiver)
-            receiver.add(self.file.id, points)
+            if self._is_stage_told:
+                receiver.add(self.file.id, points)
+            else:
+                self._held = thin(self._held + points, MAX_PENDING)
 
     def _sifted(self, point: Point, wall: float) -> tuple[Told, ...]:
         told = Told(point.iteration, wall if point.time is None else point.time, point.metric)
-        believed = self._sieve.sift(told, self.file.spec.iterations if self.file.spec is not None else None)
+        believed = self._sieve.sift(told, self._length)
         self.complaint = self.complaint or self._sieve.complaint
         return believed

@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from host_reporter.followed import Followed, Receiver
 from host_reporter.inotify import Waker
-from host_reporter.job_file import JobFile
-from host_reporter.jobs_dir import Found, JobsDirectory
+from host_reporter.job_file import JobFile, Place
+from host_reporter.jobs_dir import Found, Gone, JobsDirectory
 from host_reporter.match_limit import MatchLimit
 from host_reporter.notices import Notices
 from host_reporter.strays import Strays
+from host_reporter.trials import Trials
 
 LOOK_SECONDS = 1.0
 """Everything is looked at this often, whatever inotify says."""
@@ -32,13 +33,25 @@ log = logging.getLogger(__name__)
 
 
 class Follower:
-    """Looks at the jobs' folder and every job's progress, until ``stop``. ``close`` it in the end."""
+    """Looks at the jobs' folder and every job's progress, until ``stop``. ``close`` it in the end.
 
-    def __init__(self, directory: JobsDirectory, receiver: Receiver, notices: Notices) -> None:
+    ``places`` is told where the processes are of the jobs that run and whose files say so, at each look.
+    """
+
+    def __init__(
+        self,
+        directory: JobsDirectory,
+        receiver: Receiver,
+        notices: Notices,
+        *,
+        places: Callable[[Mapping[str, Place]], None] = lambda _places: None,
+    ) -> None:
+        self._places = places
         self._directory = directory
         self._receiver = receiver
         self._notices = notices
         self._strays = Strays(directory.progress_dir, directory.path, notices)
+        self._trials = Trials(notices)
         self._waker = Waker()
         self._limit = MatchLimit()
         self._jobs: dict[str, Followed] = {}
@@ -73,13 +86,24 @@ class Follower:
             if now - looked >= LOOK_SECONDS:
                 looked = now
                 self._watch()
-                self._strays.look(now, self._jobs.keys() | {job.file.id for job in self._leaving})
+                leaving = {job.file.id for job in self._leaving}
+                self._strays.look(now, self._jobs.keys() | leaving | set(self._trials.jobs))
+            if now >= self._trials.next_look():
+                self._look_at_trials(now)
             more = self._look_at_progress()
             # At the first look a file may be away that its editor replaces.
             self._end_earlier(is_settled=looked - first >= LOOK_SECONDS)
+            self._places(
+                {
+                    job_id: job.file.place
+                    for job_id, job in self._jobs.items()
+                    if job.declared and job.file.place is not None
+                }
+            )
             if noticed and not more:
                 time.sleep(GAP_SECONDS)
-            until = UNSETTLED_SECONDS if self._directory.unsettled else looked + LOOK_SECONDS - time.monotonic()
+            due = min(looked + LOOK_SECONDS, self._trials.next_look()) - time.monotonic()
+            until = UNSETTLED_SECONDS if self._directory.unsettled else due
             noticed = self._waker.wait(0.0 if more else until)
         last = time.monotonic() + LAST_LOOK_SECONDS
         while self._look_at_progress(last) and time.monotonic() < last:
@@ -91,12 +115,30 @@ class Follower:
 
     def _look_at_folder(self) -> None:
         for change in self._directory.scan(time.monotonic(), time.time()):
+            if isinstance(change, Gone):
+                self._end(change.job_id)
+                self._take(self._trials.remove(change.job_id))
+            elif change.job.trials is None:
+                self._take(self._trials.remove(change.job.id))
+                self._begin(change.job)
+            else:
+                self._end(change.job.id)
+                self._take(self._trials.add(change.job))
+                log.info("study %s: following its trials in %s", change.job.id, change.job.followed)
+            if self._stopping:
+                return
+
+    def _look_at_trials(self, now: float) -> None:
+        resting = {job_id for job_id, job in self._jobs.items() if job.is_resting}
+        others = {job_id for job_id, job in self._jobs.items() if not job.file.is_trial}
+        self._take(self._trials.scan(now, time.time(), resting, others))
+
+    def _take(self, changes: Iterable[Found | Gone]) -> None:
+        for change in changes:
             if isinstance(change, Found):
                 self._begin(change.job)
             else:
                 self._end(change.job_id)
-            if self._stopping:
-                return
 
     def _begin(self, file: JobFile) -> None:
         known = self._jobs.get(file.id)
@@ -205,5 +247,7 @@ class Follower:
     def _watch(self) -> None:
         """Watch what is at the paths now; what was renamed meanwhile is another file."""
         self._waker.watch_folder(self._directory.path)
+        for folder in self._trials.folders:
+            self._waker.watch_folder(folder)
         for job in self._jobs.values():
             self._waker.watch_file(job.file.followed)

@@ -1,6 +1,9 @@
 """The two lines for a training script: a JSON-lines progress file, written without ever hurting the training.
 
-``report`` hands its numbers to a thread and returns; the thread writes each record with one appending write, so
+``progress()`` without a name takes the job of torchrun's, Slurm's or TRAINYARD_JOB's environment, of which only rank 0
+reports.
+
+``report`` hands its numbers to a thread and returns; the thread writes what has come with one appending write, so
 records of several processes do not mix. A full disk, a missing folder or a file system that hangs costs records, which
 are counted in ``dropped``, never an exception or a wait. Only the standard library is imported, and little of that.
 """
@@ -29,11 +32,17 @@ MAX_WAITING = 10_000
 MAX_FILE_BYTES = 16 * 2**20
 """A longer file is begun anew: the agent has long read it."""
 
+GATHER_SECONDS = 0.002
+MAX_GATHERED = 200
+"""Records that come within so long go into one write, so many at most."""
+
 FLUSH_SECONDS = 0.2
 """What ``end`` and the end of the process wait at most."""
 
 Value = SupportsFloat | str
-_Record = tuple[float, float | None, float | None]
+_Record = dict[str, Value | None]
+
+_NOBODY = "\0"
 
 log = logging.getLogger(__name__)
 _files: weakref.WeakSet[ProgressFile] = weakref.WeakSet()
@@ -63,14 +72,32 @@ class ProgressFile:
         """
         try:
             now = clock.time() if time is None else float(time)
-            self._put((now, float(iteration), _measured(metric)))
+            self._put({"time": now, "iteration": float(iteration), "metric": _measured(metric)})
+        except Exception as error:
+            self._drop(error)
+
+    def report_soon(self, iteration: float, metric: SupportsFloat | None) -> None:
+        """As ``report``, but the metric becomes a number in the thread: it may still be computed, on an accelerator."""
+        try:
+            self._put({"time": clock.time(), "iteration": float(iteration), "metric": metric})
+        except Exception as error:
+            self._drop(error)
+
+    def stage(self, name: str | None, until: Value | None = None) -> None:
+        """Say that the job is in a stage of its study now, such as ``b0.r1``; None: in none.
+
+        ``until``: the iterations done at the end of the stage, where they are known.
+        """
+        try:
+            record: _Record = {"time": clock.time(), "stage": None if name is None else str(name)}
+            self._put(record | {"until": _measured(until)})
         except Exception as error:
             self._drop(error)
 
     def end(self) -> None:
         """Say that the job has ended; waits until that is written, FLUSH_SECONDS at most."""
         try:
-            self._put((clock.time(), None, None))
+            self._put({"time": clock.time(), "ended": True})
             self.flush()
         except Exception as error:
             self._drop(error)
@@ -96,28 +123,74 @@ class ProgressFile:
             self.dropped += 1
             return
         self._waiting.put(record)
-        # Without a wait: who holds it is starting the thread, and may be what a signal's handler has interrupted.
-        if self._thread is None and self._starting.acquire(blocking=False):
+        # Without a wait: who holds it is starting the thread, and may be what a signal's handler has interrupted. Once
+        # more after that: a thread that went meanwhile has left what was put to whoever holds it.
+        while self._thread is None and not self._waiting.empty() and self._starting.acquire(blocking=False):
             try:
                 if self._thread is None:
-                    thread = threading.Thread(target=self._write, name="trainyard progress", daemon=True)
-                    thread.start()
-                    self._thread = thread
+                    self._start()
             finally:
                 self._starting.release()
 
-    def _write(self) -> None:
-        while True:
-            record = self._waiting.get()
-            if isinstance(record, threading.Event):
-                record.set()
-                continue
-            try:
-                self._append(_line(*record))
-            except Exception as error:
-                self._drop(error)
+    def _start(self) -> None:
+        thread = self._thread = threading.Thread(target=self._write, name="trainyard progress", daemon=True)
+        try:
+            thread.start()
+        except BaseException:
+            self._thread = None
+            raise
 
-    def _append(self, line: bytes) -> None:
+    def _write(self) -> None:
+        is_over = False
+        while True:
+            lines: list[bytes] = []
+            reached: list[threading.Event] = []
+            for record in self._next():
+                if isinstance(record, threading.Event):
+                    reached.append(record)
+                    continue
+                is_over = "ended" in record
+                try:
+                    lines.append(_line(record))
+                except Exception as error:
+                    self._drop(error)
+            try:
+                if lines:
+                    self._append(b"".join(lines))
+            except Exception as error:
+                self._drop(error, len(lines))
+            for event in reached:
+                event.set()
+            if is_over and self._retire():
+                return
+
+    def _next(self) -> list[_Record | threading.Event]:
+        """What waits, once something does: of many reports each would wake the thread, and slow the training."""
+        found = [self._waiting.get()]
+        clock.sleep(GATHER_SECONDS)
+        while len(found) < MAX_GATHERED and not self._waiting.empty():
+            found.append(self._waiting.get())
+        return found
+
+    def _retire(self) -> bool:
+        """After an end: give the file and the thread back, as who tells of a thousand trials needs; whether it is over.
+
+        What was put before the thread is taken off is seen here; who puts later sees that there is none, and starts
+        one.
+        """
+        self._close()
+        self._thread = None
+        if self._waiting.empty() or not self._starting.acquire(blocking=False):
+            return True
+        try:
+            taken: threading.Thread | None = self._thread
+            if taken is None:
+                self._thread = threading.current_thread()
+            return taken is not None
+        finally:
+            self._starting.release()
+
+    def _append(self, lines: bytes) -> None:
         if not self._is_ours():
             # The training closed it with all its descriptors; the number may be another file's by now.
             self._descriptor = None
@@ -125,7 +198,7 @@ class ProgressFile:
             status = os.fstat(self._descriptor)
             if status.st_nlink == 0:
                 self._close()
-            elif status.st_size + len(line) > MAX_FILE_BYTES:
+            elif status.st_size + len(lines) > MAX_FILE_BYTES:
                 os.ftruncate(self._descriptor, 0)
         if self._descriptor is None:
             if "/" in self.job:
@@ -137,7 +210,7 @@ class ProgressFile:
             status = os.fstat(self._descriptor)
             self._identity = (status.st_dev, status.st_ino)
         # After half a line (a full disk) the next one must not be joined to it.
-        whole = b"\n" + line if self._torn else line
+        whole = b"\n" + lines if self._torn else lines
         written = os.write(self._descriptor, whole)
         self._torn = written < len(whole)
         if self._torn:
@@ -158,16 +231,51 @@ class ProgressFile:
                 os.close(self._descriptor)
         self._descriptor = None
 
-    def _drop(self, error: Exception) -> None:
-        self.dropped += 1
-        if self.dropped == 1:
+    def _drop(self, error: Exception, count: int = 1) -> None:
+        self.dropped += count
+        if self.dropped == count:
             log.debug("progress of job %s is not written to %s: %s", self.job, self.path, error)
 
 
-def progress(job: str) -> ProgressFile:
-    """The progress file of ``job``, the same one at each call in a process. Never raises."""
-    found = _by_job.get(str(job))
-    return found if found is not None else _by_job.setdefault(str(job), ProgressFile(str(job)))
+class Silent(ProgressFile):
+    """Of a process that has nothing to say: another rank speaks for the job, or nobody knows which job it is."""
+
+    def __init__(self) -> None:
+        super().__init__("nobody")
+
+    def _put(self, record: _Record) -> None:
+        """Nothing."""
+
+
+def progress(job: str | None = None, directory: str | bytes | os.PathLike[str] | None = None) -> ProgressFile:
+    """The progress file of ``job``, the same one at each call in a process. Never raises.
+
+    Without a name: that of the job that the environment tells of (docs/frameworks.md), where this is its rank 0. Where
+    it is another rank, or there is no name, what is reported goes nowhere; the latter is logged.
+    """
+    try:
+        name = _named(job)
+        if name is None:
+            return _by_job.get(_NOBODY) or _by_job.setdefault(_NOBODY, Silent())
+        key = name if directory is None else f"{os.fsdecode(directory)}/{name}"
+        return _by_job.get(key) or _by_job.setdefault(key, ProgressFile(name, directory))
+    except Exception as error:
+        log.debug("no progress is told: %s", error)
+        return Silent()
+
+
+def _named(job: str | None) -> str | None:
+    """The job to tell of; None: nothing is to be told."""
+    if job is not None:
+        return str(job)
+    from host_reporter.launch import find  # noqa: PLC0415 - who gives a name pays for no more than that
+
+    launch = find(os.environ)
+    if launch.job is None:
+        if _NOBODY not in _by_job:
+            log.warning("no progress is told: give progress() the job's id, or set TRAINYARD_JOB")
+        return None
+    return launch.job if launch.rank == 0 else None
 
 
 def _measured(metric: Value | None) -> float | None:
@@ -178,16 +286,14 @@ def _measured(metric: Value | None) -> float | None:
         return None
 
 
-def _line(time: float, iteration: float | None, metric: float | None) -> bytes:
-    """A record as a line; without an iteration the job has ended. Raises ValueError for what is no number."""
-    record: dict[str, float | bool] = {"time": time}
-    if iteration is None:
-        record["ended"] = True
-    else:
-        record["iteration"] = iteration
-        # A metric that is no number (a diverged loss) still was progress.
-        if metric is not None and math.isfinite(metric):
-            record["metric"] = metric
+def _line(record: _Record) -> bytes:
+    """A record as a line. Raises ValueError for what is no number."""
+    for key in ("metric", "until"):
+        if key in record:
+            # A metric that is no number (a diverged loss) still was progress.
+            record[key] = value = _measured(record[key])
+            if value is None or not math.isfinite(value):
+                del record[key]
     return (json.dumps(record, allow_nan=False) + "\n").encode()
 
 

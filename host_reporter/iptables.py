@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Mapping, Sequence
 
-from controller.wire import Mark
 from host_reporter import marking
+from host_reporter.marking import AnyMark
 from host_reporter.restorer import RestoreError, Restorer
 
 VARIANTS = ("iptables", "iptables-legacy")
@@ -26,13 +26,13 @@ class Marker:
     def __init__(self) -> None:
         self._variant: str | None = None
         self._restorer: Restorer | None = None
-        self._marks: tuple[Mark, ...] = ()
+        self._marks: tuple[AnyMark, ...] = ()
         self._generation = 0
         self._sent = marking.SentBytes()
-        self._uncounted: tuple[Mark, ...] | None = None
+        self._uncounted: tuple[AnyMark, ...] | None = None
         self._is_up = False
 
-    def apply(self, marks: Sequence[Mark]) -> None:
+    def apply(self, marks: Sequence[AnyMark]) -> None:
         """Mark what ``marks`` say, and nothing else, from one moment to the next. Raises IptablesError.
 
         Without any, too: then no traffic leaves with a class's DSCP.
@@ -88,14 +88,23 @@ class Marker:
                 self._restorer.close()
             self._run([f"{self._variant}-restore", "--noflush", "-w", _LOCK_SECONDS], marking.removal(self._save()))
 
-    def _switch_over(self, wanted: tuple[Mark, ...], *, jump: bool) -> None:
+    def _switch_over(self, wanted: tuple[AnyMark, ...], *, jump: bool) -> None:
         generation = 1 - self._generation
         try:
-            text = marking.switch_over(wanted, generation, jump=jump)
+            text, alone = (marking.switch_over(wanted, generation, jump=jump, alone=alone) for alone in (False, True))
         except marking.MarkError as error:
             raise IptablesError(str(error)) from error
-        self._commit(text)
-        if self._is_up:
+        emptied = False
+        try:
+            self._commit(text)
+        except IptablesError:
+            # The older iptables gives the kernel the whole table again, which refuses a cgroup that is gone by now.
+            self._commit(alone)
+            emptied = True
+        if emptied:
+            self._uncounted = None
+            self._sent.change(wanted)
+        elif self._is_up:
             self._uncounted = self._marks
         else:
             self._sent.change(wanted)
@@ -124,20 +133,39 @@ class Marker:
         return self._run([f"{self._variant}-save", "-c", "-t", "mangle"])
 
     def _find(self) -> str:
-        """The variant that can do all that is needed here; tried with rules that match nothing and are gone after."""
+        """The variant that can do all that is needed here."""
         reasons = []
         for variant in VARIANTS:
-            chain = f"{marking.CHAIN}-TRY"
-            text = f"*mangle\n:{chain} - [0:0]\n-A {chain} -p tcp --dport 1 -m dscp --dscp 1 -j DSCP --set-dscp 0\n"
-            restore = [f"{variant}-restore", "--noflush", "-w", _LOCK_SECONDS]
             try:
-                self._run(restore, f"{text}COMMIT\n")
-                self._run(restore, f"*mangle\n-F {chain}\n-X {chain}\nCOMMIT\n")
+                try:
+                    self._try(variant)
+                except IptablesError:
+                    # An agent that was killed may have left rules of a cgroup that is gone by now: with one of them
+                    # the older iptables can change nothing.
+                    if not self._clear_away(variant):
+                        raise
+                    self._try(variant)
             except IptablesError as error:
                 reasons.append(f"{variant}: {error}")
             else:
                 return variant
         raise IptablesError("; ".join(reasons))
+
+    def _try(self, variant: str) -> None:
+        """With rules that match nothing and are gone after. Raises IptablesError."""
+        chain = f"{marking.CHAIN}-TRY"
+        text = f"*mangle\n:{chain} - [0:0]\n-A {chain} -p tcp --dport 1 -m dscp --dscp 1 -j DSCP --set-dscp 0\nCOMMIT\n"
+        restore = [f"{variant}-restore", "--noflush", "-w", _LOCK_SECONDS]
+        self._run(restore, text)
+        self._run(restore, f"*mangle\n-F {chain}\n-X {chain}\nCOMMIT\n")
+
+    def _clear_away(self, variant: str) -> bool:
+        """Take away what another agent left; whether there was any. Raises IptablesError."""
+        saved = self._run([f"{variant}-save", "-t", "mangle"])
+        if f":{marking.CHAIN}" not in saved:
+            return False
+        self._run([f"{variant}-restore", "--noflush", "-w", _LOCK_SECONDS], marking.removal(saved))
+        return True
 
     @staticmethod
     def _run(command: Sequence[str], text: str = "") -> str:

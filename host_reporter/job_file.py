@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, StringConstraints, ValidationError, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, ValidationError, model_validator
 
-from controller.wire import JobSpec, Message, Name
+from controller.wire import NAME_PATTERN, JobSpec, Message, Name
 from host_reporter.document import Document, TextError, read_json, read_yaml
+from host_reporter.event_source import EventSource
 from host_reporter.parse import LineParser, PatternError, json_parser, log_parser
-from host_reporter.source import Source
+from host_reporter.source import ProgressSource, Source
 from host_reporter.tail import Tail
 
 SUFFIXES = (".json", ".yaml", ".yml")
 MAX_FILE_BYTES = 4 * 2**20
+MAX_GROUP_PATH = 500
+"""iptables takes 512 bytes."""
+
 _PROBLEMS_TOLD = 3
+_NAME = re.compile(NAME_PATTERN)
 
 
 class JobFileError(ValueError):
@@ -41,40 +47,121 @@ def _possible(path: str) -> str:
     return path
 
 
+def _one_group(path: str) -> str:
+    parts = path.split("/")
+    if (
+        not path.startswith("/")
+        or not {".", ".."}.isdisjoint(parts)
+        or not path.isprintable()
+        or any(char in path for char in '"\0')
+    ):
+        raise ValueError("a cgroup is a path from the hierarchy's root, as after 0:: in /proc/PID/cgroup: /jobs/resnet")
+    if not path.strip("/"):
+        raise ValueError("the root of the hierarchy holds every process; name the job's own group")
+    if len(path) > MAX_GROUP_PATH:
+        raise ValueError(f"a path of more than {MAX_GROUP_PATH} characters cannot be matched")
+    return path.rstrip("/")
+
+
 _PathText = Annotated[str, AfterValidator(_possible)]
+_Tag = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
+_GroupText = Annotated[str, AfterValidator(_possible), AfterValidator(_one_group)]
 _Pattern = Annotated[str, StringConstraints(max_length=4096)]
 
 
 class ProgressSpec(Message):
-    """Where progress is told: a training log with a regular expression, or a JSON-lines file."""
+    """Where progress is told: a log with a regular expression, a JSON-lines file, or TensorBoard's folder."""
 
     log: _PathText | None = None
     pattern: _Pattern | None = None
     end_pattern: _Pattern | None = None
     jsonl: _PathText | None = None
+    tensorboard: _PathText | None = None
+    tag: _Tag | None = None
 
     @model_validator(mode="after")
-    def _is_one_of_both(self) -> Self:
-        if (self.log is None) == (self.jsonl is None):
-            raise ValueError("give either log (with pattern) or jsonl")
+    def _is_one_of_them(self) -> Self:
+        if sum(place is not None for place in (self.log, self.jsonl, self.tensorboard)) != 1:
+            raise ValueError("give either log (with pattern) or jsonl or tensorboard")
         if self.log is not None and self.pattern is None:
             raise ValueError("a log needs pattern, a regular expression with a named group iteration")
-        if self.jsonl is not None and (self.pattern is not None or self.end_pattern is not None):
-            raise ValueError("pattern and end_pattern are for a log, not for jsonl")
+        if self.log is None and (self.pattern is not None or self.end_pattern is not None):
+            raise ValueError("pattern and end_pattern are for a log, not for jsonl or tensorboard")
+        if self.tensorboard is None and self.tag is not None:
+            raise ValueError("tag is for tensorboard: the name of the scalar that is the metric")
         return self
 
 
+class TrialsSpec(Message):
+    """Of a tuner's study: where its trials tell their progress, and how many are followed at a time."""
+
+    folder: _PathText | None = None
+    most: Annotated[int, Field(ge=1, le=256)] = 64
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a job's processes are on this host: in a cgroup, or a process and what it starts.
+
+    ``pid`` stands in the file ``source``, or is what that file holds (``pidfile``).
+    """
+
+    source: Path
+    cgroup: str | None = None
+    pid: int | None = None
+    pidfile: Path | None = None
+
+
 class JobDocument(Message):
-    """A job file. Without ``spec`` the job is registered by someone else; without ``progress`` the helper tells it."""
+    """A job file. Without ``spec`` the job is registered by someone else; without ``progress`` the helper tells it.
+
+    ``study``: the stages that the job's progress tells are this study's. With ``trials`` the file is a study's: each of
+    its trials, ID.SUFFIX, is a job with this spec, which comes and goes by its own progress file.
+
+    ``cgroup``, ``pid`` or ``pidfile``: where its processes are, so that their sockets are found. Without one only the
+    ports that the spec names are the job's traffic.
+    """
 
     id: Name
     spec: JobSpec | None = None
     progress: ProgressSpec | None = None
+    study: Name | None = None
+    trials: TrialsSpec | None = None
+    cgroup: _GroupText | None = None
+    pid: Annotated[int, Field(ge=2, lt=2**31)] | None = None
+    pidfile: _PathText | None = None
+
+    @model_validator(mode="after")
+    def _is_in_one_place(self) -> Self:
+        places = sum(place is not None for place in (self.cgroup, self.pid, self.pidfile))
+        if places > 1:
+            raise ValueError("give one of cgroup, pid and pidfile")
+        if places and self.trials is not None:
+            raise ValueError(
+                "a study's trials have no one place: give each trial whose sockets are to be found a job file"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _is_a_job_or_a_study(self) -> Self:
+        if self.trials is not None and (self.progress is not None or self.study is not None):
+            raise ValueError("a file with trials has neither progress nor study: each trial's progress is its own")
+        if (
+            (self.trials is not None or self.study is not None)
+            and self.spec is not None
+            and self.spec.stage is not None
+        ):
+            raise ValueError("a study's stages are told by its trials; leave spec.stage out")
+        return self
 
 
 @dataclass(frozen=True)
 class JobFile:
-    """A job file that was understood. ``path`` is the file's own, ``followed`` that of its progress."""
+    """A job file that was understood. ``path`` is the file's own, ``followed`` that of its progress.
+
+    Of a study (``trials``) ``followed`` is the folder of its trials' progress files.
+    ``place``: where its processes are; None: it does not say.
+    """
 
     path: Path
     id: str
@@ -82,10 +169,24 @@ class JobFile:
     progress: ProgressSpec | None
     followed: Path
     parse: LineParser
+    study: str | None = None
+    trials: TrialsSpec | None = None
+    is_trial: bool = False
+    place: Place | None = None
 
-    def source(self) -> Source:
+    def source(self) -> ProgressSource:
         """Its progress, from the beginning. In the helper's folder, which is anyone's, links are not followed."""
+        if self.progress is not None and self.progress.tensorboard is not None:
+            return EventSource(self.followed, self.progress.tag)
         return Source(Tail(self.followed, follow_links=self.progress is not None), self.parse)
+
+    def trial(self, suffix: str) -> JobFile:
+        """The job of one of the study's trials. Raises ValueError where it could have no id."""
+        job = f"{self.id}.{suffix}"
+        if not _NAME.fullmatch(job):
+            raise ValueError(f"{job} is no job's id")
+        followed = self.followed / f"{job}.jsonl"
+        return JobFile(self.path, job, self.spec, None, followed, json_parser, study=self.id, is_trial=True)
 
 
 def read_job_file(path: Path, text: str, progress_dir: Path) -> JobFile:
@@ -98,18 +199,33 @@ def read_job_file(path: Path, text: str, progress_dir: Path) -> JobFile:
     except TextError as error:
         raise JobFileError(str(error), error.line) from error
     document = _document(written)
-    progress = document.progress
+    progress, place = document.progress, _place(path, document)
     try:
+        if document.trials is not None:
+            folder = path.parent / document.trials.folder if document.trials.folder is not None else progress_dir
+            return JobFile(path, document.id, document.spec, None, folder, json_parser, trials=document.trials)
+        parse: LineParser = json_parser
         if progress is None:
-            return JobFile(path, document.id, document.spec, None, progress_dir / f"{document.id}.jsonl", json_parser)
-        if progress.jsonl is not None:
-            followed = path.parent / progress.jsonl
-            return JobFile(path, document.id, document.spec, progress, followed, json_parser)
-        assert progress.log is not None and progress.pattern is not None
-        parse = log_parser(progress.pattern, progress.end_pattern)
-        return JobFile(path, document.id, document.spec, progress, path.parent / progress.log, parse)
+            followed = progress_dir / f"{document.id}.jsonl"
+        elif progress.log is not None and progress.pattern is not None:
+            followed = path.parent / progress.log
+            parse = log_parser(progress.pattern, progress.end_pattern)
+        else:
+            followed = path.parent / str(progress.jsonl or progress.tensorboard)
+        return JobFile(path, document.id, document.spec, progress, followed, parse, study=document.study, place=place)
     except PatternError as error:
         raise JobFileError(f"progress.{error}", written.line(("progress", str(error).partition(":")[0]))) from error
+
+
+def _place(path: Path, document: JobDocument) -> Place | None:
+    if document.cgroup is not None:
+        return Place(path, cgroup=document.cgroup)
+    if document.pid is not None:
+        return Place(path, pid=document.pid)
+    if document.pidfile is not None:
+        file = path.parent / document.pidfile
+        return Place(file, pidfile=file)
+    return None
 
 
 def _document(written: Document) -> JobDocument:

@@ -27,18 +27,38 @@ _COUNTED = re.compile(rf"^\[\d+:(\d+)\] -A ({CHAIN}-[AB]) ")
 _OWN_CHAIN = re.compile(rf"^:({CHAIN}(?:-[A-Z0-9]+)?) ", re.MULTILINE)
 
 
+class Group(NamedTuple):
+    """A cgroup: its path in the hierarchy, and its id, for another may be made with the same path."""
+
+    path: str
+    id: int
+
+
+class GroupMark(NamedTuple):
+    """Packets of a job's own processes, by their cgroup, and the DSCP that they get."""
+
+    job: str
+    dscp: int
+    group: Group
+
+
+AnyMark = Mark | GroupMark
+
+
 class MarkError(ValueError):
     """A mark that cannot be made a rule; the message says why."""
 
 
-def switch_over(marks: Sequence[Mark], generation: int, *, jump: bool) -> str:
+def switch_over(marks: Sequence[AnyMark], generation: int, *, jump: bool, alone: bool = False) -> str:
     """Text that fills chain ``generation`` (0 or 1) with the marks and leads traffic to it, cleared of others' claims.
 
-    ``jump``: OUTPUT does not lead to our chain yet. Raises MarkError.
+    ``jump``: OUTPUT does not lead to our chain yet. ``alone``: the other chain is emptied, and its last counts are
+    lost. Raises MarkError.
     """
     chain = GENERATIONS[generation]
     target = {key: f"{chain}{number}" for number, key in enumerate(_targets(marks))}
     lines = ["*mangle", f":{CHAIN} - [0:0]", f":{CLEAR} - [0:0]", f":{chain} - [0:0]"]
+    lines += [f":{GENERATIONS[1 - generation]} - [0:0]"] * alone
     lines += [f":{name} - [0:0]" for name in target.values()]
     lines += [f"-A {name} -j DSCP --set-dscp {dscp}" for (_, dscp), name in target.items()]
     lines += [f"-A {chain} {_match(mark)} -g {target[mark.job, mark.dscp]}" for mark in marks]
@@ -49,7 +69,7 @@ def switch_over(marks: Sequence[Mark], generation: int, *, jump: bool) -> str:
     return "\n".join(lines)
 
 
-def new_classes(before: Sequence[Mark], after: Sequence[Mark], generation: int) -> str | None:
+def new_classes(before: Sequence[AnyMark], after: Sequence[AnyMark], generation: int) -> str | None:
     """Text that gives jobs other DSCPs where only those differ; None where what is matched differs too.
 
     ``before`` is what chain ``generation`` was filled with or last changed to. Empty where nothing differs.
@@ -109,12 +129,12 @@ class SentBytes:
         self._counters: dict[str, int] = {}
         self._changes = 0
 
-    def count(self, marks: Sequence[Mark], values: Sequence[int]) -> None:
+    def count(self, marks: Sequence[AnyMark], values: Sequence[int]) -> None:
         """The counters of the rules in force: one a mark. Others than that many are not believed."""
         if len(values) == len(marks):
             self._now = _by_job(marks, values)
 
-    def change(self, marks: Iterable[Mark]) -> None:
+    def change(self, marks: Iterable[AnyMark]) -> None:
         """The rules counted last are gone; those of ``marks`` begin at zero."""
         totals = self._totals()
         jobs = {mark.job for mark in marks}
@@ -132,16 +152,24 @@ class SentBytes:
         return {job: self._before.get(job, 0) + self._now.get(job, 0) for job in jobs}
 
 
-def _by_job(marks: Sequence[Mark], values: Sequence[int]) -> dict[str, int]:
+def _by_job(marks: Sequence[AnyMark], values: Sequence[int]) -> dict[str, int]:
     found: dict[str, int] = {}
     for mark, value in zip(marks, values, strict=True):
         found[mark.job] = found.get(mark.job, 0) + value
     return found
 
 
-def _match(mark: Mark) -> str:
-    """What the rule of a mark matches. Only numbers that were checked get into the text."""
+def _match(mark: AnyMark) -> str:
+    """What the rule of a mark matches. Only numbers that were checked get into the text, and a quoted path."""
     parts = ["-p tcp"]
+    if isinstance(mark, GroupMark):
+        path = mark.group.path
+        if not path.isprintable() or not path.strip("/") or '"' in path:
+            raise MarkError(f"the mark of job {mark.job}: {path!r} is no cgroup of a job")
+        quoted = path.replace("\\", "\\\\")
+        return f'-p tcp -m cgroup --path "{quoted}"'
+    if mark.is_whole:
+        raise MarkError(f"the mark of job {mark.job} would match all traffic")
     if mark.remote is not None:
         try:
             parts.append(f"-d {ipaddress.IPv4Address(mark.remote)}")
@@ -154,10 +182,12 @@ def _match(mark: Mark) -> str:
     return " ".join(parts)
 
 
-def _targets(marks: Sequence[Mark]) -> list[tuple[str, int]]:
+def _targets(marks: Sequence[AnyMark]) -> list[tuple[str, int]]:
     """Job and DSCP of the chains that marks lead to, in the order of their numbers."""
     return list(dict.fromkeys((mark.job, mark.dscp) for mark in marks))
 
 
-def _identity(mark: Mark) -> tuple[str, int | None, str | None, int | None]:
+def _identity(mark: AnyMark) -> tuple[object, ...]:
+    if isinstance(mark, GroupMark):
+        return (mark.job, mark.group)
     return (mark.job, mark.local_port, mark.remote, mark.remote_port)

@@ -8,17 +8,15 @@ import subprocess
 from collections.abc import Sequence
 from typing import Any
 
+from host_reporter.nic_error import NicError, foreign
 from host_reporter.nic_tree import HANDLE, OTHER_LEAF, htb_parts, htb_tree, surplus
+from host_reporter.tensorlights_tree import ROOT, is_leaf
 
 __all__ = ["HANDLE", "Nic", "NicError", "htb_tree"]
 
 _RUN_SECONDS = 20.0
 _FILTER = re.compile(r" fh 800::([0-9a-f]+) ")
 _CLASS = re.compile(rf"^class htb {HANDLE}:([0-9a-f]+) ", re.MULTILINE)
-
-
-class NicError(RuntimeError):
-    """The interface cannot be managed; the message says why and what would help."""
 
 
 class Nic:
@@ -49,6 +47,8 @@ class Nic:
             return
         try:
             root = self._root()
+            if self._applied is None:
+                root = self._without_lights(root)
             if wanted == self._applied and root is not None and root.get("handle") == f"{HANDLE}:":
                 return
             self._build(root, wanted)
@@ -71,10 +71,7 @@ class Nic:
             self._batch(htb_parts(self.interface, *wanted) + surplus(self.interface, wanted[1], filters, leaves))
             return
         if root is not None and root.get("handle", "0:") != "0:":
-            raise NicError(
-                f"{self.interface} already has a {root.get('kind')} qdisc ({root.get('handle')}) that is not ours: "
-                "left alone; remove it to let the agent order this host's traffic"
-            )
+            raise foreign(self.interface, str(root.get("kind")), str(root.get("handle")))
         try:
             self._batch(htb_tree(self.interface, *wanted))
         except NicError:
@@ -82,6 +79,16 @@ class Nic:
                 self._tc("qdisc", "del", "dev", self.interface, "root")
             raise
         self._made = True
+
+    def _without_lights(self, root: dict[str, Any] | None) -> dict[str, Any] | None:
+        """The root qdisc, after what TensorLights left there was taken away: its agent was killed."""
+        handle = None if root is None else root.get("handle")
+        if handle == f"{ROOT:x}:" or (handle == f"{HANDLE}:" and any(map(is_leaf, self._leaves()))):
+            from host_reporter.tensorlights_nic import TensorLightsNic  # noqa: PLC0415 - seldom needed
+
+            TensorLightsNic(self.interface, 0.0).remove()
+            return self._root()
+        return root
 
     def _made_now(self) -> bool:
         root = self._root()

@@ -14,15 +14,19 @@ from collections.abc import Collection, Sequence
 HANDLE = "7472"
 """Major number of our root qdisc, by which we know it again."""
 
+DSCP_PREF = 3
+ARP_PREF = 4
+"""Places of the filters among all. Those before are of ``host_reporter.tensorlights_tree``."""
+
 OTHER_LEAF = 0x1F
 OTHER_PRIORITY = 7
 MAX_CLASSES = 7
 
 _FIRST_LEAF = 0x10
 _FIRST_QUEUE = 0x7500
-_MTU = 1514
+MTU = 1514
 # A leaf's share of one round. The kernel complains outside 1,000 to 200,000 bytes, and guesses from rates otherwise.
-_QUANTUM = 10 * _MTU
+QUANTUM = 10 * MTU
 # A burst is one millisecond of the link, and at least one packet of a sender, which may stand for 64 KB: with less,
 # each packet waits for a timer of its own.
 _BURST_SECONDS = 0.001
@@ -46,7 +50,7 @@ def htb_tree(
     """
     root = f"qdisc add dev {interface} root handle {HANDLE}: htb default {OTHER_LEAF:x}"
     # Without an answer to ARP nothing moves at all: it rides first.
-    arp = f"filter add dev {interface} parent {HANDLE}: protocol arp prio 2 u32 match u32 0 0 "
+    arp = f"filter add dev {interface} parent {HANDLE}: protocol arp prio {ARP_PREF} u32 match u32 0 0 "
     arp += f"flowid {HANDLE}:{leaf(0):x}"
     return [root, *htb_parts(interface, rate_bps, class_dscp, class_floor, other_floor), arp]
 
@@ -67,20 +71,20 @@ def htb_parts(
         raise ValueError(f"the floors {class_floor} x {classes} and {other_floor} are more than the link")
     if not rate_bps >= 8:
         raise ValueError(f"the rate {rate_bps} bit/s is none")
-    burst = max(round(rate_bps / 8 * _BURST_SECONDS), _BURST_BYTES)
-    bursts = f"burst {burst} cburst {burst} quantum {_QUANTUM}"
+    burst = burst_bytes(rate_bps)
+    bursts = f"burst {burst} cburst {burst} quantum {QUANTUM}"
     rate = round(rate_bps)
     lines = [
         f"class replace dev {interface} parent {HANDLE}: classid {HANDLE}:1 htb rate {rate}bit ceil {rate}bit {bursts}"
     ]
-    queue = _queue_bytes(rate_bps, _QUEUE_BYTES)
+    queue = queue_bytes(rate_bps)
     leaves = [(leaf(k), k, class_floor, queue) for k in range(classes)]
-    leaves.append((OTHER_LEAF, OTHER_PRIORITY, other_floor, _queue_bytes(rate_bps * other_floor, _OTHER_QUEUE_BYTES)))
+    leaves.append((OTHER_LEAF, OTHER_PRIORITY, other_floor, other_queue_bytes(rate_bps * other_floor)))
     for minor, priority, floor, limit in leaves:
         lines += [
             f"class replace dev {interface} parent {HANDLE}:1 classid {HANDLE}:{minor:x} htb "
             f"rate {max(round(rate_bps * floor), 8)}bit ceil {rate}bit prio {priority} {bursts}",
-            f"qdisc replace dev {interface} parent {HANDLE}:{minor:x} handle {_FIRST_QUEUE + minor:x}: "
+            f"qdisc replace dev {interface} parent {HANDLE}:{minor:x} handle {queue_handle(minor):x}: "
             f"bfifo limit {limit}",
         ]
     return lines + [_filter(interface, k, dscp) for k, dscp in enumerate(class_dscp)]
@@ -90,7 +94,7 @@ def surplus(interface: str, class_dscp: Sequence[int], filters: Collection[int],
     """The lines that take away filters (by DSCP) and then leaves (by minor number) that are no longer wanted."""
     wanted = {OTHER_LEAF} | {leaf(k) for k in range(len(class_dscp))}
     lines = [
-        f"filter del dev {interface} parent {HANDLE}: protocol ip prio 1 handle 800::{dscp:x} u32"
+        f"filter del dev {interface} parent {HANDLE}: protocol ip prio {DSCP_PREF} handle 800::{dscp:x} u32"
         for dscp in sorted(set(filters) - set(class_dscp))
     ]
     return lines + [
@@ -103,6 +107,26 @@ def leaf(k: int) -> int:
     return _FIRST_LEAF + k
 
 
+def queue_handle(minor: int) -> int:
+    """The major number of a leaf's own queue."""
+    return _FIRST_QUEUE + minor
+
+
+def burst_bytes(rate_bps: float) -> int:
+    """What a link or leaf of this rate may send at once."""
+    return max(round(rate_bps / 8 * _BURST_SECONDS), _BURST_BYTES)
+
+
+def queue_bytes(rate_bps: float) -> int:
+    """What a job's leaf on a link of this rate holds."""
+    return _queue_bytes(rate_bps, _QUEUE_BYTES)
+
+
+def other_queue_bytes(floor_bps: float) -> int:
+    """What the leaf of all other traffic holds."""
+    return _queue_bytes(floor_bps, _OTHER_QUEUE_BYTES)
+
+
 def _queue_bytes(rate_bps: float, bounds: tuple[int, int]) -> int:
     return int(min(max(rate_bps / 8 * _QUEUE_SECONDS, bounds[0]), bounds[1]))
 
@@ -110,6 +134,6 @@ def _queue_bytes(rate_bps: float, bounds: tuple[int, int]) -> int:
 def _filter(interface: str, k: int, dscp: int) -> str:
     # The handle tells the DSCP, so that the same filter is found and only led elsewhere.
     return (
-        f"filter replace dev {interface} parent {HANDLE}: protocol ip prio 1 handle 800::{dscp:x} u32 "
+        f"filter replace dev {interface} parent {HANDLE}: protocol ip prio {DSCP_PREF} handle 800::{dscp:x} u32 "
         f"match ip tos {dscp << 2:#04x} 0xfc flowid {HANDLE}:{leaf(k):x}"
     )

@@ -6,8 +6,9 @@ import argparse
 import json
 import socket
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, StringConstraints, ValidationError
 
@@ -15,9 +16,13 @@ from controller.wire import Message, Name
 from host_reporter.document import Document, TextError, read_yaml
 from host_reporter.helper import DEFAULT_DIRECTORY, DIRECTORY_VARIABLE
 from host_reporter.job_file import describe
+from host_reporter.tensorlights import LEAST_RATE_BPS, ROTATE_SECONDS
 
 DEFAULT_CONTROLLER = "http://127.0.0.1:8080"
 DEFAULT_JOBS_DIR = "/etc/trainyard/jobs.d"
+
+NicOrder = Literal["plan", "tls-one", "tls-rr"]
+"""Who orders the interface: the controller's plan, or TensorLights on its own, with fixed bands or in turn."""
 
 
 class OptionsError(ValueError):
@@ -25,7 +30,10 @@ class OptionsError(ValueError):
 
 
 class Options(Message):
-    """How to run. ``interface`` of None: the NIC is left alone; ``rate_bps`` of None: the controller's inventory."""
+    """How to run. ``interface`` of None: the NIC is left alone; ``rate_bps`` of None: the controller's inventory.
+
+    With TensorLights, and no word of a controller, the agent does without one.
+    """
 
     controller: str = DEFAULT_CONTROLLER
     host: Name = Field(default_factory=lambda: socket.gethostname().partition(".")[0])
@@ -35,8 +43,15 @@ class Options(Message):
     progress_dir: Path = Field(default=Path(DEFAULT_DIRECTORY), strict=False)
     interface: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$")] | None = None
     rate_bps: Annotated[float, Field(ge=1e3, le=1e13)] | None = None
+    nic: NicOrder = "plan"
+    rotate_seconds: Annotated[float, Field(ge=1, le=86400)] = ROTATE_SECONDS
     period: Annotated[float, Field(ge=0.1, le=3600)] = 5.0
     marking: bool = True
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether there is no controller to report to."""
+        return self.nic != "plan" and "controller" not in self.model_fields_set
 
 
 def read_options(arguments: Sequence[str], environment: dict[str, str]) -> Options:
@@ -59,6 +74,17 @@ def read_options(arguments: Sequence[str], environment: dict[str, str]) -> Optio
         raise OptionsError(f"--{field.replace('_', '-')}: {_refusal(field, problem)}") from error
     if options.rate_bps is not None and options.interface is None:
         raise OptionsError("--rate-bps: it needs --interface, the interface that has this rate")
+    if options.nic != "plan" and (options.interface is None or options.rate_bps is None):
+        raise OptionsError(f"--nic: {options.nic} needs --interface, and --rate-bps, the rate of its link")
+    if options.nic != "plan" and options.rate_bps is not None and options.rate_bps < LEAST_RATE_BPS:
+        raise OptionsError(
+            f"--rate-bps: {options.nic} orders links of {LEAST_RATE_BPS:,.0f} bit/s and more, and {options.rate_bps:g} "
+            "is less; the rate is in bit/s, such as 25e9"
+        )
+    if options.nic != "plan" and find_spec("pyroute2") is None:
+        raise OptionsError(f"--nic: {options.nic} needs the Python package pyroute2; install it with pip")
+    if "rotate_seconds" in options.model_fields_set and options.nic != "tls-rr":
+        raise OptionsError("--rotate-seconds: it needs --nic tls-rr")
     return options
 
 
@@ -97,6 +123,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--progress-dir", metavar="DIR", help=f"where the two-line helper writes ({DEFAULT_DIRECTORY})")
     add("--interface", metavar="IF", help="the interface whose traffic is ordered (none)")
     add("--rate-bps", metavar="N", type=float, help="its rate in bit/s (what the controller knows)")
+    add("--nic", metavar="ORDER", help=f"what orders it: {', '.join(get_args(NicOrder))} (plan: the controller's)")
+    add("--rotate-seconds", metavar="S", type=float, help="with tls-rr: seconds until bands change (20)")
     add("--period", metavar="S", type=float, help="seconds between signs of life (5)")
     add("--no-marking", action="store_const", const=False, dest="marking", help="leave this host's packets as they are")
     add("--config", metavar="YAML", help="file with these options")

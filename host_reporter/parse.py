@@ -20,6 +20,9 @@ MAX_METRIC = 1e30
 MAX_TIME = 1e12
 
 
+_STAGE = re.compile(r"[A-Za-z0-9._-]{1,62}")
+
+
 @dataclass(frozen=True, slots=True)
 class Point:
     """Iterations done, the metric then, and when (seconds since the epoch); None: not said."""
@@ -34,7 +37,15 @@ class Ended:
     """The job says that it has ended."""
 
 
-Event = Point | Ended
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """The job is in this stage of its study now (None: in none), which lasts until so many iterations are done."""
+
+    stage: str | None
+    until: float | None = None
+
+
+Event = Point | Ended | Staged
 LineParser = Callable[[str], Event | None]
 
 
@@ -70,7 +81,9 @@ def log_parser(pattern: str, end_pattern: str | None = None) -> LineParser:
 
 
 def json_parser(line: str) -> Event | None:
-    """A parser of progress files: ``{"iteration": .., "metric": .., "time": ..}`` or ``{"ended": true}`` a line."""
+    """A parser of progress files: ``{"iteration": .., "metric": .., "time": ..}``, ``{"stage": .., "until": ..}`` or
+    ``{"ended": true}`` a line.
+    """
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
@@ -79,6 +92,8 @@ def json_parser(line: str) -> Event | None:
         return None
     if record.get("ended") is True:
         return Ended()
+    if "stage" in record and "iteration" not in record:
+        return _staged(record["stage"], record.get("until"))
     metric = record.get("metric", record.get("loss"))
     return _point(record.get("iteration"), metric, record.get("time"))
 
@@ -127,6 +142,15 @@ def _point(iteration: object, metric: object, time: object) -> Point | None:
     if measured is not None and abs(measured) > MAX_METRIC:
         measured = None
     return Point(done, measured, _time(time))
+
+
+def _staged(stage: object, until: object) -> Staged | None:
+    end = _number(until)
+    if stage is None:
+        return Staged(None)
+    if not isinstance(stage, str) or not _STAGE.fullmatch(stage):
+        return None
+    return Staged(stage, end if end is not None and 0 < end <= MAX_ITERATION else None)
 
 
 def _number(value: object) -> float | None:

@@ -14,12 +14,13 @@ from collections.abc import Callable, Iterable, Mapping
 
 from pydantic import ValidationError
 
-from controller.wire import HostReport, JobSpec, ReportAnswer, Threshold
+from controller.wire import HostReport, JobSpec, JobTraffic, ReportAnswer, Threshold
 from host_reporter.backlog import Backlog, Batch, Registration, Told
 from host_reporter.connection import Address, Answer, Connection, UnreachableError
 from host_reporter.marking import Sent
 from host_reporter.notices import Notices
 from host_reporter.retry import Backoff
+from host_reporter.stages import StagedSpec
 
 GAP_SECONDS = 0.05
 """Between two calls at least: what comes within it goes together."""
@@ -99,6 +100,12 @@ class Sender:
         with self._news:
             self._backlog.count_sent(totals)
 
+    def found(self, parts: Iterable[JobTraffic]) -> None:
+        """What was found of jobs' connections: other links are told at once, other bytes with the next progress."""
+        with self._news:
+            self._backlog.found(parts)
+            self._news.notify()
+
     def _tell(self, change: Callable[[], None]) -> None:
         with self._news:
             before = self._backlog.thinned
@@ -172,6 +179,11 @@ class Sender:
             with self._news:
                 self._backlog.not_registered(call, time.monotonic(), retry=False)
             self._done()
+        elif answer.status == _FORBIDDEN and isinstance(call.spec, StagedSpec):
+            self._notices.say(f"stage {job}", f"job {job} goes on without stage {call.spec.stage}: {answer.detail}")
+            with self._news:
+                self._backlog.registers_as(call, call.spec.without_stage())
+            self._done()
         elif answer.status in (_CONFLICT, _FORBIDDEN):
             # Another job may end, and free what both claim.
             self._notices.say(key, f"job {job} is refused for now: {answer.detail}", logging.ERROR)
@@ -186,7 +198,9 @@ class Sender:
             self._trouble(answer.detail)
 
     def _post(self, batch: Batch) -> None:
-        report = HostReport(session=self._session, seq=batch.seq, sent_at=time.time(), jobs=batch.parts)
+        report = HostReport(
+            session=self._session, seq=batch.seq, sent_at=time.time(), jobs=batch.parts, traffic=batch.traffic
+        )
         body = report.model_dump_json(exclude_defaults=True)
         answer = self._connection.request("POST", f"/v1/hosts/{self._host}/reports", body)
         if answer.status == _OK:
@@ -213,10 +227,10 @@ class Sender:
             for part in told.refused:
                 refused.add(part.job)
                 self._notices.say(f"part {part.job}", f"the report of job {part.job} is refused: {part.reason}")
-        except ValidationError as error:
-            self._notices.say("answer", f"the controller's answer to a report is not understood: {error.errors()[0]}")
             for part in told.left_out:
                 self._notices.say(f"belief {part.job}", f"job {part.job}: of its report {part.reason}")
+        except ValidationError as error:
+            self._notices.say("answer", f"the controller's answer to a report is not understood: {error.errors()[0]}")
         for job in {part.job for part in batch.parts} - refused:
             self._notices.clear(f"part {job}")
         with self._news:

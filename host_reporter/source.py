@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from typing import Protocol
 
 from host_reporter.match_limit import MatchLimit, Overrun
 from host_reporter.parse import Ended, Event, LineParser, Lines
@@ -21,6 +22,37 @@ COSTLY_REST_SECONDS = 1.0
 
 OVERRUN_REST_SECONDS = 60.0
 """A file is left alone for so long after a line of which the match had to be ended; that line is lost."""
+
+
+class ProgressSource(Protocol):
+    """Where a job's progress comes from: a followed file, or a folder of them; see Source for what each part means."""
+
+    matched: int
+    unmatched: int
+    is_costly: bool
+
+    def poll(self, limit: MatchLimit) -> tuple[list[Event], bool]:
+        """Some of the events since the last call, and whether there may be more to read at once."""
+
+    def aim(self) -> None:
+        """Note how much there is to read now; ``is_there`` when that was read."""
+
+    @property
+    def is_there(self) -> bool:
+        """Whether all that there was at ``aim`` was read, or will not be for a while."""
+
+    @property
+    def modified(self) -> float | None:
+        """When what is read was last written, in seconds since the epoch; None where that is not known."""
+
+    def seems_over(self, limit: MatchLimit) -> bool:
+        """Whether the last thing that is told seems to be an end."""
+
+    def problem(self, *, final: bool = False) -> str | None:
+        """What a person should know of it, if anything; ``final``: no more will come."""
+
+    def close(self) -> None:
+        """Let go of the file."""
 
 
 class Source:
@@ -60,6 +92,11 @@ class Source:
     def is_there(self) -> bool:
         """Whether all that there was at ``aim`` was read, or will not be for a while."""
         return self._is_resting or (self.tail.is_there and not self._waiting)
+
+    @property
+    def modified(self) -> float | None:
+        """When the file was last written, in seconds since the epoch; None where that is not known."""
+        return self.tail.modified
 
     def seems_over(self, limit: MatchLimit) -> bool:
         """Whether the last of the file's lines that tells anything tells an end; a look at its last lines."""

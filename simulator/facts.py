@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from controller.model import Host
 from controller.policies.fair import Fair
 from simulator.engine import Limits, simulate
-from simulator.jobs import Compute, SimJob, Transfer, Workload
+from simulator.jobs import Await, SimJob, Transfer, Workload
 from simulator.metrics import TARGETS, Facts
 from simulator.network import Network
 from simulator.reports.targets import target_iteration
@@ -29,7 +29,9 @@ def alone_seconds(job: SimJob, hosts: Mapping[str, Host], network: Network) -> f
     """
     if len(job.lanes) == 1:
         return job.iterations * sum(
-            step.seconds if isinstance(step, Compute) else bottleneck_seconds(step, network) for step in job.lanes[0]
+            bottleneck_seconds(step, network) if isinstance(step, Transfer) else step.seconds
+            for step in job.lanes[0]
+            if not isinstance(step, Await)
         )
     single = SimJob(id=job.id, lanes=job.lanes, iterations=job.iterations, staleness=job.staleness)
     outcome = simulate(Workload(name="alone", hosts=hosts, jobs=(single,)), Fair(), Limits(), network=network)

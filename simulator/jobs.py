@@ -1,7 +1,8 @@
 """What the simulator runs: jobs as steps of computing and sending, on hosts, alone or in lanes. Values only.
 
 A coflow of a trace is a job of one iteration with one transfer; a training job repeats its steps; a job whose workers
-may run apart (SSP, ASP) has a lane for each.
+may run apart (SSP, ASP) has a lane for each. Where computing and sending overlap (SaSP) a worker has a lane for its
+computing and one for each of its layers, which wait for each other.
 """
 
 from __future__ import annotations
@@ -28,13 +29,28 @@ class Transfer:
 
     ``coupled``: all flows, of equal bytes, move at one rate, that of the slowest, as the links of a pipelined ring do:
     each passes on what it is given.
+
+    ``turn``: of a job's transfers that name the same number one goes at a time; of those that wait the one of the
+    oldest iteration is next, then that of the least ``urgency``. None: it waits for no other.
     """
 
     flows: tuple[Demand, ...]
     coupled: bool = False
+    turn: int | None = None
+    urgency: int = 0
 
 
-Step = Compute | Transfer
+@dataclass(frozen=True, slots=True)
+class Await:
+    """Go on in iteration k (from 1) once lane ``lane`` of the job (from 0) has taken its step ``step`` (from 0) at
+    least k - ``lag`` times."""
+
+    lane: int
+    step: int
+    lag: int = 0
+
+
+Step = Compute | Transfer | Await
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,12 @@ from simulator.kernel_state import (
     ENDED,
     EVENTS,
     FULL,
+    GATED,
     HEAP,
     IDLE,
     LIMIT,
     NOW,
+    QUEUED,
     READY,
     ROWS,
     SENDING,
@@ -146,6 +148,7 @@ def _finish_bundles(s: State, lane: int, now: float) -> None:
             kept += 1
     s.lane[lane].left = kept - first
     if kept == first:
+        _pass_turn(s, lane)
         s.lane[lane].step += 1
         _push_ready(s, lane)
     elif not s.lane[lane].touched:
@@ -170,8 +173,18 @@ def _run_ready(s: State, now: float) -> None:
 
 @inner
 def _run(s: State, lane: int, now: float) -> None:
-    """Take a lane through its steps until one takes time."""
+    """Take a lane through its steps until one takes time, and wake those that waited for it."""
     job = s.lane[lane].job
+    _walk(s, job, lane, now)
+    if s.job[job].gated:
+        for other in range(s.job[job].first, s.job[job].end):
+            if s.lane[other].state == GATED and _is_open(s, other):
+                s.lane[other].state = COMPUTING
+                _push_ready(s, other)
+
+
+@inner
+def _walk(s: State, job: int, lane: int, now: float) -> None:
     while True:
         if s.lane[lane].step == s.lane[lane].end:
             s.lane[lane].step = s.lane[lane].first
@@ -190,10 +203,55 @@ def _run(s: State, lane: int, now: float) -> None:
             schedule(s, lane, now + seconds)
             return
         if seconds < 0.0:
+            turn = s.step[step].turn
+            if turn >= 0:
+                if s.turns[turn] >= 0 and s.turns[turn] != lane:
+                    s.lane[lane].state = QUEUED
+                    return
+                s.turns[turn] = lane
             _send(s, lane, now)
             if s.lane[lane].left > 0:
                 return
+            _pass_turn(s, lane)
+        elif not _is_open(s, lane):
+            s.lane[lane].state = GATED
+            return
         s.lane[lane].step += 1
+
+
+@inner
+def _is_open(s: State, lane: int) -> bool:
+    """Whether the lane that this one's step waits for, if any, is far enough."""
+    step = s.lane[lane].step
+    gate = s.step[step].gate
+    if gate < 0:
+        return True
+    times = s.lane[gate].done + (1 if s.lane[gate].step > s.step[step].gate_step else 0)
+    return bool(times >= s.lane[lane].done + 1 - s.step[step].lag)
+
+
+@inner
+def _pass_turn(s: State, lane: int) -> None:
+    """The transfer of a lane is over: give its turn to the most urgent of those that wait for it."""
+    turn = s.step[s.lane[lane].step].turn
+    if turn < 0:
+        return
+    job = s.lane[lane].job
+    best = -1
+    for other in range(s.job[job].first, s.job[job].end):
+        step = s.lane[other].step
+        if s.lane[other].state != QUEUED or s.step[step].turn != turn:
+            continue
+        if (
+            best < 0
+            or s.lane[other].done < s.lane[best].done
+            or (s.lane[other].done == s.lane[best].done and s.step[step].urgency < s.step[s.lane[best].step].urgency)
+        ):
+            best = other
+    s.turns[turn] = best
+    if best >= 0:
+        s.lane[best].state = COMPUTING
+        _push_ready(s, best)
 
 
 @inner

@@ -18,8 +18,8 @@ I4 = NDArray[np.int32]
 I8 = NDArray[np.int64]
 Rows = NDArray[Any]
 
-WAITING, COMPUTING, SENDING, DONE = 0, 1, 2, 3
-"""States of a lane."""
+WAITING, COMPUTING, SENDING, DONE, GATED, QUEUED = range(6)
+"""States of a lane; gated: another lane is not so far yet; queued: another transfer has the turn."""
 
 CHANGED, ANEW = 1, 2
 """Why a cell is looked at again: something came, went, or is left otherwise; or all is to be made anew."""
@@ -95,6 +95,11 @@ STEP = _rows(
     seconds=_f8,  # computing; negative: a transfer
     first=_i4,  # its bundles
     end=_i4,
+    gate=_i4,  # a lane that it waits for, or -1
+    gate_step=_i4,  # that lane must have taken this step
+    lag=_i4,  # so many iterations before
+    turn=_i4,  # or -1
+    urgency=_i4,
 )
 LANE = _rows(
     key=_f8,  # when something happens next
@@ -123,6 +128,7 @@ JOB = _rows(
     group=_i4,
     told=_i4,  # whether the watched value was crossed
     served=_i4,  # whether it may have sent since it was last looked at
+    gated=_i4,  # whether its lanes wait for each other
 )
 GROUP = _rows(
     rank=_i4,
@@ -159,6 +165,7 @@ class State(NamedTuple):
     chain: I4  # (B * H, 2) doubly linked lists of the bundles of a cell
     active: I4  # (B,) the bundles of a lane that still send, from its step's first place on
     step: Rows
+    turns: I4  # the lane that has each turn, or -1
     lane: Rows  # (N,)
     job: Rows  # (J,)
     ends: F8  # when each iteration of each job was done

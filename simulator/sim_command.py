@@ -101,7 +101,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     jobs.add_argument("--workers", type=span, metavar="N or A-B", help="workers of a job")
     jobs.add_argument("--iterations", type=span, metavar="N or A-B", help="of a job; of tuning: first and last rung's")
     jobs.add_argument("--architecture", type=architectures, metavar="A[,A...]", help=", ".join(ARCHITECTURES))
-    jobs.add_argument("--sync", type=synchronisation, metavar="MODE", help="bsp, ssp:S (lead of S iterations) or asp")
+    jobs.add_argument(
+        "--sync",
+        type=synchronisation,
+        metavar="MODE",
+        help="bsp, ssp:S (lead of S iterations) or asp, each also with +sasp",
+    )
     jobs.add_argument("--eta", type=whole(2), metavar="N", help="of tuning: one in N trials goes on (default 3)")
     sweep = parser.add_argument_group("running it")
     sweep.add_argument("--processes", type=whole(1), default=None, metavar="N", help="at once; default: one a core")

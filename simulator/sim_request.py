@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -114,10 +115,10 @@ def _workload(options: argparse.Namespace) -> Training | Tuning:
         if options.iterations is not None:
             changes["iterations"] = options.iterations
         if options.sync is not None:
-            changes["staleness"] = options.sync[0]
+            changes["staleness"], changes["lead"] = options.sync
         if options.architecture is not None:
             changes["architectures"] = options.architecture
-        elif changes.get("staleness", 0) != 0:
+        elif _needs_server(changes):
             changes["architectures"] = ("ps",)
         return replace(made, **changes)
     for name in ("architecture", "sync"):
@@ -128,6 +129,11 @@ def _workload(options: argparse.Namespace) -> Training | Tuning:
     if options.iterations is not None:
         changes["shortest"], changes["longest"] = options.iterations
     return replace(made, **changes)
+
+
+def _needs_server(changes: Mapping[str, Any]) -> bool:
+    staleness = changes.get("staleness", 0)
+    return staleness is None or (staleness > 0 and changes["lead"] is None)
 
 
 def _at(source: Source, load: float | None, seed: int) -> Source:

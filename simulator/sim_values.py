@@ -104,16 +104,26 @@ def architectures(text: str) -> tuple[Architecture, ...]:
     return chosen
 
 
-def synchronisation(text: str) -> tuple[int | None]:
-    """``bsp``, ``ssp:S`` or ``asp``, as the staleness in a tuple (ASP's is None)."""
-    if text == "bsp":
-        return (0,)
-    if text == "asp":
-        return (None,)
-    name, colon, lead = text.partition(":")
-    if name == "ssp" and colon:
-        return (whole(1)(lead),)
-    raise ArgumentTypeError(f"{text!r}; it must be bsp, ssp:S such as ssp:3, or asp")
+def synchronisation(text: str) -> tuple[int | None, int | None]:
+    """``bsp``, ``ssp:S`` or ``asp``, each perhaps with ``+sasp``: the staleness (ASP's is None), and SaSP's lead.
+
+    ``asp+sasp:S`` says how far a worker's computing may lead its own communication. Without SaSP there is no lead.
+    """
+    base, plus, added = text.partition("+")
+    name, colon, number = base.partition(":")
+    sasp, own_colon, own = added.partition(":")
+    if bool(colon) != (name == "ssp") or bool(plus) != (sasp == "sasp") or (own_colon and name != "asp"):
+        name = ""
+    if name == "bsp":
+        return 0, 0 if plus else None
+    if name == "ssp":
+        staleness = whole(1)(number)
+        return staleness, staleness if plus else None
+    if name == "asp":
+        return None, (whole(0)(own) if own_colon else 0) if plus else None
+    raise ArgumentTypeError(
+        f"{text!r}; it must be bsp, ssp:S such as ssp:3, or asp, each perhaps with +sasp (asp+sasp:S)"
+    )
 
 
 def _number(text: str) -> float:

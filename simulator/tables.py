@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simulator.errors import InputError
-from simulator.jobs import Compute, SimJob, Transfer
+from simulator.jobs import Await, Compute, SimJob, Transfer
 from simulator.kernel_state import (
     BUNDLE,
     CELL,
@@ -186,6 +187,11 @@ def check(job: SimJob) -> None:
     for step in (step for lane in job.lanes for step in lane):
         if isinstance(step, Compute) and not 0 <= step.seconds < float("inf"):
             raise InputError(f"{where}: computes for {step.seconds} seconds; it must be a number of 0 or more")
+        if isinstance(step, Await):
+            if not 0 <= step.lane < len(job.lanes):
+                raise InputError(f"{where}: a step waits for lane {step.lane}; there are 0 to {len(job.lanes) - 1}")
+            if not 0 <= step.step < len(job.lanes[step.lane]) or step.lag < 0:
+                raise InputError(f"{where}: a step waits for step {step.step} of lane {step.lane}, {step.lag} before")
 
 
 class _Part:
@@ -193,32 +199,43 @@ class _Part:
 
     def __init__(self, before: State) -> None:
         self._before = before
-        self._count = {name: len(getattr(before, name)) for name in ("bundle", "step", "lane", "job", "ends")}
+        self._count = {name: len(getattr(before, name)) for name in ("bundle", "step", "turns", "lane", "job", "ends")}
         self._bundles: list[Rows] = []
-        self._steps: list[tuple[float, int, int]] = []
+        self._steps: list[tuple[float, int, int, int, int, int, int, int]] = []
         self._lanes: list[tuple[int, int, int]] = []
-        self._jobs: list[tuple[int, int, int, int, int]] = []
+        self._jobs: list[tuple[int, int, int, int, int, int]] = []
         self._curves: list[F8] = []
 
     def add(self, job: SimJob, bundles_of: Callable[[str, Transfer], Rows]) -> None:
         count = self._count
         first_lane = count["lane"]
+        lane_begins = list(accumulate(map(len, job.lanes), initial=count["step"]))
+        turns: dict[int, int] = {}
+        gated = False
         for lane in job.lanes:
             first_step = count["step"]
             for step in lane:
                 first = count["bundle"]
-                if isinstance(step, Transfer):
+                seconds, gate, turn = -1.0, (-1, 0, 0), (-1, 0)
+                if isinstance(step, Compute):
+                    seconds = step.seconds
+                elif isinstance(step, Transfer):
                     rows = bundles_of(job.id, step)
                     rows["lane"] = count["lane"]
                     self._bundles.append(rows)
                     count["bundle"] += len(rows)
-                seconds = step.seconds if isinstance(step, Compute) else -1.0
-                self._steps.append((seconds, first, count["bundle"]))
+                    if step.turn is not None:
+                        turn = turns.setdefault(step.turn, count["turns"] + len(turns)), step.urgency
+                else:
+                    seconds, gated = 0.0, True
+                    gate = first_lane + step.lane, lane_begins[step.lane] + step.step, step.lag
+                self._steps.append((seconds, first, count["bundle"], *gate, *turn))
                 count["step"] += 1
             self._lanes.append((count["job"], first_step, count["step"]))
             count["lane"] += 1
         slack = -1 if job.staleness is None else job.staleness
-        self._jobs.append((first_lane, count["lane"], job.iterations, slack, count["ends"]))
+        self._jobs.append((first_lane, count["lane"], job.iterations, slack, count["ends"], int(gated)))
+        count["turns"] += len(turns)
         sign = 1.0 if job.metric.direction == "max" else -1.0
         self._curves.append(sign * np.asarray(job.curve) if job.curve else np.full(job.iterations, np.nan))
         count["ends"] += job.iterations
@@ -230,10 +247,10 @@ class _Part:
         more = _longer(old.more, len(bundle))
         # Nothing is sent yet of what is new.
         more["bytes"][len(old.more) :] = bundle["left"][len(old.more) :]
-        step = _table(STEP, self._steps, "seconds", "first", "end")
+        step = _table(STEP, self._steps, "seconds", "first", "end", "gate", "gate_step", "lag", "turn", "urgency")
         lane = _table(LANE, self._lanes, "job", "first", "end")
         lane["place"] = -1
-        job = _table(JOB, self._jobs, "first", "end", "iterations", "slack", "ends")
+        job = _table(JOB, self._jobs, "first", "end", "iterations", "slack", "ends", "gated")
         job["watch"] = np.nan
         job["group"] = -1
         job["served"] = 1
@@ -246,6 +263,7 @@ class _Part:
             found=_longer(old.found, len(bundle)),
             on_link=_longer(old.on_link, len(bundle) * hops),
             step=np.concatenate((old.step, step)).view(np.recarray),
+            turns=np.r_[old.turns, np.full(self._count["turns"] - len(old.turns), -1)].astype(np.int32),
             lane=np.concatenate((old.lane, lane)).view(np.recarray),
             job=np.concatenate((old.job, job)).view(np.recarray),
             curves=np.concatenate((old.curves, *self._curves)),
@@ -312,6 +330,7 @@ def _empty(links: int, hops: int, capacity: F8, *, quantum: float, watched: Sequ
             chain=np.zeros((0, 2), dtype=np.int32),
             ends=np.zeros(0),
             curves=np.zeros(0),
+            turns=none,
             group=np.zeros(0, dtype=GROUP),
             seed=np.zeros((0, links), dtype=np.int32),
             cell=np.zeros((0, links), dtype=CELL),

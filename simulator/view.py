@@ -15,7 +15,7 @@ import numpy as np
 
 from controller.loads import summed
 from controller.model import Demand, Job, Progress
-from simulator.jobs import Compute, SimJob
+from simulator.jobs import Compute, SimJob, Transfer
 from simulator.kernel_state import F8, I4, NOW
 from simulator.kernel_view import left_by_host, paired, sent_by_host
 from simulator.tables import Tables
@@ -159,7 +159,7 @@ def _an_iteration(job: SimJob) -> tuple[Demand, ...]:
     total: dict[tuple[str, str], float] = {}
     for lane in job.lanes:
         for step in lane:
-            if not isinstance(step, Compute):
+            if isinstance(step, Transfer):
                 for flow in step.flows:
                     total[flow.src, flow.dst] = total.get((flow.src, flow.dst), 0.0) + flow.bytes
     return tuple(Demand(src, dst, size) for (src, dst), size in total.items() if size > 0)

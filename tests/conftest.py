@@ -1,8 +1,16 @@
-"""Options of the whole test run."""
+"""Options of the whole test run.
+
+Property tests take the same examples in every run, so that a failure is of the change that is tested. To hunt for new
+ones: ``pytest --hypothesis-profile default``.
+"""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("same", derandomize=True)
+settings.load_profile("same")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -10,20 +10,22 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from controller.wire import Status
-from simulator.reports.targets import job_times
-from simulator.workloads import curves
+from topologies import arm_values, nic_queues, studies
 from topologies.controller_process import URL, ControllerProcess
 from topologies.crew import Member, Program
 from topologies.emulation import Emulation
 from topologies.errors import LabError
-from topologies.experiment import Experiment, JobPlan
-from topologies.lab_result import ArmResult, Control, JobResult, PolicyChoice
-from topologies.trainer.results import done_file, read_result
+from topologies.experiment import Experiment
+from topologies.lab_result import ArmResult, PolicyChoice
+from topologies.meters import Meter, Use
+from topologies.studies import TunerProcess
+from topologies.trainer.results import done_file
 from topologies.trainer.start import Meeting, name_of
 
 Tick = Callable[[int, float], None]
@@ -61,6 +63,26 @@ def places(experiment: Experiment) -> list[Place]:
     return [Place(host) for host in sorted(hosts, key=lambda host: int(host[1:]))]
 
 
+class Linked(Protocol):
+    """What agents need to know of an experiment."""
+
+    @property
+    def link_bps(self) -> float:
+        """The rate of every host's link."""
+
+
+class Planned(Linked, Protocol):
+    """What the controller needs to know of an experiment too."""
+
+    @property
+    def queues(self) -> int:
+        """Of every port: a class each, and one for all other traffic."""
+
+    @property
+    def period_seconds(self) -> float:
+        """Between two plans."""
+
+
 @dataclass(frozen=True, slots=True)
 class Agents:
     """The processes beside the controller: a reporter on every host, and the trainers."""
@@ -68,8 +90,13 @@ class Agents:
     emulation: Emulation
     folder: Path
 
-    def start_reporters(self, controller: ControllerProcess, experiment: Experiment) -> list[Member]:
-        """One a host, over the management network; each manages its host's NIC."""
+    @property
+    def experiment_file(self) -> Path:
+        """Where the trainers read what they are to do."""
+        return self.folder / "experiment.json"
+
+    def start_reporters(self, controller: ControllerProcess, experiment: Linked, nic: str = "plan") -> list[Member]:
+        """One a host, over the management network; each has its host's NIC ordered by ``nic``."""
         started = []
         for host in self.emulation.hosts:
             token, jobs = self.folder / f"{host}.token", self.folder / "jobs.d" / host
@@ -78,18 +105,17 @@ class Agents:
             token.write_text(controller.host_token(host))
             command = ["--controller", URL, "--host", host, "--token-file", str(token)]
             command += ["--jobs-dir", str(jobs), "--progress-dir", str(self.folder / "progress" / host)]
-            command += ["--interface", f"{host}-eth0"]
-            command += ["--rate-bps", f"{experiment.link_bps:.0f}"]
+            if nic != "none":
+                command += ["--nic", nic, "--interface", f"{host}-eth0", "--rate-bps", f"{experiment.link_bps:.0f}"]
             started.append(self._start("reporter", Place(host), command))
         return started
 
     def start_trainers(self, experiment: Experiment, meeting: Meeting) -> dict[Place, Member]:
         """One a place; they wait until the meeting is told when the experiment starts."""
-        file = self.folder / "experiment.json"
-        file.write_text(experiment.model_dump_json())
+        self.experiment_file.write_text(experiment.model_dump_json())
         # A job of the last class may wait for as long as others are busy, but it is not broken.
         patience = f"{experiment.limit_seconds:g}"
-        common = ["--experiment", str(file), "--dir", str(self.folder), "--connect-seconds", patience]
+        common = ["--experiment", str(self.experiment_file), "--dir", str(self.folder), "--connect-seconds", patience]
         common += ["--meet", str(meeting.folder)]
         started = {}
         for place in places(experiment):
@@ -115,6 +141,84 @@ class Agents:
         )
 
 
+@dataclass
+class Running:
+    """An arm whose controller and agents run; its jobs come to ``meeting``.
+
+    ``before``: the controller's state without jobs. ``jobs``: their processes, and ``stops`` what else is to be stopped
+    before these; whoever starts them adds them here.
+    """
+
+    controller: ControllerProcess
+    agents: Agents
+    meeting: Meeting
+    before: Status
+    jobs: list[Member]
+    stops: list[Callable[[], None]]
+
+    @property
+    def folder(self) -> Path:
+        """Where everything of the arm writes."""
+        return self.agents.folder
+
+    def wait_until_ready(self, names: frozenset[str], check: Callable[[], None], *, seconds: float, who: str) -> None:
+        """Until all have come to the meeting; ``check`` raises where one has failed. Raises LabError."""
+        deadline = time.monotonic() + seconds
+        while missing := self.meeting.missing(names):
+            check()
+            if time.monotonic() > deadline:
+                raise LabError(f"{who} {', '.join(sorted(missing))} are not ready to start")
+            time.sleep(0.1)
+
+    def begin(self) -> float:
+        """Tell all at the meeting when they start: soon, in seconds since the epoch."""
+        start = time.time() + START_SECONDS
+        self.meeting.begin(start)
+        return start
+
+    def finish(self) -> Status:
+        """End the jobs, and give the controller's state after their last reports. Raises LabError, OSError."""
+        _stop(self.stops, self.jobs)
+        # The last reports of ended jobs are on their way.
+        self.controller.wait(lambda: self.controller.status().jobs == 0, _LAST_REPORTS_SECONDS)
+        after = self.controller.status()
+        (self.folder / "controller" / "metrics.txt").write_text(self.controller.metrics())
+        return after
+
+
+@contextlib.contextmanager
+def running(emulation: Emulation, planned: Planned, choice: PolicyChoice, results: Path) -> Iterator[Running]:
+    """Controller and agents, started anew; after it nothing runs, and logs are in ``results``. Raises LabError."""
+    folder = emulation.folder / "arm"
+    folder.mkdir()
+    controller = ControllerProcess(
+        emulation,
+        folder / "controller",
+        choice.policy,
+        options=choice.options,
+        classes=planned.queues - 1,
+        period_seconds=planned.period_seconds,
+    )
+    agents = Agents(emulation, folder)
+    reporters: list[Member] = []
+    jobs: list[Member] = []
+    stops: list[Callable[[], None]] = []
+    try:
+        controller.start()
+        reporters = agents.start_reporters(controller, planned, choice.nic)
+        controller.wait_ready()
+        wait_for_hosts(controller, agents)
+        meeting = Meeting(folder / "meeting")
+        meeting.folder.mkdir()
+        yield Running(controller, agents, meeting, controller.status(), jobs, stops)
+    except BaseException:
+        # What went wrong counts, not what fails on the way out because of it.
+        with contextlib.suppress(LabError, OSError, subprocess.TimeoutExpired):
+            _close(stops, [*jobs, *reporters], controller, folder, results)
+        raise
+    _close(stops, [*jobs, *reporters], controller, folder, results)
+
+
 def run_arm(
     emulation: Emulation,
     experiment: Experiment,
@@ -124,57 +228,50 @@ def run_arm(
     tick: Tick = lambda _done, _seconds: None,
 ) -> ArmResult:
     """Run it to the end of its last job, or to ``limit_seconds``; logs go to ``results``. Raises LabError."""
-    folder = emulation.folder / "arm"
-    folder.mkdir()
-    controller = ControllerProcess(
-        emulation,
-        folder / "controller",
-        choice.policy,
-        options=choice.options,
-        classes=experiment.queues - 1,
-        period_seconds=experiment.period_seconds,
-    )
-    agents = Agents(emulation, folder)
-    reporters: list[Member] = []
-    trainers: dict[Place, Member] = {}
-    try:
-        controller.start()
-        reporters = agents.start_reporters(controller, experiment)
-        controller.wait_ready()
-        _wait_for_hosts(controller, agents)
-        before = controller.status()
-        meeting = Meeting(folder / "meeting")
-        meeting.folder.mkdir()
-        trainers = agents.start_trainers(experiment, meeting)
-        _wait_for_trainers(trainers, agents, meeting)
-        start = time.time() + START_SECONDS
-        meeting.begin(start)
-        busy = _wait_for_jobs(controller, experiment, trainers=trainers, agents=agents, start=start, tick=tick)
+    with nic_queues.as_wanted(emulation, experiment):
+        return _run_arm(emulation, experiment, choice, results, tick)
+
+
+def _run_arm(
+    emulation: Emulation, experiment: Experiment, choice: PolicyChoice, results: Path, tick: Tick
+) -> ArmResult:
+    with running(emulation, experiment, choice, results) as run:
+        tuner = TunerProcess(run.folder, experiment)
+        run.stops.append(tuner.stop)
+        agents = run.agents
+        trainers = agents.start_trainers(experiment, run.meeting)
+        run.jobs.extend(trainers.values())
+        tuner.start(emulation, agents.experiment_file, run.meeting.folder)
+
+        def check() -> None:
+            _check(trainers, agents)
+            tuner.check()
+
+        names = frozenset(place.name for place in trainers) | tuner.names
+        run.wait_until_ready(names, check, seconds=_TRAINERS_SECONDS, who="the trainers of")
+        start = run.begin()
+        use = _wait_for_jobs(
+            run.controller, experiment, trainers=trainers, agents=agents, tuner=tuner, start=start, tick=tick
+        )
         seconds = time.time() - start
-        _end(trainers.values())
-        # The last reports of ended jobs are on their way.
-        controller.wait(lambda: controller.status().jobs == 0, _LAST_REPORTS_SECONDS)
-        after = controller.status()
-        (folder / "controller" / "metrics.txt").write_text(controller.metrics())
-    except BaseException:
-        # What went wrong counts, not what fails on the way out because of it.
-        with contextlib.suppress(LabError, OSError, subprocess.TimeoutExpired):
-            _close([*trainers.values(), *reporters], controller, folder, results)
-        raise
-    _close([*trainers.values(), *reporters], controller, folder, results)
+        after = run.finish()
+    came = set(studies.came(experiment, results))
     return ArmResult(
         experiment=experiment.name,
         seed=experiment.seed,
         policy=choice.name,
-        jobs={job.id: _job_result(job, results, experiment.limit_seconds) for job in experiment.jobs},
-        control=_control(after),
-        bytes_by_class=_bytes_by_class(before, after, experiment.queues - 1),
-        cpu_idle_share=1.0 - busy,
+        jobs={job.id: arm_values.job_result(job, results, experiment) for job in experiment.jobs if job.id in came},
+        control=arm_values.control(after),
+        bytes_by_class=arm_values.bytes_by_class(run.before, after, experiment.queues - 1),
+        cpu_idle_share=1.0 - use.busy_share,
         seconds=seconds,
+        links=use.links,
+        studies=studies.read(experiment, results, start),
     )
 
 
-def _wait_for_hosts(controller: ControllerProcess, agents: Agents) -> None:
+def wait_for_hosts(controller: ControllerProcess, agents: Agents) -> None:
+    """Until every host's agent has reported. Raises LabError."""
     silent: list[str] = []
 
     def all_report() -> bool:
@@ -184,18 +281,7 @@ def _wait_for_hosts(controller: ControllerProcess, agents: Agents) -> None:
 
     if not controller.wait(all_report, _REPORTERS_SECONDS):
         log = agents.log("reporter", Place(silent[0]))
-        raise LabError(f"no report from {', '.join(silent)}; {silent[0]}'s reporter says: {_last_line(log)}")
-
-
-def _wait_for_trainers(trainers: Mapping[Place, Member], agents: Agents, meeting: Meeting) -> None:
-    """Until all are ready. Raises LabError."""
-    names = frozenset(place.name for place in trainers)
-    deadline = time.monotonic() + _TRAINERS_SECONDS
-    while missing := meeting.missing(names):
-        _check(trainers, agents)
-        if time.monotonic() > deadline:
-            raise LabError(f"the trainers of {', '.join(sorted(missing))} are not ready to start")
-        time.sleep(0.1)
+        raise LabError(f"no report from {', '.join(silent)}; {silent[0]}'s reporter says: {last_line(log)}")
 
 
 def _wait_for_jobs(
@@ -204,22 +290,26 @@ def _wait_for_jobs(
     *,
     trainers: Mapping[Place, Member],
     agents: Agents,
+    tuner: TunerProcess,
     start: float,
     tick: Tick,
-) -> float:
-    """Wait for the jobs' ends; the busy share of the processors from the start on."""
-    wanted = {job.id for job in experiment.jobs}
-    meter: CpuMeter | None = None
+) -> Use:
+    """Wait for the jobs' ends; what was used from the start on."""
+    wanted = {job.id for job in experiment.jobs if job.trial is None}
+    pids = {host: agents.emulation.pid(host) for host in agents.emulation.hosts}
+    meter: Meter | None = None
     while True:
-        done = {job for job in wanted if done_file(agents.folder, job).exists()}
+        done = {job.id for job in experiment.jobs if done_file(agents.folder, job.id).exists()}
         seconds = time.time() - start
         if meter is None and seconds >= 0:
-            meter = CpuMeter()
+            meter = Meter(pids, experiment.link_bps)
         tick(len(done), max(0.0, seconds))
-        if done == wanted or seconds > experiment.limit_seconds + _GRACE_SECONDS:
-            return meter.busy_share() if meter is not None else 0.0
+        is_over = wanted <= done and studies.are_over(experiment, agents.folder)
+        if is_over or seconds > experiment.limit_seconds + _GRACE_SECONDS:
+            return meter.use() if meter is not None else Use(0.0, ())
         _alive = controller.pid
         _check(trainers, agents)
+        tuner.check()
         time.sleep(0.5)
 
 
@@ -229,79 +319,39 @@ def _check(trainers: Mapping[Place, Member], agents: Agents) -> None:
     for place, trainer in trainers.items():
         if trainer.poll() not in {None, 0}:
             log = agents.log("trainer", place)
-            raise LabError(f"the trainer of {place.name} ended with status {trainer.returncode}: {_last_line(log)}")
+            raise LabError(f"the trainer of {place.name} ended with status {trainer.returncode}: {last_line(log)}")
 
 
-class CpuMeter:
-    """How busy the processors are, from when it was made."""
-
-    def __init__(self) -> None:
-        self._before = self._read()
-
-    def busy_share(self) -> float:
-        """Share of the time of all processors that was not idle; 0 right after the start."""
-        idle, total = (now - then for now, then in zip(self._read(), self._before, strict=True))
-        return 1.0 - idle / total if total else 0.0
-
-    @staticmethod
-    def _read() -> tuple[int, int]:
-        numbers = [int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
-        return numbers[3] + numbers[4], sum(numbers)
-
-
-def _job_result(job: JobPlan, results: Path, limit_seconds: float) -> JobResult:
-    """The job by its trainer's own clock. Raises LabError where it failed; without a result it is censored."""
-    path = done_file(results, job.id)
-    if not path.exists():
-        watched = max(0.0, limit_seconds - job.arrival)
-        return JobResult(None, None, None, censored=True, watched_seconds=watched, history=())
-    try:
-        found = read_result(path)
-    except ValueError as error:
-        raise LabError(str(error)) from error
-    if found.failed is not None:
-        raise LabError(f"job {job.id} failed: {found.failed}; its log is {results / 'logs' / job.id}.log")
-    times = job_times(found.history, curves.replay(curves.load(job.curve), job.iterations), found.jct)
-    return JobResult(times.t90, times.t95, times.jct, times.censored, found.ended, found.history)
-
-
-def _control(status: Status) -> Control:
-    return Control(
-        report_to_rule_count=status.report_to_rule.count,
-        report_to_rule_p50=status.report_to_rule.p50_seconds,
-        report_to_rule_p99=status.report_to_rule.p99_seconds,
-        plans=status.plans,
-        flow_mods=status.flow_mods,
-        gate_renewals=status.gate_renewals,
-    )
-
-
-def _bytes_by_class(before: Status, after: Status, classes: int) -> tuple[int, ...]:
-    def total(status: Status, name: str) -> int:
-        return sum(switch.get(name, 0) for switch in status.bytes_by_class.values())
-
-    names = [*(str(k) for k in range(classes)), "other"]
-    return tuple(max(0, total(after, name) - total(before, name)) for name in names)
-
-
-def _end(processes: Iterable[Member]) -> None:
-    """Ask all to end at once, then wait for them; what does not is killed."""
+def end(processes: Iterable[Member], seconds: float = _STOP_SECONDS) -> None:
+    """Ask all to end at once, then wait for them; what does not within ``seconds`` is killed."""
     living = [process for process in processes if process.poll() is None]
     for process in living:
         process.send_signal(signal.SIGTERM)
-    deadline = time.monotonic() + _STOP_SECONDS
+    deadline = time.monotonic() + seconds
     for process in living:
         try:
             process.wait(max(0.1, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait(_STOP_SECONDS)
+            process.wait(seconds)
 
 
-def _close(agents: Iterable[Member], controller: ControllerProcess, folder: Path, results: Path) -> None:
+def _stop(stops: Iterable[Callable[[], None]], processes: Iterable[Member]) -> None:
+    for stop in stops:
+        stop()
+    end(processes)
+
+
+def _close(
+    stops: Iterable[Callable[[], None]],
+    processes: Iterable[Member],
+    controller: ControllerProcess,
+    folder: Path,
+    results: Path,
+) -> None:
     """End the arm's processes, and keep what they wrote."""
     try:
-        _end(agents)
+        _stop(stops, processes)
     finally:
         controller.stop()
         _keep(folder, results)
@@ -319,6 +369,7 @@ def _keep(folder: Path, results: Path) -> None:
     shutil.rmtree(folder)
 
 
-def _last_line(log: Path) -> str:
+def last_line(log: Path) -> str:
+    """What a process said last."""
     lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
     return lines[-1] if lines else "(nothing)"

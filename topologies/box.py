@@ -126,7 +126,7 @@ def _memory_folder(memory: str, fallback: Path) -> str:
     with contextlib.suppress(OSError):
         shared = os.statvfs("/dev/shm")  # noqa: S108 (asked for its size; the kernel makes its own file there)
         if shared.f_bavail * shared.f_frsize > needed and not shared.f_flag & getattr(os, "ST_NOEXEC", 8):
-            return "/dev/shm"  # noqa: S108
+            return "/dev/shm"  # noqa: S108 (as above)
     return str(fallback)
 
 

@@ -74,6 +74,8 @@ class ControllerProcess:
                 "port": API_PORT,
                 "token": self._token,
                 "host_tokens": self._host_tokens,
+                # Trials of one study are told by the agents of different hosts.
+                "host_stages": "any",
             },
             "openflow": {"host": "127.0.0.1", "port": OPENFLOW_PORT},
             "period_seconds": period_seconds,

@@ -28,7 +28,8 @@ from typing import Any, Literal
 from topologies import cgroups
 from topologies.errors import LabError
 
-Program = Literal["reporter", "trainer"]
+Program = Literal["reporter", "trainer", "job"]
+"""The first two are this launcher's; the last is that of ``topologies.sasp_crew``."""
 _NAMESPACES = ("net", "mnt")
 _POLL_SECONDS = 0.1
 
@@ -73,10 +74,12 @@ class Member:
 
 
 class Crew:
-    """The launcher, seen from the lab. ``launcher`` runs this module, with pipes for stdin and stdout."""
+    """The launcher, seen from the lab. ``launcher`` runs this module, or one that calls ``launch``, with pipes for
+    stdin and stdout; ``patience``: seconds that it may take to answer."""
 
-    def __init__(self, launcher: subprocess.Popen[bytes]) -> None:
+    def __init__(self, launcher: subprocess.Popen[bytes], patience: float = 60.0) -> None:
         self._launcher = launcher
+        self._patience = patience
         self._members: list[Member] = []
         self._told = threading.Condition()
         self._silent = False
@@ -129,7 +132,7 @@ class Crew:
         except OSError as error:
             raise CrewError(f"the launcher of agents and trainers takes no orders: {error.strerror}") from error
         with self._told:
-            if not self._told.wait_for(lambda: member.pid is not None or not self.alive, timeout=60):
+            if not self._told.wait_for(lambda: member.pid is not None or not self.alive, timeout=self._patience):
                 raise CrewError("the launcher of agents and trainers does not answer")
         if member.pid is None:
             self.check()
@@ -165,10 +168,14 @@ class Crew:
 def main() -> None:
     """The launcher."""
     # Both programs, and all that they need, are in memory before the first fork.
-    from host_reporter import agent  # noqa: PLC0415
-    from topologies.trainer import __main__ as trainer  # noqa: PLC0415
+    from host_reporter import agent, tensorlights_nic  # noqa: F401, PLC0415 - as above
+    from topologies.trainer import __main__ as trainer  # noqa: PLC0415 - as above
 
-    programs: Mapping[str, Callable[[], int | None]] = {"reporter": agent.main, "trainer": trainer.main}
+    launch({"reporter": agent.main, "trainer": trainer.main})
+
+
+def launch(programs: Mapping[str, Callable[[], int | None]]) -> None:
+    """Start programs as they are ordered on stdin, until that ends."""
     # What is there now is there for good: a collection in a fork would copy all of it.
     gc.freeze()
     children: dict[int, int] = {}

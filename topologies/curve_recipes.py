@@ -85,7 +85,7 @@ _GRADIENT = {"mlp": MLPClassifier, "linear": SGDClassifier, "perceptron": Percep
 
 
 # Options of every recipe of a kind that does not say otherwise.
-_USUAL: dict[str, dict[str, Any]] = {
+USUAL: dict[str, dict[str, Any]] = {
     "mlp": {"solver": "sgd"},
     "linear": {"learning_rate": "constant"},
     "nystroem": {"loss": "log_loss", "learning_rate": "constant"},
@@ -318,6 +318,6 @@ _TABLE: tuple[tuple[str, str, int, int, float, dict[str, Any]], ...] = (
 )
 
 RECIPES = tuple(
-    Recipe(data, kind, batch, every, seed, tuple((_USUAL.get(kind, {}) | options).items()), noise)
+    Recipe(data, kind, batch, every, seed, tuple((USUAL.get(kind, {}) | options).items()), noise)
     for seed, (data, kind, batch, every, noise, options) in enumerate(_TABLE, start=1)
 )

@@ -10,6 +10,11 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from controller.wire import Message, Name
+from host_reporter.intrajob.errors import SaspError
+from host_reporter.intrajob.scheme import Scheme, parse
+from topologies.study_plan import StudyPlan, TrialPlan, fault
+
+PLAIN = Scheme("bsp", sending="after")
 
 
 class JobPlan(Message):
@@ -21,7 +26,11 @@ class JobPlan(Message):
     successor in 2 (n-1) steps. The chief (``hosts[0]``) writes the training log. Task i listens on ``port``
     at its host (ps: only the server listens). ``curve`` names a recorded curve, which is replayed over the whole
     run: the metric of iteration k (from 1) of n is row ceil(k x rows / n) of its rows. ``arrival`` counts from the
-    experiment's start, in seconds.
+    experiment's start, in seconds. ``sync``: how a ps job's workers keep in step: bsp, ssp:S or asp, each also with
+    +overlap or +sasp (asp+sasp:S).
+
+    ``trial``: the job is a study's. It arrives when the study's tuner calls it, and with the curve that it says then;
+    ``arrival`` and ``curve`` here say nothing.
     """
 
     id: Name
@@ -34,6 +43,23 @@ class JobPlan(Message):
     compute_seconds: Annotated[float, Field(ge=0, le=3600)]
     iterations: Annotated[int, Field(ge=1, le=10**7)]
     curve: str
+    sync: str = "bsp"
+    trial: TrialPlan | None = None
+
+    @property
+    def scheme(self) -> Scheme:
+        """``sync``, read."""
+        return parse(self.sync)
+
+    @model_validator(mode="after")
+    def _sync_is_one(self) -> JobPlan:
+        try:
+            scheme = self.scheme
+        except SaspError as error:
+            raise ValueError(f"sync: {error}") from None
+        if self.architecture != "ps" and scheme != PLAIN:
+            raise ValueError(f"sync: {self.sync} needs a parameter server; a ring is a barrier (bsp)")
+        return self
 
     @model_validator(mode="after")
     def _hosts_differ(self) -> JobPlan:
@@ -47,7 +73,10 @@ class Experiment(Message):
 
     ``queues`` counts the switch's queues a port: one less job classes. ``limit_seconds``: jobs still running
     then are stopped and counted as censored. ``processes``: one trainer a host serves all its jobs, or one a host and
-    job, each job's in a cgroup of the job's own.
+    job, each job's in a cgroup of the job's own. ``barriers``: workers of parameter-server jobs record when they come
+    to each barrier. ``nic_queue_bytes``: what a queue of a host's NIC holds (None: as an agent makes them), for arms in
+    which no agent orders it by the plan: that has its own word. ``studies``: hyper-parameter searches, whose trials are
+    among the jobs.
     """
 
     name: Name
@@ -59,6 +88,23 @@ class Experiment(Message):
     jobs: Annotated[tuple[JobPlan, ...], Field(min_length=1, max_length=1000, strict=False)]
     limit_seconds: Annotated[float, Field(gt=0, le=86400)] = 600.0
     processes: Literal["host", "job"] = "host"
+    barriers: bool = False
+    nic_queue_bytes: Annotated[int, Field(ge=2 * 64 * 1024, le=2**30)] | None = None
+    studies: Annotated[tuple[StudyPlan, ...], Field(max_length=100, strict=False)] = ()
+
+    @property
+    def trained(self) -> int:
+        """How many jobs are trained: of a study's not all are."""
+        return sum(job.trial is None for job in self.jobs) + sum(sum(study.sizes) for study in self.studies)
+
+    @model_validator(mode="after")
+    def _studies_have_their_jobs(self) -> Experiment:
+        names = [study.name for study in self.studies]
+        if len(set(names)) < len(names):
+            raise ValueError(f"two studies are called the same: {', '.join(names)}")
+        if (wrong := fault(self.studies, ((job.id, job.iterations, job.trial) for job in self.jobs))) is not None:
+            raise ValueError(wrong)
+        return self
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Experiment:

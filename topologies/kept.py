@@ -1,4 +1,4 @@
-"""What an evaluation keeps of each group of arms, so that a later run can go on: the result, and what it came from.
+"""What an evaluation keeps of each group, so that a later run can go on: the result, and what it came from.
 
 A result is taken up again only if it answers the same request on the same datapath. The commit that measured it is
 told, not compared: a fix of something else need not cost hours.
@@ -6,13 +6,16 @@ told, not compared: a fix of something else need not cost hours.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Generic
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
-from topologies.lab import RESULT
-from topologies.lab_result import LabRequest, LabResult, load_result, save
+from topologies.claim import R
+from topologies.lab_result import save
 
 ORIGIN = "origin.json"
 
@@ -21,15 +24,15 @@ ORIGIN = "origin.json"
 class Origin:
     """What a result answers, and the commit that measured it."""
 
-    request: LabRequest
+    request: Any
     commit: str
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Generic[R]):
     """A group's result, and the commit that measured it."""
 
-    result: LabResult
+    result: R
     commit: str
 
 
@@ -38,16 +41,18 @@ def begin(folder: Path) -> None:
     (folder / ORIGIN).unlink(missing_ok=True)
 
 
-def keep(folder: Path, request: LabRequest, commit: str) -> None:
+def keep(folder: Path, request: Any, commit: str) -> None:
     """The result that lies in ``folder`` is whole, and answers ``request``. Raises OSError."""
     save(folder / ORIGIN, Origin(request, commit))
 
 
-def kept(folder: Path, request: LabRequest, datapath: str) -> Measured | None:
-    """The whole result that lies in ``folder``; None where there is none, or it answers something else."""
+def kept(folder: Path, request: Any, datapath: str, read: Callable[[Path], R]) -> Measured[R] | None:
+    """The whole result that lies in ``folder``, read by ``read``; None: there is none, or it answers something else."""
     try:
         origin = TypeAdapter(Origin).validate_json((folder / ORIGIN).read_bytes())
-        result = load_result(folder / RESULT)
-    except (OSError, ValidationError):
+        # As the value that it was: what an older version did not ask for has its default.
+        answered = TypeAdapter(type(request)).validate_json(json.dumps(origin.request))
+        result = read(folder)
+    except (OSError, ValueError):
         return None
-    return Measured(result, origin.commit) if origin.request == request and result.datapath == datapath else None
+    return Measured(result, origin.commit) if answered == request and result.datapath == datapath else None

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from topologies import box, queue_proof
+from topologies import box, frameworks, queue_proof
 from topologies.alone import measure_alone
 from topologies.arm import Tick, run_arm
 from topologies.controller_process import ControllerProcess
@@ -109,6 +109,10 @@ def _check(request: LabRequest) -> None:
     shapes = {(e.hosts, e.link_bps, e.queues) for e in request.experiments}
     if len(shapes) > 1:
         raise LabInputError("experiments that share a network must agree on hosts, link_bps and queues")
+    if any(experiment.studies for experiment in request.experiments):
+        if request.alone_iterations:
+            raise LabInputError("jobs of studies cannot be measured alone: who trains is found out on the way")
+        frameworks.interpreter("Optuna")
     names = [choice.name for choice in request.policies]
     if len(set(names)) < len(names):
         raise LabInputError(f"two policies are called the same: {', '.join(names)}; give one a label")
@@ -180,7 +184,7 @@ def _prove(emulation: Emulation, experiment: Experiment) -> QueueProof:
 
 
 def _ticker(progress: Progress, phase: str, experiment: Experiment, policy: str) -> Tick:
-    total = len(experiment.jobs)
+    total = experiment.trained
     text = f"{policy}: jobs trained" if policy else "jobs measured alone"
 
     def tick(done: int, seconds: float) -> None:

@@ -44,7 +44,14 @@ def load_experiment(path: Path) -> Experiment:
     """Read an experiment. Raises ConfigError, whose message names file, line and field."""
     experiment, document = read_with_lines(path)
     recorded = {curve.name: curve.iterations for curve in curves.index()}
+    for study_number, study in enumerate(experiment.studies):
+        for number, name in enumerate(study.configurations):
+            if name not in recorded:
+                where = document.where(("studies", study_number, "configurations", number))
+                raise ConfigError(f"{where}: no curve {name!r}; see index.csv")
     for number, job in enumerate(experiment.jobs):
+        if job.trial is not None:
+            continue
         where = document.where(("jobs", number, "curve"))
         if job.curve not in recorded:
             near = difflib.get_close_matches(job.curve, recorded, n=1)
@@ -68,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
         return WRONG_INPUT
     # Mininet and all else are loaded by who runs a lab only: every other command loads this module too.
     try:
-        from topologies import lab  # noqa: PLC0415
+        from topologies import lab  # noqa: PLC0415 (Mininet and more)
     except ModuleNotFoundError as error:
         sys.stderr.write(f"lab: {error.name} is not installed; sudo apt-get install mininet openvswitch-switch\n")
         return FAILED

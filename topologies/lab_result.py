@@ -9,8 +9,11 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
+from topologies.barriers import BarrierWait
 from topologies.experiment import Experiment
+from topologies.meters import LinkUse
 from topologies.queue_proof import QueueProof
+from topologies.studies import StudyResult
 
 Point = tuple[float, int, float]
 """Seconds since the job's arrival, iterations done, metric."""
@@ -18,11 +21,15 @@ Point = tuple[float, int, float]
 
 @dataclass(frozen=True, slots=True)
 class PolicyChoice:
-    """A policy to run, its options, and how the results call it (empty: by its name)."""
+    """A policy to run, its options, and how the results call it (empty: by its name).
+
+    ``nic``: what orders the hosts' NICs: the controller's plan, or TensorLights on each host; or nothing does.
+    """
 
     policy: str
     options: Mapping[str, Any] = field(default_factory=dict)
     label: str = ""
+    nic: Literal["plan", "tls-one", "tls-rr", "none"] = "plan"
 
     @property
     def name(self) -> str:
@@ -48,7 +55,8 @@ class LabRequest:
 class JobResult:
     """One job of an arm, by its trainer's own clock: seconds from its arrival; None: it did not get there.
 
-    ``watched_seconds``: from its arrival to its end, or to the end of the experiment.
+    ``watched_seconds``: from its arrival to its end, or to the end of the experiment. ``barrier``: how its workers
+    waited for each other, where the experiment asked for it.
     """
 
     t90_seconds: float | None
@@ -57,6 +65,7 @@ class JobResult:
     censored: bool
     watched_seconds: float
     history: tuple[Point, ...]
+    barrier: BarrierWait | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +88,8 @@ class ArmResult:
     """One policy on one experiment.
 
     ``bytes_by_class``: what the switches sent by class, first served first, and last all other traffic.
-    ``cpu_idle_share``: of all processors that the lab saw, from the first job's arrival to the end.
+    ``cpu_idle_share``: of all processors that the lab saw, from the experiment's start to the end; ``links``: of each
+    host's link in the same time. Of studies' jobs ``jobs`` has those that were called.
     """
 
     experiment: str
@@ -90,6 +100,8 @@ class ArmResult:
     bytes_by_class: tuple[int, ...]
     cpu_idle_share: float
     seconds: float
+    links: tuple[LinkUse, ...] = ()
+    studies: tuple[StudyResult, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

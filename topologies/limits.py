@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from controller.model import CLASS_DSCP
 from host_reporter.nic import htb_tree
@@ -25,7 +26,6 @@ more, and where each stands for itself, since hosts on a userspace datapath have
 
 TAG = "trainyard"
 _OTHER_PRIORITY = 7
-_NO_SIGNS = str.maketrans("{}[],=", "      ")
 
 
 def host_nic(interface: str, rate_bps: float, classes: int) -> list[str]:
@@ -88,26 +88,29 @@ def classify_by_dscp(ports: Mapping[str, float], classes: int) -> None:
 
 def collect_rows() -> None:
     """Delete the QoS and Queue rows with our tag that no port uses any more."""
-    used_systems = set(_column("port", "qos"))
-    kept: set[str] = set()
-    for row in _tagged("qos"):
-        if row in used_systems:
-            kept.update(vsctl("get", "qos", row, "queues").translate(_NO_SIGNS).split())
-        else:
-            vsctl("--no-wait", "--if-exists", "destroy", "qos", row)
-    arguments = [
-        word for row in _tagged("queue") if row not in kept for word in ("--", "--if-exists", "destroy", "queue", row)
-    ]
-    if arguments:
-        vsctl("--no-wait", *arguments[1:])
+    # One question and one order: each takes a program of its own, a quarter of a second on a slow machine.
+    told = vsctl(
+        *("--format=json", "--data=json", "--columns=qos", "list", "port", "--"),
+        *("--columns=_uuid,external_ids,queues", "list", "qos", "--", "--columns=_uuid,external_ids", "list", "queue"),
+    )
+    ports, systems, queues = (json.loads(line)["data"] for line in told.splitlines())
+    used = {name for (system,) in ports for name in _names(system)}
+    unused = {row[1]: its_queues for row, ids, its_queues in systems if _is_ours(ids) and row[1] not in used}
+    kept = {name for row, _ids, its_queues in systems if row[1] not in unused for name in _names(its_queues)}
+    gone = [("qos", row) for row in unused]
+    gone += [("queue", row[1]) for row, ids in queues if _is_ours(ids) and row[1] not in kept]
+    if gone:
+        words = [word for table, row in gone for word in ("--", "--if-exists", "destroy", table, row)]
+        vsctl("--no-wait", *words[1:])
 
 
-def _column(table: str, column: str) -> list[str]:
-    text = vsctl("--bare", f"--columns={column}", "list", table)
-    return text.split()
+def _names(value: list[Any]) -> list[str]:
+    """The rows that a column of the database names: one, a set, or the values of a map, as RFC 7047 writes them."""
+    kind, inner = value
+    if kind == "uuid":
+        return [inner]
+    return [name for one in inner for name in _names(one[1] if kind == "map" else one)]
 
 
-def _tagged(table: str) -> list[str]:
-    text = vsctl("--format=json", "--data=json", "--columns=_uuid,external_ids", "list", table)
-    rows = json.loads(text)["data"]
-    return [identity[1] for identity, (_kind, pairs) in rows if any(key == TAG for key, _value in pairs)]
+def _is_ours(external_ids: list[Any]) -> bool:
+    return any(key == TAG for key, _value in external_ids[1])

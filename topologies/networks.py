@@ -53,7 +53,18 @@ class TopologyError(ValueError):
     """There is no such network; the message says what would be right."""
 
 
-class Server(Host):
+class _QuickShell:
+    """A node whose shell is there at once: Mininet's own first closes every descriptor that a process may have.
+
+    Those are 65536 and more, at a system call each; what is open here is not inherited anyway.
+    """
+
+    def startShell(self, mnopts: str | None = None) -> None:  # noqa: N802 (Mininet's name)
+        """Mininet's, without closing."""
+        super().startShell("-d" if mnopts is None else mnopts)  # type: ignore[misc]  # Mininet's Node comes after
+
+
+class Server(_QuickShell, Host):
     """A host whose NIC is limited to its link's rate and serves the job classes by DSCP."""
 
     def config(self, *, link_bps: float, classes: int, offload: bool = True, **parameters: Any) -> Any:
@@ -75,7 +86,7 @@ class Server(Host):
         return answer
 
 
-class LimitedSwitch(OVSSwitch):
+class LimitedSwitch(_QuickShell, OVSSwitch):
     """A switch whose ports are limited to their links' rates; a controller replaces the limits by its queues."""
 
     def __init__(self, name: str, *, rates_bps: Mapping[int, float], **parameters: Any) -> None:

@@ -49,10 +49,17 @@ def demo(result: LabResult, path: Path) -> None:
     _save(figure, path)
 
 
-def reductions(loads: Mapping[str, Mapping[str, Mapping[str, Any]]], order: Sequence[str], path: Path) -> None:
-    """Mean reduction of t90 against fair sharing with 95 % intervals, a panel a load.
+def reductions(
+    loads: Mapping[str, Mapping[str, Mapping[str, Any]]],
+    order: Sequence[str],
+    path: Path,
+    *,
+    measure: str = "t90",
+    what: str = "mean t90",
+) -> None:
+    """Mean reduction of a measure against fair sharing with 95 % intervals, a panel a load.
 
-    ``loads[load][policy]`` has ``reduction`` and ``reduction_ci95`` of ``t90``.
+    ``loads[load][policy]`` has ``reduction`` and ``reduction_ci95`` of ``measure``, which people call ``what``.
     """
     figure, axes = plt.subplots(
         1,
@@ -66,8 +73,8 @@ def reductions(loads: Mapping[str, Mapping[str, Mapping[str, Any]]], order: Sequ
     )
     for axis, (load, policies) in zip(axes[0], loads.items(), strict=True):
         shown = [policy for policy in order if policy in policies]
-        shares = [100 * policies[policy]["t90"]["reduction"] for policy in shown]
-        bounds = [policies[policy]["t90"]["reduction_ci95"] for policy in shown]
+        shares = [100 * policies[policy][measure]["reduction"] for policy in shown]
+        bounds = [policies[policy][measure]["reduction_ci95"] for policy in shown]
         errors = [[max(s - 100 * b[0], 0), max(100 * b[1] - s, 0)] for s, b in zip(shares, bounds, strict=True)]
         colours = [COLOURS["jpas"] if policy == "jpas" else "#7aa6c2" for policy in shown]
         axis.bar(range(len(shown)), shares, color=colours, yerr=list(zip(*errors, strict=True)), capsize=4)
@@ -75,7 +82,7 @@ def reductions(loads: Mapping[str, Mapping[str, Mapping[str, Any]]], order: Sequ
         axis.set_xticks(range(len(shown)), shown, rotation=30, ha="right")
         axis.set_title(load)
         axis.grid(axis="y", alpha=0.3)
-    axes[0][0].set_ylabel("mean t90 saved against fair sharing (%)")
+    axes[0][0].set_ylabel(f"{what} saved against fair sharing (%)")
     _save(figure, path)
 
 

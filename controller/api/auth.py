@@ -96,16 +96,23 @@ def require_own(call: Call, spec: JobSpec) -> None:
         raise HttpError(HTTPStatus.FORBIDDEN, f"{errors[0][0]}: {errors[0][1]}", errors=errors[:50])
 
 
-def require_modest(call: Call, spec: JobSpec, live: Job | None, now: float) -> None:
+def require_modest(
+    call: Call, spec: JobSpec, live: Job | None, now: float, *, stages: str, fillers: Collection[str | None]
+) -> None:
     """Raises HttpError 403 where a host's token would put a job before others by what only operators may say.
 
-    ``live`` is the job as it runs already: what it has, it may keep. ``now``: seconds since the epoch.
+    ``live`` is the job as it runs already: what it has, it may keep. ``now``: seconds since the epoch. ``stages`` is
+    the setting api.host_stages, ``fillers`` whose the other jobs of the stage are, as the registry tells.
     """
     if call.identity.host is None:
         return
     errors = []
     if spec.stage is not None and (live is None or spec.stage != live.stage):
-        errors.append(("stage", "stages are for operators; leave it out, and have one PUT /v1/stages/{id}"))
+        if stages == "none":
+            errors.append(("stage", "stages are for operators; leave it out, and have one PUT /v1/stages/{id}"))
+        elif stages == "own" and set(fillers) - {call.identity.host}:
+            problem = f"stage {spec.stage} is not of jobs of {call.identity.host}'s token alone; have an operator "
+            errors.append(("stage", problem + "PUT /v1/stages/{id}, or set api.host_stages: any"))
     weight = max(1.0, live.weight if live is not None else 1.0)
     if spec.weight > weight:
         errors.append(("weight", f"a host's token gives at most {weight:g}; an operator's may give more"))

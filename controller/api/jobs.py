@@ -31,7 +31,14 @@ def put_job(services: Services, call: Call) -> Reply:
     require_involved(call, job_id, involved_hosts(spec))
     if services.config.api.host_jobs == "own":
         require_own(call, spec)
-    require_modest(call, spec, services.registry.live_job(job_id), services.loop.now())
+    require_modest(
+        call,
+        spec,
+        services.registry.live_job(job_id),
+        services.loop.now(),
+        stages=services.config.api.host_stages,
+        fillers=services.registry.stage_fillers(spec.stage, job_id),
+    )
     change = services.registry.put_job(job_id, spec, call.received_at, registrar=call.identity.host)
     state = services.registry.job_state(job_id, services.loop.classes.get(job_id))
     services.journal.commit()
@@ -103,5 +110,6 @@ def explain(services: Services, call: Call) -> Reply:
             bottleneck_seconds_per_iteration=bottleneck_seconds(load),
             iterations_done=job.iterations_done,
             iterations_left=job.iterations_left,
+            problems=state.problems,
         )
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from http import HTTPStatus
 
 from controller.api.auth import require_host
@@ -11,8 +12,8 @@ from controller.api.services import Services
 from controller.planner import Plan
 from controller.policies._base import Policy
 from controller.policies.registry import PolicyError, make
-from controller.refusals import Invalid, Unavailable
-from controller.wire import HostReport, PlanView, Settings
+from controller.refusals import Invalid, NotFound, Unavailable
+from controller.wire import HostReport, Peers, PlanView, Settings
 
 MAX_WAIT_SECONDS = 60.0
 
@@ -26,7 +27,8 @@ def post_report(services: Services, call: Call) -> Reply:
     services.metrics.reports.labels(status=answer.status).inc()
     # What was answered is not told again, and must not be lost to a restart. The plan does not wait for this: it was
     # triggered before. A mere sign of life, or a count that only grows, comes again by itself.
-    if report.flows or any(part.points or part.ended for part in report.jobs):
+    found = any(part.links is not None for part in report.traffic)
+    if found or report.flows or any(part.points or part.ended for part in report.jobs):
         services.journal.commit()
     return Reply.of(answer)
 
@@ -41,6 +43,19 @@ def host_plan(services: Services, call: Call) -> Reply:
     if tag == known:
         return Reply(HTTPStatus.NOT_MODIFIED, headers={"ETag": tag})
     return Reply.of(plan, ETag=tag, Cache_Control="no-cache")
+
+
+def host_peers(services: Services, call: Call) -> Reply:
+    """The hosts of the settings by address, for an agent that finds connections; with If-None-Match only if changed."""
+    require_host(call, call.path["host"])
+    hosts = services.registry.hosts
+    if call.path["host"] not in hosts:
+        raise NotFound(f"there is no host {call.path['host']}")
+    peers = Peers(addresses={host.address: name for name, host in hosts.items() if host.address is not None})
+    tag = f'"{hashlib.sha256(peers.model_dump_json().encode()).hexdigest()[:32]}"'
+    if call.header("If-None-Match") == tag:
+        return Reply(HTTPStatus.NOT_MODIFIED, headers={"ETag": tag})
+    return Reply.of(peers, ETag=tag, Cache_Control="no-cache")
 
 
 def get_plan(services: Services, call: Call) -> Reply:
@@ -86,6 +101,8 @@ def _view(services: Services, plan: Plan, policy: Policy, *, applied: bool) -> P
         lower_bound_seconds=plan.lower_bound_seconds,
         inversions=plan.inversions,
         errors=services.loop.refusals if plan is services.loop.plan else (),
+        mode="marked" if services.loop.degraded else services.config.mode,
+        degraded=services.loop.degraded,
     )
 
 

@@ -19,6 +19,7 @@ from controller.wire import (
     JobSpec,
     JobState,
     Message,
+    Peers,
     PlanView,
     Readiness,
     ReportAnswer,
@@ -77,6 +78,7 @@ ROUTES: tuple[Route, ...] = (
         {200: HostPlan, 304: None},
         query={"wait": "seconds (0 to 60) to wait for a plan whose entity tag is not that of If-None-Match"},
     ),
+    Route("GET", "/v1/hosts/{host}/peers", plans.host_peers, Access.HOST, {200: Peers, 304: None}),
     Route(
         "GET",
         "/v1/plan",

@@ -66,6 +66,9 @@ def status(services: Services, _call: Call) -> Reply:
                 for name, host in services.registry.hosts.items()
             ),
             switches=tuple(map(_switch, services.dataplane.status())),
+            mode="marked" if loop.degraded else services.config.mode,
+            flow_rules=loop.fitted.rules if loop.fitted is not None else 0,
+            table_budget=services.config.table_budget,
         )
     )
 
@@ -84,6 +87,8 @@ def _problems(services: Services) -> list[str]:
     problems = _switch_problems(services)
     if services.store.failure is not None:
         problems.append(f"the journal cannot be written, the state is in memory only: {services.store.failure}")
+    if services.loop.degraded is not None:
+        problems.append(f"switches look at hosts' marks alone: {services.loop.degraded}")
     if services.loop.failure is not None:
         problems.append(f"the last plan could not be made or applied: {services.loop.failure}")
     return problems

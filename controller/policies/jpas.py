@@ -9,43 +9,41 @@ mark their flows, the network does the rest. The goal is the time until 90 % or 
 
 1. Fit each job's history (``controller.curves``): not one number of iterations left until 90 % (95 %) of convergence,
    but a distribution, in which a target that may lie behind already has its chance too.
-2. A job's index is the chance that it has not reached the target yet, per second of its own bottleneck port that it
-   then needs to get there: for a sure prediction 1 / c_j, c_j = the seconds that the iterations left take. Chance and
-   iterations left are the fit's as recorded runs correct them (``controller.curve_calibration``); what a job needs is
-   half that and half as runs of its length usually need from the start: predictions waver more than jobs differ.
-   Reaching 95 % counts ``weight_95`` of reaching 90 %, the end of the run ``weight_end``, so a job that has passed its
-   targets falls behind by as much as it is sure to have passed them. 1 / index is how long the job should take to a
-   target; over so many iterations its loads are added up at every port, and BSSI orders them
-   (``controller.policies._by_port``): on one link, the highest index first.
+2. A job's index is the best chance to reach the target, per second of its own bottleneck port that is spent on it
+   (``controller.curve_prospects``; where the run's length is not declared, the fit's chance over its mean iterations):
+   for a sure prediction 1 / c_j, c_j = the seconds that the iterations left take. Reaching 95 % counts ``weight_95`` of
+   reaching 90 %, the end of the run ``weight_end``, so a job that has passed its targets falls behind by as much as it
+   is sure to have passed them. The highest index goes first.
 3. A job with fewer than 3 reports has the index of the prior, or 1 / its attained service where that is less, so a job
    that never reports gains nothing. If its length is not declared it comes first of all, but for at most
-   ``new_job_seconds`` of bottleneck time, then by attained service. By attained service also where the fit says too
-   little (``uncertain``).
-4. An order is kept until another is better by a margin: predictions waver, and every move costs rules and marks.
+   ``new_job_seconds`` of bottleneck time, then by attained service. By attained service also where the length is not
+   declared and the fit says too little (``uncertain``).
+4. A job keeps its place until its index has changed by more than a margin: predictions waver, and every move costs
+   rules and marks.
 5. Ageing (``controller.policies._ageing``): every W periods the longest wait is ended for one period.
 
 Variants take other seconds than 1 / index. ``median``: tiers (before 90 %, before 95 %, past both), within each c_j by
 the median prediction. ``gain``: c_j over the predicted progress toward the target. ``remaining``: what is left of the
 whole run. ``attained``: the service used.
 
+Not BSSI over the loads until 1 / index is over: that is no work, and a job that has nothing to win would decide where
+the bottleneck is. docs/decisions/0011-the-best-chance-per-second.md has the figures.
+
 Cost: one fit a job (0.2 ms; anew when its history has grown by a twentieth, ``controller.policies._learning``), then
-one BSSI.
+O(n log n) for n jobs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-import numpy as np
-
 from controller import curves
-from controller.loads import LoadMatrix, load_matrix
+from controller.loads import load_matrix
 from controller.model import Job, Ordering, Snapshot
-from controller.policies._ageing import age, promoted
+from controller.policies._ageing import age
 from controller.policies._base import Policy
-from controller.policies._by_port import by_port
 from controller.policies._learning import fits
 from controller.policies._options import number
 from controller.service import attained
@@ -54,13 +52,10 @@ Variant = Literal["index", "median", "gain", "remaining", "attained"]
 
 TARGETS = (curves.T90, curves.T95)
 NEW, PAST = -1, len(TARGETS)
-_PASSED = "passed:"
+_PASSED, _KEPT = "passed:", "kept:"
 
 PRIOR_DRAWS = 40
-USUAL_SHARE = 0.5
-"""How much what runs usually need counts beside what is predicted that a job still needs."""
 _LEAST_INDEX = 1e-12
-_LEAST_SECONDS = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +71,11 @@ class Standing:
     watch: float | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Known:
-    """What a job's history says: the fit, and the index of each target, per iteration."""
-
-    fit: curves.Fit
-    indices: tuple[float, ...]
-
-
 class Jpas(Policy):
     """Order by what is left until the target; see the module for the rule.
 
     ``uncertain``: a fit is not believed where the 80 % interval of the iterations left is wider than this many times
-    its median. ``ageing_periods`` is W. ``margin``: an order is kept until another one's mean time is less by so much.
+    its median. ``ageing_periods`` is W. ``margin``: 1 / index is taken to be as it was until it differs by this share.
     """
 
     name = "jpas"
@@ -124,14 +111,16 @@ class Jpas(Policy):
         one_iteration = load_matrix(snapshot)
         bottlenecks = one_iteration.bottlenecks()
         service = attained(snapshot, bottlenecks)
-        known = _learn(snapshot.jobs)
+        known = fits(snapshot.jobs)
         standings = {
-            job.id: self._standing(job, learned, one, used, memory)
-            for job, learned, one, used in zip(
-                snapshot.jobs, known, bottlenecks.tolist(), service.tolist(), strict=True
-            )
+            job.id: self._standing(job, fitted, one, used, memory)
+            for job, fitted, one, used in zip(snapshot.jobs, known, bottlenecks.tolist(), service.tolist(), strict=True)
         }
-        order = self._ordered(snapshot.jobs, one_iteration, tuple(standings.values()), previous)
+        kept = {
+            name: self._kept(memory.get(_KEPT + name), standing.seconds / jobs[name].weight)
+            for name, standing in standings.items()
+        }
+        order = sorted(standings, key=lambda job: (standings[job].tier, kept[job]))
         aged = age(order, jobs, memory, now=snapshot.now, period=snapshot.period, periods=self.ageing_periods)
         reasons = {job: standing.why for job, standing in standings.items()}
         if aged.promoted is not None:
@@ -142,49 +131,34 @@ class Jpas(Policy):
             policy=self.name,
             bands=tuple((job,) for job in aged.order),
             reasons=reasons,
-            memory={**aged.memory, **_passed(snapshot.jobs, known, memory)},
+            memory={
+                **aged.memory,
+                **_passed(snapshot.jobs, known, memory),
+                **{_KEPT + job: seconds for job, seconds in kept.items()},
+            },
             # Turns of ageing and new fits come by the period.
             until=snapshot.now + snapshot.period,
             watch={job: standing.watch for job, standing in standings.items() if standing.watch is not None},
         )
 
-    def _ordered(
-        self, jobs: Sequence[Job], one_iteration: LoadMatrix, standings: Sequence[Standing], previous: Ordering | None
-    ) -> list[str]:
-        """Job ids, first served first: by the loads until the seconds of each standing are over."""
-        position = {job.id: i for i, job in enumerate(jobs)}
-        seconds = np.array([max(standing.seconds, _LEAST_SECONDS) for standing in standings], dtype=float)
-        bottlenecks = one_iteration.bottlenecks()
-        iterations = np.divide(seconds, bottlenecks, out=np.zeros(len(jobs)), where=bottlenecks > 0)
-        before: tuple[int, ...] | None = None
-        # Who was first by ageing alone has to earn its place again.
-        if previous is not None and promoted(previous.memory) is None:
-            stood = tuple(position[job] for band in previous.bands for job in band if job in position)
-            before = stood if len(stood) == len(jobs) else None
-        order = by_port(
-            one_iteration.times(iterations),
-            np.array([job.weight for job in jobs], dtype=float),
-            [standing.tier for standing in standings],
-            before,
-            self.margin,
-        )
-        return [jobs[i].id for i in order]
+    def _kept(self, before: float | None, now: float) -> float:
+        """The seconds over weight that a job's place goes by."""
+        return before if before is not None and abs(now - before) <= self.margin * before else now
 
     def _standing(
-        self, job: Job, known: Known | None, per_iteration: float, used: float, memory: Mapping[str, float]
+        self, job: Job, fitted: curves.Fit | None, per_iteration: float, used: float, memory: Mapping[str, float]
     ) -> Standing:
         if self.variant == "attained":
             return _by_service(used, "least attained service")
         if self.variant == "remaining":
             seconds = per_iteration * job.iterations_left
             return Standing(0, seconds, f"{seconds:.1f} s of its bottleneck port left in all")
-        if known is None:
+        if fitted is None:
             return self._unreported(job, per_iteration, used)
-        fitted = known.fit
         passed = _targets_passed(fitted, memory.get(_PASSED + job.id, 0.0))
         if passed == PAST:
-            return self._past(job, per_iteration, known)
-        return self._before_target(job, per_iteration, used, known, passed)
+            return self._past(job, per_iteration, fitted)
+        return self._before_target(job, per_iteration, used, fitted, passed)
 
     def _unreported(self, job: Job, per_iteration: float, used: float) -> Standing:
         """Too few reports for a fit: by the prior where the run's length is declared, else first for a while."""
@@ -196,7 +170,7 @@ class Jpas(Policy):
             left = job.iterations_total * TARGETS[0].shares(PRIOR_DRAWS) - done
             ahead = left[left > 0]
             mean = float(ahead.mean()) if len(ahead) else 0.0
-            index = _index(len(ahead) / len(left), mean, TARGETS[0], job.iterations_total)
+            index = len(ahead) / len(left) / max(mean, 1.0)
             expected = per_iteration / max(index, _LEAST_INDEX)
             if expected > used:
                 return Standing(0, expected, f"new: {expected:.1f} s expected for a run of its length")
@@ -205,20 +179,20 @@ class Jpas(Policy):
             return Standing(NEW, used, f"new: first until it has used {self.new_job_seconds:g} s, {used:.1f} s so far")
         return by_service
 
-    def _past(self, job: Job, per_iteration: float, known: Known) -> Standing:
+    def _past(self, job: Job, per_iteration: float, fitted: curves.Fit) -> Standing:
         left = per_iteration * job.iterations_left
         why = f"past {TARGETS[-1].fraction:.0%} of convergence; {left:.1f} s of its bottleneck port left in all"
         if self.variant == "index":
-            return Standing(0, self._index_seconds(job, per_iteration, known), why)
+            return Standing(0, self._index_seconds(job, per_iteration, fitted), why)
         return Standing(PAST, left, why)
 
-    def _before_target(self, job: Job, per_iteration: float, used: float, known: Known, passed: int) -> Standing:
-        target, done = known.fit.targets[passed], job.iterations_done
+    def _before_target(self, job: Job, per_iteration: float, used: float, fitted: curves.Fit, passed: int) -> Standing:
+        target, done = fitted.targets[passed], job.iterations_done
         left, low, high = (
             max(k - done, 1.0) for k in (target.iteration.median, target.iteration.low, target.iteration.high)
         )
         tier = 0 if self.variant == "index" else passed
-        if high - low > self.uncertain * left:
+        if high - low > self.uncertain * left and not (self.variant == "index" and job.iterations_total is not None):
             why = f"uncertain: {low:.0f} to {high:.0f} iterations to {target.fraction:.0%} of convergence"
             return _by_service(used, why, tier, target.metric)
         why = (
@@ -231,38 +205,15 @@ class Jpas(Policy):
             latest = next((p.metric for p in reversed(job.progress) if p.metric is not None), target.metric)
             gain = max(abs(target.metric - latest) / max(abs(target.metric), 1e-12), 1e-6)
             return Standing(tier, per_iteration * left / gain, f"{why}, {gain:.1%} of it to gain", target.metric)
-        seconds = self._index_seconds(job, per_iteration, known)
+        seconds = self._index_seconds(job, per_iteration, fitted)
         return Standing(0, seconds, f"{why}; {seconds:.1f} s for each target to be expected", target.metric)
 
-    def _index_seconds(self, job: Job, per_iteration: float, known: Known) -> float:
+    def _index_seconds(self, job: Job, per_iteration: float, fitted: curves.Fit) -> float:
         """Seconds of the bottleneck port for each target that they should bring: 1 / the index."""
         weights = (1.0, self.weight_95)
-        total = sum(weight * index for weight, index in zip(weights, known.indices, strict=True))
+        total = sum(weight * target.rate for weight, target in zip(weights, fitted.targets, strict=True))
         total += self.weight_end / max(job.iterations_left, 1.0)
         return per_iteration / max(total, _LEAST_INDEX)
-
-
-def _learn(jobs: Sequence[Job]) -> list[Known | None]:
-    """What each job's history says; None with fewer reports than a fit needs."""
-    return [None if fit is None else _known(job, fit) for job, fit in zip(jobs, fits(jobs), strict=True)]
-
-
-def _known(job: Job, fit: curves.Fit) -> Known:
-    # A fit may be of a history that has grown a little since.
-    since = max(job.iterations_done - fit.last, 0.0)
-    return Known(
-        fit,
-        tuple(
-            _index(target.ahead, max(target.left - since, 1.0), asked, job.iterations_total)
-            for target, asked in zip(fit.targets, TARGETS, strict=True)
-        ),
-    )
-
-
-def _index(ahead: float, left: float, asked: curves.Asked, total: float | None) -> float:
-    """The chance that a target is ahead, over the iterations that it then takes; ``total``: of the run, where known."""
-    expected = left if total is None else (1 - USUAL_SHARE) * left + USUAL_SHARE * asked.typical * total
-    return ahead / max(expected, 1.0)
 
 
 def _by_service(used: float, why: str, tier: int = 0, watch: float | None = None) -> Standing:
@@ -278,9 +229,9 @@ def _targets_passed(fitted: curves.Fit, before: float) -> int:
     return PAST
 
 
-def _passed(jobs: Iterable[Job], known: Iterable[Known | None], memory: Mapping[str, float]) -> dict[str, float]:
+def _passed(jobs: Iterable[Job], known: Iterable[curves.Fit | None], memory: Mapping[str, float]) -> dict[str, float]:
     found: dict[str, float] = {}
-    for job, learned in zip(jobs, known, strict=True):
-        if learned is not None and (passed := _targets_passed(learned.fit, memory.get(_PASSED + job.id, 0.0))):
+    for job, fitted in zip(jobs, known, strict=True):
+        if fitted is not None and (passed := _targets_passed(fitted, memory.get(_PASSED + job.id, 0.0))):
             found[_PASSED + job.id] = float(passed)
     return found

@@ -34,6 +34,11 @@ NAMED: Mapping[str, tuple[Training | Tuning, str]] = {
     "training-tree": (Training(load=MIDDLE, architectures=("tree",)), "tree all-reduce (BSP), load 0.5"),
     "training-ssp": (Training(load=MIDDLE, architectures=("ps",), staleness=3), "parameter server, SSP(3), load 0.5"),
     "training-asp": (Training(load=MIDDLE, architectures=("ps",), staleness=None), "parameter server, ASP, load 0.5"),
+    "training-sasp": (Training(load=MIDDLE, lead=0), "the first three's jobs (BSP) with SaSP, load 0.5"),
+    "training-ssp-sasp": (
+        Training(load=MIDDLE, architectures=("ps",), staleness=3, lead=3),
+        "parameter server, SSP(3) with SaSP, load 0.5",
+    ),
     "tuning-halving": (Tuning("halving"), "studies by successive halving, load 0.5"),
     "tuning-hyperband": (Tuning("hyperband", jobs=2), "studies by Hyperband, load 0.5"),
     "tuning-asha": (Tuning("asha"), "studies by ASHA, load 0.5"),

@@ -8,7 +8,8 @@ Bytes shrink by the ratio of the port rate to the 10 Gbit/s that the model table
 their ratio to compute, are those of such a cluster at any port rate.
 
 Workers differ in speed by a few percent, fixed for a job's life. With a barrier (BSP) an iteration computes as long as
-its slowest worker does. SSP and ASP need a parameter server, so there every job has one.
+its slowest worker does. SSP and ASP need a parameter server, so there every job has one. With SaSP computing and
+sending overlap (``decoupled``), over all-reduce too.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from simulator.errors import InputError
 from simulator.jobs import SimJob, Step, Workload
 from simulator.workloads import curves, models
 from simulator.workloads.arrivals import job_bytes, poisson
+from simulator.workloads.decoupled import decoupled_lanes
 from simulator.workloads.sizes import check_reports
 from simulator.workloads.transfers import ARCHITECTURES, Architecture, barrier_lane, tasks, worker_lanes
 
@@ -33,7 +35,8 @@ SPEED_SPREAD = 0.05
 class Training:
     """A mix of training jobs. ``load`` is that of the mean port (0..1); ranges are inclusive.
 
-    ``staleness``: 0 is BSP, s > 0 is SSP(s), None is ASP. ``iterations`` None: as many as the drawn curve has rows.
+    ``staleness``: 0 is BSP, s > 0 is SSP(s), None is ASP. ``lead``: with SaSP, and a worker's computing may lead its
+    own communication by so many iterations; None: without. ``iterations`` None: as many as the drawn curve has rows.
     """
 
     hosts: int = 40
@@ -45,6 +48,7 @@ class Training:
     iterations: tuple[int, int] | None = None
     architectures: tuple[Architecture, ...] = ("ps", "ring")
     staleness: int | None = 0
+    lead: int | None = None
 
 
 def generate(mix: Training) -> Workload:
@@ -81,7 +85,10 @@ def check(mix: Training) -> None:
         raise InputError(f"architecture: {mix.architectures}; choose from {', '.join(ARCHITECTURES)}")
     if mix.staleness is not None and mix.staleness < 0:
         raise InputError(f"staleness: {mix.staleness}; it must be 0 or more")
-    if mix.staleness != 0 and mix.architectures != ("ps",):
+    if mix.lead is not None and not 0 <= mix.lead <= (mix.lead if mix.staleness is None else mix.staleness):
+        raise InputError(f"lead: {mix.lead}; it must be 0 or more, and at most the staleness, {mix.staleness}")
+    alone = mix.staleness is None or (mix.staleness > 0 and mix.lead is None)
+    if alone and mix.architectures != ("ps",):
         raise InputError("sync: SSP and ASP need a parameter server; all-reduce is a barrier (architecture: ps)")
 
 
@@ -99,7 +106,11 @@ def _job(mix: Training, random: Random, names: list[str], number: int) -> SimJob
     iterations = len(rows) if mix.iterations is None else random.randint(*mix.iterations)
     computes = draw_compute(random, model.compute_seconds, workers)
     lanes: tuple[tuple[Step, ...], ...]
-    if mix.staleness == 0:
+    staleness = mix.staleness
+    if mix.lead is not None:
+        barrier, staleness = mix.staleness is not None, None
+        lanes = decoupled_lanes(architecture, placed, model.model_bytes, computes, lead=mix.lead, barrier=barrier)
+    elif mix.staleness == 0:
         lanes = (barrier_lane(architecture, placed, model.model_bytes, max(computes)),)
     else:
         lanes = worker_lanes(placed, model.model_bytes, computes)
@@ -107,7 +118,7 @@ def _job(mix: Training, random: Random, names: list[str], number: int) -> SimJob
         id=f"job{number + 1:0{len(str(mix.jobs))}d}-{model.name}-{architecture}",
         lanes=lanes,
         iterations=iterations,
-        staleness=mix.staleness,
+        staleness=staleness,
         curve=curves.replay(rows, iterations),
         tasks=tasks(architecture, placed, FIRST_PORT + number),
         model=model.name,

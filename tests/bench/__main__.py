@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from simulator.errors import InputError
-from tests.bench import agreement, control, curve_fits, ordering, simulation
+from tests.bench import agent, agreement, callbacks, control, curve_fits, ordering, simulation
 from tests.bench.figures import Bench
 from topologies import summary
 
@@ -22,6 +22,8 @@ BENCHES: Mapping[str, Callable[[Path, Path | None], Bench]] = {
     "simulator": simulation.run,
     "control": control.run,
     "agreement": agreement.run,
+    "callbacks": callbacks.run,
+    "agent": agent.run,
 }
 
 

@@ -14,7 +14,7 @@ from topologies.controller_process import ControllerProcess
 from topologies.emulation import Emulation
 from topologies.queue_proof import Stream, measure
 
-REPORTS = 60
+REPORTS = 30
 LIMIT_SECONDS = 0.1
 LIMIT_CALLS = 4.0
 """A report's way into the rules takes less than one of the two: on a slow machine a bare call takes as long as all of

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from controller.model import CLASS_DSCP
-from simulator.workloads import curves
-from tests.lab.network_helpers import CLASSES, LINK_BPS, PERIOD_SECONDS, flows, poll
-from topologies import networks, queue_proof
-from topologies.arm import Agents
+from tests.lab.agents_network import agents_network
+from tests.lab.network_helpers import LINK_BPS, flows, poll
+from topologies import queue_proof
 from topologies.controller_process import ControllerProcess
-from topologies.emulation import Emulation, emulate
-from topologies.experiment import Experiment, JobPlan
+from topologies.emulation import Emulation
 from topologies.queue_proof import Stream, classes, job_spec, measure
 
 if TYPE_CHECKING:
@@ -47,23 +45,8 @@ class Yard:
 @pytest.fixture(scope="module")
 def network(stage: Stage) -> Iterator[Yard]:
     stage.clear()
-    with emulate(networks.Testbed(servers=SERVERS, link_bps=LINK_BPS)) as emulation:
-        emulation.connect_controller()
-        controller = ControllerProcess(
-            emulation,
-            emulation.folder / "controller",
-            "fifo",
-            classes=CLASSES,
-            period_seconds=PERIOD_SECONDS,
-            assign="top",
-            mode="marked",
-        )
-        controller.start()
-        Agents(emulation, emulation.folder).start_reporters(controller, experiment())
-        controller.wait_ready()
-        assert poll(lambda: all(host.alive for host in controller.status().hosts), 30), "an agent does not report"
+    with agents_network(SERVERS, mode="marked") as (emulation, controller):
         yield Yard(emulation, controller)
-        controller.stop()
 
 
 @pytest.fixture
@@ -71,15 +54,6 @@ def yard(network: Yard) -> Iterator[Yard]:
     yield network
     for job in network.controller.call("GET", "/v1/jobs")["jobs"]:
         network.controller.call("DELETE", f"/v1/jobs/{job['id']}")
-
-
-def experiment() -> Experiment:
-    """For the agents: the link's rate. No trainer runs."""
-    job = JobPlan(
-        id="none", arrival=0.0, architecture="ps", hosts=("h1", "h2"), port=5000, model="m", model_bytes=1,
-        compute_seconds=0.1, iterations=1, curve=curves.index()[0].name,
-    )  # fmt: skip
-    return Experiment(name="marked", hosts=SERVERS, link_bps=LINK_BPS, limit_seconds=60.0, jobs=(job,))
 
 
 def test_the_first_of_two_jobs_goes_first_by_its_hosts_marks(yard: Yard) -> None:

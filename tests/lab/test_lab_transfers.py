@@ -19,7 +19,7 @@ from topologies.experiment import Experiment, JobPlan
 from topologies.lab import run_arms
 
 BYTES = 2_000_000
-COUNT = 8
+COUNT = 5
 LONE_BYTES, ITERATIONS = 1_000_000, 6
 ON_THE_WIRE = 1.06
 """Of a payload byte: Ethernet, IP and TCP headers."""
@@ -64,4 +64,4 @@ def test_an_iteration_of_a_lone_job_is_computing_and_two_transfers(tmp_path: Pat
         ideal = ideal_iteration_seconds(lone, LINK_BPS)
         # One of several workers that has its pull already pushes while the others still pull: that much may be saved.
         least = 0.9 if len(lone.hosts) == 2 else 0.7
-        assert least * ideal < each < 0.1 + (ideal - 0.1) * ON_THE_WIRE * 1.15, (lone.id, each, ideal)
+        assert least * ideal < each < 0.1 + (ideal - 0.1) * ON_THE_WIRE * 1.25, (lone.id, each, ideal)

@@ -90,10 +90,7 @@ def test_any_history_gives_finite_ordered_estimates_within_the_run(values, total
             assert iteration.high <= max(total, len(values)) * (1 + 1e-9)
         assert 0 <= target.crossed <= 1
         assert math.isfinite(target.metric)
-        assert 0 <= target.ahead <= 1
-        assert 0 <= target.left < math.inf
-        if total is not None:
-            assert target.left <= max(total - len(values), 0.0) * (1 + 1e-9)
+        assert 0 <= target.rate <= 1
     assert fitted.converged.low <= fitted.converged.median <= fitted.converged.high
 
 

@@ -72,7 +72,7 @@ def test_a_job_that_never_reports_falls_behind_as_it_sends() -> None:
 
 
 def test_low_confidence_means_attained_service() -> None:
-    noisy = job("noisy", curve(200, 60)[:12])
+    noisy = job("noisy", curve(200, 60)[:12], total=None)
     assert "uncertain" in order(Jpas(uncertain=0.01), noisy).reasons["noisy"]
     assert "uncertain" not in order(Jpas(uncertain=1e9), noisy).reasons["noisy"]
 

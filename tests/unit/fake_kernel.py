@@ -52,7 +52,7 @@ for experiment in request["experiments"]:
     for choice in request["policies"]:
         policy = choice["label"] or choice["policy"]
         tell({"phase": "arm", "text": policy, "policy": policy, "done": 1, "total": 1})
-        factor = 2.0 if policy == "jpas" else 4.0
+        factor = 2.0 if policy in ("jpas", "beamer") else 4.0
         jobs = {}
         for number, job in enumerate(experiment["jobs"], start=1):
             t90 = factor * (10 + number)
@@ -60,13 +60,24 @@ for experiment in request["experiments"]:
                 "t90_seconds": t90, "t95_seconds": t90 + 1, "jct_seconds": t90 + 2, "censored": False,
                 "watched_seconds": t90 + 2, "history": [[t90 * k / 10, k, 0.09 * k] for k in range(1, 11)],
             }
+        studies = []
+        for study in experiment.get("studies", []):
+            took = {"seconds": factor * 4, "watched_seconds": factor * 4}
+            stages = [
+                {"stage": f"b0.r{rung}", "jobs": [], "arrival": 9.0, **took}
+                for rung in range(len(study["rungs"]))
+            ]
+            studies.append({
+                "study": study["name"], "rungs": len(stages), "stages": stages, "best_seconds": factor * 15,
+                "best_trial": 1, "best_metric": 0.9, "watched_seconds": factor * 15, "tuner": "optuna 0",
+            })
         control = {
             "report_to_rule_count": 9, "report_to_rule_p50": 0.01, "report_to_rule_p99": 0.02, "plans": 9,
             "flow_mods": 9, "gate_renewals": 9,
         }
         arms.append({
             "experiment": experiment["name"], "seed": experiment["seed"], "policy": policy, "jobs": jobs,
-            "control": control, "bytes_by_class": [1] * 8, "cpu_idle_share": 0.5, "seconds": 60.0,
+            "control": control, "bytes_by_class": [1] * 8, "cpu_idle_share": 0.5, "seconds": 60.0, "studies": studies,
         })
 result = {
     "datapath": "uml", "hosts": 13, "link_bps": 1e8, "queues": 8, "alone_seconds": alone, "arms": arms,

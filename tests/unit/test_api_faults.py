@@ -213,7 +213,12 @@ def test_a_failure_of_the_controller_itself_is_a_problem_too(caplog: pytest.LogC
 def view(**loop: Any) -> tuple[str, dict[str, Any]]:
     settings = SimpleNamespace(policy=Fifo())
     return answer(
-        SimpleNamespace(loop=SimpleNamespace(settings=settings, epoch=3, now=lambda: 5.0, **loop)), "GET", "/v1/plan"
+        SimpleNamespace(
+            loop=SimpleNamespace(settings=settings, epoch=3, now=lambda: 5.0, degraded=None, **loop),
+            config=SimpleNamespace(mode="classified"),
+        ),
+        "GET",
+        "/v1/plan",
     )
 
 

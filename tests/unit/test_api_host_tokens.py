@@ -29,7 +29,7 @@ from host_reporter.sender import Sender
 
 @pytest.fixture(scope="module")
 def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
-    controller = Controller(tmp_path_factory.mktemp("host-tokens")).start()
+    controller = Controller(tmp_path_factory.mktemp("host-tokens"), api={"host_stages": "none"}).start()
     yield controller
     controller.stop()
 

@@ -9,11 +9,17 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from simulator.reports.statistics import mean_interval, paired_bootstrap, reduction, reduction_interval_over_jobs
+from simulator.reports.statistics import (
+    mean_interval,
+    paired_bootstrap,
+    reduction,
+    reduction_interval,
+    reduction_interval_over_jobs,
+)
 from simulator.workloads import curves
 from topologies import comparison, evaluate, jpas_claim, summary
 from topologies.demo import demo_summary
-from topologies.jpas_claim import FAIR, JPAS, Group, add_up, groups
+from topologies.jpas_claim import FAIR, JPAS, Group, by_load, groups
 from topologies.lab_result import ArmResult, Control, JobResult, LabResult
 from topologies.queue_proof import QueueProof
 from topologies.workload import DEMO, HEAVY, LIGHT, LOADS, MIDDLE, communication_seconds, generate
@@ -133,7 +139,9 @@ def test_quick_is_one_seed_of_two_policies_and_nothing_alone() -> None:
     assert [policy.name for policy in group.policies] == ["fair", "jpas"]
     assert group.request().alone_iterations == 0
     result = lab(arm("fair", {"a": job(10.0)}), arm("jpas", {"a": job(5.0)}))
-    document = evaluate.document([(group, result)], "scripts/evaluate jpas --quick", 1, commits=["abc"], quick=True)
+    document = evaluate.document(
+        jpas_claim, [(group, result)], "scripts/evaluate jpas --quick", 1, commits=["abc"], quick=True
+    )
     assert document["quick"] is True
     assert document["commits"] == ["abc"]
     assert all("quick" in claim["claim"] for claim in document["headline"])
@@ -157,9 +165,32 @@ def test_the_headroom_lies_between_fair_sharing_and_each_job_alone() -> None:
         }
 
     result = lab(arm("fair", scaled(2.0)), arm("jpas", scaled(1.5)), alone=per_iteration)
-    loads = add_up([(group, result), (group, result)])
+    loads = by_load([(group, result), (group, result)])
     t90 = loads["light"]["jpas"]["t90"]
     assert t90["headroom_won"] == pytest.approx(0.5)
     assert t90["reduction"] == pytest.approx(0.25)
     assert t90["headroom_won_ci95"] == [pytest.approx(0.5), pytest.approx(0.5)]
     assert loads["light"]["fair"]["t90"]["reduction"] == 0.0
+
+
+def test_the_interval_of_a_reduction_is_of_the_ratio_of_means() -> None:
+    """One long pair and short ones: the mean of the pairs' own reductions is another quantity."""
+    before, after = [100.0, 1.0, 1.0, 1.0], [50.0, 1.0, 1.0, 1.0]
+    low, high = reduction_interval(before, after)
+    share = reduction(before, after)
+    assert share == pytest.approx(1 - 53 / 103)
+    assert (low + high) / 2 == pytest.approx(share)
+    assert 0.125 < low < share < high, "0.125 is the mean of 0.5, 0, 0 and 0"
+    assert reduction_interval([2.0, 8.0], [1.0, 4.0]) == pytest.approx((0.5, 0.5))
+    assert all(math.isnan(end) for end in reduction_interval([2.0], [1.0]))
+
+
+def test_the_interval_of_a_reduction_covers_what_it_says() -> None:
+    random = np.random.default_rng(5)
+    covered = 0
+    for _ in range(1000):
+        before = random.normal(10, 1.5, 5)
+        after = 0.7 * before + random.normal(0, 1, 5)
+        low, high = reduction_interval(before.tolist(), after.tolist())
+        covered += low <= 0.3 <= high
+    assert 925 <= covered <= 975

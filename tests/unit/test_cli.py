@@ -16,7 +16,7 @@ from api_client import OPERATOR, Controller, free_port
 
 from controller.cli import main
 from controller.cli_output import fail, show_facts, show_table
-from controller.wire import PlanView
+from controller.wire import Explanation, PlanView
 
 
 @pytest.fixture(scope="module")
@@ -79,12 +79,24 @@ def test_a_refused_plan_is_said(run: Any, monkeypatch: pytest.MonkeyPatch) -> No
     errors = ("switch 1 refused a rule: its flow table is full",)
     view = PlanView(
         policy="fifo", options={}, applied=False, epoch=1, age_seconds=0.0, order=(), classes={}, reasons={},
-        objective_seconds=0.0, lower_bound_seconds=0.0, inversions=3, errors=errors,
+        objective_seconds=0.0, lower_bound_seconds=0.0, inversions=3, errors=errors, mode="marked",
+        degraded="the table is full",
     )  # fmt: skip
     monkeypatch.setattr("controller.cli._client", lambda _options: SimpleNamespace(get=lambda *_arguments: view))
     _, out, _ = run("plan")
     assert "policy      fifo (a newer plan is refused)\nrefused     switch 1 refused a rule" in out
     assert "inversions  3 pairs of jobs meet and share a class" in out
+    assert "degraded    the table is full" in out
+
+
+def test_what_a_job_declares_and_is_measured_otherwise_is_said(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = Explanation(
+        job="a", policy="fifo", service_class=0, position=0, jobs_before=(), reason="it came first",
+        bottleneck_port=None, bottleneck_seconds_per_iteration=0.0, iterations_done=1.0, iterations_left=2.0,
+        problems=("it declares 1 byte",),
+    )  # fmt: skip
+    monkeypatch.setattr("controller.cli._client", lambda _options: SimpleNamespace(get=lambda *_arguments: answer))
+    assert "problem     it declares 1 byte" in run("explain", "a")[1]
 
 
 def test_explain(run: Any) -> None:

@@ -7,14 +7,20 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from fake_kernel import FakeKernel, lives, until
+from pydantic import TypeAdapter
+from rich.console import Console
+from rich.table import Table
 
 from topologies import evaluate, jpas_claim, kept, plots, summary
+from topologies.claim import CLAIMS, NO_DATAPATH, Setting, load
 from topologies.jpas_claim import FAIR, JPAS, Group
-from topologies.lab_result import LabRequest, LabResult, save
+from topologies.lab import LabError
+from topologies.lab_result import LabRequest, LabResult, load_result, save
 from topologies.workload import LIGHT
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,7 +38,7 @@ def read(folder: Path) -> dict:
 def two_groups(monkeypatch: pytest.MonkeyPatch) -> tuple[Group, Group]:
     """A claim of two small groups, without its picture."""
     made = Group(LIGHT, 1, (FAIR, JPAS), 0), Group(LIGHT, 2, (FAIR, JPAS), 0)
-    monkeypatch.setattr(jpas_claim, "groups", lambda *, quick: list(made[: 1 if quick else 2]))
+    monkeypatch.setattr(jpas_claim, "groups", lambda *, quick, others: list(made[: 1 if quick else 2]))
     monkeypatch.setattr(plots, "reductions", lambda *_arguments: None)
     return made
 
@@ -144,23 +150,27 @@ def result(datapath: str = "uml") -> LabResult:
     return LabResult(datapath, 13, 1e8, 8, None, {}, ())
 
 
+def read_lab(folder: Path) -> LabResult:
+    return load_result(folder / "lab.json")
+
+
 def test_only_a_whole_result_of_the_same_request_and_datapath_is_taken(
     two_groups: tuple[Group, Group], tmp_path: Path
 ) -> None:
     request, other = (group.request() for group in two_groups)
 
     def found() -> kept.Measured | None:
-        return kept.kept(tmp_path, request, "uml")
+        return kept.kept(tmp_path, request, "uml", read_lab)
 
     assert found() is None
     save(tmp_path / "lab.json", result())
     assert found() is None, "a result of who knows what"
     kept.keep(tmp_path, request, "abc")
     assert found() == kept.Measured(result(), "abc")
-    assert kept.kept(tmp_path, other, "uml") is None
+    assert kept.kept(tmp_path, other, "uml", read_lab) is None
     turned = LabRequest(request.experiments, request.policies[::-1])
-    assert kept.kept(tmp_path, turned, "uml") is None
-    assert kept.kept(tmp_path, request, "kernel") is None
+    assert kept.kept(tmp_path, turned, "uml", read_lab) is None
+    assert kept.kept(tmp_path, request, "kernel", read_lab) is None
     save(tmp_path / "lab.json", result("user"))
     assert found() is None
     (tmp_path / "lab.json").write_text('{"datapath": "uml"}')
@@ -177,7 +187,7 @@ def test_every_group_of_the_claim_comes_back_from_disk_as_it_was(tmp_path: Path)
     save(tmp_path / "lab.json", result())
     for group in jpas_claim.groups():
         kept.keep(tmp_path, group.request(), "abc")
-        assert kept.kept(tmp_path, group.request(), "uml") is not None, group.name
+        assert kept.kept(tmp_path, group.request(), "uml", read_lab) is not None, group.name
 
 
 @pytest.mark.usefixtures("two_groups")
@@ -188,6 +198,114 @@ def test_a_group_that_is_measured_anew_and_fails_is_not_kept(kernel: FakeKernel,
     kernel.order()
     assert run(tmp_path / "out", "--quick", "--resume") == 0
     assert kernel.runs() == ["light-1"] * 3
+
+
+@dataclass(frozen=True)
+class Sum:
+    """What a group of ``Sums`` measures. Not on the emulated network."""
+
+    of: tuple[int, ...]
+    value: int
+    datapath: str = NO_DATAPATH
+
+
+@dataclass(frozen=True)
+class SumGroup:
+    seed: int
+    numbers: tuple[int, ...]
+    arms: int = 1
+
+    @property
+    def name(self) -> str:
+        return f"sum-{self.seed}"
+
+    def asked(self) -> tuple[int, ...]:
+        return self.numbers
+
+    def run(self, setting: Setting) -> Sum:
+        assert setting.datapath is None
+        assert setting.folder.name == self.name
+        if not self.numbers:
+            raise LabError("there is nothing to add up")
+        made = Sum(self.numbers, sum(self.numbers))
+        save(setting.folder / "sum.json", made)
+        return made
+
+    def read(self, folder: Path) -> Sum:
+        return TypeAdapter(Sum).validate_json((folder / "sum.json").read_bytes())
+
+
+class Sums:
+    """A claim whose arms no lab runs."""
+
+    TESTBED = False
+
+    def __init__(self, *numbers: tuple[int, ...]) -> None:
+        self.numbers = numbers
+
+    def groups(self, *, quick: bool, others: bool) -> list[SumGroup]:
+        return [SumGroup(seed, numbers) for seed, numbers in enumerate(self.numbers[: 1 if quick else None])]
+
+    def add_up(self, results) -> dict:
+        return {"total": sum(found.value for _, found in results), "by_seed": {g.seed: r.value for g, r in results}}
+
+    def headline(self, fields) -> list[dict]:
+        return [
+            summary.claim(
+                "sums are small", metric="sum", unit="1", baseline=10.0, value=fields["total"], interval=(0, 1)
+            )
+        ]
+
+    def tables(self, fields) -> list[Table]:
+        return [Table(title=f"total {fields['total']}")]
+
+    def plot(self, fields, folder: Path) -> None:
+        (folder / "sums.txt").write_text(str(fields["total"]))
+
+
+def evaluation(claim: Sums, folder: Path, *, resume: bool = False, quick: bool = False) -> evaluate.Evaluation:
+    console = Console(stderr=True)
+    return evaluate.Evaluation(claim, "auto", folder, console, boxes=4, resume=resume, quick=quick)
+
+
+def test_a_claim_without_a_lab_is_measured_kept_and_resumed_by_its_own_value(
+    tmp_path: Path, monkeypatch, capsys
+) -> None:
+    monkeypatch.setattr(evaluate, "choose", lambda _wanted: pytest.fail("it needs no datapath"))
+    with pytest.raises(LabError, match="sum-1 failed; with --resume"):
+        evaluation(Sums((1, 2), ()), tmp_path).document("scripts/evaluate sums")
+    assert "sum-1: there is nothing to add up" in " ".join(capsys.readouterr().err.split())
+    monkeypatch.setattr(summary, "commit", lambda: "later")
+    made = evaluation(Sums((1, 2), (4,)), tmp_path, resume=True).document("scripts/evaluate sums")
+    assert read(tmp_path)["total"] == 7
+    assert (tmp_path / "sums.txt").read_text() == "7"
+    assert made["machine"]["datapath"] == NO_DATAPATH
+    assert (made["seeds"], made["networks_at_once"]) == ([0, 1], 1)
+    assert len(made["commits"]) == 2, "the first group was kept from the run before"
+    assert made["headline"][0]["claim"] == "sums are small"
+    changed = evaluation(Sums((1, 3), (4,)), tmp_path, resume=True).document("scripts/evaluate sums")
+    assert changed["by_seed"] == {0: 4, 1: 4}, "what answers something else is measured anew"
+
+
+def test_a_quick_run_of_any_claim_says_so(tmp_path: Path) -> None:
+    made = evaluation(Sums((1, 2), (4,)), tmp_path, quick=True).document("scripts/evaluate sums --quick")
+    assert (made["quick"], made["total"]) == (True, 3)
+    assert "quick" in made["headline"][0]["claim"]
+    assert (tmp_path / "quick" / "arms" / "sum-0" / "sum.json").exists()
+
+
+def test_every_claim_that_is_named_is_there_and_whole() -> None:
+    for name in CLAIMS:
+        found = load(name)
+        groups = list(found.groups(quick=False, others=True))
+        assert len({group.name for group in groups}) == len(groups) > 0
+        assert all(group.arms > 0 for group in groups)
+        assert len({group.seed for group in found.groups(quick=True, others=True)}) == 1
+        fewer = list(found.groups(quick=False, others=False))
+        # Beside the two arms of a seed of real trainings nothing stands.
+        left, every = sum(group.arms for group in fewer), sum(group.arms for group in groups)
+        assert 2 * len(fewer) <= left
+        assert left < every or (name == "real" and fewer == groups)
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(kernel: FakeKernel, capsys) -> None:
@@ -208,7 +326,7 @@ def test_a_full_disk_costs_a_group_not_the_evaluation(kernel: FakeKernel, tmp_pa
     assert "light-1 failed" in told
 
 
-@pytest.mark.parametrize("wrong", [["beamer"], ["jpas", "--boxes", "0"], ["jpas", "--boxes", "-3"], []])
+@pytest.mark.parametrize("wrong", [["no-such-claim"], ["jpas", "--boxes", "0"], ["jpas", "--boxes", "-3"], []])
 def test_wrong_input_ends_with_status_2(wrong: list[str], capsys) -> None:
     with pytest.raises(SystemExit) as ended:
         evaluate.main(wrong)

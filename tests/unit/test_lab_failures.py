@@ -20,6 +20,7 @@ from topologies.controller_process import ControllerProcess, ControllerSilentErr
 from topologies.crew import Crew, CrewError
 from topologies.errors import LabError, LabInputError, one_line_errors
 from topologies.lab_result import LabRequest, save
+from topologies.studies import TunerProcess
 from topologies.workload import LIGHT, generate
 
 
@@ -99,7 +100,7 @@ def test_a_dead_controller_is_told_with_its_last_words(tmp_path: Path) -> None:
             dead.status,
             dead.metrics,
             lambda: dead.wait(lambda: bool(asked.append(1)), 5),
-            lambda: arm._wait_for_hosts(dead, arm.Agents(dead._emulation, tmp_path)),
+            lambda: arm.wait_for_hosts(dead, arm.Agents(dead._emulation, tmp_path)),
         ):
             with pytest.raises(LabError, match="the controller does not run; its log ends: what a pity"):
                 attempt()
@@ -183,9 +184,12 @@ def test_a_dead_launcher_ends_an_arm(tmp_path: Path) -> None:
     with controller(tmp_path, "sleep", "100") as living:
         agents = arm.Agents(living._emulation, tmp_path)
         with pytest.raises(CrewError):
-            arm._wait_for_hosts(living, agents)
+            arm.wait_for_hosts(living, agents)
         with pytest.raises(CrewError):
-            arm._wait_for_jobs(living, experiment, trainers={}, agents=agents, start=9e12, tick=lambda *_: None)
+            tuner = TunerProcess(tmp_path, experiment)
+            arm._wait_for_jobs(
+                living, experiment, trainers={}, agents=agents, tuner=tuner, start=9e12, tick=lambda *_: None
+            )
 
 
 def request() -> LabRequest:

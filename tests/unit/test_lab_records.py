@@ -137,7 +137,7 @@ def test_a_switch_of_its_own_is_noted_before_it_is_started(
 
 
 def test_ending_signals_end_and_ignored_ones_stay_ignored() -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    before, ending = signal.signal(signal.SIGHUP, signal.SIG_IGN), signal.getsignal(signal.SIGTERM)
     try:
         with pytest.raises(SystemExit) as ended, ending_signals():
             os.kill(os.getpid(), signal.SIGHUP)
@@ -145,6 +145,6 @@ def test_ending_signals_end_and_ignored_ones_stay_ignored() -> None:
             signal.pause()
         assert ended.value.code == 128 + signal.SIGTERM
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        assert signal.getsignal(signal.SIGTERM) is ending
     finally:
         signal.signal(signal.SIGHUP, before)

@@ -118,7 +118,11 @@ def test_only_the_marks_have_rules_that_are_counted() -> None:
 
 
 def test_the_first_mark_that_matches_decides() -> None:
-    marks = [mark("a", 11, remote="10.0.0.2", remote_port=80), mark("b", 22, remote="10.0.0.2"), mark("c", 33)]
+    marks = [
+        mark("a", 11, remote="10.0.0.2", remote_port=80),
+        mark("b", 22, remote="10.0.0.2"),
+        mark("c", 33, local_port=5),
+    ]
     text = switch_over(marks, 1, jump=True)
     assert dscp_of(text, 1, "10.0.0.2", 5, 80) == 11
     assert dscp_of(text, 1, "10.0.0.2", 5, 81) == 22

@@ -72,6 +72,12 @@ def with_environment(checkout: Checkout) -> None:
     """All of .venv is there already, and whatever is asked of it works."""
     for name in ("python", "uv"):
         checkout.command(f".venv/bin/{name}", f"echo '{NOISE}'")
+    sees_the_system(checkout, ".venv")
+
+
+def sees_the_system(checkout: Checkout, environment: str) -> None:
+    """Mininet is a package of the system's Python; an environment that does not see those is made anew."""
+    (checkout.folder / environment / "pyvenv.cfg").write_text("include-system-site-packages = true\n")
 
 
 def test_all_is_well(checkout: Checkout) -> None:
@@ -145,3 +151,41 @@ def test_no_network_is_one_line(checkout: Checkout, program: str, when: str, exp
     assert expected in line
     assert log_of(line) == f"{NOISE}\n"
     assert not (checkout.folder / ".venv" / ".trainyard-stamp").exists(), "the next time it tries again"
+
+
+def with_frameworks(checkout: Checkout) -> None:
+    with_environment(checkout)
+    checkout.command(".venv-frameworks/bin/python", f"echo '{NOISE}'")
+    sees_the_system(checkout, ".venv-frameworks")
+
+
+def test_the_frameworks_have_an_environment_of_their_own(checkout: Checkout) -> None:
+    with_frameworks(checkout)
+    done = checkout.set_up("--frameworks")
+    said = ["setup: done", "setup: making .venv-frameworks", "setup: done"]
+    assert (done.returncode, lines(done)) == (0, said)
+    assert lines(checkout.set_up("--frameworks")) == [], "the second time there is nothing to do"
+    assert lines(checkout.set_up()) == []
+
+
+@pytest.mark.parametrize(
+    ("program", "when", "expected"),
+    [
+        (".venv/bin/uv", "requirements/frameworks.lock.txt", "could not install requirements/frameworks.lock.txt: uv"),
+        (".venv-frameworks/bin/python", "torch==2.13.0", "could not install torch==2.13.0: pip needs a network"),
+    ],
+)
+def test_frameworks_without_a_network_are_one_line(checkout: Checkout, program: str, when: str, expected: str) -> None:
+    with_frameworks(checkout)
+    checkout.command(program, f'case " $* " in *" {when} "*) echo "{NOISE}"; exit 1 ;; esac')
+    done = checkout.set_up("--frameworks")
+    assert done.returncode == 1
+    assert expected in lines(done)[-1]
+    assert log_of(lines(done)[-1]) == f"{NOISE}\n"
+    assert (checkout.folder / ".venv" / ".trainyard-stamp").exists(), "the other environment is whole"
+    assert not (checkout.folder / ".venv-frameworks" / ".trainyard-stamp").exists()
+
+
+def test_an_unknown_option_is_refused(checkout: Checkout) -> None:
+    done = checkout.set_up("--framework")
+    assert (done.returncode, done.stderr) == (2, "usage: scripts/setup [--lab|--frameworks]\n")

@@ -18,7 +18,9 @@ import pytest
 from controller.wire import JobSpec
 from simulator.reports import targets
 from simulator.workloads import curves
+from topologies import barriers
 from topologies.trainer.__main__ import load_experiment, main
+from topologies.trainer.calls import Call, Calls, call
 from topologies.trainer.chief import PATTERN
 from topologies.trainer.results import JobResult, read_result
 from topologies.trainer.runner import InputError, Options, tasks
@@ -41,10 +43,10 @@ def job(name: str, architecture: str, hosts: tuple[str, ...], **changes: object)
 class Lab:
     """Trainers of some hosts, and the folder that they write to."""
 
-    def __init__(self, folder: Path, jobs: list[dict[str, object]], limit: float = 60.0) -> None:
+    def __init__(self, folder: Path, jobs: list[dict[str, object]], limit: float = 60.0, **more: object) -> None:
         self.folder = folder / "run"
         self.file = folder / "experiment.json"
-        self.file.write_text(json.dumps({"name": "test", "hosts": 4, "limit_seconds": limit, "jobs": jobs}))
+        self.file.write_text(json.dumps({"name": "test", "hosts": 4, "limit_seconds": limit, "jobs": jobs} | more))
         self.base = f"127.{1 + os.getpid() % 250}.{200 + next(_networks)}.0"
         self.trainers: dict[str, subprocess.Popen[str]] = {}
 
@@ -82,8 +84,8 @@ class Lab:
 def lab(tmp_path):
     made: list[Lab] = []
 
-    def make(jobs: list[dict[str, object]], limit: float = 60.0) -> Lab:
-        made.append(Lab(tmp_path, jobs, limit))
+    def make(jobs: list[dict[str, object]], limit: float = 60.0, **more: object) -> Lab:
+        made.append(Lab(tmp_path, jobs, limit, **more))
         return made[-1]
 
     yield make
@@ -121,6 +123,83 @@ def test_two_jobs_train_side_by_side_to_their_end(lab):
         assert f"job server: done on {host}, {size} bytes sent, {size} received" in said[host][1]
     sent = [int(re.search(r"job ring: done on h\d, (\d+) bytes sent", text)[1]) for _, text in said.values()]
     assert sum(sent) == 8 * 4 * 30_001
+
+
+def test_workers_tell_when_they_came_to_each_barrier_where_they_are_asked(lab):
+    jobs = [job("server", "ps", ("h1", "h2", "h3")), job("ring", "ring", ("h1", "h2", "h3"), port=5002)]
+    run = lab(jobs)
+    asked = json.loads(run.file.read_text()) | {"barriers": True}
+    run.file.write_text(json.dumps(asked))
+    run.start("h1", "h2", "h3")
+    assert {run.wait(host)[0] for host in run.trainers} == {0}
+    moments = {rank: json.loads((run.folder / "barriers" / "server" / f"{rank}.json").read_text()) for rank in (1, 2)}
+    for came in moments.values():
+        assert len(came) == 8
+        assert all(later - earlier >= 0.005 for earlier, later in itertools.pairwise(came))
+    found = barriers.read(run.folder, "server", 2)
+    assert found.barriers == 7
+    spread = [abs(a - b) for a, b in zip(*moments.values(), strict=True)][1:]
+    assert found.mean_seconds == pytest.approx(sum(spread) / 14, abs=1e-5), "of two workers one waits"
+    assert sorted(path.name for path in (run.folder / "barriers").iterdir()) == ["server"], (
+        "only parameter servers have"
+    )
+
+
+SYNCS = ("bsp+overlap", "bsp+sasp", "ssp:2", "ssp:2+overlap", "ssp:2+sasp", "asp", "asp+overlap", "asp+sasp:1")
+
+
+def test_workers_that_run_apart_or_overlap_train_to_the_end_with_all_bytes(lab):
+    run = lab([
+        job(f"job{n}", "ps", ("h1", "h2", "h3"), port=5001 + n, sync=sync, arrival=0.1 * n)
+        for n, sync in enumerate(SYNCS)
+    ])  # fmt: skip
+    run.start("h1", "h2", "h3")
+    said = {host: run.wait(host) for host in run.trainers}
+    assert {status for status, _ in said.values()} == {0}, said
+    for n, sync in enumerate(SYNCS):
+        result = run.result(f"job{n}")
+        assert [i for _, i, _ in result.history] == list(range(1, 9)), sync
+        seconds = [point[0] for point in result.history]
+        assert seconds == sorted(seconds)
+        assert seconds[-1] >= 8 * 0.005
+        assert (result.failed, result.censored) == (None, False)
+        sent, received = map(
+            int, re.search(rf"job job{n}: done on h2, (\d+) bytes sent, (\d+) rec", said["h2"][1]).groups()
+        )
+        assert sent == 8 * 30_001
+        # A newer answer may stand for one that was still waiting.
+        assert received <= 8 * 30_001
+        if sync in {"bsp+overlap", "bsp+sasp", "ssp:2", "asp"}:
+            assert received == 8 * 30_001
+
+
+def test_a_job_with_sasp_that_is_stopped_or_loses_a_peer_ends_as_any_other(lab):
+    run = lab([
+        job("doomed", "ps", ("h1", "h3"), compute_seconds=0.1, iterations=400, sync="ssp:2+sasp"),
+        job("stopped", "ps", ("h1", "h2"), port=5002, compute_seconds=0.1, iterations=400, sync="asp+sasp:2"),
+    ])  # fmt: skip
+    run.start("h1", "h2", "h3")
+    run.until(lambda: run.iterations_logged("doomed") >= 2 and run.iterations_logged("stopped") >= 2)
+    run.trainers["h3"].kill()
+    run.until((run.folder / "done" / "doomed.json").exists)
+    for host in ("h2", "h1"):
+        run.trainers[host].send_signal(signal.SIGTERM)
+    assert (run.wait("h1")[0], run.wait("h2")[0]) == (1, 0)
+    doomed, stopped = run.result("doomed"), run.result("stopped")
+    assert "h3" in doomed.failed
+    assert (stopped.failed, stopped.censored) == (None, True)
+    assert 2 <= len(stopped.history) < 400
+
+
+def test_a_sync_that_cannot_be_is_refused_with_what_would_be_right(lab):
+    for changes, why in (
+        ({"sync": "sap"}, "it must be bsp, ssp:S"),
+        ({"sync": "ssp:0"}, "with 0 it is bsp"),
+        ({"sync": "bsp+sasp", "architecture": "ring"}, "needs a parameter server"),
+    ):
+        run = lab([job("a", "ps", ("h1", "h2")) | changes])
+        with pytest.raises(InputError, match=re.escape(why)):
+            load_experiment(run.file)
 
 
 def test_the_job_file_is_there_while_the_job_runs_and_sigterm_ends_it_in_good_order(lab):
@@ -181,6 +260,43 @@ def test_a_job_whose_peer_dies_is_reported_and_the_others_go_on(lab):
     assert run.wait("h2")[0] == 0
 
 
+@pytest.mark.parametrize("architecture", ["ps", "ring"])
+def test_a_studys_job_begins_when_it_is_called_and_one_that_nobody_calls_leaves_nothing(lab, architecture):
+    study = {"name": "s", "arrival": 0.0, "trials": 2, "rungs": [3, 8], "eta": 2, "configurations": [CURVE.name]}
+    jobs = [
+        job(f"s.t{number}.r{rung}", architecture, ("h1", "h2", "h3"), port=5001 + 2 * number + rung,
+            iterations=(3, 5)[rung], compute_seconds=0.2, curve="ignored",
+            trial={"study": "s", "number": number, "rung": rung})
+        for number in range(2) for rung in range(2)
+    ]  # fmt: skip
+    run = lab(jobs, studies=[study])
+    run.start("h1", "h2", "h3")
+    progress = run.folder / "progress" / "h1" / "s.t1.r1.jsonl"
+    arrival = time.time() + 1.5
+    call(run.folder, "s.t1.r1", Call(arrival=arrival, curve=CURVE.name, begin=3, total=8, stage="b0.r1"))
+    run.until(run.job_file("h1", "s.t1.r1").exists)
+    assert time.time() >= arrival - 0.01
+    document = json.loads(run.job_file("h1", "s.t1.r1").read_text())
+    assert (document["study"], document["spec"]["iterations"]) == ("s", 5)
+    assert "progress" not in document, "it is told by the helper"
+    assert json.loads(progress.read_text().splitlines()[0])["stage"] == "b0.r1", "before the agent sees the job"
+    run.until((run.folder / "done" / "s.t1.r1.json").exists)
+    result = run.result("s.t1.r1")
+    whole = curves.replay(curves.load(CURVE.name), 8)
+    assert [(i, metric) for _, i, metric in result.history] == list(enumerate(whole[3:], start=1))
+    assert result.arrival_epoch == pytest.approx(arrival, abs=0.01)
+    assert (result.curve, result.censored) == (CURVE.name, False)
+    told = [json.loads(line) for line in progress.read_text().splitlines()]
+    assert [record["iteration"] for record in told if "iteration" in record] == [1, 2, 3, 4, 5]
+    assert told[0]["until"] == 5
+    assert told[-1]["ended"] is True
+    for host in run.trainers:
+        run.trainers[host].terminate()
+    assert {run.wait(host)[0] for host in run.trainers} == {0}
+    assert [path.name for path in (run.folder / "done").iterdir()] == ["s.t1.r1.json"]
+    assert not list(run.folder.glob("jobs.d/*/*"))
+
+
 def test_one_job_of_the_host_can_be_run_alone(lab):
     run = lab([job("a", "ps", ("h1", "h2")), job("b", "ps", ("h1", "h2"), port=5002)])
     run.start("h1", "h2", options=("--job", "b"))
@@ -221,7 +337,8 @@ def refusal(folder: Path, plan: dict[str, object], host: str = "h1", only: str |
     file = folder / "experiment.json"
     file.write_text(json.dumps({"name": "test", "hosts": 4, "jobs": [plan]}))
     with pytest.raises(InputError) as refused:
-        tasks(Options(load_experiment(file), host, 0.0, folder, Addresses(IPv4Address("127.0.0.0")), only), Start())
+        options = Options(load_experiment(file), host, 0.0, folder, Addresses(IPv4Address("127.0.0.0")), only)
+        tasks(options, Start(), Calls(folder))
     return str(refused.value)
 
 

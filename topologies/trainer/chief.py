@@ -9,7 +9,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
+from host_reporter.helper import ProgressFile
+from simulator.workloads import curves
 from topologies.experiment import JobPlan
+from topologies.trainer.calls import Call
 from topologies.trainer.results import JobResult, Point, done_file, write_whole
 from topologies.trainer.specs import job_spec
 
@@ -18,7 +21,10 @@ PATTERN = r"iteration (?P<iteration>\d+) accuracy (?P<metric>\d+\.\d+)"
 
 
 class Chief:
-    """The record of one job."""
+    """The record of one job.
+
+    A study's job tells its progress as a tuner's trial does: by the two-line helper, with its stage.
+    """
 
     def __init__(self, job: JobPlan, *, iterations: int, curve: Sequence[float], directory: Path) -> None:
         self._job = job
@@ -29,6 +35,9 @@ class Chief:
         self.expect(time.monotonic(), time.time())
         self._history: list[Point] = []
         self._log: TextIO | None = None
+        self._curve_name = job.curve
+        self._call: Call | None = None
+        self._progress: ProgressFile | None = None
 
     @property
     def job_file(self) -> Path:
@@ -40,6 +49,13 @@ class Chief:
         self._arrival = arrival
         self._epoch = epoch
 
+    def called(self, call: Call) -> None:
+        """What the study's tuner wants the job to train. Raises curves.CurveError."""
+        whole = curves.replay(curves.load(call.curve), call.total)
+        self._curve = whole[call.begin : call.begin + self._iterations]
+        self._curve_name = call.curve
+        self._call = call
+
     def begin(self) -> None:
         """The job has arrived: open its log, then tell the reporter. Raises OSError."""
         log = self._directory / "logs" / f"{self._job.id}.log"
@@ -50,8 +66,12 @@ class Chief:
         document = {
             "id": self._job.id,
             "spec": job_spec(self._job, self._epoch).model_dump(mode="json", exclude_none=True),
-            "progress": {"log": str(log), "pattern": PATTERN},
         }
+        if self._job.trial is None:
+            document["progress"] = {"log": str(log), "pattern": PATTERN}
+        else:
+            document["study"] = self._job.trial.study
+            self._tell_stage()
         write_whole(self.job_file, json.dumps(document, indent=1) + "\n")
 
     def finished(self, iteration: int) -> None:
@@ -59,6 +79,8 @@ class Chief:
         metric = self._curve[iteration - 1]
         self._history.append((time.monotonic() - self._arrival, iteration, metric))
         self._say(f"iteration {iteration} accuracy {metric:.5f}")
+        if self._progress is not None:
+            self._progress.report(iteration=iteration, metric=metric)
 
     def end(self, failed: str | None) -> JobResult:
         """The job is over: withdraw the job file, close the log, write the result and give it. Raises OSError."""
@@ -67,7 +89,7 @@ class Chief:
             id=self._job.id,
             architecture=self._job.architecture,
             model=self._job.model,
-            curve=self._job.curve,
+            curve=self._curve_name,
             iterations=self._job.iterations,
             arrival_epoch=self._epoch,
             history=tuple(self._history),
@@ -77,12 +99,23 @@ class Chief:
             failed=failed,
             ended=time.monotonic() - self._arrival,
         )
+        if self._progress is not None:
+            self._progress.end()
         self.job_file.unlink(missing_ok=True)
         if self._log is not None:
             self._say(f"ended after {done} of {self._job.iterations} iterations" + (f": {failed}" if failed else ""))
             self._log.close()
         write_whole(done_file(self._directory, self._job.id), result.model_dump_json() + "\n")
         return result
+
+    def _tell_stage(self) -> None:
+        """Before the job file: the agent then registers the job with its stage at once. Raises OSError."""
+        assert self._call is not None
+        folder = self._directory / "progress" / self._job.hosts[0]
+        folder.mkdir(parents=True, exist_ok=True)
+        self._progress = ProgressFile(self._job.id, folder)
+        self._progress.stage(self._call.stage, until=self._job.iterations)
+        self._progress.flush()
 
     def _say(self, text: str) -> None:
         assert self._log is not None

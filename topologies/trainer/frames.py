@@ -10,6 +10,7 @@ import select
 import socket
 import struct
 import zlib
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ _ZEROS = touched(BLOCK_BYTES)
 _SO_SNDBUFFORCE = 32
 """Linux: as SO_SNDBUF, past the administrator's limit; for root."""
 _SLACK_BYTES = 64 * 1024
+_UNSENT_BYTES = 64 * 1024
 HEADER_BYTES = _HEADER.size
 
 
@@ -124,6 +126,25 @@ class Channel:
             self._read(target[at : at + min(BLOCK_BYTES, wanted.length - start)])
         self.received += wanted.length
         return got
+
+    def take(self, kind: Kind, sizes: Sequence[int]) -> Frame:
+        """The next message: a GOT, or one of ``kind`` whose payload, as long as ``sizes`` says of its chunk, goes
+        nowhere. Raises PeerLostError.
+        """
+        got = self.receive()
+        if got.kind is Kind.GOT and not got.length:
+            return got
+        if got.kind is not kind or got.chunk >= len(sizes) or got.length != sizes[got.chunk]:
+            raise PeerLostError(f"{self.peer} sent {got} where {kind.name} was due")
+        for start in range(0, got.length, BLOCK_BYTES):
+            self._read(nowhere()[: min(BLOCK_BYTES, got.length - start)])
+        self.received += got.length
+        return got
+
+    def decides_late(self) -> None:
+        """Keep little unsent in the kernel, so that what is more urgent need not wait behind it."""
+        with contextlib.suppress(OSError):
+            self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
 
     def _header(self) -> Frame:
         magic, kind, key, iteration, sender, step, chunk, value, length = _HEADER.unpack(self._head)

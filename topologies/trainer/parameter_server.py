@@ -105,6 +105,7 @@ def work(seat: Seat) -> list[Channel]:
     ready = time.monotonic()
     for iteration in range(1, seat.iterations + 1):
         seat.compute(ready)
+        seat.entered()
         server.send(Frame(Kind.PUSH, seat.rank, iteration, size))
         server.expect(Frame(Kind.PULL, 0, iteration, size))
         ready = time.monotonic()

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simulator.workloads import curves
-from topologies.experiment import Experiment, JobPlan
-from topologies.trainer import parameter_server, ring
+from topologies import barriers
+from topologies.experiment import PLAIN, Experiment, JobPlan
+from topologies.trainer import apart, parameter_server, ring
 from topologies.trainer.bell import Bell
+from topologies.trainer.calls import Calls
 from topologies.trainer.chief import Chief
 from topologies.trainer.frames import Channel, PeerLostError
 from topologies.trainer.rehearsal import rehearse
@@ -55,14 +57,19 @@ class Options:
 class Task:
     """One task of a job on this host; ``run`` is a thread's body, ``halt`` may be called from another."""
 
-    def __init__(self, options: Options, job: JobPlan, start: Start, curve: Sequence[float]) -> None:
+    def __init__(self, options: Options, job: JobPlan, start: Start, calls: Calls, curve: Sequence[float]) -> None:
         self._options = options
         self._job = job
         self._rank = job.hosts.index(options.host)
         self._start = start
+        self._calls = calls
+        self._is_called = job.trial is None
         self._iterations = min(job.iterations, options.cap or job.iterations)
         self._sockets = Sockets()
         self._halted = threading.Event()
+        self._entered: list[float] | None = None
+        if options.experiment.barriers and job.architecture == "ps" and self._rank > 0:
+            self._entered = []
         self._chief: Chief | None = None
         if self._rank == 0:
             self._chief = Chief(job, iterations=self._iterations, curve=curve, directory=options.directory)
@@ -104,29 +111,49 @@ class Task:
         seat = Seat(
             self._job, self._rank, self._iterations, self._options.addresses, self._sockets,
             self._chief.finished if self._chief is not None else _ignore, self._options.connect_seconds, self._begin,
+            self._come,
         )  # fmt: skip
         if self._job.architecture == "ring":
             return ring.peer(seat)
+        if self._job.scheme != PLAIN:
+            return apart.serve(seat) if self._rank == 0 else apart.work(seat)
         return parameter_server.serve(seat) if self._rank == 0 else parameter_server.work(seat)
 
     def _begin(self) -> None:
-        """All is ready: wait for the start, and for the job's arrival. Raises HaltedError."""
+        """All is ready: wait for the start, for the call of a study's job, and for the arrival.
+
+        Raises HaltedError, OSError, ValueError.
+        """
         zero = self._start.wait()
-        arrival = zero.monotonic + self._job.arrival
+        after = self._job.arrival
+        if self._job.trial is not None:
+            call = self._calls.wait(self._job.id)
+            self._is_called = True
+            after = call.arrival - zero.epoch
+            if self._chief is not None:
+                self._chief.called(call)
+        arrival = zero.monotonic + after
         if self._chief is not None:
-            self._chief.expect(arrival, zero.epoch + self._job.arrival)
+            self._chief.expect(arrival, zero.epoch + after)
         if self._sockets.closed.wait(max(0.0, arrival - time.monotonic())):
             raise HaltedError
         if self._chief is not None:
             self._chief.begin()
 
+    def _come(self) -> None:
+        """This worker comes to a barrier."""
+        if self._entered is not None:
+            self._entered.append(time.monotonic())
+
     def _conclude(self) -> None:
         if self.failed is not None:
             log.error("job %s: failed on %s: %s", self._job.id, self._options.host, self.failed)
-        if self._chief is None:
-            return
         try:
-            self._chief.end(self.failed)
+            if self._entered is not None:
+                barriers.write(self._options.directory, self._job.id, self._rank, self._entered)
+            # A job that nobody called never was.
+            if self._chief is not None and (self._is_called or self.failed is not None):
+                self._chief.end(self.failed)
         except OSError as error:
             self.failed = f"cannot write the result: {error}"
             log.error("job %s: %s", self._job.id, self.failed)
@@ -141,15 +168,16 @@ def run(options: Options) -> bool:
 
     For the main thread. A task that does not stop when told to counts as failed.
     """
-    start = Start()
-    mine = tasks(options, start)
+    start, calls = Start(), Calls(options.directory)
+    mine = tasks(options, start, calls)
     with Bell() as bell:
         rehearse()
         for task in mine:
             threading.Thread(target=_body, args=(task, bell), daemon=True).start()
+        calls.listen()
         ended, stopping = _agree(options, start, len(mine), bell)
         if stopping:
-            _halt(mine, start)
+            _halt(mine, start, calls)
         limit = start.epoch + options.experiment.limit_seconds
         running = len(mine) - ended
         while running:
@@ -157,7 +185,7 @@ def run(options: Options) -> bool:
             running -= ended
             if not stopping and (signalled or time.time() >= limit):
                 stopping = True
-                _halt(mine, start)
+                _halt(mine, start, calls)
             elif stopping and not ended and not signalled:
                 log.error("%d tasks did not stop within %g s; they are left", running, STOP_SECONDS)
                 return False
@@ -183,8 +211,9 @@ def _agree(options: Options, start: Start, tasks_here: int, bell: Bell) -> tuple
             return ended, True
 
 
-def _halt(mine: Sequence[Task], start: Start) -> None:
+def _halt(mine: Sequence[Task], start: Start, calls: Calls) -> None:
     start.call_off()
+    calls.call_off()
     for task in mine:
         task.halt()
 
@@ -196,8 +225,8 @@ def _body(task: Task, bell: Bell) -> None:
         bell.ring()
 
 
-def tasks(options: Options, start: Start) -> list[Task]:
-    """The tasks of this host, which wait for ``start``. Raises InputError."""
+def tasks(options: Options, start: Start, calls: Calls) -> list[Task]:
+    """The tasks of this host, which wait for ``start``, and for ``calls``. Raises InputError."""
     experiment = options.experiment
     if options.host not in {f"h{i}" for i in range(1, experiment.hosts + 1)}:
         raise InputError(f"there is no host {options.host}; the experiment has h1..h{experiment.hosts}")
@@ -207,7 +236,10 @@ def tasks(options: Options, start: Start) -> list[Task]:
     made = []
     for job in experiment.jobs:
         if options.host in job.hosts and options.job in (None, job.id):
-            made.append(Task(options, job, start, _curve(job) if job.hosts[0] == options.host else ()))
+            tells = job.hosts[0] == options.host and job.trial is None
+            made.append(Task(options, job, start, calls, _curve(job) if tells else ()))
+            if job.trial is not None:
+                calls.expect(job.id)
     return made
 
 

@@ -77,7 +77,8 @@ class Sockets:
 class Seat:
     """Task ``rank`` of ``job``, which trains for ``iterations``; ``finished`` is called after each, at the chief.
 
-    ``begin`` waits until the job arrives; what can be made ready before it is.
+    ``begin`` waits until the job arrives; what can be made ready before it is. ``entered`` is called at a worker that
+    has computed, and so comes to the iteration's barrier.
     """
 
     job: JobPlan
@@ -88,6 +89,7 @@ class Seat:
     finished: Callable[[int], None]
     connect_seconds: float
     begin: Callable[[], None] = lambda: None
+    entered: Callable[[], None] = lambda: None
 
     @property
     def host(self) -> str:
@@ -96,8 +98,12 @@ class Seat:
 
     def compute(self, since: float) -> None:
         """Wait until the compute time has passed since ``since`` (monotonic). Raises HaltedError."""
+        self.rest(since + self.job.compute_seconds)
+
+    def rest(self, until: float) -> None:
+        """Wait until ``until`` (monotonic). Raises HaltedError."""
         # Asleep, with a look at the event now and then: a wait for it costs several times the system calls.
-        while (left := since + self.job.compute_seconds - time.monotonic()) > 0:
+        while (left := until - time.monotonic()) > 0:
             time.sleep(min(left, HALT_SECONDS))
             if self.sockets.closed.is_set():
                 raise HaltedError

@@ -15,6 +15,7 @@ from topologies.trainer.results import write_whole
 from topologies.trainer.seats import HaltedError
 
 START_FILE = "start"
+_LOOK_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,13 @@ class Meeting:
     def begin(self, epoch: float) -> None:
         """Tell all. Raises OSError."""
         write_whole(self.folder / START_FILE, f"{epoch:.3f}")
+
+    def join(self, name: str) -> Zero:
+        """Say that all of ``name`` is ready, and wait until the start is told. Raises OSError, ValueError."""
+        self.arrive(name)
+        while (epoch := self.told()) is None:
+            time.sleep(_LOOK_SECONDS)
+        return Zero(time.monotonic() + epoch - time.time(), epoch)
 
     def told(self) -> float | None:
         """The start in seconds since the epoch; None: not yet. Raises OSError, ValueError."""

@@ -1,0 +1,45 @@
+"""Sums of small decision trees.
+
+Gradient boosting: J. Friedman, Annals of Statistics 29, 2001, doi:10.1214/aos/1013203451.
+All trees are complete and of depth two, so that many rows go through all of them in a few array operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+NODES, LEAVES = 3, 4
+"""Of one tree: the root and its two children; what is added at each end, from left to right."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trees:
+    """T trees: ``start`` and what each adds. A row goes right at a node where its number is above the threshold.
+
+    ``number`` and ``threshold`` are (T, 3): root, left child, right child; ``leaf`` is (T, 4).
+    """
+
+    start: float
+    number: NDArray[np.int64]
+    threshold: Array
+    leaf: Array
+
+    @classmethod
+    def read(cls, start: float, rows: Sequence[Sequence[float]]) -> Trees:
+        """From one row a tree: three numbers' places, three thresholds, four leaves. Raises ValueError."""
+        table = np.array(rows, dtype=np.float64).reshape(len(rows), 2 * NODES + LEAVES)
+        return cls(start, table[:, :NODES].astype(np.int64), table[:, NODES : 2 * NODES], table[:, 2 * NODES :])
+
+    def __call__(self, numbers: Array) -> Array:
+        """The sums (J,) for rows of numbers (J, N)."""
+        right = numbers[:, self.number] > self.threshold
+        child = np.where(right[..., 0], right[..., 2], right[..., 1])
+        place = 2 * right[..., 0] + child
+        total: Array = self.start + self.leaf[np.arange(len(self.leaf)), place].sum(axis=1)
+        return total

@@ -1,0 +1,57 @@
+"""What runs like the recorded ones tell of a target: the best chance of reaching it, per iteration that is spent on it.
+
+A run's target is at no moment seen to be passed: that is known when the run is over. All that can be asked of a job is
+the chance that the target comes within its next so many iterations, which is small before its time and after. Boosted
+trees on the shape of the history (``controller.curve_shapes``) answer it for a few horizons, shares of the run's
+length. The best of them, chance over iterations, is Gittins' index of a job whose success is worth the same whenever it
+comes (J. Gittins, Journal of the Royal Statistical Society B 41, 1979, doi:10.1111/j.2517-6161.1979.tb01068.x).
+
+The trees were learned by ``tests.learn_prospects``; they stand in ``curve_prospects.json``.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from controller.boosted_trees import Trees
+from controller.curve_histories import Histories
+from controller.curve_shapes import shapes
+
+Array = NDArray[np.float64]
+
+HORIZONS = (0.1, 0.25, 0.5)
+"""Shares of the run's length."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prospects:
+    """Of one target: for each of ``HORIZONS`` the log-odds that it comes within."""
+
+    within: tuple[Trees, ...]
+
+    def best(self, histories: Histories) -> Array:
+        """The best chance per iteration (J,) of histories of known length."""
+        numbers = shapes(histories)
+        end = np.maximum(histories.end, histories.last)
+        left = np.maximum(end - histories.last, 1.0)
+        rates = [
+            expit(trees(numbers)) / np.clip(horizon * end, 1.0, left)
+            for horizon, trees in zip(HORIZONS, self.within, strict=True)
+        ]
+        best: Array = np.maximum.reduce(rates)
+        return best
+
+
+@cache
+def learned(fraction: float) -> Prospects:
+    """Of the target at this share of convergence. Raises KeyError for one that was not learned."""
+    text = resources.files("controller").joinpath("curve_prospects.json").read_text(encoding="utf-8")
+    of_target = json.loads(text)[f"{fraction:g}"]
+    return Prospects(tuple(Trees.read(one["start"], one["trees"]) for one in of_target))

@@ -1,0 +1,53 @@
+"""The shape of a metric history in a dozen numbers, free of its units and of how long the run is.
+
+What tells whether a run has got most of what it will get: how much of its length is done, how much room the metric has
+to the best that it can be, how much of the gain so far had come after an eighth, a quarter, half, ... of it, when
+shares of that gain were reached first, and how much the metric jitters. Levels are of the best running median of three
+so far, as the targets are defined.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controller.curve_histories import Histories
+
+Array = NDArray[np.float64]
+
+MOMENTS = (0.125, 0.25, 0.5, 0.75, 0.875)
+"""Shares of the iterations done, at which the gain that had come by then is looked at."""
+LEVELS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
+"""Shares of the gain so far, of which the first moment is looked at."""
+NUMBERS = ("done", "room", "jitter", "last", *(f"by {m:g}" for m in MOMENTS), *(f"until {x:g}" for x in LEVELS))
+LEAST_GAIN = 1e-3
+"""Of a history's size: one that has gained less has not begun to learn."""
+MOST_ROOM = 100.0
+USUAL_ROOM = 0.2
+"""The room of a metric that has no best value: the typical one of the recorded runs."""
+
+
+def shapes(histories: Histories) -> Array:
+    """``NUMBERS`` (J, 15) of histories of known length."""
+    last = np.maximum(histories.last, 1e-9)
+    reached, iteration = histories.reached, histories.iteration
+    gain = np.maximum(histories.start[:, None] - reached, 0.0)
+    best = np.maximum(gain[:, -1], LEAST_GAIN)
+    limited = np.isfinite(histories.least)
+    room = (histories.start - np.where(limited, histories.least, 0.0)) / best - 1.0
+    gained = np.where(np.isfinite(gain), gain, 0.0) / best[:, None]
+    unused = histories.weight <= 0
+    when = np.where(unused, -np.inf, iteration / last[:, None])
+    by = [np.where(when <= moment, gained, 0.0).max(axis=1) for moment in MOMENTS]
+    until = [np.where(~unused & (gained >= level), when, 1.0).min(axis=1) for level in LEVELS]
+    return np.stack(
+        (
+            histories.last / np.maximum(histories.end, last),
+            np.where(limited, np.clip(room, 0.0, MOST_ROOM), USUAL_ROOM),
+            histories.noise / best,
+            (histories.start - histories.value[:, -1]) / best,
+            *by,
+            *until,
+        ),
+        axis=1,
+    )

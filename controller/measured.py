@@ -1,0 +1,192 @@
+"""Bytes of an iteration, measured: what agents counted on a job's connections, over the iterations that it reported.
+
+Counts and progress come from several hosts at their own moments. So the iterations at the moment of a count are read
+between the points of progress, and a rate is taken over a window of the latest iterations: what a job sends once, at
+its start, is no part of an iteration, and leaves with the window. Pure.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from controller.model import Demand, Progress
+
+WINDOW_ITERATIONS = 20.0
+"""The latest so many, where counts are that close together."""
+
+LEAST_ITERATIONS = 3.0
+"""Fewer tell nothing: a count may fall anywhere in an iteration."""
+
+LEAST_BYTES = 1024.0
+"""Of an iteration between two hosts: less is the job's small talk."""
+
+ANOTHER = 0.1
+"""A measurement that differs from the one in use by less than this share of it changes nothing: it would be noise."""
+
+DISAGREEMENT = 2.0
+"""What a job declares and what is measured may differ by such a factor."""
+
+DISAGREEMENT_BYTES = 65_536.0
+"""And by so many bytes."""
+
+MAX_SAMPLES = 64
+MAX_STEP_BACK_SECONDS = 60.0
+"""Of a host's clock; more is no late report."""
+
+Counts = Mapping[str, tuple[float, float]]
+"""By peer: bytes sent to it, and received from it."""
+
+
+class Measurement(NamedTuple):
+    """Bytes of one iteration, and over how many iterations they were measured. ``sources``: hosts that told."""
+
+    demand: tuple[Demand, ...]
+    iterations: float
+    sources: frozenset[str]
+
+
+class _Sample(NamedTuple):
+    time: float
+    counts: Counts
+
+
+@dataclass
+class _Series:
+    """One host's counts. ``name``: of the count; another one began at zero."""
+
+    name: str
+    samples: list[_Sample]
+
+
+class Measured:
+    """Of one job. ``value`` is the measurement in use; None: there is none yet."""
+
+    def __init__(self, value: Measurement | None = None) -> None:
+        self.value = value
+        self._series: dict[str, _Series] = {}
+
+    def note(self, host: str, name: str, time: float, counts: Counts) -> None:
+        """A host's counts at a moment by its clock. One from before the latest is late, and adds nothing."""
+        series = self._series.get(host)
+        if series is None or series.name != name:
+            self._series[host] = _Series(name, [_Sample(time, counts)])
+            return
+        if time <= series.samples[-1].time:
+            if series.samples[-1].time - time > MAX_STEP_BACK_SECONDS:
+                # The host's clock was set back: what was noted by the old one cannot be compared.
+                series.samples = [_Sample(time, counts)]
+            return
+        # They only grow; a peer that is not told of any more has sent what it has sent.
+        series.samples.append(_Sample(time, {**series.samples[-1].counts, **counts}))
+        if len(series.samples) > MAX_SAMPLES:
+            half = MAX_SAMPLES // 2
+            series.samples = series.samples[:half:2] + series.samples[half:]
+
+    def measure(self, progress: Sequence[Progress]) -> bool:
+        """Measure anew; whether ``value`` is another one."""
+        if not self._series or not progress:
+            return False
+        # Points before the first sample tell nothing of what comes after.
+        first = min(series.samples[0].time for series in self._series.values())
+        clock = _Clock(progress[max(bisect_right(progress, first, key=lambda point: point.time) - 1, 0) :])
+        rates: dict[str, tuple[dict[str, float], dict[str, float]]] = {}
+        spans: list[float] = []
+        for host, series in self._series.items():
+            window = _window(series.samples, clock)
+            if window is not None:
+                then, now, iterations = window
+                spans.append(iterations)
+                rates[host] = _rates(then.counts, now.counts, iterations)
+        if not rates:
+            return False
+        found: dict[tuple[str, str], float] = {}
+        for host, (sent, received) in rates.items():
+            found |= {(host, peer): amount for peer, amount in sent.items()}
+            # Who receives counts only for a sender that does not count itself.
+            found |= {(peer, host): amount for peer, amount in received.items() if peer not in rates}
+        demand = tuple(
+            Demand(src, dst, amount) for (src, dst), amount in sorted(found.items()) if amount >= LEAST_BYTES
+        )
+        new = Measurement(demand, min(spans), frozenset(rates))
+        if self.value is not None and not _differ(self.value.demand, demand):
+            return False
+        self.value = new
+        return True
+
+
+def disagreements(declared: Iterable[Demand], measured: Measurement) -> tuple[str, ...]:
+    """What a job declares to send from each host, where it is measured otherwise by more than DISAGREEMENT."""
+    said: dict[str, float] = {}
+    seen: dict[str, float] = {}
+    for demand in declared:
+        said[demand.src] = said.get(demand.src, 0.0) + demand.bytes
+    for demand in measured.demand:
+        seen[demand.src] = seen.get(demand.src, 0.0) + demand.bytes
+    found = []
+    for host in sorted(measured.sources):
+        told, real = said.get(host, 0.0), seen.get(host, 0.0)
+        if abs(told - real) > DISAGREEMENT_BYTES and not real / DISAGREEMENT <= told <= real * DISAGREEMENT:
+            found.append(
+                f"it declares {told:.4g} bytes an iteration from {host}; {real:.4g} were measured over "
+                f"{measured.iterations:.3g} iterations"
+            )
+    return tuple(found)
+
+
+class _Clock:
+    """Iterations done at a moment, read between points of progress."""
+
+    def __init__(self, progress: Sequence[Progress]) -> None:
+        self._times: list[float] = []
+        self._iterations: list[float] = []
+        for point in progress:
+            # A point that is told with an earlier time than one before it is not believed here.
+            if not self._times or point.time > self._times[-1]:
+                self._times.append(point.time)
+                self._iterations.append(point.iteration)
+
+    def at(self, time: float) -> float | None:
+        """None: before the first point, or after the last."""
+        after = bisect_right(self._times, time)
+        if after == 0:
+            return None
+        before = after - 1
+        if after == len(self._times):
+            return self._iterations[before] if time == self._times[before] else None
+        share = (time - self._times[before]) / (self._times[after] - self._times[before])
+        return self._iterations[before] + share * (self._iterations[after] - self._iterations[before])
+
+
+def _window(samples: Sequence[_Sample], clock: _Clock) -> tuple[_Sample, _Sample, float] | None:
+    """The samples between which to measure, and the iterations between them."""
+    placed = [(sample, iteration) for sample in samples if (iteration := clock.at(sample.time)) is not None]
+    if not placed:
+        return None
+    last, end = placed[-1]
+    chosen: tuple[_Sample, float] | None = None
+    for sample, iteration in placed:
+        if end - iteration < LEAST_ITERATIONS:
+            break
+        # The latest that is a whole window away, else the earliest.
+        if chosen is None or end - iteration >= WINDOW_ITERATIONS:
+            chosen = (sample, iteration)
+    return None if chosen is None else (chosen[0], last, end - chosen[1])
+
+
+def _rates(first: Counts, last: Counts, iterations: float) -> tuple[dict[str, float], dict[str, float]]:
+    sent, received = {}, {}
+    for peer, (now_sent, now_received) in last.items():
+        then_sent, then_received = first.get(peer, (0.0, 0.0))
+        sent[peer] = max(now_sent - then_sent, 0.0) / iterations
+        received[peer] = max(now_received - then_received, 0.0) / iterations
+    return sent, received
+
+
+def _differ(old: Iterable[Demand], new: Iterable[Demand]) -> bool:
+    before = {(demand.src, demand.dst): demand.bytes for demand in old}
+    now = {(demand.src, demand.dst): demand.bytes for demand in new}
+    moved = sum(abs(now.get(pair, 0.0) - before.get(pair, 0.0)) for pair in before.keys() | now.keys())
+    return moved > ANOTHER * sum(before.values())

@@ -1,0 +1,32 @@
+"""What all messages have in common: names, ranges of numbers, and the base of every body."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
+Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
+"""A job's, host's or stage's id: 1 to 63 letters, digits, dots, dashes, underscores."""
+
+PRINTABLE_PATTERN = r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$"
+"""No control characters, and none that turn the direction of the text: such words end up on terminals and in logs."""
+
+TcpPort = Annotated[int, Field(ge=1, le=65535)]
+MAX_BYTES = 1e18
+Bytes = Annotated[float, Field(ge=0, le=MAX_BYTES)]
+Seconds = Annotated[float, Field(ge=0, le=1e12)]
+Iterations = Annotated[float, Field(ge=0, le=1e15)]
+Positive = Annotated[float, Field(ge=1e-9, le=1e9)]
+MAX_METRIC = 1e30
+MetricValue = Annotated[float, Field(ge=-MAX_METRIC, le=MAX_METRIC)]
+
+MAX_BODY_BYTES = 4 * 2**20
+"""A larger request body is refused before it is read (413)."""
+
+
+class Message(BaseModel):
+    """Base of every body: immutable, no unknown fields, no NaN or infinity, no silent type changes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)

@@ -1,0 +1,96 @@
+"""From a job's sockets to what its traffic is told apart by: one link for many where a port is the job's alone.
+
+Every TCP connection between this host and a peer has a socket here, so a look at all sockets of the host, not only the
+job's, shows whether a port toward a peer is used by the job alone. Then the port stands for all connections through it:
+those that come and go in the meantime change nothing, and nobody has to be told of them. Pure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from host_reporter.discovery.sock_diag import LISTEN, Socket
+
+REMEMBERED_SECONDS = 30.0
+"""A port that had several connections within so long stands for them, also while it has one or none."""
+
+MAX_REMEMBERED = 20_000
+
+
+class Link(NamedTuple):
+    """Connections to a peer: all through one port at one end, or (both ports) exactly one."""
+
+    remote: bytes
+    local_port: int | None
+    remote_port: int | None
+
+
+_Port = tuple[bytes, bool, int]
+"""A peer, whether the port is at this end, and the port."""
+
+
+class Uses:
+    """How many sockets of a host use each port toward each peer."""
+
+    def __init__(self, sockets: Iterable[Socket]) -> None:
+        self.local: Counter[tuple[bytes, int]] = Counter()
+        self.remote: Counter[tuple[bytes, int]] = Counter()
+        for sock in sockets:
+            if sock.state != LISTEN:
+                self.local[sock.remote, sock.local_port] += 1
+                self.remote[sock.remote, sock.remote_port] += 1
+
+
+class Links:
+    """One job's links in one network namespace, over time."""
+
+    def __init__(self) -> None:
+        self._ports: OrderedDict[_Port, tuple[int, float]] = OrderedDict()
+        """Connections that were seen through a port, and when the last one was."""
+        self._shared: set[_Port] = set()
+        self._counted: set[int] = set()
+
+    def look(self, own: Iterable[Socket], uses: Uses, now: float) -> frozenset[Link]:
+        """The links now. ``own``: the job's sockets; ``uses``: of all sockets; ``now``: of a steady clock."""
+        own = list(own)
+        listens = {sock.local_port for sock in own if sock.state == LISTEN}
+        talking = [sock for sock in own if sock.state != LISTEN]
+        here = Uses(talking)
+        self._remember(talking, now)
+        found: set[Link] = set()
+        for sock in talking:
+            peer, local, remote = sock.remote, sock.local_port, sock.remote_port
+            is_own = here.local[peer, local] == uses.local[peer, local]
+            if is_own and (local in listens or (peer, True, local) in self._shared):
+                found.add(Link(peer, local, None))
+            elif here.remote[peer, remote] == uses.remote[peer, remote] and (peer, False, remote) in self._shared:
+                found.add(Link(peer, None, remote))
+            else:
+                found.add(Link(peer, local, remote))
+        # What has no connection just now, unless somebody else has one through it.
+        for peer, is_local, port in self._shared:
+            others: Mapping[tuple[bytes, int], int] = uses.local if is_local else uses.remote
+            if others.get((peer, port), 0) == 0:
+                found.add(Link(peer, port, None) if is_local else Link(peer, None, port))
+        return frozenset(found)
+
+    def _remember(self, talking: list[Socket], now: float) -> None:
+        cookies = {sock.cookie for sock in talking}
+        for sock in talking:
+            is_new = sock.cookie not in self._counted
+            for port in ((sock.remote, True, sock.local_port), (sock.remote, False, sock.remote_port)):
+                count, _ = self._ports.get(port, (0, 0.0))
+                self._ports[port] = (count + is_new, now)
+                if count + is_new > 1:
+                    self._shared.add(port)
+                # The oldest are forgotten first.
+                self._ports.move_to_end(port)
+        self._counted = cookies
+        while self._ports:
+            oldest = next(iter(self._ports))
+            if len(self._ports) <= MAX_REMEMBERED and now - self._ports[oldest][1] <= REMEMBERED_SECONDS:
+                break
+            self._ports.popitem(last=False)
+            self._shared.discard(oldest)

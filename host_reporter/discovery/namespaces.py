@@ -1,0 +1,81 @@
+"""The network namespaces that jobs' processes are in: opened once, kept while a job is there, and looked at apart.
+
+A namespace that has another host's address is that host's (hosts may be emulated on one machine), and is left to its
+agent.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Mapping
+from pathlib import Path
+
+from host_reporter.discovery.census import Census
+from host_reporter.discovery.netlink import Diag, open_in
+from host_reporter.discovery.processes import PROC, network_namespace
+from host_reporter.discovery.sock_diag import DiagError
+from host_reporter.notices import Notices
+
+MAX_NAMESPACES = 256
+"""Beside the agent's own."""
+
+
+class Namespaces:
+    """For one thread. No method raises."""
+
+    def __init__(self, notices: Notices) -> None:
+        self._notices = notices
+        self._open: dict[int, tuple[Diag, Census]] = {}
+        self._elsewhere: set[int] = set()
+        """Other hosts', and those that may not be entered."""
+
+    def follow(self, present: Mapping[int, int], others: frozenset[str]) -> None:
+        """Have those open that processes are in now, by inode. ``others``: the addresses of other hosts."""
+        for inode in self._open.keys() - present.keys():
+            self._open.pop(inode)[0].close()
+        self._elsewhere &= present.keys()
+        for inode, pid in present.items():
+            if inode not in self._open and inode not in self._elsewhere and len(self._open) < MAX_NAMESPACES:
+                self._enter(inode, pid, others)
+
+    def each(self) -> list[tuple[Diag, Census]]:
+        """Those that are open."""
+        return list(self._open.values())
+
+    def censuses(self) -> list[Census]:
+        """What was seen in them."""
+        return [census for _, census in self._open.values()]
+
+    def anew(self) -> None:
+        """The addresses of hosts are others now: what was left alone may be ours, and the other way round."""
+        self.close()
+        self._elsewhere.clear()
+
+    def close(self) -> None:
+        """Let go of all."""
+        for diag, _ in self._open.values():
+            diag.close()
+        self._open.clear()
+
+    def _enter(self, inode: int, pid: int, others: frozenset[str]) -> None:
+        try:
+            diag, addresses = open_in(Path(f"{PROC}/{pid}/ns/net"))
+        except (OSError, DiagError) as error:
+            if isinstance(error, OSError) and error.errno in (errno.ENOENT, errno.ESRCH):
+                return
+            self._elsewhere.add(inode)
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            self._notices.say(
+                "namespaces",
+                f"the network namespace of process {pid} cannot be entered: {reason}; sockets in it are not found "
+                "(the agent needs CAP_SYS_ADMIN)",
+            )
+            return
+        # The process may have ended meanwhile, and its id be another's.
+        if network_namespace(pid) != inode:
+            diag.close()
+        elif others & addresses:
+            diag.close()
+            self._elsewhere.add(inode)
+        else:
+            self._open[inode] = (diag, Census())

@@ -1,0 +1,281 @@
+"""Whose a socket is: by the cgroup that it was made in where the kernel tells it, else by who holds it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from host_reporter.discovery import cgroups, pid_files, processes
+from host_reporter.discovery.census import Verdict
+from host_reporter.discovery.pid_files import Named, PidFileError
+from host_reporter.discovery.processes import Held, Process, Tree
+from host_reporter.discovery.sock_diag import Socket
+from host_reporter.discovery.written_at import Stamp, WrittenAt, is_younger, stamp_of
+from host_reporter.job_file import Place
+from host_reporter.notices import Notices
+
+MAX_DESCRIPTORS = 50_000
+"""Of jobs' processes that one look reads; the rest has its turn at the next."""
+
+NAMESPACE_SECONDS = 5.0
+"""Between two looks at the network namespace of a process that is known already."""
+
+_NO_STAMP: Stamp = (0, 0, 0, 0)
+
+
+@dataclass
+class _Job:
+    """A job's place, and what is there now. ``ids`` are those of its cgroups; ``tree`` is of one with a process."""
+
+    place: Place
+    group: cgroups.Group | None = None
+    ids: set[int] = field(default_factory=set)
+    tree: Tree | None = None
+    pids: frozenset[int] = frozenset()
+    holds: dict[int, Held] = field(default_factory=dict)
+
+
+class Owners:
+    """The jobs' processes and groups. ``look`` once before each look at sockets; no method raises. For one thread."""
+
+    def __init__(self, notices: Notices) -> None:
+        self._notices = notices
+        self._jobs: dict[str, _Job] = {}
+        self._mounted: tuple[cgroups.Hierarchy, ...] = ()
+        self._by_group: dict[int, str] = {}
+        self._foreign: set[int] = set()
+        self._names_groups = True
+        self._is_fresh = False
+        self._turn = 0
+        self._namespaces: dict[int, tuple[int, float]] = {}
+        self._written = WrittenAt()
+
+    def set_jobs(self, places: Mapping[str, Place]) -> None:
+        """The jobs that are followed from now on."""
+        for job in self._jobs.keys() - places.keys():
+            for what in ("place", "fd"):
+                self._notices.clear(f"{what} {job}")
+        self._jobs = {
+            job: known if (known := self._jobs.get(job)) is not None and known.place == place else _Job(place)
+            for job, place in places.items()
+        }
+        self._foreign.clear()
+        self._mounted = cgroups.hierarchies()
+
+    def look(self) -> None:
+        """See which processes and groups there are now."""
+        self._is_fresh = False
+        for name, job in self._jobs.items():
+            trouble = self._find_group(job) if job.place.cgroup is not None else self._find_tree(job)
+            if trouble is None:
+                self._notices.clear(f"place {name}", f"job {name}: its processes are found")
+            else:
+                self._notices.say(f"place {name}", f"job {name}: {trouble}")
+
+    def group(self, job: str) -> cgroups.Group | None:
+        """A job's cgroup of the second version; None where it has none."""
+        known = self._jobs.get(job)
+        return known.group if known is not None and known.group is not None and known.group.id else None
+
+    def judge(self, sockets: list[Socket]) -> Verdict:
+        """Whose new sockets are."""
+        if sockets and self._names_groups and not any(sock.cgroup for sock in sockets):
+            self._without_groups()
+        owners: dict[int, str] = {}
+        rest: list[Socket] = []
+        for sock in sockets:
+            job = self._by_group.get(sock.cgroup) if sock.cgroup else None
+            if job is None and sock.cgroup and sock.cgroup not in self._foreign:
+                self._learn_groups()
+                job = self._by_group.get(sock.cgroup)
+                if job is None:
+                    self._foreign.add(sock.cgroup)
+            if job is not None:
+                owners[sock.cookie] = job
+            elif sock.inode:
+                rest.append(sock)
+        asked = [(name, job) for name, job in self._jobs.items() if self._is_by_process(job)]
+        if not asked or not rest:
+            return Verdict(owners)
+        held = self._held(asked, {sock.inode for sock in rest})
+        owners |= {sock.cookie: held[sock.inode] for sock in rest if sock.inode in held}
+        return Verdict(owners, frozenset(sock.cookie for sock in rest if sock.inode not in held))
+
+    def holders(self, job: str, inodes: Iterable[int]) -> dict[int, Held]:
+        """Where a job's processes hold these sockets, as far as they do and we may look. What is known is kept."""
+        known = self._jobs.get(job)
+        if known is None:
+            return {}
+        wanted = set(inodes)
+        known.holds = {inode: held for inode, held in known.holds.items() if inode in wanted}
+        if wanted - known.holds.keys():
+            known.holds |= {
+                inode: held for inode, held in self._descriptors(job, known, MAX_DESCRIPTORS) if inode in wanted
+            }
+        return dict(known.holds)
+
+    def namespaces(self, own: int, now: float) -> dict[int, int]:
+        """The network namespaces beside ``own`` that jobs' processes are in, each with one of the processes."""
+        found: dict[int, int] = {}
+        seen: dict[int, tuple[int, float]] = {}
+        for job in self._jobs.values():
+            for pid in job.pids:
+                inode, checked = self._namespaces.get(pid, (0, 0.0))
+                if not inode or now - checked > NAMESPACE_SECONDS:
+                    inode, checked = processes.network_namespace(pid) or 0, now
+                seen[pid] = (inode, checked)
+                if inode not in (0, own):
+                    found.setdefault(inode, pid)
+        self._namespaces = seen
+        return found
+
+    # Inside --------------------------------------------------------------------------------------------------------
+
+    def _find_group(self, job: _Job) -> str | None:
+        name = str(job.place.cgroup)
+        if job.group is None or not _is_there(job.group):
+            job.group, job.ids = cgroups.find(name, self._mounted), set()
+            self._foreign.clear()
+        if job.group is None:
+            job.pids = frozenset()
+            if not self._mounted:
+                return "no cgroup hierarchy is mounted here; name the job's pid or pidfile instead"
+            return f"there is no cgroup {name} now"
+        job.pids = frozenset(cgroups.pids(job.group))
+        return None
+
+    def _find_tree(self, job: _Job) -> str | None:
+        try:
+            named, written = self._named(job.place)
+        except PidFileError as error:
+            self._follow_tree(job)
+            return str(error)
+        pid = named.pid
+        if job.tree is None or job.tree.root.pid != pid:
+            root = processes.identify(pid)
+            if root is not None and (reason := _disbelief(job.place, named, root, written)) is not None:
+                self._follow_tree(job)
+                return reason
+            job.tree = Tree(root) if root is not None else None
+        if self._follow_tree(job):
+            return None
+        if job.tree is not None and (other := processes.identify(pid)) is not None:
+            # A file may name the id again for a new process; an id that was written down is of the one that was meant.
+            if job.place.pidfile is not None and _disbelief(job.place, named, other, written) is None:
+                job.tree, job.pids = Tree(other), frozenset({pid})
+                return None
+            return f"its process {pid} has ended; the id is another process's now, which is left alone"
+        return f"there is no process {pid}"
+
+    def _named(self, place: Place) -> tuple[Named, float]:
+        """The id that a place names, and when that was written, since the machine's start. Raises PidFileError."""
+        if place.pidfile is not None:
+            named = pid_files.read(place.pidfile)
+            return named, self._written.note(place.source, named.stamp)
+        assert place.pid is not None
+        try:
+            status = place.source.stat()
+        except OSError:
+            # A job file that has gone a moment ago: what it named, it named.
+            return Named(place.pid, 0, _NO_STAMP), float("inf")
+        stamp = stamp_of(status)
+        # The folder of job files is the operator's, whoever's the file is.
+        return Named(place.pid, 0, stamp), self._written.note(place.source, stamp)
+
+    @staticmethod
+    def _follow_tree(job: _Job) -> bool:
+        """See which processes there are; whether there is one."""
+        alive = job.tree.look() if job.tree is not None else frozenset()
+        job.pids = frozenset(process.pid for process in alive)
+        return bool(alive)
+
+    def _learn_groups(self) -> None:
+        """Once a look: a new child of a job's group has an id that was not seen before."""
+        if self._is_fresh:
+            return
+        self._is_fresh = True
+        taken: dict[str, str] = {}
+        self._by_group = {}
+        # The innermost decides where one job's group is in another's.
+        grouped = [(name, job) for name, job in self._jobs.items() if job.group is not None]
+        for name, job in sorted(grouped, key=lambda item: (len(item[1].group.path if item[1].group else ""), item[0])):
+            assert job.group is not None
+            other = taken.setdefault(job.group.path, name)
+            if other != name:
+                self._notices.say(
+                    f"place {name}", f"job {name}: cgroup {job.group.path} is that of job {other} already"
+                )
+                continue
+            job.ids = cgroups.ids(job.group)
+            self._by_group |= dict.fromkeys(job.ids, name)
+
+    def _without_groups(self) -> None:
+        self._names_groups = False
+        self._notices.say(
+            "cgroup ids",
+            "the kernel does not tell the cgroup of a socket: jobs' sockets are found by the files that their "
+            "processes have open, which costs more",
+        )
+
+    def _is_by_process(self, job: _Job) -> bool:
+        return job.place.cgroup is None or not self._names_groups or (job.group is not None and not job.group.id)
+
+    def _held(self, asked: list[tuple[str, _Job]], wanted: set[int]) -> dict[int, str]:
+        """Which job holds which of these inodes."""
+        found: dict[int, str] = {}
+        left = MAX_DESCRIPTORS
+        count = len(asked)
+        start = self._turn % count
+        for i in range(count):
+            if left <= 0 or wanted <= found.keys():
+                self._turn = (start + i) % count
+                break
+            name, job = asked[(start + i) % count]
+            before = left
+            for inode, held in self._descriptors(name, job, before):
+                left -= 1
+                if inode in wanted and inode not in found:
+                    found[inode] = name
+                    job.holds[inode] = held
+        return found
+
+    def _descriptors(self, name: str, job: _Job, most: int) -> Iterable[tuple[int, Held]]:
+        count = 0
+        refused: Process | None = None
+        for pid in sorted(job.pids):
+            process = processes.identify(pid)
+            if process is None:
+                continue
+            try:
+                for inode, held in processes.sockets_of(process):
+                    count += 1
+                    yield inode, held
+                    if count >= most:
+                        return
+            except PermissionError:
+                refused = process
+        if refused is not None:
+            reason = f"what process {refused.pid} has open may not be looked at; the agent needs CAP_SYS_PTRACE"
+            self._notices.say(f"fd {name}", f"job {name}: {reason}")
+        else:
+            self._notices.clear(f"fd {name}")
+
+
+def _is_there(group: cgroups.Group) -> bool:
+    """Whether it still is the same group: another may have been made in its place."""
+    try:
+        inode = os.stat(group.folder).st_ino  # noqa: PTH116 - pathlib costs as much again, and this is done every second
+    except OSError:
+        return False
+    return not group.id or inode == group.id
+
+
+def _disbelief(place: Place, named: Named, process: Process, written: float) -> str | None:
+    """Why the process that has the id now is not the one that is meant, or may not be; None: it is."""
+    if is_younger(process, written):
+        return (
+            f"process {process.pid} has begun after {place.source} was written: it is another process; if it is the "
+            "job's all the same, because the clock was set meanwhile, write the file anew"
+        )
+    return pid_files.distrust(place.pidfile, named) if place.pidfile is not None else None

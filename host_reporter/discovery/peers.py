@@ -1,0 +1,101 @@
+"""Which host of the controller's settings has an address: fetched from the controller, and again from time to time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+
+from pydantic import ValidationError
+
+from controller.wire import Peers
+from host_reporter.connection import Address, Connection, UnreachableError
+from host_reporter.notices import Notices
+from host_reporter.retry import Backoff
+
+AGAIN_SECONDS = 60.0
+_KEY = "peers"
+
+
+class PeerBook:
+    """A thread that keeps the addresses. ``changed`` is called after each change, from that thread.
+
+    ``failed`` is called if the thread ends by a fault of its own.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        host: str,
+        notices: Notices,
+        *,
+        changed: Callable[[], None],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        self._path = f"/v1/hosts/{host}/peers"
+        self._connection = Connection(address)
+        self._notices = notices
+        self._changed = changed
+        self._failed = failed
+        self._tag: str | None = None
+        self._backoff = Backoff()
+        self._stopping = threading.Event()
+        self.addresses: Mapping[str, str] | None = None
+        """Hosts by address; None: not known yet."""
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin, if it has not begun: who follows no job's sockets asks nobody."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="peers", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """End."""
+        self._stopping.set()
+        self._connection.abort()
+        if self._thread is not None:
+            self._thread.join(2.0)
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                self._stopping.wait(self._ask())
+        except Exception as error:
+            # An agent that half works would be believed: the whole of it stops.
+            self._failed(error)
+        self._connection.close()
+
+    def _ask(self) -> float:
+        """Ask once; seconds until the next time."""
+        began = time.monotonic()
+        try:
+            answer = self._connection.request("GET", self._path, known_tag=self._tag)
+        except UnreachableError as error:
+            return self._trouble(str(error))
+        if answer.status == HTTPStatus.NOT_FOUND:
+            reason = (
+                "it does not tell its hosts' addresses, so jobs' sockets are not reported; is it older than this agent?"
+            )
+            self._trouble(reason)
+            return AGAIN_SECONDS
+        if answer.status == HTTPStatus.OK:
+            try:
+                told = Peers.model_validate_json(answer.body)
+            except ValidationError as error:
+                return self._trouble(f"its hosts' addresses are not understood: {error.errors()[0]['msg']}")
+            self._tag = answer.tag
+            if told.addresses != self.addresses:
+                self.addresses = told.addresses
+                self._changed()
+        elif answer.status != HTTPStatus.NOT_MODIFIED:
+            return self._trouble(answer.detail)
+        self._backoff.reset()
+        self._notices.clear(_KEY, "the addresses of the controller's hosts are known")
+        return max(AGAIN_SECONDS - (time.monotonic() - began), 1.0)
+
+    def _trouble(self, reason: str) -> float:
+        if not self._stopping.is_set():
+            self._notices.say(_KEY, f"the addresses of the controller's hosts cannot be had: {reason}")
+        return self._backoff.next_seconds()

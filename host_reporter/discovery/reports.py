@@ -1,0 +1,114 @@
+"""What is told of jobs' connections, and when: other links at once, bytes now and then, all again at times."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from controller.wire import JobTraffic
+from host_reporter.discovery.links import Link
+from host_reporter.discovery.telling import Found, fitting, tell
+from host_reporter.notices import Notices
+
+BYTES_SECONDS = 5.0
+"""How often bytes are told that only grow."""
+
+RETELL_SECONDS = 30.0
+"""Everything is told again so often: who has forgotten it knows it then."""
+
+MAX_UNKNOWN_TOLD = 20
+"""Unknown addresses of a job that are said one by one."""
+
+_NEVER = float("-inf")
+
+
+class Receiver(Protocol):
+    """Who reports what is found."""
+
+    def found(self, parts: Iterable[JobTraffic]) -> None:
+        """Anew, of some jobs."""
+
+
+@dataclass
+class _Job:
+    """What was told of a job. ``counter``: of its bytes, which count from when it is followed."""
+
+    counter: int
+    found: Found | None = None
+    at: float = _NEVER
+    whole_at: float = _NEVER
+    unknown: set[str] = field(default_factory=set)
+
+    @property
+    def links(self) -> frozenset[Link] | None:
+        """Those that were told; None: nothing was."""
+        return self.found.links if self.found is not None else None
+
+
+class Reports:
+    """Of the jobs that are followed on ``host``. Times are of a clock that only goes forward. For one thread."""
+
+    def __init__(self, host: str, receiver: Receiver, notices: Notices) -> None:
+        self._host = host
+        self._receiver = receiver
+        self._notices = notices
+        self._jobs: dict[str, _Job] = {}
+        self._counter = 0
+
+    def begin(self, job: str) -> None:
+        """A job is followed from now on."""
+        self._counter += 1
+        self._jobs[job] = _Job(self._counter)
+
+    def end(self, jobs: Iterable[str]) -> None:
+        """These are followed no more: where one goes on, nothing of it is found here from now on."""
+        gone = {job: self._jobs.pop(job) for job in jobs if job in self._jobs}
+        for job in gone:
+            self._notices.clear(f"unknown {job}")
+        parts = [
+            JobTraffic(job=job, as_of=time.time(), counter=its.counter, links=())
+            for job, its in gone.items()
+            if its.found is not None
+        ]
+        if parts:
+            self._receiver.found(parts)
+
+    def tell_all_again(self) -> None:
+        """Addresses are other hosts' now."""
+        for its in self._jobs.values():
+            its.whole_at = _NEVER
+
+    def due(self, now: float) -> set[str]:
+        """The jobs whose bytes are to be told."""
+        return {job for job, its in self._jobs.items() if now - its.at >= BYTES_SECONDS}
+
+    def tell(self, found: Mapping[str, Found], addresses: Mapping[str, str], now: float) -> None:
+        """Tell what is to be told of what was found; ``addresses``: hosts by address."""
+        parts = []
+        for job, new in found.items():
+            its = self._jobs[job]
+            is_whole = its.links != new.links or now - its.whole_at >= RETELL_SECONDS
+            if not is_whole and (now - its.at < BYTES_SECONDS or new == its.found):
+                continue
+            told = tell(job, new, addresses, self._host, as_of=time.time(), counter=its.counter)
+            parts.append(told.traffic if is_whole else told.traffic.model_copy(update={"links": None}))
+            its.found, its.at = new, now
+            if is_whole:
+                its.whole_at = now
+            self._say_unknown(job, its, told.unknown)
+        if parts:
+            self._receiver.found(fitting(parts))
+
+    def _say_unknown(self, job: str, its: _Job, unknown: frozenset[str]) -> None:
+        for address in sorted(unknown - its.unknown):
+            if len(its.unknown) >= MAX_UNKNOWN_TOLD:
+                self._notices.say(f"unknown {job}", f"job {job}: it talks to more addresses that are no known host's")
+                return
+            its.unknown.add(address)
+            self._notices.say(
+                f"unknown {job} {address}",
+                f"job {job}: {address} is no host of the controller's settings; its traffic there is not ordered by "
+                "the switch",
+            )

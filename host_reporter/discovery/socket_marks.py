@@ -1,0 +1,130 @@
+"""Marks on live sockets of other processes: IP_TOS through a copy of their descriptor (``pidfd_getfd``).
+
+For where the kernel's packet filter cannot tell a job's packets: no iptables, or a network namespace of the job's own.
+Needs ptrace rights on the job's processes. A new connection is marked at the next look; what was there before is put
+back at the end.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import socket
+from collections.abc import Callable, Iterable, Mapping
+
+from host_reporter.discovery.processes import Held, is_alive
+from host_reporter.discovery.sock_diag import Socket
+
+_PIDFD_GETFD = 438
+_libc = ctypes.CDLL(None, use_errno=True)
+
+_Key = tuple[int, int]
+"""A socket's cookie and inode: older kernels count cookies by namespace."""
+
+Holders = Callable[[Iterable[int]], Mapping[int, Held]]
+
+
+class _Marked:
+    __slots__ = ("before", "dscp", "held", "inode")
+
+    def __init__(self, inode: int, held: Held, dscp: int, before: int) -> None:
+        self.inode, self.held, self.dscp, self.before = inode, held, dscp, before
+
+
+class SocketMarks:
+    """The sockets that are marked, by job. For one thread. What fails is in ``trouble`` by job."""
+
+    def __init__(self) -> None:
+        self.trouble: dict[str, str] = {}
+        self._jobs: dict[str, dict[_Key, _Marked]] = {}
+
+    @property
+    def jobs(self) -> frozenset[str]:
+        """The jobs that have a marked socket."""
+        return frozenset(self._jobs)
+
+    def count(self, job: str) -> int:
+        """How many sockets of a job are marked."""
+        return len(self._jobs.get(job, ()))
+
+    def mark(self, job: str, dscp: int, sockets: Iterable[Socket], holders: Holders) -> None:
+        """Mark these sockets of a job, and no others of it. Those that listen too: what they accept inherits it."""
+        wanted = {(sock.cookie, sock.inode) for sock in sockets if sock.inode}
+        marked = self._jobs.setdefault(job, {})
+        for key in marked.keys() - wanted:
+            self._put_back(marked.pop(key))
+        todo = [key for key in wanted if key not in marked or marked[key].dscp != dscp]
+        self.trouble.pop(job, None)
+        if todo:
+            held = holders([inode for _, inode in todo])
+            for key in todo:
+                if key[1] in held:
+                    self._mark(job, key, held[key[1]], dscp)
+        if not marked:
+            del self._jobs[job]
+
+    def unmark(self, job: str) -> None:
+        """Put back what was there before, where the socket still lives."""
+        for marked in self._jobs.pop(job, {}).values():
+            self._put_back(marked)
+        self.trouble.pop(job, None)
+
+    def _mark(self, job: str, key: _Key, held: Held, dscp: int) -> None:
+        known, inode = self._jobs[job].get(key), key[1]
+        try:
+            before = _set_tos(held, inode, dscp << 2)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            if isinstance(error, PermissionError):
+                reason += "; the agent needs CAP_SYS_PTRACE"
+            self.trouble[job] = f"a socket of process {held.process.pid} cannot be marked: {reason}"
+            return
+        if before is not None:
+            self._jobs[job][key] = _Marked(inode, held, dscp, known.before if known is not None else before)
+
+    @staticmethod
+    def _put_back(marked: _Marked) -> None:
+        try:
+            _set_tos(marked.held, marked.inode, marked.before, only_if=marked.dscp << 2)
+        except OSError:
+            # It has ended, and its sockets with it; or it may not be touched any more.
+            return
+
+
+def _set_tos(held: Held, inode: int, tos: int, only_if: int | None = None) -> int | None:
+    """Set the TOS of a socket that a process holds; what it was. None: the socket is not there any more.
+
+    ``only_if``: only where it still is this. Raises OSError.
+    """
+    try:
+        process = os.pidfd_open(held.process.pid)
+    except ProcessLookupError:
+        return None
+    try:
+        # Now that the id cannot become another process's any more.
+        if not is_alive(held.process):
+            return None
+        copy = _libc.syscall(_PIDFD_GETFD, process, held.descriptor, 0)
+        if copy < 0:
+            number = ctypes.get_errno()
+            if number in (errno.EBADF, errno.ESRCH):
+                return None
+            raise OSError(number, os.strerror(number))
+    finally:
+        os.close(process)
+    try:
+        # The descriptor's number may be another file's by now.
+        if os.fstat(copy).st_ino != inode:
+            return None
+        sock = socket.socket(fileno=copy)
+        copy = -1
+        with sock:
+            before = sock.getsockopt(socket.IPPROTO_IP, socket.IP_TOS)
+            # The lowest two bits are congestion control's.
+            if only_if is None or before & ~3 == only_if:
+                sock.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, (tos & ~3) | (before & 3))
+            return before
+    finally:
+        if copy >= 0:
+            os.close(copy)

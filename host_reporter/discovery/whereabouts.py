@@ -1,0 +1,21 @@
+"""Where jobs' packets come from on this host, for those who mark them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from host_reporter.discovery.links import Link
+from host_reporter.marking import Group
+
+
+@dataclass(frozen=True)
+class Whereabouts:
+    """What packet filters can tell jobs' packets by: the cgroup, or the links in the agent's own namespace.
+
+    ``jobs``: all whose sockets are looked for.
+    """
+
+    jobs: frozenset[str] = frozenset()
+    groups: Mapping[str, Group] = field(default_factory=dict)
+    links: Mapping[str, frozenset[Link]] = field(default_factory=dict)

@@ -1,0 +1,189 @@
+"""A job's progress from TensorBoard's event files: a folder that a SummaryWriter writes to, and the tag of the metric.
+
+A training that is started again, or a writer that has enough of a file, begins another file in the folder; several
+processes may write at once. So all files are read, the oldest name first, and the latest few of them are followed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from host_reporter.event_file import Records, Scalar, scalars
+from host_reporter.folder_stamp import FolderStamp
+from host_reporter.match_limit import MatchLimit
+from host_reporter.parse import MAX_ITERATION, MAX_METRIC, MAX_TIME, Event, Point
+from host_reporter.source import TURN_SECONDS
+from host_reporter.tail import Tail
+
+MAX_OPEN = 8
+"""Files that are followed at a time: the latest. An older one is let go when all of it was read."""
+
+MAX_FILES = 10_000
+"""Of a folder with more entries the rest is not looked at."""
+
+LIST_SECONDS = 0.5
+"""New files are looked for no oftener."""
+
+MAX_TAGS_TOLD = 8
+_MARK = "tfevents"
+
+
+class _File:
+    def __init__(self, path: Path) -> None:
+        # Who writes into the folder may be another user than the operator who named it.
+        self.tail = Tail(path, follow_links=False)
+        self.records = Records()
+
+    def poll(self) -> Iterator[bytes] | None:
+        """The records that are new, if there are new bytes."""
+        data, restarted = self.tail.poll()
+        if restarted:
+            self.records = Records()
+        return self.records.feed(data) if data else None
+
+
+class EventSource:
+    """Points out of the scalars with ``tag``; without a tag each new step of any scalar is a point without a metric."""
+
+    is_costly = False
+
+    def __init__(self, folder: Path, tag: str | None) -> None:
+        self.folder = folder
+        self.matched = 0
+        self.unmatched = 0
+        self._tag = tag
+        self._files: dict[str, _File] = {}
+        self._done: set[str] = set()
+        self._reading: tuple[_File, Iterator[bytes]] | None = None
+        self._listed_at = float("-inf")
+        self._stamp = FolderStamp()
+        self._error: str | None = f"{folder}: not there yet"
+        self._damaged = False
+        self._other_tags: dict[str, None] = {}
+        self._last_step: int | None = None
+
+    def poll(self, _limit: MatchLimit) -> tuple[list[Event], bool]:
+        """Some of the points since the last call, and whether there may be more to read at once."""
+        if self._reading is None:
+            self._look(time.monotonic())
+            self._reading = self._next()
+        if self._reading is None:
+            return [], False
+        return self._parse_some(*self._reading), True
+
+    def aim(self) -> None:
+        """Note how much there is to read now; ``is_there`` when that was read."""
+        self._listed_at = float("-inf")
+        self._look(time.monotonic())
+        for file in self._files.values():
+            file.tail.aim()
+
+    @property
+    def is_there(self) -> bool:
+        """Whether all that there was at ``aim`` was read."""
+        return self._reading is None and all(file.tail.is_there or file.tail.error for file in self._files.values())
+
+    @property
+    def modified(self) -> float | None:
+        """When the latest file was last written, in seconds since the epoch; None where that is not known."""
+        times = [file.tail.modified for file in self._files.values()]
+        return max((modified for modified in times if modified is not None), default=None)
+
+    def seems_over(self, _limit: MatchLimit) -> bool:
+        """Never: event files tell no end."""
+        return False
+
+    def problem(self, *, final: bool = False) -> str | None:
+        """What a person should know, if anything; ``final``: no more will come."""
+        if self._error is not None:
+            return self._error
+        if not self._files and not self._done:
+            return f"{self.folder}: there is no event file in it yet (events.out.tfevents...)"
+        if errors := [file.tail.error for file in self._files.values() if file.tail.error]:
+            return errors[0]
+        if self._damaged:
+            return f"{self.folder}: a part of an event file is damaged and was passed over"
+        if self.matched == 0 and self.unmatched >= (1 if final else 100):
+            there = ", ".join(self._other_tags)
+            return f"{self.folder}: none of its scalars is called {self._tag}; there are {there}"
+        return None
+
+    def close(self) -> None:
+        """Let go of the files."""
+        for file in self._files.values():
+            file.tail.close()
+        self._files.clear()
+        self._reading = None
+
+    def _look(self, now: float) -> None:
+        """Which files there are; seldom, for a busy file wakes us often."""
+        if now - self._listed_at < LIST_SECONDS:
+            return
+        self._listed_at = now
+        try:
+            if not self._stamp.is_news(self.folder, time.time()):
+                return
+            with os.scandir(self.folder) as entries:
+                names = {e.name for e in itertools.islice(entries, MAX_FILES) if _MARK in e.name}
+        except FileNotFoundError:
+            self._stamp.forget()
+            self._error = f"{self.folder}: not there yet"
+            names = set()
+        except OSError as error:
+            self._stamp.forget()
+            self._error = f"{self.folder}: {error.strerror}"
+            return
+        else:
+            self._error = None
+        self._done &= names
+        for name in sorted(names - self._done - self._files.keys()):
+            self._files[name] = _File(self.folder / name)
+        for name in self._files.keys() - names:
+            self._files.pop(name).tail.close()
+        self._files = dict(sorted(self._files.items()))
+
+    def _next(self) -> tuple[_File, Iterator[bytes]] | None:
+        """The first file that has something new."""
+        for name, file in list(self._files.items()):
+            records = file.poll()
+            if records is not None:
+                return file, records
+            if len(self._files) > MAX_OPEN and file.tail.error is None:
+                file.tail.close()
+                del self._files[name]
+                self._done.add(name)
+        return None
+
+    def _parse_some(self, file: _File, records: Iterator[bytes]) -> list[Event]:
+        events: list[Event] = []
+        began = time.thread_time()
+        for record in records:
+            try:
+                found = scalars(record)
+            except ValueError:
+                # Its checksum is right, but it is no event.
+                self._damaged = True
+                continue
+            events += [point for scalar in found if (point := self._point(scalar)) is not None]
+            if time.thread_time() - began > TURN_SECONDS:
+                return events
+        self._reading = None
+        self._damaged |= file.records.damaged > 0
+        return events
+
+    def _point(self, scalar: Scalar) -> Point | None:
+        if self._tag is not None and scalar.tag != self._tag:
+            self.unmatched += 1
+            if len(self._other_tags) < MAX_TAGS_TOLD:
+                self._other_tags[scalar.tag[:100]] = None
+            return None
+        if not 0 <= scalar.step <= MAX_ITERATION or (self._tag is None and scalar.step == self._last_step):
+            return None
+        self.matched += 1
+        self._last_step = scalar.step
+        metric = scalar.value if self._tag is not None and abs(scalar.value) <= MAX_METRIC else None
+        return Point(float(scalar.step), metric, scalar.time if 0 < scalar.time <= MAX_TIME else None)

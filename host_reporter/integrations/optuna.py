@@ -1,0 +1,110 @@
+"""Optuna: each trial of a study is a job, and the rungs of its successive halving are stages.
+
+Of SuccessiveHalvingPruner and HyperbandPruner the stage of a trial is its bracket and its rung: ``b0.r1``. Optuna
+says which rungs a trial has completed in the trial's attributes, and the step at which the next one ends in its pruner;
+both are read, never changed. With other pruners trials are jobs without a stage.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import optuna
+
+from host_reporter.helper import ProgressFile
+from host_reporter.integrations.meter import Folder
+from host_reporter.integrations.trial_files import TrialFiles
+
+log = logging.getLogger(__name__)
+
+
+def follow(
+    study: optuna.Study,
+    objective: Callable[[optuna.Trial], Any],
+    *,
+    name: str | None = None,
+    directory: Folder = None,
+    iterations_per_step: float = 1.0,
+) -> Callable[[optuna.Trial], Any]:
+    """The objective, whose trials tell what they report: ``study.optimize(follow(study, objective))``.
+
+    ``name``: the study's id for the agent, by default its name in Optuna. ``iterations_per_step``: how many iterations
+    of the training, as the job file's demand counts them, one step of ``trial.report`` is.
+    """
+    files = TrialFiles(name or study.study_name, directory)
+
+    def followed(trial: optuna.Trial) -> Any:
+        number = f"t{trial.number}"
+        try:
+            _attach(study, trial, files.begin(number), iterations_per_step)
+            return objective(trial)
+        finally:
+            files.end(number)
+
+    return followed
+
+
+def stage_of(study: optuna.Study, trial: optuna.Trial) -> tuple[str, float | None] | None:
+    """Bracket and rung of a trial, and the step at which the rung ends, if known; None: its pruner has no rungs."""
+    pruner, bracket = study.pruner, 0
+    if isinstance(pruner, optuna.pruners.HyperbandPruner):
+        if not pruner._pruners:
+            # It does not know its brackets before it was asked first.
+            return None
+        bracket = pruner._get_bracket_id(study, trial)
+        pruner = pruner._pruners[bracket]
+    if not isinstance(pruner, optuna.pruners.SuccessiveHalvingPruner):
+        return None
+    completed = trial.storage.get_trial_system_attrs(trial._trial_id)
+    rung = 0
+    while f"completed_rung_{rung}" in completed:
+        rung += 1
+    until: float | None = None
+    if pruner._min_resource is not None:
+        until = float(pruner._min_resource * pruner._reduction_factor ** (pruner._min_early_stopping_rate + rung))
+    return f"b{bracket}.r{rung}", until
+
+
+def _attach(study: optuna.Study, trial: optuna.Trial, file: ProgressFile | None, scale: float) -> None:
+    """Have the trial tell ``file`` what it reports, and its stage whenever it has asked whether to go on."""
+    if file is None:
+        return
+    report, should_prune = trial.report, trial.should_prune
+    told: tuple[str, float | None] | None = None
+    last = 0
+
+    def tell_stage() -> None:
+        nonlocal told
+        try:
+            stage = stage_of(study, trial)
+            if stage is not None and stage != told:
+                told = stage
+                name, until = stage
+                file.stage(name, until * scale if until is not None else None)
+        except Exception as error:
+            # Another version of Optuna may keep its rungs elsewhere: the trial is then a job without a stage.
+            log.debug("the stage of trial %s is not known: %s", trial.number, error)
+
+    def told_report(value: float, step: int) -> None:
+        nonlocal last
+        report(value, step)
+        last = step
+        name, until = told or ("", None)
+        if until is not None and step > until:
+            # Who reports seldom is beyond the rung's end before the pruner was asked; it is in that rung all the same.
+            file.stage(name, step * scale)
+        file.report(iteration=step * scale, metric=value)
+
+    def told_should_prune() -> bool:
+        is_over: bool = should_prune()
+        # Before the end of its rung a trial is in no other.
+        if not is_over and (told is None or told[1] is None or last >= told[1]):
+            tell_stage()
+        return is_over
+
+    # On this trial alone: neither the study nor its pruner is another one, so samplers see what they know.
+    trial.report = told_report
+    trial.should_prune = told_should_prune
+    tell_stage()

@@ -1,0 +1,66 @@
+"""PyTorch: the progress of a training loop, with or without DDP, from the steps of its optimiser."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, Self, SupportsFloat
+
+import torch
+from torch import distributed
+
+from host_reporter.integrations.meter import Folder, Meter
+from host_reporter.launch import own_host
+
+
+class Watch:
+    """Counts the steps of an optimiser as the iterations of a job, until ``end``; of several ranks only rank 0 tells.
+
+    With DDP a step is one exchange of gradients, however many batches are accumulated for it. ``begin``: the iterations
+    that were done before, as a checkpoint says. No method raises, and none waits for the device.
+    """
+
+    def __init__(
+        self, optimizer: torch.optim.Optimizer, job: str | None = None, *, begin: int = 0, directory: Folder = None
+    ) -> None:
+        self.iteration = begin
+        self._meter = Meter(job, directory, speaks=_rank() == 0)
+        self._hook = optimizer.register_step_post_hook(self._stepped)
+
+    def metric(self, value: SupportsFloat | torch.Tensor) -> None:
+        """The metric, measured now. A tensor becomes a number elsewhere, when the device has computed it."""
+        if isinstance(value, torch.Tensor):
+            value = value.detach().clone()
+        self._meter.measured(self.iteration, value)
+
+    def end(self, *, failed: bool = False) -> None:
+        """The training is over."""
+        self._hook.remove()
+        self._meter.end(failed=failed)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self.end(failed=kind is not None)
+
+    def _stepped(self, *_: Any) -> None:
+        self.iteration += 1
+        self._meter.step(self.iteration)
+
+
+def hosts() -> tuple[str, ...]:
+    """The hosts of all ranks, in the order of their first ranks; to be called by all of them at once."""
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return (own_host(),)
+    found: list[str] = [""] * distributed.get_world_size()
+    distributed.all_gather_object(found, own_host())
+    return tuple(dict.fromkeys(found))
+
+
+def _rank() -> int:
+    """This process's rank where there is a process group, as that of spawned processes; else 0."""
+    if distributed.is_available() and distributed.is_initialized():
+        return int(distributed.get_rank())
+    return 0

@@ -1,0 +1,74 @@
+"""The progress files of a study's trials, as tuners need them: each trial is a job of its own, STUDY.TRIAL."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+import time
+from collections import deque
+
+from host_reporter.helper import ProgressFile
+from host_reporter.integrations.meter import Folder
+from host_reporter.launch import JOB_VARIABLE, job_name
+
+KEPT_SECONDS = 600.0
+"""The file of a trial that ended so long ago was read by the agent long ago, and is removed."""
+
+log = logging.getLogger(__name__)
+
+
+class TrialFiles:
+    """Begins, finds and ends the trials of one study. For any thread; no method raises."""
+
+    def __init__(self, study: str | None, directory: Folder = None) -> None:
+        name = job_name(study or os.environ.get(JOB_VARIABLE, ""))
+        if name is None:
+            log.warning("no trial is told of: give the study a name, or set %s", JOB_VARIABLE)
+        self.study = name
+        self._directory = directory
+        self._trials: dict[str, ProgressFile] = {}
+        self._ended: deque[tuple[float, str]] = deque()
+        self._lock = threading.Lock()
+
+    def begin(self, trial: str) -> ProgressFile | None:
+        """A trial's file, anew if it is not there; None: nothing can be told."""
+        name = (job_name(trial) or "").replace(".", "-")
+        if self.study is None or not name:
+            return None
+        with self._lock:
+            found = self._trials.get(trial)
+            if found is None:
+                self._tidy()
+                found = self._made(name)
+                if found is not None:
+                    self._trials[trial] = found
+        return found
+
+    def _made(self, name: str) -> ProgressFile | None:
+        try:
+            return ProgressFile(f"{self.study}.{name}", self._directory)
+        except Exception as error:
+            log.debug("trial %s is not told of: %s", name, error)
+            return None
+
+    def end(self, trial: str) -> None:
+        """A trial is over."""
+        with self._lock:
+            file = self._trials.pop(trial, None)
+        if file is not None:
+            file.end()
+            self._ended.append((time.monotonic(), file.path))
+
+    def end_all(self) -> None:
+        """The study is over."""
+        for trial in list(self._trials):
+            self.end(trial)
+
+    def _tidy(self) -> None:
+        while self._ended and time.monotonic() - self._ended[0][0] > KEPT_SECONDS:
+            path = self._ended.popleft()[1]
+            # Where it may not be removed, it stays.
+            with contextlib.suppress(OSError, ValueError):
+                os.unlink(path)  # noqa: PTH108 - as in the helper

@@ -1,0 +1,62 @@
+"""The same order on every rank of an all-reduce, although their backward passes reach a layer at different times. Pure.
+
+A collective needs all ranks, and in the same order. So ranks agree in rounds: each tells how many iterations of every
+layer it has ready, the minimum over ranks is what all have, and each rank, from the same numbers, picks the same next
+chunk: the oldest iteration first, in it the front layer. Between two chunks there is a round, so a front layer that
+has become ready meanwhile goes before what is left of a back layer. A round without anything agreed begins only when
+somebody has news, so ranks that compute are not disturbed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heappop, heappush
+
+from host_reporter.intrajob.chunks import Layout
+
+
+class Agreement:
+    """One rank's part; the same calls with the same numbers give the same chunks on all."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._ready = [0] * len(layout.sizes)
+        self._agreed = [0] * len(layout.sizes)
+        self._unsent: list[tuple[int, int]] = []
+
+    @property
+    def ready(self) -> tuple[int, ...]:
+        """What this rank tells in a round: iterations that it has ready, by layer."""
+        return tuple(self._ready)
+
+    @property
+    def agreed(self) -> tuple[int, ...]:
+        """Iterations that all ranks have ready, by layer, as of the last round."""
+        return tuple(self._agreed)
+
+    def ready_now(self, layer: int) -> int:
+        """This rank has one more iteration of ``layer`` ready; which."""
+        self._ready[layer] += 1
+        return self._ready[layer]
+
+    @property
+    def has_unsent(self) -> bool:
+        """Whether a chunk is agreed on and not taken: the same on all ranks."""
+        return bool(self._unsent)
+
+    @property
+    def has_news(self) -> bool:
+        """Whether this rank has something ready that the last round did not agree on."""
+        return self._ready != self._agreed
+
+    def learn(self, minimum: Sequence[int]) -> None:
+        """The result of a round."""
+        for layer, count in enumerate(minimum):
+            for iteration in range(self._agreed[layer] + 1, count + 1):
+                for chunk in self._layout.of(layer):
+                    heappush(self._unsent, (iteration, chunk))
+            self._agreed[layer] = max(self._agreed[layer], count)
+
+    def take(self) -> tuple[int, int] | None:
+        """The iteration and the chunk to send now; None: nothing is agreed on."""
+        return heappop(self._unsent) if self._unsent else None

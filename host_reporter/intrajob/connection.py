@@ -1,0 +1,59 @@
+"""A worker's connection as its server keeps it: what has come of a message, and what is still to be sent."""
+
+from __future__ import annotations
+
+import socket
+from collections import deque
+from dataclasses import dataclass, field
+
+from host_reporter.intrajob.frames import HEADER_BYTES, Frame
+from host_reporter.intrajob.order import ChunkQueue
+
+
+@dataclass(eq=False)
+class Worker:
+    """One connection. ``rank`` is known once it has greeted, ``order`` once it has finished a forward pass.
+
+    ``done``: it sends nothing more; ``deaf``: nothing more is sent to it; ``ended``: the connection is closed.
+    """
+
+    sock: socket.socket
+    name: str
+    since: float
+    queue: ChunkQueue
+    rank: int | None = None
+    order: tuple[int, ...] | None = None
+    done: bool = False
+    deaf: bool = False
+    ended: bool = False
+    talk: deque[bytes] = field(default_factory=deque)
+    sending: deque[memoryview] = field(default_factory=deque)
+    head: bytearray = field(default_factory=lambda: bytearray(HEADER_BYTES))
+    frame: Frame | None = None
+    body: bytearray = field(default_factory=bytearray)
+    got: int = 0
+
+    def deafen(self) -> None:
+        """Let what waits to be sent to it go."""
+        self.deaf = True
+        self.talk.clear()
+        self.sending.clear()
+
+    def send_on(self) -> bool:
+        """Send on what has begun, and what is told beside the chunks; whether all of it went."""
+        while self.sending or self.talk:
+            if not self.sending:
+                self.sending.append(memoryview(self.talk.popleft()))
+            try:
+                sent = self.sock.sendmsg(list(self.sending))
+            except BlockingIOError:
+                return False
+            except OSError:
+                # What it said before its end waits to be read, perhaps that it is done. Reading then meets the end.
+                self.deafen()
+                return True
+            while self.sending and sent >= len(self.sending[0]):
+                sent -= len(self.sending.popleft())
+            if sent:
+                self.sending[0] = self.sending[0][sent:]
+        return True

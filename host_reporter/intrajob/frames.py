@@ -1,0 +1,149 @@
+"""Messages between a worker and its parameter server: a fixed header, then as many bytes as it says, over TCP."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import struct
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from host_reporter.intrajob.errors import SaspError
+
+_HEADER = struct.Struct("!2sBxIIdQ")
+_MAGIC = b"Sp"
+HEADER_BYTES = _HEADER.size
+VERSION = 1
+LARGEST_TALK = 1024 * 1024
+"""Bytes of a greeting or an order: a list of layers."""
+LARGEST_LAYER = 1 << 36
+UNSENT_BYTES = 64 * 1024
+"""So much at most lies unsent in the kernel, in an order that can no longer be changed: half a chunk.
+
+With much less the link would idle whenever a busy processor wakes the sender late."""
+
+SILENCE_SECONDS = 120
+"""A peer of which so long nothing is heard is lost: a host without power says no good-bye.
+
+Long enough for a switch that restarts; short beside the 15 minutes (with something on its way) or the for ever (with
+nothing) that the kernel would wait by itself."""
+_PROBE_SECONDS = 10
+"""Between two questions to a silent peer: a few that are lost on the way are no silence yet."""
+
+
+class Kind(IntEnum):
+    """What a message is."""
+
+    HELLO = 1
+    """JSON: who the worker is, and what it trains."""
+    WELCOME = 2
+    """JSON: how many workers there are."""
+    REFUSED = 3
+    """Text for people."""
+    LAYER = 4
+    """A layer's first parameters; ``chunk``: its number in the model's order."""
+    ORDER = 5
+    """JSON: the layers' numbers, front first."""
+    PUSH = 6
+    """A chunk of gradients; ``value``: the learning rate."""
+    FRESH = 7
+    """A chunk of parameters."""
+    DONE = 8
+    """The worker has all that it wanted, and sends nothing more."""
+
+
+_KINDS = frozenset(int(kind) for kind in Kind)
+
+
+class Frame(NamedTuple):
+    """A header."""
+
+    kind: Kind
+    length: int
+    chunk: int = 0
+    iteration: int = 0
+    value: float = 0.0
+
+
+def packed(frame: Frame) -> bytes:
+    """A header as bytes."""
+    return _HEADER.pack(_MAGIC, frame.kind, frame.chunk, frame.iteration, frame.value, frame.length)
+
+
+def unpacked(head: bytes | bytearray | memoryview) -> Frame:
+    """The opposite. Raises SaspError for anything else."""
+    magic, kind, chunk, iteration, value, length = _HEADER.unpack(head)
+    if magic != _MAGIC or kind not in _KINDS:
+        raise SaspError("something that is no message of this protocol")
+    limit = LARGEST_TALK if kind in {Kind.HELLO, Kind.WELCOME, Kind.REFUSED, Kind.ORDER, Kind.DONE} else LARGEST_LAYER
+    if length > limit:
+        raise SaspError(f"a message of {length} bytes")
+    return Frame(Kind(kind), length, chunk, iteration, value)
+
+
+def talk(kind: Kind, content: Any) -> bytes:
+    """A whole message with JSON."""
+    body = json.dumps(content, allow_nan=False).encode()
+    return packed(Frame(kind, len(body))) + body
+
+
+def small_buffer(sock: socket.socket) -> None:
+    """Let the order be decided late: in the kernel lies only what the network takes next."""
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    # Not on every system; there the order is kept by chunks of the socket's own buffer.
+    with contextlib.suppress(OSError, AttributeError):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
+
+
+def notice_silence(sock: socket.socket) -> None:
+    """Let calls on ``sock`` fail with OSError once the peer has been silent for ``SILENCE_SECONDS``.
+
+    Both are needed: probes are sent only while nothing is on its way, and the limit counts only while something is.
+    A stopped process, which takes nothing of what is on its way to it, counts as silent too.
+    """
+    probes = SILENCE_SECONDS // _PROBE_SECONDS - 1
+    for level, name, value in (
+        (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
+        (socket.IPPROTO_TCP, "TCP_KEEPIDLE", _PROBE_SECONDS),
+        (socket.IPPROTO_TCP, "TCP_KEEPINTVL", _PROBE_SECONDS),
+        (socket.IPPROTO_TCP, "TCP_KEEPCNT", probes),
+        (socket.IPPROTO_TCP, "TCP_USER_TIMEOUT", SILENCE_SECONDS * 1000),
+    ):
+        # Not every system has each of them; there its own times hold.
+        with contextlib.suppress(OSError, AttributeError):
+            sock.setsockopt(level, getattr(socket, name), value)
+
+
+def send_all(sock: socket.socket, *parts: bytes | memoryview) -> None:
+    """Send parts one after the other, in few calls. Raises OSError."""
+    waiting = [memoryview(part) for part in parts if len(part)]
+    while waiting:
+        sent = sock.sendmsg(waiting)
+        while waiting and sent >= len(waiting[0]):
+            sent -= len(waiting.pop(0))
+        if sent:
+            waiting[0] = waiting[0][sent:]
+
+
+def receive(sock: socket.socket, longest: int = LARGEST_LAYER) -> tuple[Frame, bytearray]:
+    """The next message; ``longest``: bytes of contents, of which no more are taken in.
+
+    Raises SaspError for the end of the stream or a message of something else, OSError.
+    """
+    head = _exactly(sock, HEADER_BYTES)
+    frame = unpacked(head)
+    if frame.length > max(longest, LARGEST_TALK):
+        raise SaspError(f"a message of {frame.length} bytes")
+    return frame, _exactly(sock, frame.length)
+
+
+def _exactly(sock: socket.socket, length: int) -> bytearray:
+    data = bytearray(length)
+    view = memoryview(data)
+    while view:
+        got = sock.recv_into(view)
+        if got == 0:
+            raise SaspError("the connection was closed")
+        view = view[got:]
+    return data

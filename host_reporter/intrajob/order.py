@@ -1,0 +1,100 @@
+"""What a sender sends next: a priority queue a destination, and stragglers among destinations first. Pure.
+
+Front layers first, because the next forward pass needs them first; but an older iteration before a newer one, because
+the bound on staleness waits for the oldest. A chunk that has begun is finished: the order counts at chunk borders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import Literal
+
+Discipline = Literal["priority", "fifo"]
+
+PATIENCE_SECONDS = 0.02
+"""So long is a straggler's full socket waited for before the next destination gets a chunk: a link that is slow for
+another reason than ours must not idle our own."""
+
+
+class ChunkQueue:
+    """The chunks that wait for one destination.
+
+    ``supersede``: contents are read when they are sent, so a chunk that waits already is not queued twice: it goes at
+    its old place, with its new iteration.
+    """
+
+    def __init__(self, discipline: Discipline = "priority", *, supersede: bool = False) -> None:
+        self._fifo = discipline == "fifo"
+        self._supersede = supersede
+        self._heap: list[tuple[int, int, int]] = []
+        self._latest: dict[int, int] = {}
+        self._turn = 0
+
+    def put(self, chunk: int, iteration: int) -> None:
+        """Let ``chunk`` (numbered front first) of ``iteration`` wait."""
+        if self._supersede:
+            waits = chunk in self._latest
+            self._latest[chunk] = max(self._latest.get(chunk, 0), iteration)
+            if waits:
+                return
+        self._turn += 1
+        heappush(self._heap, (self._turn if self._fifo else iteration, chunk, iteration))
+
+    def take(self) -> tuple[int, int] | None:
+        """The chunk to send now, and its iteration; None: nothing waits."""
+        if not self._heap:
+            return None
+        _place, chunk, iteration = heappop(self._heap)
+        return chunk, self._latest.pop(chunk) if self._supersede else iteration
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+
+@dataclass
+class Turns:
+    """Which destination gets the next chunk. ``stragglers_first`` False: in turn."""
+
+    stragglers_first: bool = True
+    patience: float = PATIENCE_SECONDS
+    _blocked_since: dict[int, float] = field(default_factory=dict)
+    _last: int = -1
+
+    def pick(
+        self, waiting: Mapping[int, int], writable: Collection[int], now: float
+    ) -> tuple[int | None, float | None]:
+        """The destination to send to, or None; then, perhaps, seconds after which to ask again.
+
+        ``waiting``: the clock of each destination that something waits for; ``writable``: those that can take a chunk
+        without blocking. The destination that is furthest behind is served alone while it can take chunks at all.
+        """
+        for gone in [one for one in self._blocked_since if one not in waiting or one in writable]:
+            del self._blocked_since[gone]
+        if not self.stragglers_first:
+            return self._in_turn([one for one in waiting if one in writable]), None
+        least = min(waiting.values(), default=0)
+        behind = [one for one, clock in waiting.items() if clock == least]
+        for one in waiting:
+            if one not in writable:
+                self._blocked_since.setdefault(one, now)
+        if ready := [one for one in behind if one in writable]:
+            return self._in_turn(ready), None
+        until = min((self._blocked_since[one] + self.patience for one in behind), default=now)
+        others = [one for one in waiting if one in writable]
+        if until > now:
+            return None, (until - now if others else None)
+        if others:
+            for one in behind:
+                self._blocked_since[one] = now
+            nearest = min(waiting[one] for one in others)
+            return self._in_turn([one for one in others if waiting[one] == nearest]), None
+        return None, None
+
+    def _in_turn(self, ready: Sequence[int]) -> int | None:
+        """The next after the last one served, by number."""
+        if not ready:
+            return None
+        self._last = min(ready, key=lambda one: (one <= self._last, one))
+        return self._last

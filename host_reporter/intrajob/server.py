@@ -1,0 +1,328 @@
+"""The parameter server: one thread that reads every worker's gradients and sends parameters in the order of SaSP.
+
+Between two chunks it looks anew at what is the most urgent: a straggler's chunks before those of workers that are
+ahead (``order.Turns``), and for each worker front layers first. What lies unsent in the kernel is kept small, so that
+little has been decided before it must be.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import ipaddress
+import logging
+import selectors
+import socket
+import time
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from host_reporter.intrajob.connection import Worker
+from host_reporter.intrajob.errors import SaspError
+from host_reporter.intrajob.frames import Frame, Kind, notice_silence, packed, small_buffer, talk, unpacked
+from host_reporter.intrajob.order import ChunkQueue, Turns
+from host_reporter.intrajob.peers import read_hello, read_order
+from host_reporter.intrajob.scheme import Scheme
+from host_reporter.intrajob.store import Store
+
+T = TypeVar("T")
+
+log = logging.getLogger("sasp")
+
+MOST_STRANGERS = 64
+GREETING_SECONDS = 10.0
+_READ_BYTES = 256 * 1024
+_GOODBYE_SECONDS = 1.0
+
+
+class Server:
+    """Serves one job of ``workers`` workers. ``run`` returns when all are done."""
+
+    def __init__(self, listener: socket.socket, workers: int, scheme: Scheme, *, token: str, patience: float) -> None:
+        address = listener.getsockname()[0]
+        if not token and not ipaddress.ip_address(address).is_loopback:
+            raise SaspError(f"{address} is not on loopback: whoever reaches it could join; give a token")
+        self._listener = listener
+        self._scheme = scheme
+        self._token = token
+        self._patience = patience
+        self._workers = workers
+        self._store = Store(workers, scheme)
+        self._all: set[Worker] = set()
+        self._by_rank: dict[int, Worker] = {}
+        self._clock = [0] * workers
+        self._turns = Turns(stragglers_first=scheme.sending == "sasp")
+        self._selector = selectors.DefaultSelector()
+        self._order: tuple[int, ...] | None = None
+
+    def run(self) -> None:
+        """Serve until all workers are done. Raises SaspError where one is lost or does not come."""
+        self._listener.setblocking(False)
+        self._selector.register(self._listener, selectors.EVENT_READ)
+        deadline = time.monotonic() + self._patience
+        try:
+            while not (len(self._by_rank) == self._workers and all(one.ended for one in self._by_rank.values())):
+                timeout = self._serve(time.monotonic())
+                if len(self._by_rank) < self._workers:
+                    self._check_strangers(deadline)
+                    timeout = min(1.0, timeout) if timeout is not None else 1.0
+                for key, events in self._selector.select(timeout):
+                    if key.fileobj is self._listener:
+                        self._accept()
+                    elif events & selectors.EVENT_READ:
+                        self._read(key.data)
+        except SaspError as error:
+            self._say_goodbye(str(error))
+            raise
+        finally:
+            for worker in self._all:
+                worker.sock.close()
+            self._selector.close()
+
+    # Coming and going ----------------------------------------------------------------------------------------------
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            sock, address = self._listener.accept()
+            if len(self._all) - len(self._by_rank) >= MOST_STRANGERS:
+                sock.close()
+                return
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            notice_silence(sock)
+            sasp = self._scheme.sending == "sasp"
+            if sasp:
+                small_buffer(sock)
+            queue = ChunkQueue("priority" if sasp else "fifo", supersede=True)
+            worker = Worker(sock, f"{address[0]}:{address[1]}", time.monotonic(), queue)
+            self._all.add(worker)
+            self._selector.register(sock, selectors.EVENT_READ, worker)
+
+    def _check_strangers(self, deadline: float) -> None:
+        now = time.monotonic()
+        for worker in [one for one in self._all if one.rank is None and now - one.since > GREETING_SECONDS]:
+            self._drop(worker, "it did not greet")
+        if now > deadline:
+            missing = sorted(set(range(self._workers)) - self._by_rank.keys())
+            raise SaspError(f"worker {', '.join(map(str, missing))} did not come within {self._patience:g} s")
+
+    def _drop(self, worker: Worker, why: str) -> None:
+        """Send a stranger away. Raises SaspError where it is a worker that is not done."""
+        self._selector.unregister(worker.sock)
+        self._all.discard(worker)
+        if worker.rank is None:
+            log.warning("%s was sent away: %s", worker.name, why)
+            with contextlib.suppress(OSError):
+                text = why.encode()
+                worker.sock.send(packed(Frame(Kind.REFUSED, len(text))) + text)
+            worker.sock.close()
+            return
+        worker.sock.close()
+        worker.ended = True
+        if not worker.done:
+            raise SaspError(f"worker {worker.rank} ({worker.name}) is lost: {why}")
+
+    def _say_goodbye(self, why: str) -> None:
+        """Tell everybody why, each after the rest of what it is being sent; who takes too long is not told."""
+        text, until = why.encode(), time.monotonic() + _GOODBYE_SECONDS
+        left = {worker for worker in self._all if not worker.deaf}
+        for worker in left:
+            worker.talk.append(packed(Frame(Kind.REFUSED, len(text))) + text)
+        while (left := {worker for worker in left if not worker.send_on()}) and time.monotonic() < until:
+            _writable({worker: worker.sock for worker in left}, until - time.monotonic())
+
+    # Reading -------------------------------------------------------------------------------------------------------
+
+    def _read(self, worker: Worker) -> None:
+        """Take what is there; whole messages are acted on."""
+        budget = _READ_BYTES
+        while budget > 0 and worker in self._all:
+            target = worker.head if worker.frame is None else worker.body
+            if worker.got < len(target):
+                try:
+                    count = worker.sock.recv_into(memoryview(target)[worker.got :])
+                except BlockingIOError:
+                    return
+                except OSError as error:
+                    self._drop(worker, str(error))
+                    return
+                if count == 0:
+                    self._drop(worker, "it closed the connection")
+                    return
+                worker.got += count
+                budget -= count
+                if worker.got < len(target):
+                    continue
+            try:
+                self._advance(worker)
+            except SaspError as error:
+                self._drop(worker, str(error))
+
+    def _advance(self, worker: Worker) -> None:
+        """A header, or all of a message, is there."""
+        worker.got = 0
+        if worker.frame is None:
+            frame = unpacked(worker.head)
+            self._store.check_length(frame, known=worker.rank is not None)
+            try:
+                worker.frame, worker.body = frame, bytearray(frame.length)
+            except MemoryError:
+                raise SaspError(f"there is no memory for its message of {frame.length} bytes") from None
+            if frame.length:
+                return
+        frame, body = worker.frame, worker.body
+        worker.frame = None
+        self._act(worker, frame, body)
+
+    def _act(self, worker: Worker, frame: Frame, body: bytearray) -> None:
+        if worker.rank is None:
+            if frame.kind is not Kind.HELLO:
+                raise SaspError("it sent something before it greeted")
+            self._welcome(worker, body)
+        elif worker.done:
+            raise SaspError(f"it sent {frame.kind.name} after it was done")
+        elif frame.kind is Kind.LAYER and worker.rank == 0:
+            self._store.take_layer(frame.chunk, body)
+            self._hand_out()
+        elif frame.kind is Kind.ORDER and self._store.complete and worker.order is None:
+            worker.order = read_order(body, self._store.layer_count)
+            self._settle_order()
+        elif frame.kind is Kind.PUSH and worker.order is not None:
+            due = self._store.push(worker.rank, frame, body)
+            self._clock[worker.rank] = max(self._clock[worker.rank], frame.iteration)
+            for rank, iteration in due:
+                self._by_rank[rank].queue.put(frame.chunk, iteration)
+        elif frame.kind is Kind.DONE:
+            self._let_go(worker, worker.rank)
+        else:
+            raise SaspError(f"it sent {frame.kind.name} where that makes no sense")
+
+    def _welcome(self, worker: Worker, body: bytearray) -> None:
+        hello = read_hello(body, self._workers, self._scheme)
+        if not hmac.compare_digest(hello.token.encode(), self._token.encode()):
+            raise SaspError("its token is wrong")
+        if hello.rank in self._by_rank:
+            raise SaspError(f"there is a worker {hello.rank} already")
+        self._store.take_hello(hello)
+        worker.rank = hello.rank
+        worker.talk.append(talk(Kind.WELCOME, {"workers": self._workers}))
+        self._by_rank[hello.rank] = worker
+        self._hand_out()
+
+    def _hand_out(self) -> None:
+        """Once worker 0's parameters are there, to all that have come and have not had them."""
+        if not self._store.complete:
+            return
+        for worker in self._by_rank.values():
+            if worker.rank != 0 and not worker.deaf and worker.rank not in self._store.handed:
+                assert worker.rank is not None
+                self._store.handed.add(worker.rank)
+                for number, layer in enumerate(self._store.layers()):
+                    worker.talk += (packed(Frame(Kind.LAYER, len(layer), number)), layer)
+
+    def _settle_order(self) -> None:
+        """The order of the first worker that trains at all is everybody's; who has told its own gets it."""
+        if self._order is None:
+            done = {rank for rank, one in self._by_rank.items() if one.done}
+            first = self._by_rank.get(min(set(range(self._workers)) - done, default=0))
+            if first is None or first.order is None:
+                return
+            self._order = first.order
+            self._store.begin(self._order)
+        for rank, one in self._by_rank.items():
+            if one.order is not None and not one.deaf and rank not in self._store.ordered:
+                self._store.ordered.add(rank)
+                one.talk.append(talk(Kind.ORDER, self._order))
+
+    def _let_go(self, worker: Worker, rank: int) -> None:
+        """A worker is done: from here on the others are answered without it."""
+        for number, other, iteration in self._store.leave(rank):
+            self._by_rank[other].queue.put(number, iteration)
+        worker.done = True
+        worker.deafen()
+        self._settle_order()
+        going = self._workers - sum(one.done for one in self._by_rank.values())
+        log.info("worker %d is done after %d iterations; %d go on", rank, self._store.iterations(rank), going)
+
+    # Sending -------------------------------------------------------------------------------------------------------
+
+    def _serve(self, now: float) -> float | None:
+        """Send what can be sent now; seconds after which to look again, None: when something happens."""
+        again: float | None = None
+        while True:
+            waiting = {
+                rank: self._clock[rank] for rank, one in self._by_rank.items() if len(one.queue) and not one.deaf
+            }
+            busy = {rank for rank, one in self._by_rank.items() if one.sending or one.talk}
+            blocked = {rank for rank in busy if not self._sends_on(self._by_rank[rank])}
+            ready = {rank for rank in waiting if rank not in blocked and self._by_rank[rank] in self._all}
+            can_take = _writable({rank: self._by_rank[rank].sock for rank in ready}, 0.0)
+            chosen, again = self._turns.pick(waiting, can_take, now)
+            if chosen is None:
+                break
+            self._begin(self._by_rank[chosen])
+        self._watch(waiting, blocked)
+        return again
+
+    def _begin(self, worker: Worker) -> None:
+        """Begin the worker's most urgent chunk: its contents are those of now."""
+        taken = worker.queue.take()
+        assert taken is not None
+        number, iteration = taken
+        body = self._store.contents(number)
+        worker.sending += (memoryview(packed(Frame(Kind.FRESH, len(body), number, iteration))), memoryview(body))
+
+    def _sends_on(self, worker: Worker) -> bool:
+        """Whether nothing of what has begun is left to be sent to it."""
+        return worker in self._all and worker.send_on()
+
+    def _watch(self, waiting: dict[int, int], blocked: set[int]) -> None:
+        """Be woken by sockets that can go on; not by those that have to wait for a straggler."""
+        for worker in self._all:
+            wanted = selectors.EVENT_READ
+            if worker.rank in blocked or (worker.rank in waiting and self._is_next(worker.rank, waiting)):
+                wanted |= selectors.EVENT_WRITE
+            if self._selector.get_key(worker.sock).events != wanted:
+                self._selector.modify(worker.sock, wanted, worker)
+
+    def _is_next(self, rank: int | None, waiting: dict[int, int]) -> bool:
+        if self._scheme.sending != "sasp":
+            return True
+        assert rank is not None
+        return waiting[rank] == min(waiting.values())
+
+
+def _writable(sockets: Mapping[T, socket.socket], seconds: float) -> set[T]:
+    """Those whose sockets can take something, once one can or ``seconds`` are over."""
+    if not sockets:
+        return set()
+    with selectors.PollSelector() as poll:
+        for one, sock in sockets.items():
+            poll.register(sock, selectors.EVENT_WRITE, one)
+        return {key.data for key, _events in poll.select(seconds)}
+
+
+def listen(address: str, port: int) -> socket.socket:
+    """A listening socket. Raises SaspError."""
+    try:
+        return socket.create_server((address, port), backlog=MOST_STRANGERS)
+    except OSError as error:
+        raise SaspError(f"cannot listen on {address}:{port}: {error}") from error
+
+
+def serve(
+    address: str,
+    port: int,
+    workers: int,
+    scheme: Scheme,
+    *,
+    token: str = "",
+    patience: float = 60.0,
+    listening: Any = None,
+) -> None:
+    """Serve one job; ``listening`` is called with the port once workers may come. Raises SaspError."""
+    with listen(address, port) as listener:
+        server = Server(listener, workers, scheme, token=token, patience=patience)
+        if listening is not None:
+            listening(listener.getsockname()[1])
+        server.run()

@@ -1,0 +1,192 @@
+"""What a parameter server keeps: the parameters by chunk, their optimisers, and the books of who has sent what."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from host_reporter.intrajob import rules
+from host_reporter.intrajob.chunks import Layout, chunk_elements
+from host_reporter.intrajob.errors import SaspError
+from host_reporter.intrajob.frames import LARGEST_TALK, Frame, Kind
+from host_reporter.intrajob.peers import TYPES, Hello
+from host_reporter.intrajob.scheme import Scheme, Versions
+
+
+@dataclass(slots=True)
+class _Sum:
+    """Gradients of a chunk in one iteration, of the ``workers`` that have sent theirs; ``rate``: the last one's."""
+
+    gradients: torch.Tensor
+    iteration: int
+    rate: float
+    workers: int = 1
+
+
+class Store:
+    """Filled by worker 0; ``begin`` once the order of layers is known."""
+
+    def __init__(self, workers: int, scheme: Scheme) -> None:
+        self._workers = workers
+        self._scheme = scheme
+        self._hello: Hello | None = None
+        self._layers: dict[int, torch.Tensor] = {}
+        self._layout: Layout | None = None
+        self._versions: Versions | None = None
+        self._chunks: list[torch.nn.Parameter] = []
+        self._steps: list[torch.optim.Optimizer] = []
+        self._sums: list[_Sum | None] = []
+        self._left: set[int] = set()
+        self.handed: set[int] = set()
+        self.ordered: set[int] = set()
+
+    @property
+    def complete(self) -> bool:
+        """Whether all of worker 0's parameters are there."""
+        return self._hello is not None and len(self._layers) == len(self._hello.layers)
+
+    def take_hello(self, hello: Hello) -> None:
+        """Raises SaspError where it trains another model than those before."""
+        rules.maker(hello.optimizer, hello.options)
+        mine = (hello.type, hello.chunk_bytes, hello.layers, hello.optimizer)
+        known = self._hello
+        if known is not None and mine != (known.type, known.chunk_bytes, known.layers, known.optimizer):
+            raise SaspError("its model, chunks or optimiser are not those of the workers before")
+        if known is None or hello.rank == 0:
+            self._hello = hello
+
+    def check_length(self, frame: Frame, *, known: bool) -> None:
+        """Before so much memory is taken. Raises SaspError."""
+        limit = LARGEST_TALK
+        if frame.kind in {Kind.LAYER, Kind.PUSH}:
+            if not known or self._hello is None:
+                raise SaspError("it sent something before it greeted")
+            limit = self._length(frame)
+            if frame.length != limit:
+                raise SaspError(f"it sent {frame.length} bytes where {limit} were due")
+        if frame.length > limit:
+            raise SaspError(f"it sent a message of {frame.length} bytes")
+
+    def _length(self, frame: Frame) -> int:
+        assert self._hello is not None
+        each = int(TYPES[self._hello.type].itemsize)
+        if frame.kind is Kind.LAYER:
+            if frame.chunk >= len(self._hello.layers):
+                raise SaspError(f"it sent layer {frame.chunk} of {len(self._hello.layers)}")
+            return self._hello.layers[frame.chunk] * each
+        if self._layout is None or frame.chunk >= len(self._layout):
+            raise SaspError(f"it sent chunk {frame.chunk}, which there is not")
+        chunk = self._layout.chunks[frame.chunk]
+        return (chunk.stop - chunk.start) * each
+
+    def take_layer(self, number: int, body: bytearray) -> None:
+        """Worker 0's parameters of a layer. Raises SaspError for a second time."""
+        assert self._hello is not None
+        if number in self._layers:
+            raise SaspError(f"it sent layer {number} twice")
+        self._layers[number] = torch.frombuffer(body, dtype=TYPES[self._hello.type])
+
+    def layers(self) -> Iterator[bytes]:
+        """All first parameters, in the model's order."""
+        for number in range(len(self._layers)):
+            yield _as_bytes(self._layers[number])
+
+    @property
+    def layer_count(self) -> int:
+        """Of the model."""
+        assert self._hello is not None
+        return len(self._hello.layers)
+
+    def begin(self, order: Sequence[int]) -> None:
+        """Cut the layers into chunks; ``order``: all layers by number, front first."""
+        assert self._hello is not None
+        width = TYPES[self._hello.type].itemsize
+        sizes = [self._hello.layers[number] for number in order]
+        whole = self._scheme.sending != "sasp"
+        self._layout = Layout(sizes, chunk_elements(sizes, self._hello.chunk_bytes, width, whole_layers=whole))
+        self._versions = Versions(self._workers, len(self._layout), self._scheme)
+        for rank in self._left:
+            self._versions.leave(rank)
+        make = rules.maker(self._hello.optimizer, self._hello.options)
+        for chunk in self._layout.chunks:
+            flat = self._layers[order[chunk.layer]][chunk.start : chunk.stop]
+            self._chunks.append(torch.nn.Parameter(flat.clone()))
+            self._steps.append(make(self._chunks[-1]))
+        self._sums = [None] * len(self._chunks)
+
+    def push(self, rank: int, frame: Frame, body: bytearray) -> list[tuple[int, int]]:
+        """A worker's gradients of a chunk: step, if it is time; (worker, iteration) of the answers that are due.
+
+        Raises SaspError.
+        """
+        assert self._versions is not None
+        assert self._hello is not None
+        number, rate = frame.chunk, frame.value
+        if not math.isfinite(rate):
+            raise SaspError(f"it sent chunk {number} with a learning rate of {rate}")
+        due = self._versions.push(rank, number, frame.iteration)
+        gradients = torch.frombuffer(body, dtype=TYPES[self._hello.type])
+        if not self._scheme.together:
+            self._step(number, gradients, rate, self._workers)
+            return due
+        if (waiting := self._sums[number]) is None:
+            self._sums[number] = _Sum(gradients, frame.iteration, rate)
+        else:
+            waiting.gradients.add_(gradients)
+            waiting.workers += 1
+            waiting.rate = rate
+        self._step_together(number)
+        return due
+
+    def leave(self, rank: int) -> list[tuple[int, int, int]]:
+        """A worker sends nothing more: (chunk, worker, iteration) of the answers that are due without it.
+
+        Raises SaspError where nobody can train without what it has not sent.
+        """
+        if rank == 0 and not self.complete:
+            raise SaspError("it was done before it had sent the parameters that all begin with")
+        self._left.add(rank)
+        if self._versions is None:
+            return []
+        due = self._versions.leave(rank)
+        for number in range(len(self._sums)):
+            self._step_together(number)
+        return due
+
+    def iterations(self, rank: int) -> int:
+        """Of which a worker has sent all gradients."""
+        return 0 if self._versions is None else self._versions.clock(rank)
+
+    def _step_together(self, number: int) -> None:
+        """One step for all gradients of an iteration, once everybody who is still there has sent theirs.
+
+        Their mean, of however many they are: the learning rate was chosen for a mean, not for a part of one. A worker
+        that has left is in the means of the iterations that it took part in.
+        """
+        assert self._versions is not None
+        waiting = self._sums[number]
+        if waiting is not None and self._versions.least(number) >= waiting.iteration:
+            self._sums[number] = None
+            self._step(number, waiting.gradients, waiting.rate, waiting.workers)
+
+    def _step(self, number: int, gradients: torch.Tensor, rate: float, divisor: int) -> None:
+        chunk, steps = self._chunks[number], self._steps[number]
+        chunk.grad = gradients.div_(divisor)
+        steps.param_groups[0]["lr"] = rate
+        try:
+            steps.step()
+        except (ArithmeticError, RuntimeError, TypeError, ValueError) as error:
+            why = str(error).partition("\n")[0]
+            raise SaspError(f"its gradients cannot be applied with a learning rate of {rate:g}: {why}") from error
+        chunk.grad = None
+
+    def contents(self, number: int) -> bytes:
+        """A chunk's parameters as they are now; a copy."""
+        return _as_bytes(self._chunks[number])
+
+
+def _as_bytes(flat: torch.Tensor) -> bytes:
+    return bytes(flat.detach().contiguous().view(torch.uint8).numpy())

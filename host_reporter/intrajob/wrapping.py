@@ -1,0 +1,79 @@
+"""Puts a model, an optimiser and a courier together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+from host_reporter.intrajob import rules
+from host_reporter.intrajob.allreduce import AllReduce
+from host_reporter.intrajob.errors import SaspError
+from host_reporter.intrajob.hooks import Decoupled
+from host_reporter.intrajob.layers import Layer, find_layers
+from host_reporter.intrajob.optimizer import DecoupledOptimizer, LayerSteps, learning_rate, trained_by
+from host_reporter.intrajob.worker import Greeting, Joining, ServerLink
+
+
+def over_all_reduce(
+    model: nn.Module, optimizer: Optimizer, staleness: int, group: Any, chunk_bytes: int
+) -> tuple[nn.Module, DecoupledOptimizer]:
+    """See ``intrajob.wrap``."""
+    _check(model, optimizer)
+    if type(staleness) is not int or staleness < 0:
+        raise SaspError(f"staleness is {staleness!r}; it must be a whole number of 0 or more")
+    layers = find_layers(model, trained_by(optimizer))
+    steps = LayerSteps(optimizer)
+    courier = AllReduce(group, chunk_bytes)
+    try:
+        courier.check_same([staleness], "staleness")
+        courier.check_same([chunk_bytes], "chunk_bytes")
+        courier.check_same([layer.elements for layer in layers], "layers")
+        courier.share([*model.parameters(), *model.buffers()])
+    except BaseException:
+        courier.close()
+        raise
+    decoupled = Decoupled(
+        model,
+        layers,
+        courier,
+        steps.apply,
+        lead=staleness,
+        sending="sasp",
+        learning_rate=lambda: learning_rate(optimizer),
+    )
+    return model, DecoupledOptimizer(optimizer, decoupled, steps)
+
+
+def over_server(
+    model: nn.Module, optimizer: Optimizer, server: tuple[str, int], who: Joining
+) -> tuple[nn.Module, DecoupledOptimizer]:
+    """See ``intrajob.join``."""
+    _check(model, optimizer)
+    layers = find_layers(model, trained_by(optimizer))
+    greeting = Greeting(who, *rules.described(optimizer))
+    decoupled = Decoupled(
+        model,
+        layers,
+        ServerLink(server, greeting, layers),
+        _copy_in,
+        lead=who.scheme.lead,
+        sending=who.scheme.sending,
+        learning_rate=lambda: learning_rate(optimizer),
+    )
+    return model, DecoupledOptimizer(optimizer, decoupled, None)
+
+
+def _copy_in(layer: Layer, pieces: Any) -> None:
+    layer.set_parameters(pieces)
+
+
+def _check(model: nn.Module, optimizer: Optimizer) -> None:
+    if isinstance(optimizer, DecoupledOptimizer):
+        raise SaspError("this model and optimiser are wrapped already")
+    if isinstance(model, (nn.parallel.DistributedDataParallel, nn.DataParallel)):
+        raise SaspError(f"the model is wrapped in {type(model).__name__}; give the bare model, this takes its place")
+    if isinstance(model, torch.jit.ScriptModule):
+        raise SaspError("the model is compiled by TorchScript, which calls no hooks; give the model before that")

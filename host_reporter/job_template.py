@@ -1,0 +1,95 @@
+"""``python -m host_reporter.job_template``: the job file of the launch whose environment it is called in.
+
+For a prolog of Slurm's, or a script that starts torchrun: job, hosts and traffic of an all-reduce ring over the hosts,
+as a job file on stdout.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from host_reporter.launch import NAME, Launch, find, job_name
+from host_reporter.nodelist import expand
+
+WRONG_INPUT = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print it. 0: done; 2: the environment does not tell enough, or an option is wrong."""
+    parser = argparse.ArgumentParser(
+        prog="python -m host_reporter.job_template",
+        description="Print the job file of the torchrun or Slurm job whose environment this is.",
+    )
+    parser.add_argument("--job", metavar="ID", help="the job's id (TRAINYARD_JOB, torchrun's run id, slurm-NUMBER)")
+    parser.add_argument("--hosts", metavar="LIST", help="its hosts, as in gpu[01-04],gpu07 (those of Slurm's job)")
+    parser.add_argument("--bytes", metavar="N", type=float, default=0.0, help="bytes of gradients an iteration")
+    parser.add_argument("--iterations", metavar="N", type=float, help="the length of the run")
+    options = parser.parse_args(arguments)
+    launch = find(os.environ)
+    job = job_name(options.job) if options.job is not None else launch.job
+    if job is None:
+        return _refuse("nothing here tells the job's id; give --job, or call it where Slurm or torchrun has set theirs")
+    try:
+        hosts = _hosts(options.hosts, launch)
+    except ValueError as error:
+        return _refuse(str(error))
+    if not (0 <= options.bytes <= 1e18):
+        return _refuse("--bytes: it must be from 0 to 1e18")
+    if options.iterations is not None and not (1e-9 <= options.iterations <= 1e15):
+        return _refuse("--iterations: it must be from 1e-9 to 1e15")
+    sys.stdout.write(json.dumps(ring(job, hosts, options.bytes, launch, options.iterations), indent=1) + "\n")
+    return 0
+
+
+def ring(
+    job: str, hosts: Sequence[str], gradient_bytes: float, launch: Launch, iterations: float | None = None
+) -> Mapping[str, Any]:
+    """A job file of an all-reduce ring: each host sends to the next one what a ring of all the ranks does.
+
+    With n ranks every rank sends 2 (n - 1) / n of the gradients on; between hosts go those of one rank each.
+    """
+    ranks = max(launch.world_size, len(hosts))
+    sent = 2 * (ranks - 1) / ranks * gradient_bytes
+    spec: dict[str, Any] = {"tasks": [{"role": "peer", "host": host} for host in hosts]}
+    if sent and len(hosts) > 1:
+        spec["demand"] = [
+            {"src": host, "dst": hosts[(place + 1) % len(hosts)], "bytes": sent} for place, host in enumerate(hosts)
+        ]
+    if iterations is not None:
+        spec["iterations"] = iterations
+    return {"id": job, "spec": spec}
+
+
+def _hosts(listed: str | None, launch: Launch) -> tuple[str, ...]:
+    """The job's hosts: those of ``--hosts``, else those that the environment tells. Raises ValueError."""
+    if listed is None:
+        place, hosts = "the nodes of Slurm's job", launch.hosts
+    else:
+        place = "--hosts"
+        try:
+            hosts = tuple(dict.fromkeys(expand(listed)))
+        except ValueError as error:
+            raise ValueError(f"{place}: {error}") from error
+    if not hosts:
+        raise ValueError("nothing here tells the job's hosts; give --hosts, or call it inside of a Slurm job")
+    # What a job file cannot have is said here, where its author is, and not by the agent later.
+    if wrong := next((host for host in hosts if not NAME.fullmatch(host)), None):
+        raise ValueError(
+            f"{place}: {wrong[:80]!r} is no name of a host in a job file, which has 1 to 63 letters, digits, dots, "
+            "dashes and underscores, and begins with a letter or digit"
+        )
+    return hosts
+
+
+def _refuse(problem: str) -> int:
+    sys.stderr.write(f"job_template: {problem}\n")
+    return WRONG_INPUT
+
+
+if __name__ == "__main__":
+    sys.exit(main())

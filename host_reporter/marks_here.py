@@ -1,0 +1,65 @@
+"""A plan's marks as this host can make them: what is of a whole job becomes its cgroup, or the links found. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from controller.wire import Mark
+from host_reporter.discovery.telling import text_of
+from host_reporter.discovery.whereabouts import Whereabouts
+from host_reporter.marking import AnyMark, GroupMark
+
+MAX_LINK_MARKS = 1024
+"""Every packet is compared with each of them in turn."""
+
+
+class Marks(NamedTuple):
+    """Marks for the packet filter. ``grouped``: how many are by cgroup; ``left_out``: links that were too many."""
+
+    marks: tuple[AnyMark, ...]
+    grouped: int
+    left_out: int
+
+
+def by_group(marks: Iterable[Mark], where: Whereabouts) -> Marks:
+    """Jobs by their cgroups; those that have none by their links."""
+    return _made(marks, where, use_groups=True)
+
+
+def by_link(marks: Iterable[Mark], where: Whereabouts) -> Marks:
+    """Jobs by their links alone."""
+    return _made(marks, where, use_groups=False)
+
+
+def of_sockets(marks: Iterable[Mark], where: Whereabouts) -> dict[str, int]:
+    """The DSCP of each job that is followed, for its sockets."""
+    return {mark.job: mark.dscp for mark in marks if mark.is_whole and mark.job in where.jobs}
+
+
+def _made(marks: Iterable[Mark], where: Whereabouts, *, use_groups: bool) -> Marks:
+    grouped: list[AnyMark] = []
+    links: list[Mark] = []
+    others: list[AnyMark] = []
+    for mark in marks:
+        if not mark.is_whole:
+            others.append(mark)
+        elif mark.job not in where.jobs:
+            # Its file is gone; the controller hears of that in a moment.
+            continue
+        elif use_groups and (group := where.groups.get(mark.job)) is not None:
+            grouped.append(GroupMark(mark.job, mark.dscp, group))
+        else:
+            links += [
+                mark.model_copy(
+                    update={
+                        "remote": text_of(link.remote),
+                        "local_port": link.local_port,
+                        "remote_port": link.remote_port,
+                    }
+                )
+                for link in sorted(where.links.get(mark.job, ()), key=lambda link: (link.remote, str(link)))
+            ]
+    # Whose process sends a packet is surer than whose port it is from.
+    kept = links[:MAX_LINK_MARKS]
+    return Marks((*grouped, *kept, *others), len(grouped), len(links) - len(kept))

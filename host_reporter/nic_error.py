@@ -1,0 +1,15 @@
+"""What can be wrong with the host's interface."""
+
+from __future__ import annotations
+
+
+class NicError(RuntimeError):
+    """The interface cannot be managed; the message says why and what would help."""
+
+
+def foreign(interface: str, kind: str, handle: str) -> NicError:
+    """Somebody else has ordered this interface."""
+    return NicError(
+        f"{interface} already has a {kind} qdisc ({handle}) that is not ours: left alone; remove it to let the agent "
+        "order this host's traffic"
+    )

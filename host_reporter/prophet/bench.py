@@ -1,0 +1,165 @@
+"""Measures single operators on this device, alone, on random tensors of the asked shapes. Needs PyTorch.
+
+In an iteration an operator finds what the one before it wrote in the nearest cache, older tensors further away, and the
+memory for its own results nowhere near. A loop that calls it again and again would have all of it at hand. So each call
+is timed by itself, after the caches were gone over: once with its inputs touched last (near), once with nothing (far).
+How far the inputs are in an iteration the graph knows (``Operator.far_share``).
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_flatten
+
+from host_reporter.prophet.made_inputs import CannotMakeError, make
+from host_reporter.prophet.measured import Measurement
+from host_reporter.prophet.spec import Call, parse
+
+WANTED_SECONDS = 0.03
+"""For one operator in one state of the caches."""
+
+LEAST_SAMPLES, MOST_SAMPLES = 5, 25
+SMALL_BYTES = 16 * 1024
+"""An operator on less is timed in a loop: a clock's own time would count, and caches do not."""
+
+NEAR_FLUSH, FAR_FLUSH = 4 * 2**20, 48 * 2**20
+"""What is gone over: more than a core's own cache; more than a processor's."""
+
+
+class CannotMeasureError(Exception):
+    """An operator that does not run alone on random tensors."""
+
+
+def measure(key: str, device: torch.device, seconds: float = WANTED_SECONDS) -> Measurement:
+    """What the operator of a key takes. Raises CannotMeasureError."""
+    call = parse(key)
+    try:
+        # As an iteration calls them: after autograd had its turn, in the mode for training.
+        with _collected(), torch._C._AutoDispatchBelowAutograd():
+            return _measured(call, device, seconds)
+    except CannotMakeError as error:
+        raise CannotMeasureError(str(error)) from error
+    except Exception as error:  # random values may be none that the operator takes
+        said = str(error).splitlines() or [""]
+        raise CannotMeasureError(f"{type(error).__name__}: {said[0][:200]}") from error
+
+
+def _measured(call: Call, device: torch.device, seconds: float) -> Measurement:
+    operator = resolve(call.name)
+    arguments, options = make(call, device)
+    inputs = [x for x in tree_flatten((arguments, options))[0] if isinstance(x, torch.Tensor)]
+    for _ in range(2):
+        results = operator(*arguments, **options)
+    _finish(device)
+    written = [x for x in tree_flatten(results)[0] if isinstance(x, torch.Tensor)]
+    size = sum(x.numel() * x.element_size() for x in (*inputs, *written))
+    del results, written
+
+    def run() -> None:
+        operator(*arguments, **options)
+
+    if size < SMALL_BYTES or _is_view(operator):
+        return _summary(_looped(run, seconds, device), [])
+
+    def touch() -> None:
+        for tensor in inputs:
+            tensor.sum()
+
+    near = _singles(run, seconds, device, _scratch(NEAR_FLUSH, device), touch)
+    far = _singles(run, seconds, device, _scratch(FAR_FLUSH, device), None)
+    return _summary(near, far)
+
+
+def resolve(name: str) -> Callable[..., Any]:
+    """``aten.mm.default`` as PyTorch's operator. Raises CannotMakeError."""
+    library, operator, overload = (*name.split("."), "default", "default")[:3]
+    try:
+        found: Callable[..., Any] = getattr(getattr(getattr(torch.ops, library), operator), overload)
+    except AttributeError as error:
+        raise CannotMakeError(f"this PyTorch has no operator {name}") from error
+    return found
+
+
+def _is_view(operator: Any) -> bool:
+    return bool(getattr(operator, "is_view", False))
+
+
+def _summary(near: Sequence[float], far: Sequence[float]) -> Measurement:
+    middle = statistics.median(near)
+    low, _, high = statistics.quantiles(near, n=4) if len(near) > 1 else (middle, middle, middle)
+    # What is read from memory cannot be sooner there than what is near: less is chance.
+    return Measurement(middle, max(statistics.median(far or near), middle), low, high)
+
+
+def _looped(run: Callable[[], None], seconds: float, device: torch.device) -> list[float]:
+    began = time.perf_counter()
+    run()
+    _finish(device)
+    once = max(time.perf_counter() - began, 5e-7)
+    # In-place operators change their inputs: not so often that numbers run out of range.
+    each = max(1, min(100, round(seconds / 9 / once)))
+    found = []
+    for _ in range(9):
+        began = time.perf_counter()
+        for _ in range(each):
+            run()
+        _finish(device)
+        found.append((time.perf_counter() - began) / each)
+    return found
+
+
+def _singles(
+    run: Callable[[], None],
+    seconds: float,
+    device: torch.device,
+    scratch: torch.Tensor,
+    touch: Callable[[], None] | None,
+) -> list[float]:
+    found: list[float] = []
+    began = time.perf_counter()
+    while len(found) < LEAST_SAMPLES or (len(found) < MOST_SAMPLES and time.perf_counter() - began < seconds):
+        scratch.add_(1)
+        if touch is not None:
+            touch()
+        _finish(device)
+        start = time.perf_counter()
+        run()
+        _finish(device)
+        found.append(time.perf_counter() - start)
+        if len(found) >= 3 and sum(found) > 4 * seconds:
+            break
+    return found
+
+
+_scratches: dict[tuple[str, int], torch.Tensor] = {}
+
+
+def _scratch(size: int, device: torch.device) -> torch.Tensor:
+    where = (str(device), size)
+    if where not in _scratches:
+        _scratches[where] = torch.zeros(size // 4, dtype=torch.int32, device=device)
+    return _scratches[where]
+
+
+@contextmanager
+def _collected() -> Iterator[None]:
+    """Python's own collection of garbage waits meanwhile."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def _finish(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

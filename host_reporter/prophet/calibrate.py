@@ -1,0 +1,224 @@
+"""Measures a device, once: the operators of the calibration set alone, its models whole, and what an exchange costs a
+host.
+
+Needs PyTorch; takes minutes, and wants the machine to itself.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from host_reporter.prophet import bench
+from host_reporter.prophet.calibration import Calibration, Collective, Context, Roofline, Wrapping
+from host_reporter.prophet.calibration_set import Exercise, exercises
+from host_reporter.prophet.costs import VIEW_WEIGHT, dtype_of
+from host_reporter.prophet.device import provenance
+from host_reporter.prophet.errors import ProphetError
+from host_reporter.prophet.fit import fit
+from host_reporter.prophet.graph import Graph, Operator
+from host_reporter.prophet.loop import iteration, timed
+from host_reporter.prophet.measured import Measurement
+from host_reporter.prophet.trace import How, trace
+
+Say = Callable[[str], None]
+
+PRIORS = (1.0, 0.7, 2e-11, 3e-6)
+"""Of a context's factors, before anything was measured: as alone, far inputs as far, memory at 50 GB/s, 3 us a call."""
+
+TRUST = 0.01
+LEAST_OF_FAMILY = 4
+HALF_TYPES = 4
+"""Of so many exercises the operators are measured in bfloat16 too: for what is asked of it without a measurement."""
+
+WRAPPED = ("dense-192x3-24", "dense-1400x1-20", "residual-176-40-20", "attention-400x8-56", "attention-160x4-48")
+PATIENCE_SECONDS = 300.0
+
+
+def calibrate(device: torch.device, threads: int, say: Say, *, quick: bool = False) -> Calibration:
+    """Measure the device. Raises ProphetError, OSError."""
+    torch.set_num_threads(threads)
+    about = provenance(device, threads, quick=quick)
+    chosen = list(exercises(quick=quick))
+    graphs = {one.name: trace(one.subject(), How(one.optimizer, device=device)) for one in chosen}
+    half = [trace(one.subject(), How(one.optimizer, "bfloat16", device=device)) for one in chosen[-HALF_TYPES:]]
+    table = _table([*graphs.values(), *half], device, say)
+    operators = [operator for graph in (*graphs.values(), *half) for operator in graph.operators]
+    exercised = [(one, row(graphs[one.name], table)) for one in chosen]
+    contexts = []
+    for neighbours in _neighbours(about.cores, threads, device):
+        say(f"whole iterations, {neighbours} busy neighbours")
+        contexts.append(_context(exercised, device, threads=threads, neighbours=neighbours, say=say))
+    wrapping, collective = Wrapping(), None
+    if torch.distributed.is_available():
+        say("what distributed training adds")
+        wrapping = _wrapping(threads, [one.name for one in chosen if one.name in WRAPPED])
+        collective = _collective()
+    return Calibration(
+        provenance=about,
+        table={key: (m.near, m.far, m.low, m.high) for key, m in table.items()},
+        rooflines=tuple(rooflines(operators, table)),
+        contexts=tuple(contexts),
+        wrapping=wrapping,
+        collective=collective,
+    )
+
+
+def _neighbours(cores: int, threads: int, device: torch.device) -> list[int]:
+    most = max(cores // threads, 1) - 1 if device.type == "cpu" else 0
+    return sorted({0, most})
+
+
+def _table(graphs: Sequence[Graph], device: torch.device, say: Say) -> dict[str, Measurement]:
+    keys = list(dict.fromkeys(operator.key for graph in graphs for operator in graph.operators))
+    found: dict[str, Measurement] = {}
+    for number, key in enumerate(keys):
+        if number % 100 == 0:
+            say(f"operators alone: {number} of {len(keys)}")
+        try:
+            found[key] = bench.measure(key, device)
+        except bench.CannotMeasureError:
+            continue
+    return found
+
+
+def rooflines(operators: Sequence[Operator], table: dict[str, Measurement]) -> Iterator[Roofline]:
+    """A roofline a family and type of number, fitted to what was measured."""
+    groups: dict[tuple[str, str], dict[str, Operator]] = {}
+    for operator in operators:
+        if operator.key in table:
+            groups.setdefault((operator.family, dtype_of(operator.key)), {})[operator.key] = operator
+    for (family, dtype), members in groups.items():
+        if len(members) < LEAST_OF_FAMILY:
+            continue
+        rows = [(1.0, one.flops, one.bytes) for one in members.values()]
+        near = fit(rows, [table[key].near for key in members])
+        further = [table[key].far - table[key].near for key in members]
+        moved = sum(one.bytes for one in members.values())
+        yield Roofline(
+            family=family, dtype=dtype, once=near.factors[0], flop=near.factors[1], byte=near.factors[2],
+            far_byte=sum(further) / moved if moved else 0.0, low=near.low, high=near.high, samples=len(members),
+        )  # fmt: skip
+
+
+def row(graph: Graph, table: dict[str, Measurement]) -> tuple[float, ...]:
+    """What a context's factors are multiplied with, of one graph."""
+    near = far = moved = calls = 0.0
+    for operator in graph.operators:
+        calls += VIEW_WEIGHT if operator.family == "view" else 1.0
+        moved += operator.bytes
+        if (found := table.get(operator.key)) is not None:
+            near += found.near
+            far += (found.far - found.near) * operator.far_share
+    return near, far, moved, calls
+
+
+def _context(
+    exercised: Sequence[tuple[Exercise, tuple[float, ...]]],
+    device: torch.device,
+    *,
+    threads: int,
+    neighbours: int,
+    say: Say,
+) -> Context:
+    rows, seconds = [], []
+    with _busy(neighbours, threads) as keep_busy:
+        for one, factors in exercised:
+            keep_busy(one.name)
+            rows.append(factors)
+            seconds.append(
+                statistics.median(timed(iteration(one.subject(), one.optimizer, device), device, seconds=0.8))
+            )
+            say(f"  {one.name}: {1e3 * seconds[-1]:.2f} ms")
+    found = fit(rows, seconds, priors=PRIORS, trust=TRUST)
+    near, far, byte, call = found.factors
+    return Context(
+        neighbours=neighbours, near=near, far=far, byte=byte, call=call, low=found.low, high=found.high,
+        samples=len(rows),
+    )  # fmt: skip
+
+
+@contextmanager
+def _busy(neighbours: int, threads: int) -> Iterator[Callable[[str], None]]:
+    """Processes that train the model that they are told, beside this one."""
+    running = [_probe("neighbour", str(threads), talks=True) for _ in range(neighbours)]
+
+    def tell(name: str) -> None:
+        for one in running:
+            assert one.stdin is not None
+            assert one.stdout is not None
+            try:
+                one.stdin.write(f"{name}\n")
+                one.stdin.flush()
+            except BrokenPipeError:
+                raise ProphetError("a neighbour of the calibration ended by itself") from None
+            if not one.stdout.readline():
+                raise ProphetError("a neighbour of the calibration ended by itself")
+
+    try:
+        yield tell
+    finally:
+        for one in running:
+            one.kill()
+            one.communicate()
+
+
+def _wrapping(threads: int, names: Sequence[str]) -> Wrapping:
+    rows = _lines(_probe("wrapping", str(threads), *names))
+    # What is less than nothing is chance.
+    seconds = [max(line["extra"], 1e-7) for line in rows]
+    parts = [(line["parameters"], line["bytes"]) for line in rows]
+    found = fit(parts, seconds)
+    return Wrapping(parameter=found.factors[0], byte=found.factors[1])
+
+
+def _collective() -> Collective:
+    """A ring of two over loopback: two rounds, in which each sends as many bytes as there are."""
+    with tempfile.TemporaryDirectory() as folder:
+        ranks = [_probe("collective", str(rank), "2", f"{folder}/store") for rank in range(2)]
+        lines = _lines(*ranks)
+    seconds = [statistics.median(line["seconds"]) for line in lines]
+    found = fit([(2.0, line["bytes"]) for line in lines], seconds)
+    work = statistics.median(line["work"] / line["bytes"] for line in lines if line["bytes"] >= 2**20)
+    return Collective(
+        message=found.factors[0], byte=found.factors[1], processor_byte=work,
+        low=found.low, high=found.high,
+    )  # fmt: skip
+
+
+def _probe(*arguments: str, talks: bool = False) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-m", "host_reporter.prophet.probe", *arguments],
+        stdin=subprocess.PIPE if talks else subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL if talks else subprocess.PIPE,
+        text=True,
+    )
+
+
+def _lines(*processes: subprocess.Popen[str]) -> list[dict[str, Any]]:
+    """What the first tells, a JSON object a line; all of them must end well. Raises ProphetError."""
+    told = ""
+    try:
+        for number, one in enumerate(processes):
+            said, wrong = one.communicate(timeout=PATIENCE_SECONDS)
+            if one.returncode:
+                lines = wrong.strip().splitlines() or [f"status {one.returncode}"]
+                raise ProphetError(f"what an exchange costs could not be measured: {lines[-1]}")
+            told = said if number == 0 else told
+    except subprocess.TimeoutExpired:
+        raise ProphetError("what an exchange costs could not be measured: it did not end") from None
+    finally:
+        for one in processes:
+            if one.poll() is None:
+                one.kill()
+                one.communicate()
+    return [json.loads(line) for line in told.splitlines()]

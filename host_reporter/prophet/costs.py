@@ -1,0 +1,142 @@
+"""What each operator of a graph costs: from the device's table, from a measurement just made, or by its family's
+roofline.
+
+Each cost has an interval. Operators with the same shapes err together, and so do those that one roofline costs; others
+do not. What a whole iteration may err beyond that was measured when the device was calibrated. Pure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from host_reporter.prophet.calibration import Calibration, Context, Roofline
+from host_reporter.prophet.graph import Graph, Operator
+from host_reporter.prophet.measured import Measurement
+from host_reporter.prophet.spec import parse
+
+Way = Literal["table", "measured", "roofline", "guess"]
+WAYS: tuple[Way, ...] = ("table", "measured", "roofline", "guess")
+
+UNSEEN = 3.0
+"""Of a family that no calibration has seen the cost is a guess by all others', right up to this factor."""
+
+OTHER_TYPE = 1.5
+"""By so much the interval of a roofline widens that is of another type of number."""
+
+VIEW_WEIGHT = 0.3
+"""A view costs an iteration so much of what an operator does that computes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Seconds of an operator in an iteration, with the interval, and how they are known. ``alike`` errs together."""
+
+    seconds: float
+    low: float
+    high: float
+    way: Way
+    alike: str
+
+
+def costs(graph: Graph, known: Calibration, fresh: Mapping[str, Measurement], neighbours: float = 0.0) -> list[Cost]:
+    """The cost of each operator, beside so many busy neighbours."""
+    context = context_for(known.contexts, neighbours)
+    found: dict[tuple[str, float], Cost] = {}
+    answer = []
+    for operator in graph.operators:
+        same = (operator.key, round(operator.far_share, 2))
+        if same not in found:
+            found[same] = _cost(operator, known, fresh, context)
+        answer.append(found[same])
+    return answer
+
+
+def context_for(contexts: Sequence[Context], neighbours: float) -> Context:
+    """The context with so many neighbours; between two that were measured in proportion."""
+    ordered = sorted(contexts, key=lambda context: context.neighbours)
+    below = [c for c in ordered if c.neighbours <= neighbours] or ordered[:1]
+    above = [c for c in ordered if c.neighbours >= neighbours] or ordered[-1:]
+    low, high = below[-1], above[0]
+    if low.neighbours >= high.neighbours:
+        return low
+    share = (neighbours - low.neighbours) / (high.neighbours - low.neighbours)
+    mixed = {
+        name: getattr(low, name) + share * (getattr(high, name) - getattr(low, name))
+        for name in ("near", "far", "byte", "call", "low", "high")
+    }
+    return low.model_copy(update=mixed)
+
+
+def total(parts: Sequence[Cost], context: Context) -> tuple[float, float, float]:
+    """Seconds of all operators together, and their interval."""
+    seconds = sum(part.seconds for part in parts)
+    below: dict[str, float] = {}
+    above: dict[str, float] = {}
+    for part in parts:
+        below[part.alike] = below.get(part.alike, 0.0) + part.seconds - part.low
+        above[part.alike] = above.get(part.alike, 0.0) + part.high - part.seconds
+    down = math.hypot(math.hypot(*below.values()), seconds * max(1.0 - context.low, 0.0))
+    up = math.hypot(math.hypot(*above.values()), seconds * max(context.high - 1.0, 0.0))
+    return seconds, max(seconds - down, 0.0), seconds + up
+
+
+def unseen(graph: Graph, parts: Sequence[Cost]) -> dict[str, float]:
+    """Operators that were never measured, by key, with the seconds that they are thought to take; the longest first."""
+    found: dict[str, float] = {}
+    for operator, part in zip(graph.operators, parts, strict=True):
+        if part.way in ("roofline", "guess"):
+            found[operator.key] = found.get(operator.key, 0.0) + part.seconds
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def _cost(operator: Operator, known: Calibration, fresh: Mapping[str, Measurement], context: Context) -> Cost:
+    each = context.call * (VIEW_WEIGHT if operator.family == "view" else 1.0) + context.byte * operator.bytes
+    measurement = fresh.get(operator.key)
+    way: Way = "measured"
+    if measurement is None:
+        measurement, way = known.measured(operator.key), "table"
+    if measurement is not None:
+        further = (measurement.far - measurement.near) * operator.far_share
+        seconds = context.near * measurement.near + context.far * further + each
+        low = seconds - context.near * (measurement.near - measurement.low)
+        high = seconds + context.near * (measurement.high - measurement.near)
+        return Cost(seconds, min(low, seconds), max(high, seconds), way, operator.key)
+    return _by_roofline(operator, known.rooflines, context, each)
+
+
+def _by_roofline(operator: Operator, rooflines: Sequence[Roofline], context: Context, each: float) -> Cost:
+    dtype = dtype_of(operator.key)
+    of_family = [roofline for roofline in rooflines if roofline.family == operator.family]
+    of_type = [roofline for roofline in of_family if roofline.dtype == dtype]
+    way: Way = "roofline"
+    widen = 1.0
+    if of_type:
+        roofline = of_type[0]
+    elif of_family:
+        roofline, widen = of_family[0], OTHER_TYPE
+    else:
+        candidates = [r for r in rooflines if r.family != "view"] or list(rooflines)
+        if not candidates:
+            return Cost(each, 0.0, UNSEEN * each, "guess", operator.family)
+        # The middle of what the known families would take.
+        ordered = sorted(candidates, key=lambda r: roofline_seconds(r, operator))
+        roofline, widen, way = ordered[len(ordered) // 2], UNSEEN, "guess"
+    near = roofline.once + roofline.flop * operator.flops + roofline.byte * operator.bytes
+    alone = context.near * near + context.far * roofline.far_byte * operator.bytes * operator.far_share
+    low, high = min(roofline.low, 1.0) / widen, max(roofline.high, 1.0) * widen
+    return Cost(alone + each, alone * low + each, alone * high + each, way, f"{operator.family}/{roofline.dtype}")
+
+
+def roofline_seconds(roofline: Roofline, operator: Operator) -> float:
+    """What a roofline says of an operator with its inputs near."""
+    return roofline.once + roofline.flop * operator.flops + roofline.byte * operator.bytes
+
+
+def dtype_of(key: str) -> str:
+    """The type of number that an operator works on: that of its first tensor with a point, or of its first."""
+    types = [tensor.dtype for tensor in parse(key).tensors()]
+    floating = [dtype for dtype in types if "float" in dtype]
+    return (floating or types or ["float32"])[0]

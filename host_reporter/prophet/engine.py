@@ -1,0 +1,241 @@
+"""The command's work: find the calibration, trace, measure what is missing, predict, tell. Needs PyTorch."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from host_reporter.prophet import bench, calibrate, costs, device, document, network, store, subject, targets
+from host_reporter.prophet.calibration import Calibration
+from host_reporter.prophet.command import TYPES
+from host_reporter.prophet.document import Made
+from host_reporter.prophet.errors import InputError
+from host_reporter.prophet.graph import Graph
+from host_reporter.prophet.measured import Measurement
+from host_reporter.prophet.network import NetworkSpec
+from host_reporter.prophet.own_output import stdout_to_stderr
+from host_reporter.prophet.prediction import Asked, Prediction, predict
+from host_reporter.prophet.trace import How, trace
+
+MOST_TABLE = 20_000
+"""Operators that a calibration keeps; older measurements that were made while predicting go first."""
+
+PICTURES = (".png", ".svg", ".pdf")
+
+
+def calibrate_device(options: argparse.Namespace) -> int:
+    """Measure the device and keep what was found. Raises ProphetError, OSError."""
+    where = device.pick(options.device)
+    path = options.calibration
+    if path is None:
+        path = store.place(os.environ, device.describe(where), options.threads)
+        path.parent.mkdir(parents=True, exist_ok=True)
+    targets.check(path, "--calibration")
+    began = time.monotonic()
+
+    def say(text: str) -> None:
+        sys.stderr.write(f"{time.monotonic() - began:5.0f} s  {text}\n")
+
+    say(f"calibrating {device.describe(where)}, {options.threads} threads a worker: let nothing else run")
+    found = calibrate.calibrate(where, options.threads, say, quick=options.quick)
+    store.write(path, found)
+    if options.json:
+        told = {"calibration": str(path), "operators": len(found.table), **found.provenance.model_dump()}
+        sys.stdout.write(json.dumps(told, indent=2) + "\n")
+    else:
+        sys.stdout.write(f"{len(found.table)} operators measured; kept in {path}\n")
+    return 0
+
+
+def predict_all(options: argparse.Namespace) -> int:
+    """Predict every combination that was asked, and tell. Raises ProphetError, OSError."""
+    _check(options)
+    # The factory and its model are anybody's code, and may print.
+    with stdout_to_stderr():
+        made, head = _predictions(options)
+    if options.json:
+        sys.stdout.write(json.dumps(document.document(made, head), indent=2, allow_nan=False) + "\n")
+    else:
+        _show(made, head["notes"])
+    return 0
+
+
+def _predictions(options: argparse.Namespace) -> tuple[list[Made], dict[str, Any]]:
+    """Every prediction, with what they were made with; the files that were asked for are written."""
+    began = time.perf_counter()
+    where = device.pick(options.device)
+    path = options.calibration or store.place(os.environ, device.describe(where), options.threads)
+    known = store.read(path, device.describe(where), options.threads, _how(options))
+    described = network.read(options.network) if options.network is not None else None
+    torch.set_num_threads(options.threads)
+    notes = _provenance_notes(known, options.threads)
+    fresh: dict[str, Measurement] = {}
+    made: list[Made] = []
+    traced = measured = 0.0
+    for size in options.batch_size or [None]:
+        example = subject.load(options.factory, size)
+        for dtype in options.dtype:
+            start = time.perf_counter()
+            graph = trace(example, How(options.optimizer, TYPES[dtype], size, where))
+            traced += time.perf_counter() - start
+            if options.measure is not None:
+                start = time.perf_counter()
+                left = options.measure - measured
+                fresh |= measure(graph, known.with_table(fresh), where, left)
+                measured += time.perf_counter() - start
+            made += [
+                _made(predict(graph, known, fresh, asked), dtype, link, options)
+                for asked, link in _asked(described, options)
+            ]
+    if fresh:
+        _keep(path, known, fresh)
+    head = {
+        "command": shlex.join(["trainyard", *sys.argv[1:]]) if sys.argv[1:2] == ["predict"] else "trainyard predict",
+        "calibration": {"file": str(path), **known.provenance.model_dump()},
+        "seconds": {"tracing": traced, "measuring": measured, "all": time.perf_counter() - began},
+        "notes": notes,
+    }
+    _write_files(made, options)
+    return made, head
+
+
+def measure(graph: Graph, known: Calibration, where: torch.device, seconds: float) -> dict[str, Measurement]:
+    """Measurements of operators that the calibration has not seen, the costliest first, while there is time."""
+    parts = costs.costs(graph, known, {})
+    until = time.perf_counter() + seconds
+    found: dict[str, Measurement] = {}
+    for key in costs.unseen(graph, parts):
+        if time.perf_counter() >= until:
+            break
+        try:
+            found[key] = bench.measure(key, where)
+        except bench.CannotMeasureError:
+            continue
+    return found
+
+
+def _made(found: Prediction, dtype: str, link: float | None, options: argparse.Namespace) -> Made:
+    spec = found.registration(options.factory, options.iterations)
+    return Made(options.factory, found.graph.batch_size, dtype, link, found, spec)
+
+
+def _asked(described: NetworkSpec | None, options: argparse.Namespace) -> Iterator[tuple[Asked, float | None]]:
+    """Every combination, with the rate of its links where they are all the same."""
+    for workers in options.workers:
+        for architecture in options.architecture:
+            # A worker alone crosses no link.
+            alone = workers == 1 and architecture == "ring"
+            for rate in (options.link_rate or [None])[: 1 if alone else None]:
+                over = _network(described, workers, architecture, rate, options.latency)
+                link = rate if rate is not None or described is not None else over.hosts[0].egress_bps
+                yield Asked(workers, architecture, over), None if alone else link
+
+
+def _how(options: argparse.Namespace) -> str:
+    """What else ``--calibrate`` needs to be for what is asked here."""
+    device_ = "" if options.device == "cpu" else f" --device {options.device}"
+    return device_ + ("" if options.calibration is None else f" --calibration {options.calibration}")
+
+
+def _network(
+    described: NetworkSpec | None, workers: int, architecture: str, rate: float | None, latency: float | None
+) -> NetworkSpec:
+    if described is None:
+        # A server of its own beside the workers, so that its link is seen.
+        count = workers + 1 if architecture == "ps" else workers
+        return network.uniform(count, rate or 1e9, 50e-6 if latency is None else latency)
+    found = described if rate is None else network.at_rate(described, rate)
+    return found if latency is None else found.model_copy(update={"latency_seconds": latency})
+
+
+def _check(options: argparse.Namespace) -> None:
+    several = [
+        name
+        for name in ("batch_size", "dtype", "workers", "architecture", "link_rate")
+        if len(getattr(options, name) or [0]) > 1
+    ]
+    for name in ("timeline", "registration"):
+        if getattr(options, name) is not None and several:
+            given = ", ".join(f"--{one.replace('_', '-')}" for one in several)
+            raise InputError(f"--{name} is of one prediction; give one value to {given}")
+    if options.timeline is not None and options.timeline.suffix not in PICTURES:
+        raise InputError(f"--timeline {options.timeline}: it must end with {', '.join(PICTURES)}")
+    if options.timeline is not None and find_spec("matplotlib") is None:
+        raise InputError("--timeline: matplotlib is not installed in this environment: pip install matplotlib")
+    for name in ("timeline", "registration"):
+        if (path := getattr(options, name)) is not None:
+            targets.check(path, f"--{name}")
+
+
+def _provenance_notes(known: Calibration, threads: int) -> list[str]:
+    notes = []
+    if known.provenance.torch != torch.__version__:
+        notes.append(
+            f"the calibration is of PyTorch {known.provenance.torch}, this is {torch.__version__}: calibrate again "
+            "(trainyard predict --calibrate)"
+        )
+    if known.provenance.threads != threads:
+        notes.append(f"the calibration is of {known.provenance.threads} threads a worker, not {threads}")
+    return notes
+
+
+def _keep(path: Path, known: Calibration, fresh: dict[str, Measurement]) -> None:
+    merged = known.with_table(fresh)
+    if len(merged.table) > MOST_TABLE:
+        kept = dict(list(merged.table.items())[-MOST_TABLE:])
+        merged = merged.model_copy(update={"table": kept})
+    try:
+        store.write(path, merged)
+    except OSError as error:
+        sys.stderr.write(f"predict: what was measured is not kept: {error}\n")
+
+
+def _write_files(made: Sequence[Made], options: argparse.Namespace) -> None:
+    if options.registration is not None:
+        text = made[0].spec.model_dump_json(indent=2, exclude_none=True) + "\n"
+        scratch = options.registration.with_name(f"{options.registration.name}.{os.getpid()}.tmp")
+        scratch.write_text(text, encoding="utf-8")
+        scratch.replace(options.registration)
+    if options.timeline is not None:
+        from host_reporter.prophet import timeline  # noqa: PLC0415 - matplotlib takes a while
+
+        timeline.draw(made[0], options.timeline)
+
+
+def _show(made: Sequence[Made], notes: Sequence[str]) -> None:
+    facts: list[tuple[str, str]] = []
+    if len(made) > 1:
+        titles, rows = document.rows(made)
+        _columns([titles, *rows])
+        facts += [("note", note) for note in dict.fromkeys(note for one in made for note in one.found.notes)]
+        unseen = max(len(one.found.unseen) for one in made)
+        if unseen:
+            facts.append(("never measured", f"{unseen} operators, predicted by family; --measure measures them"))
+    else:
+        facts += document.facts(made[0])
+    facts += [("note", note) for note in notes]
+    width = max((len(name) for name, _ in facts), default=0)
+    for name, value in facts:
+        sys.stdout.write(_clean(f"{name.ljust(width)}  {value}") + "\n")
+
+
+def _columns(lines: Sequence[Sequence[str]]) -> None:
+    widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
+    for line in lines:
+        cells = (cell.rjust(width) for cell, width in zip(line, widths, strict=True))
+        sys.stdout.write(_clean("  ".join(cells)) + "\n")
+
+
+def _clean(text: str) -> str:
+    """What a model's code names must not steer the terminal."""
+    return "".join(char if char.isprintable() else "?" for char in text)

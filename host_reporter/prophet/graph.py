@@ -1,0 +1,61 @@
+"""An iteration as a graph: operators in the order in which they run, and when each parameter's gradient is whole.
+Pure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Phase = Literal["forward", "backward", "optimizer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One operator call. ``key`` names it with its shapes; ``after``: the positions of those whose results it uses.
+
+    ``flops`` are multiplications and additions, ``bytes`` what it reads and writes; ``far_share`` of what it reads is
+    no longer in the caches, by how much was touched since. ``module`` is the part of the model that it belongs to.
+    """
+
+    key: str
+    family: str
+    phase: Phase
+    flops: float
+    bytes: float
+    far_share: float = 0.0
+    module: str = ""
+    after: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A trained tensor. ``ready``: the position of the operator that completes its gradient; None: it gets none."""
+
+    name: str
+    bytes: int
+    dtype: str
+    ready: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """All of one iteration on one worker. ``buffer_bytes``: of what is not trained, a number for each type of
+    number.
+    """
+
+    operators: tuple[Operator, ...]
+    parameters: tuple[Parameter, ...]
+    buffer_bytes: tuple[int, ...]
+    batch_size: int
+    dtype: str
+
+    @property
+    def gradient_bytes(self) -> int:
+        """What the workers have to agree on, once an iteration."""
+        return sum(parameter.bytes for parameter in self.parameters if parameter.ready is not None)
+
+    def between(self, phase: Phase) -> tuple[int, int]:
+        """The positions of a phase's operators: first, and one after the last."""
+        places = [place for place, operator in enumerate(self.operators) if operator.phase == phase]
+        return (places[0], places[-1] + 1) if places else (0, 0)

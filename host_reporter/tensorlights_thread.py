@@ -1,0 +1,164 @@
+"""Keeps the interface's bands as TensorLights wants them: as jobs come and go, and turn by turn."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
+
+from controller.wire import JobSpec
+from host_reporter.backlog import Told
+from host_reporter.nic_error import NicError
+from host_reporter.nic_guard import NicGuard
+from host_reporter.notices import Notices
+from host_reporter.tensorlights import MAX_PORTS, Server, fitting, server, turn_at
+
+if TYPE_CHECKING:
+    from host_reporter.tensorlights_nic import TensorLightsNic
+
+LOOK_SECONDS = 10.0
+"""What is there is looked at this often: others may have changed it, and a leaf may be empty now."""
+
+GATHER_SECONDS = 0.05
+"""Jobs that come within it are put in place together."""
+
+STOP_SECONDS = 6.0
+_KEY, _THERE = "nic", "lights"
+
+
+class TensorLights:
+    """A receiver of the followed jobs (``host_reporter.followed``), and a thread. Its methods return at once.
+
+    ``rotate_seconds`` of None: bands are for good. ``failed`` is called if the thread ends by a fault of its own.
+    """
+
+    def __init__(
+        self,
+        nic: TensorLightsNic,
+        host: str,
+        rotate_seconds: float | None,
+        notices: Notices,
+        failed: Callable[[Exception], None],
+    ) -> None:
+        self._nic = nic
+        self._guard = NicGuard(nic.interface)
+        self._host = host
+        self._rotate_seconds = rotate_seconds
+        self._notices = notices
+        self._failed = failed
+        self._news = threading.Condition()
+        self._servers: dict[str, Server] = {}
+        self._seen: dict[str, float] = {}
+        self._changed = True
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="tensorlights", daemon=True)
+
+    def start(self) -> None:
+        """Begin; what an agent before this one has left is taken away first, or adopted."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, and take away what was put there, within STOP_SECONDS."""
+        with self._news:
+            self._stopping = True
+            self._news.notify()
+        self._thread.join(STOP_SECONDS)
+
+    def declare(self, job: str, spec: JobSpec | None) -> None:
+        """A job has begun, or says something else of itself."""
+        found = server(job, spec, self._host, self._seen.setdefault(job, time.time()))
+        with self._news:
+            if found is None:
+                self._changed |= self._servers.pop(job, None) is not None
+            elif self._servers.get(job) != found:
+                self._servers[job] = found
+                self._changed = True
+            self._news.notify()
+
+    def add(self, job: str, points: list[Told]) -> None:
+        """Progress is nothing that it goes by."""
+
+    def end(self, job: str) -> None:
+        """A job has ended."""
+        self._seen.pop(job, None)
+        with self._news:
+            self._changed |= self._servers.pop(job, None) is not None
+            self._news.notify()
+
+    def end_earlier(self, job: str, at: float) -> None:
+        """It was never known here."""
+
+    def _run(self) -> None:
+        try:
+            while self._turn():
+                pass
+        except Exception as error:
+            # An agent that half works would be believed: the whole of it stops.
+            self._failed(error)
+        self._end()
+
+    def _turn(self) -> bool:
+        """Put all in place, and wait for something to do; whether there is a next turn."""
+        with self._news:
+            self._changed = False
+            servers = self._fitting(self._servers.values())
+        now = time.monotonic()
+        turn = None if self._rotate_seconds is None else turn_at(now, self._rotate_seconds)
+        self._serve(servers, turn)
+        until = now + LOOK_SECONDS
+        if turn is not None and self._rotate_seconds is not None:
+            until = min(until, (turn + 1) * self._rotate_seconds)
+        with self._news:
+            self._news.wait_for(lambda: self._changed or self._stopping, max(0.0, until - time.monotonic()))
+            if self._changed and not self._stopping:
+                self._news.wait_for(lambda: self._stopping, GATHER_SECONDS)
+            return not self._stopping
+
+    def _fitting(self, servers: Collection[Server]) -> tuple[Server, ...]:
+        """As many as can be told apart; that there are more is said."""
+        taken = fitting(servers)
+        if left := len(servers) - len(taken):
+            self._notices.say(
+                "ports",
+                f"{left} jobs' parameter servers are other traffic at {self._nic.interface}: all jobs together have "
+                f"more than {MAX_PORTS:,} ports here",
+            )
+        else:
+            self._notices.clear("ports")
+        return taken
+
+    def _serve(self, servers: tuple[Server, ...], turn: int | None) -> None:
+        try:
+            if len(servers) > 1:
+                # Before anything is there: from then on it can be killed.
+                self._watch()
+            is_there = self._nic.serve(servers, turn)
+        except NicError as error:
+            self._notices.say(_KEY, f"this host's interface does not order its parameter servers: {error}")
+            self._notices.clear(_THERE)
+            # Half an order is none.
+            with contextlib.suppress(NicError):
+                self._nic.remove()
+            return
+        self._notices.clear(_KEY)
+        if is_there:
+            self._notices.say(_THERE, f"{self._nic.interface} orders this host's parameter servers", logging.INFO)
+        else:
+            self._notices.clear(_THERE, f"{self._nic.interface} is as it was: fewer than two jobs have a server here")
+            self._guard.dismiss()
+
+    def _watch(self) -> None:
+        try:
+            self._guard.watch()
+        except NicError as error:
+            self._notices.say("guard", f"{self._nic.interface}: {error}")
+
+    def _end(self) -> None:
+        try:
+            self._nic.remove()
+        except NicError as error:
+            self._notices.say(_KEY, f"the parameter servers' bands cannot be taken away: {error}")
+        self._guard.dismiss()

@@ -1,0 +1,116 @@
+"""The trials of tuners' studies: each is a job that comes with its progress file and goes when that tells its end.
+
+A study's job file stands for all of them. A trial's file is ID.SUFFIX.jsonl in the study's folder; whoever may write
+there may begin trials of that study, with the spec of the study's job file, and no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+
+from host_reporter.job_file import JobFile
+from host_reporter.jobs_dir import Found, Gone
+from host_reporter.notices import Notices
+from host_reporter.study import Study
+from host_reporter.trial_folder import MAX_FILES, TrialFolder
+
+LOOK_SECONDS = 0.25
+"""The folders are looked at so often."""
+
+
+class Trials:
+    """Looks through the folders of studies. ``scan`` never raises."""
+
+    def __init__(self, notices: Notices) -> None:
+        self._notices = notices
+        self._studies: dict[str, Study] = {}
+        self._folders: dict[Path, TrialFolder] = {}
+        self._looked_at = float("-inf")
+
+    def add(self, file: JobFile) -> Iterator[Found | Gone]:
+        """A study's file is there, or has changed."""
+        known = self._studies.get(file.id)
+        if known is not None and known.file.followed != file.followed:
+            yield from self.remove(file.id)
+            known = None
+        self._looked_at = float("-inf")
+        if known is None:
+            self._studies[file.id] = Study(file)
+            return
+        known.file = file
+        for job in known.followed:
+            yield Found(known.trial(job))
+
+    def remove(self, study: str) -> Iterator[Gone]:
+        """A study's file is gone, and so are its trials."""
+        known = self._studies.pop(study, None)
+        if known is not None:
+            self._notices.clear(_key(study))
+            for job in known.followed:
+                yield Gone(job)
+
+    @property
+    def jobs(self) -> Collection[str]:
+        """The ids of all trials that are known."""
+        return [job for study in self._studies.values() for job in study.known]
+
+    @property
+    def folders(self) -> Collection[Path]:
+        """Where trials begin."""
+        return {study.file.followed for study in self._studies.values()}
+
+    def next_look(self) -> float:
+        """When a look is due, by the clock of ``scan``."""
+        return self._looked_at + LOOK_SECONDS if self._studies else float("inf")
+
+    def scan(
+        self, now: float, wall: float, resting: Collection[str], others: Collection[str]
+    ) -> Iterator[Found | Gone]:
+        """What began and what is over. ``now``: of a clock that only goes forward; ``wall``: seconds since the epoch.
+
+        ``resting``: the trials whose progress has told an end; ``others``: the jobs with files of their own.
+        """
+        self._looked_at = now
+        apart = frozenset(others)
+        present = {folder: self._look(folder, wall) for folder in self.folders}
+        for name, study in list(self._studies.items()):
+            # What cannot be looked at ends no trial.
+            if (names := present[study.file.followed]) is not None:
+                yield from study.look(names.get(name, frozenset()), wall, resting, apart)
+                self._say_room(name, study)
+        for folder in self._folders.keys() - present.keys():
+            del self._folders[folder]
+
+    def _look(self, path: Path, wall: float) -> Mapping[str, frozenset[str]] | None:
+        """The trials' files of a folder by study; None: it cannot be looked at."""
+        folder = self._folders.setdefault(path, TrialFolder(path))
+        try:
+            found = folder.look(wall)
+        except OSError as error:
+            self._notices.say(f"trials in {path}", f"trials' progress in {path} cannot be seen: {error.strerror}")
+            return None
+        if folder.is_full:
+            self._notices.say(
+                f"trials in {path}",
+                f"{path} has more than {MAX_FILES:,} files: trials among the rest are not reported; remove the files "
+                "of old ones",
+            )
+        else:
+            self._notices.clear(f"trials in {path}")
+        return found
+
+    def _say_room(self, name: str, study: Study) -> None:
+        assert study.file.trials is not None
+        if not study.is_full:
+            self._notices.clear(_key(name))
+            return
+        self._notices.say(
+            _key(name),
+            f"study {name} has more than {study.file.trials.most} trials at a time: the rest is not reported; "
+            f"see trials.most in {study.file.path}",
+        )
+
+
+def _key(study: str) -> str:
+    return f"trials {study}"

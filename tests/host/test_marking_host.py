@@ -1,0 +1,78 @@
+"""Marks on a real cable, by real iptables: the DSCP that arrives, the bytes counted, nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+from tests.host.two_hosts import RECEIVER, two_hosts
+
+# Takes connections on port 9 and prints, for each line on stdin, the DSCPs of the data packets that came meanwhile.
+_PEER = """
+import json, select, socket, sys, threading
+raw = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800))
+server = socket.create_server(("0.0.0.0", 9))
+def serve():
+    while True:
+        peer, _ = server.accept()
+        while peer.recv(65536):
+            pass
+        peer.close()
+threading.Thread(target=serve, daemon=True).start()
+print("ready", flush=True)
+for line in sys.stdin:
+    seen = set()
+    while select.select([raw], [], [], 0.1)[0]:
+        packet, where = raw.recvfrom(65536)
+        if where[2] != socket.PACKET_OUTGOING and packet[9] == 6 and len(packet) > 500:
+            seen.add(packet[1] >> 2)
+    print(json.dumps(sorted(seen)), flush=True)
+"""
+
+
+def _works(variant: str) -> bool:
+    with two_hosts() as hosts:
+        return hosts.run(hosts.sender, variant, "-t", "mangle", "-N", "TRY").returncode == 0
+
+
+def test_marks_arrive_are_counted_and_are_taken_away() -> None:
+    variants = [variant for variant in ("iptables-legacy", "iptables-nft") if _works(variant)]
+    assert variants, "neither variant of iptables works in this kernel"
+    for variant in variants:
+        _cases(variant)
+
+
+def _cases(variant: str) -> None:
+    with (
+        two_hosts() as hosts,
+        subprocess.Popen(
+            hosts.command(hosts.receiver, sys.executable, "-c", _PEER),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as peer,
+        subprocess.Popen(
+            hosts.command(hosts.sender, sys.executable, "-m", "tests.host.marking_cases", variant, RECEIVER),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as cases,
+    ):
+        try:
+            assert peer.stdin and peer.stdout and cases.stdin and cases.stdout and cases.stderr
+            assert peer.stdout.readline() == "ready\n"
+            steps = []
+            while (line := cases.stdout.readline().strip()).startswith("dscp"):
+                peer.stdin.write("\n")
+                peer.stdin.flush()
+                assert json.loads(peer.stdout.readline()) == [int(line.split()[1])], f"{variant}, step {len(steps)}"
+                steps.append(line)
+                cases.stdin.write("\n")
+                cases.stdin.flush()
+            assert line == "done", f"{variant} after {steps}: {cases.stderr.read()}"
+            assert len(steps) == 11
+        finally:
+            peer.kill()
+            cases.kill()

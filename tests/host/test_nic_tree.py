@@ -1,0 +1,70 @@
+"""The host's HTB tree on a real (virtual) cable at 100 Mbit/s: order, floor, and short waits for other traffic."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from controller.model import CLASS_DSCP
+from host_reporter.nic import htb_tree
+from tests.host.two_hosts import RECEIVER, TwoHosts, two_hosts
+
+RATE_BPS = 100e6
+CLASS_FLOOR = 0.01
+OTHER_FLOOR = 0.10
+START, STOP = 0.8, 3.3
+"""The window that is measured, in seconds; before it the first burst drains."""
+
+
+@pytest.fixture(scope="module")
+def hosts() -> Iterator[TwoHosts]:
+    with two_hosts() as made:
+        tree = htb_tree(made.interface, RATE_BPS, CLASS_DSCP[:7], CLASS_FLOOR, OTHER_FLOOR)
+        done = made.run(made.sender, "tc", "-batch", "-", text="\n".join(tree) + "\n")
+        assert done.returncode == 0, done.stderr
+        assert "quantum" not in done.stderr, "the kernel warns of a quantum that does not fit"
+        yield made
+
+
+def _bps(count: int) -> float:
+    return count * 8 / (STOP - START)
+
+
+def test_a_higher_class_goes_first(hosts: TwoHosts) -> None:
+    with hosts.bytes_by_port({7001: CLASS_DSCP[0], 7002: CLASS_DSCP[3]}, start=START, stop=STOP) as run:
+        got = run.result()
+    assert got[7001] >= 20 * got[7002], f"ratio {got[7001] / max(got[7002], 1):.1f}"
+    assert _bps(got[7002]) >= 0.5 * CLASS_FLOOR * RATE_BPS, "the floor of the lower class"
+    assert 0.7 * RATE_BPS < _bps(got[7001] + got[7002]) < 1.01 * RATE_BPS
+
+
+def test_other_traffic_keeps_its_floor(hosts: TwoHosts) -> None:
+    with hosts.bytes_by_port({7003: CLASS_DSCP[0], 7004: 0}, start=START, stop=STOP) as run:
+        got = run.result()
+    assert _bps(got[7004]) >= 0.08 * RATE_BPS
+    assert _bps(got[7004]) < 0.15 * RATE_BPS, "a floor, not a share"
+
+
+@pytest.mark.parametrize(("bulk", "most_ms"), [(0, 50.0), (1, 250.0)], ids=["alone", "behind-bulk"])
+def test_a_ping_stays_short_when_every_class_is_full(hosts: TwoHosts, bulk: int, most_ms: float) -> None:
+    """Seven classes full of bulk TCP; the ping is other traffic, alone in its leaf or behind bulk of its own kind."""
+    flows = {7010 + k: CLASS_DSCP[k] for k in range(7)} | {7020 + n: 0 for n in range(bulk)}
+    with hosts.bytes_by_port(flows, start=START, stop=STOP) as run:
+        ping = hosts.run(hosts.sender, "ping", "-n", "-i", "0.01", "-w", "3", RECEIVER)
+        got = run.result()
+    times = sorted(float(found[1]) for found in re.finditer(r"time=([0-9.]+) ms", ping.stdout))
+    assert len(times) >= 100, ping.stdout + ping.stderr
+    assert times[int(len(times) * 0.99)] < most_ms, f"p50 {times[len(times) // 2]} ms, max {times[-1]} ms"
+    assert _bps(sum(got.values())) > 0.7 * RATE_BPS, "the link was not full"
+
+
+def test_the_agent_makes_the_tree_and_takes_it_away() -> None:
+    """``Nic`` in the sender's namespace: made anew for another plan, adopted if it was there, a foreign one kept."""
+    with two_hosts() as made:
+        for case in ("made", "adopted", "foreign"):
+            program = f"from tests.host.nic_cases import {case}; {case}({made.interface!r})"
+            done = made.run(made.sender, sys.executable, "-c", program)
+            assert done.returncode == 0, f"{case}: {done.stderr}"

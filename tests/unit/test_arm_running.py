@@ -1,0 +1,123 @@
+"""What every arm has around its jobs: all of it ends and its logs are kept, and the cause of a failure comes out."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from topologies import arm
+from topologies.errors import LabError
+from topologies.lab_result import PolicyChoice
+
+PLANNED = SimpleNamespace(link_bps=1e8, queues=8, period_seconds=1.0)
+DID: list[str] = []
+"""What was done, in order."""
+
+
+class Controller:
+    def __init__(self, _emulation, folder: Path, policy: str, *, options, classes: int, period_seconds: float) -> None:
+        self.folder = folder
+        DID.append(f"{policy} {dict(options)} {classes} {period_seconds:g}")
+
+    def start(self) -> None:
+        self.folder.mkdir()
+        (self.folder / "controller.log").write_text("started")
+
+    def wait_ready(self) -> None:
+        DID.append("ready")
+
+    def status(self) -> SimpleNamespace:
+        return SimpleNamespace(jobs=0, hosts=())
+
+    def wait(self, condition, _seconds: float) -> bool:
+        return condition()
+
+    def metrics(self) -> str:
+        return "metrics"
+
+    def stop(self) -> None:
+        DID.append("controller stopped")
+
+
+@dataclass
+class Process:
+    """Ends when it is asked to, or fails to be asked."""
+
+    name: str
+    error: Exception | None = None
+    returncode: int | None = None
+    pid: int = field(default=1, init=False)
+
+    def poll(self) -> int | None:
+        return self.returncode
+
+    def send_signal(self, number: signal.Signals) -> None:
+        if self.error is not None:
+            raise self.error
+        DID.append(f"{self.name} {number.name}")
+
+    def wait(self, _timeout: float) -> int:
+        self.returncode = 0
+        return 0
+
+
+@pytest.fixture
+def emulation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    DID.clear()
+    monkeypatch.setattr(arm, "ControllerProcess", Controller)
+    (tmp_path / "memory").mkdir()
+    return SimpleNamespace(folder=tmp_path / "memory", hosts=(), crew=SimpleNamespace(check=lambda: None))
+
+
+def test_an_arm_that_ends_well_leaves_its_logs_and_nothing_else(emulation: SimpleNamespace, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    with arm.running(emulation, PLANNED, PolicyChoice("jpas", {"a": 1}), results) as run:
+        run.jobs.append(Process("job"))
+        run.stops.append(lambda: DID.append("tuner stopped"))
+        with pytest.raises(LabError, match="the ranks a, b are not ready to start"):
+            run.wait_until_ready(frozenset({"a", "b"}), lambda: None, seconds=-1.0, who="the ranks")
+        run.meeting.arrive("a")
+        run.wait_until_ready(frozenset({"a"}), lambda: None, seconds=0.0, who="the ranks")
+        assert run.meeting.told() is None
+        assert run.begin() == pytest.approx(run.meeting.told(), abs=0.001)
+        assert run.finish().jobs == 0
+        assert DID[-2:] == ["tuner stopped", "job SIGTERM"]
+    assert DID[:2] == ["jpas {'a': 1} 7 1", "ready"]
+    assert DID[-1] == "controller stopped"
+    assert DID.count("job SIGTERM") == 1
+    assert (results / "controller" / "metrics.txt").read_text() == "metrics"
+    assert (results / "controller" / "controller.log").read_text() == "started"
+    assert not list(emulation.folder.iterdir())
+
+
+def test_what_went_wrong_counts_and_not_what_fails_on_the_way_out(emulation: SimpleNamespace, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    with (
+        pytest.raises(LabError, match="the first cause"),
+        arm.running(emulation, PLANNED, PolicyChoice("fair"), results) as run,
+    ):
+        run.jobs += [Process("job"), Process("stuck", OSError("cannot be asked"))]
+        run.stops.append(lambda: DID.append("tuner stopped"))
+        raise LabError("the first cause")
+    assert DID[-3:] == ["tuner stopped", "job SIGTERM", "controller stopped"]
+    assert (results / "controller" / "controller.log").exists()
+    assert not list(emulation.folder.iterdir())
+
+
+def test_an_arm_whose_agents_are_silent_is_taken_down(
+    emulation: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent(*_arguments: object) -> None:
+        raise LabError("no report from h1")
+
+    monkeypatch.setattr(arm, "wait_for_hosts", silent)
+    with (
+        pytest.raises(LabError, match="no report from h1"),
+        arm.running(emulation, PLANNED, PolicyChoice("fair"), tmp_path / "results"),
+    ):
+        pytest.fail("it must not begin")
+    assert DID[-1] == "controller stopped"

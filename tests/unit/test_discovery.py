@@ -1,0 +1,246 @@
+"""From sockets to jobs, links and bytes: the pure parts, on values."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable, Mapping
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controller.wire import MAX_BATCH_LINKS, MAX_LINKS
+from host_reporter.discovery.census import UNDECIDED_LOOKS, Census, Traffic, Verdict
+from host_reporter.discovery.links import REMEMBERED_SECONDS, Link, Links, Uses
+from host_reporter.discovery.sock_diag import ESTABLISHED, LISTEN, Socket
+from host_reporter.discovery.telling import Found, fitting, tell
+
+HERE = socket.inet_aton("10.0.0.1")
+PEER = socket.inet_aton("10.0.0.2")
+OTHER = socket.inet_aton("10.0.0.3")
+ADDRESSES = {"10.0.0.1": "h1", "10.0.0.2": "h2", "10.0.0.3": "h3"}
+
+
+def sock(cookie: int, port: int = 40_000, remote_port: int = 5000, *, remote: bytes = PEER, **parts: int) -> Socket:
+    values = {"inode": cookie + 1000, "cgroup": 7, "state": ESTABLISHED, "acked": 0, "received": 0} | parts
+    return Socket(
+        cookie, values["inode"], values["cgroup"], values["state"], HERE, port, remote, remote_port,
+        values["acked"], values["received"],
+    )  # fmt: skip
+
+
+def listening(cookie: int, port: int) -> Socket:
+    return sock(cookie, port, 0, remote=bytes(4), state=LISTEN)
+
+
+class By:
+    """Says whose sockets are, by cookie; counts how often each was asked for."""
+
+    def __init__(self, owners: Mapping[int, str], undecided: Iterable[int] = ()) -> None:
+        self.owners, self.undecided = dict(owners), set(undecided)
+        self.asked: list[int] = []
+
+    def __call__(self, new: list[Socket]) -> Verdict:
+        cookies = {sock.cookie for sock in new}
+        self.asked += sorted(cookies)
+        return Verdict(
+            {cookie: job for cookie, job in self.owners.items() if cookie in cookies},
+            frozenset(self.undecided & cookies),
+        )
+
+
+# Bytes and connections -----------------------------------------------------------------------------------------------
+
+
+def test_bytes_count_from_the_look_in_which_a_job_is_followed_first() -> None:
+    census, judge = Census(), By({1: "a", 2: "a"})
+    assert census.take([sock(1, acked=500, received=50)], {"a"}, judge) == {"a"}
+    assert census.traffic("a") == {}
+    # A connection that came since is counted from its beginning.
+    assert census.take([sock(1, acked=600, received=50), sock(2, 40_001, acked=30)], {"a"}, judge) == {"a"}
+    assert census.traffic("a") == {PEER: Traffic(130, 0)}
+    assert census.take([sock(1, acked=600, received=60), sock(2, 40_001, acked=30)], {"a"}, judge) == frozenset()
+    assert census.traffic("a") == {PEER: Traffic(130, 10)}
+    # What a connection has carried is not lost with it.
+    assert census.take([sock(1, acked=600, received=60)], {"a"}, judge) == {"a"}
+    assert census.traffic("a") == {PEER: Traffic(130, 10)}
+    assert (census.opened, census.closed) == (2, 1)
+
+
+def test_a_connection_with_the_same_ports_is_another_one_if_its_cookie_is() -> None:
+    census, judge = Census(), By({1: "a", 2: "a"})
+    census.take([sock(1, acked=1000)], {"a"}, judge)
+    assert census.take([sock(2, acked=10)], {"a"}, judge) == {"a"}
+    assert census.traffic("a") == {PEER: Traffic(10, 0)}
+
+
+def test_each_socket_is_asked_for_once() -> None:
+    census, judge = Census(), By({1: "a"})
+    for _ in range(5):
+        census.take([sock(1), sock(2)], {"a"}, judge)
+    assert judge.asked == [1, 2]
+
+
+def test_what_nobody_holds_is_asked_for_again_for_a_while() -> None:
+    census, judge = Census(), By({}, {1})
+    for _ in range(UNDECIDED_LOOKS + 3):
+        census.take([sock(1)], {"a"}, judge)
+    assert judge.asked == [1] * UNDECIDED_LOOKS
+    # Who comes meanwhile is found.
+    judge = By({}, {2})
+    census.take([sock(2)], {"a"}, judge)
+    judge.owners = {2: "a"}
+    assert census.take([sock(2)], {"a"}, judge) == {"a"}
+
+
+def test_a_job_that_comes_later_gets_what_was_nobodys() -> None:
+    census = Census()
+    census.take([sock(1), sock(2)], {"a"}, By({1: "a"}))
+    assert census.take([sock(1), sock(2)], {"a", "b"}, By({1: "a", 2: "b"})) == {"b"}
+    assert {job: len(found) for job, found in census.by_job().items()} == {"a": 1, "b": 1}
+    # And what a job that is gone had can be another's.
+    census.take([sock(1), sock(2)], {"b"}, By({}))
+    census.take([sock(1), sock(2)], {"b", "c"}, By({1: "c"}))
+    assert {job: len(found) for job, found in census.by_job().items()} == {"b": 1, "c": 1}
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.dictionaries(st.integers(1, 6), st.integers(0, 50), max_size=6), min_size=1, max_size=8))
+def test_bytes_only_grow_and_are_those_that_were_seen(looks: list[dict[int, int]]) -> None:
+    """Against the plain sum: of each socket the most that was seen of it since the first look at the job."""
+    census, judge = Census(), By(dict.fromkeys(range(1, 7), "a"))
+    census.take([], {"a"}, judge)
+    most: dict[tuple[int, int], int] = {}
+    lives: dict[int, int] = {}
+    before, total = set[int](), 0
+    for drawn in looks:
+        for cookie in drawn.keys() - before:
+            lives[cookie] = lives.get(cookie, 0) + 1
+        # A socket's own count never falls.
+        shown = {cookie: max(count, most.get((cookie, lives[cookie]), 0)) for cookie, count in drawn.items()}
+        for cookie, count in shown.items():
+            most[cookie, lives[cookie]] = count
+        # A cookie never comes again: each life is another.
+        census.take(
+            [sock(cookie + 100 * lives[cookie], acked=count) for cookie, count in shown.items()],
+            {"a"},
+            By({cookie + 100 * life: "a" for cookie, life in lives.items()}),
+        )
+        before = set(drawn)
+        now = census.traffic("a").get(PEER, Traffic(0, 0)).sent
+        assert now >= total
+        total = now
+    assert total == sum(most.values())
+
+
+# Links ---------------------------------------------------------------------------------------------------------------
+
+
+def links(own: list[Socket], others: Iterable[Socket] = (), its: Links | None = None, now: float = 0.0) -> set[Link]:
+    return set((its or Links()).look(own, Uses([*own, *others]), now))
+
+
+def test_one_connection_is_told_by_both_ports() -> None:
+    assert links([sock(1, 40_000, 5000)]) == {Link(PEER, 40_000, 5000)}
+
+
+def test_a_port_that_several_connections_share_stands_for_them() -> None:
+    assert links([sock(n, 40_000 + n, 5000) for n in range(50)]) == {Link(PEER, None, 5000)}
+    assert links([sock(n, 5000, 40_000 + n) for n in range(50)]) == {Link(PEER, 5000, None)}
+    both = [sock(1, 40_001, 5000), sock(2, 40_002, 5000), sock(3, 40_003, 5000, remote=OTHER)]
+    assert links(both) == {Link(PEER, None, 5000), Link(OTHER, 40_003, 5000)}
+
+
+def test_a_port_that_the_job_listens_on_is_its_own_from_the_first_connection_on() -> None:
+    assert links([listening(9, 5000), sock(1, 5000, 40_000)]) == {Link(PEER, 5000, None)}
+
+
+def test_a_port_that_others_use_too_does_not_stand_for_the_job() -> None:
+    own = [sock(1, 40_001, 2049), sock(2, 40_002, 2049)]
+    assert links(own, [sock(3, 40_003, 2049)]) == {Link(PEER, 40_001, 2049), Link(PEER, 40_002, 2049)}
+    # Toward another peer they may.
+    assert links(own, [sock(3, 40_003, 2049, remote=OTHER)]) == {Link(PEER, None, 2049)}
+
+
+def test_short_connections_through_one_port_change_nothing_after_the_second() -> None:
+    its = Links()
+    told = [links([sock(n, 40_000 + n, 5000)], its=its, now=n * 0.1) for n in range(100)]
+    assert told[0] == {Link(PEER, 40_000, 5000)}
+    assert all(found == {Link(PEER, None, 5000)} for found in told[1:])
+    # Between two of them, too; but not for ever, and not if another job has the port by then.
+    assert links([], its=its, now=12.0) == {Link(PEER, None, 5000)}
+    assert links([], [sock(7, 41_000, 5000)], its=its, now=12.1) == set()
+    assert links([], its=its, now=12.0 + REMEMBERED_SECONDS) == set()
+
+
+def test_ten_thousand_short_connections_leave_little_behind() -> None:
+    its = Links()
+    for n in range(10_000):
+        links([sock(n, 20_000 + n, 5000 + n)], its=its, now=n * 0.006)
+    # Those of the last half minute, two ports each.
+    assert len(its._ports) <= 2 * REMEMBERED_SECONDS / 0.006 + 4
+    assert links([], its=its, now=1000.0) == set()
+    assert not its._ports
+
+
+PORTS = st.integers(1, 4)
+SOCKETS = st.lists(st.tuples(PORTS, PORTS, st.sampled_from([PEER, OTHER]), st.booleans()), max_size=12, unique=True)
+
+
+@settings(max_examples=300, deadline=None)
+@given(SOCKETS, st.sets(PORTS))
+def test_links_match_all_connections_of_the_job_and_no_others(
+    drawn: list[tuple[int, int, bytes, bool]], listens: set[int]
+) -> None:
+    seen: set[tuple[int, int, bytes]] = set()
+    own, others = [listening(1000 + port, port) for port in listens], []
+    for n, (port, remote_port, remote, is_own) in enumerate(drawn):
+        if (port, remote_port, remote) not in seen:
+            seen.add((port, remote_port, remote))
+            (own if is_own else others).append(sock(n, port, remote_port, remote=remote))
+    found = links(own, others)
+
+    def matches(sock: Socket) -> bool:
+        return any(
+            link.remote == sock.remote
+            and link.local_port in (None, sock.local_port)
+            and link.remote_port in (None, sock.remote_port)
+            for link in found
+        )
+
+    assert all(matches(sock) for sock in own if sock.state != LISTEN)
+    assert not any(matches(sock) for sock in others)
+
+
+# In the wire's words -------------------------------------------------------------------------------------------------
+
+
+def test_what_is_told_names_hosts_and_leaves_unknown_addresses_out() -> None:
+    stranger, self_ = socket.inet_aton("192.0.2.1"), HERE
+    found = Found(
+        frozenset({Link(PEER, None, 5000), Link(OTHER, 5001, 40_000), Link(stranger, 1, 2), Link(self_, 3, 4)}),
+        9,
+        {PEER: Traffic(10, 20), stranger: Traffic(5, 5), self_: Traffic(1, 1)},
+    )
+    told = tell("a", found, ADDRESSES, "h1", as_of=12.0, counter=3)
+    assert told.unknown == {"192.0.2.1"}
+    assert [(link.peer, link.port, link.peer_port) for link in told.traffic.links or ()] == [
+        ("h2", None, 5000), ("h3", 5001, 40_000),
+    ]  # fmt: skip
+    assert [(peer.peer, peer.sent, peer.received) for peer in told.traffic.peers] == [("h2", 10.0, 20.0)]
+    assert (told.traffic.connections, told.traffic.left_out, told.traffic.counter) == (9, 0, 3)
+
+
+def test_too_many_links_are_counted_and_every_peer_is_still_named() -> None:
+    many = {Link(PEER, n, n) for n in range(1, MAX_LINKS + 100)} | {Link(OTHER, 1, 1)}
+    told = tell("a", Found(frozenset(many), len(many), {}), ADDRESSES, "h1", as_of=0.0, counter=1).traffic
+    assert told.links is not None and len(told.links) == MAX_LINKS
+    assert told.left_out == len(many) - MAX_LINKS
+    assert {link.peer for link in told.links} == {"h2", "h3"}
+
+
+def test_a_batch_has_room_for_so_many_links() -> None:
+    full = frozenset(Link(PEER, n, n) for n in range(1, MAX_LINKS + 1))
+    parts = [tell(f"j{n}", Found(full, 1, {}), ADDRESSES, "h1", as_of=0.0, counter=1).traffic for n in range(6)]
+    fitted = fitting(parts)
+    assert sum(len(part.links or ()) for part in fitted) == MAX_BATCH_LINKS
+    assert sum(len(part.links or ()) + part.left_out for part in fitted) == 6 * MAX_LINKS

@@ -1,0 +1,284 @@
+"""Marks of whole jobs: by cgroup where the kernel can, else by links, else on sockets; and what a job file may name."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller.wire import HostPlan, Mark
+from host_reporter.discovery import cgroups
+from host_reporter.discovery.links import Link
+from host_reporter.discovery.whereabouts import Whereabouts
+from host_reporter.enforcement import Enforcement
+from host_reporter.iptables import IptablesError, Marker
+from host_reporter.job_file import JobFile, JobFileError, Place, read_job_file
+from host_reporter.marking import (
+    CHAIN,
+    GENERATIONS,
+    AnyMark,
+    Group,
+    GroupMark,
+    MarkError,
+    Sent,
+    new_classes,
+    switch_over,
+)
+from host_reporter.marks_here import MAX_LINK_MARKS, by_group, by_link
+from host_reporter.notices import Notices
+
+PEER = socket.inet_aton("10.0.0.2")
+WHOLE = Mark(job="a", service_class=0, dscp=59)
+PORT = Mark(job="b", service_class=1, dscp=51, local_port=5000, remote="10.0.0.3")
+GROUP = Group("/jobs/a", 44)
+BOTH = Whereabouts(frozenset("a"), {"a": GROUP}, {"a": frozenset({Link(PEER, 40_000, 5000), Link(PEER, None, 6000)})})
+LINKS = Whereabouts(frozenset("a"), {}, BOTH.links)
+
+
+class Filters(Marker):
+    """Notes what it is to mark. ``refuses``: GroupMarks alone, or everything."""
+
+    def __init__(self, refuses: str = "") -> None:
+        super().__init__()
+        self.refuses = refuses
+        self.marks: tuple[AnyMark, ...] = ()
+        self.applied = 0
+
+    def apply(self, marks: Sequence[AnyMark]) -> None:
+        if self.refuses == "all" or (self.refuses == "groups" and any(isinstance(mark, GroupMark) for mark in marks)):
+            raise IptablesError(f"{self.refuses} refused")
+        self.marks, self.applied = tuple(marks), self.applied + 1
+
+    def sent_bytes(self) -> Mapping[str, Sent]:
+        return {"a": Sent(10), "b": Sent(20)}
+
+    def open(self) -> None:
+        self.marks = ()
+
+    def remove(self) -> None:
+        self.marks = ()
+
+
+class Host:
+    def __init__(self, refuses: str = "") -> None:
+        self.filters = Filters(refuses)
+        self.sockets: tuple[dict[str, int], set[str]] = ({}, set())
+        self.enforcement = Enforcement(
+            self.filters, None, Notices(logging.getLogger("test")), mark_sockets=self._mark_sockets
+        )
+
+    def _mark_sockets(self, dscps: Mapping[str, int], everywhere: Iterable[str]) -> None:
+        self.sockets = (dict(dscps), set(everywhere))
+
+
+def plan(*marks: Mark) -> HostPlan:
+    return HostPlan(
+        host="h1", epoch=1, policy="fifo", mode="marked", class_dscp=(59, 51), class_floor=0.01, other_floor=0.1,
+        egress_bps=1e9, marks=marks,
+    )  # fmt: skip
+
+
+def link_marks(job: str = "a", dscp: int = 59) -> set[tuple[Any, ...]]:
+    return {(job, dscp, 40_000, "10.0.0.2", 5000), (job, dscp, None, "10.0.0.2", 6000)}
+
+
+def as_tuples(marks: Iterable[AnyMark]) -> set[tuple[Any, ...]]:
+    return {
+        (mark.job, mark.dscp, mark.local_port, mark.remote, mark.remote_port)
+        for mark in marks
+        if isinstance(mark, Mark) and mark.job == "a"
+    }
+
+
+def test_a_whole_job_is_marked_by_its_cgroup_before_all_ports() -> None:
+    host = Host()
+    host.enforcement.moved(BOTH)
+    assert host.enforcement.apply(plan(PORT, WHOLE))
+    assert host.filters.marks == (GroupMark("a", 59, GROUP), PORT)
+    # Only where no filter of ours sees the packets; see Discovery.
+    assert host.sockets == ({"a": 59}, set())
+
+
+def test_new_connections_of_a_job_with_a_cgroup_change_no_rule() -> None:
+    host = Host()
+    host.enforcement.moved(BOTH)
+    host.enforcement.apply(plan(WHOLE))
+    host.enforcement.moved(Whereabouts(BOTH.jobs, BOTH.groups, {"a": frozenset()}))
+    assert host.filters.applied == 1
+    # Another group in the first one's place does: the rule is of that which is gone.
+    host.enforcement.moved(Whereabouts(BOTH.jobs, {"a": Group("/jobs/a", 45)}, {}))
+    assert host.filters.marks == (GroupMark("a", 59, Group("/jobs/a", 45)),)
+
+
+def test_a_job_without_a_cgroup_is_marked_by_its_links_as_they_come_and_go() -> None:
+    host = Host()
+    host.enforcement.moved(LINKS)
+    host.enforcement.apply(plan(WHOLE, PORT))
+    assert as_tuples(host.filters.marks) == link_marks()
+    host.enforcement.moved(Whereabouts(LINKS.jobs, {}, {"a": frozenset({Link(PEER, None, 6000)})}))
+    assert as_tuples(host.filters.marks) == {("a", 59, None, "10.0.0.2", 6000)}
+    assert PORT in host.filters.marks
+
+
+def test_a_kernel_that_matches_no_cgroups_is_said_once_and_links_are_marked(caplog: pytest.LogCaptureFixture) -> None:
+    host = Host("groups")
+    host.enforcement.moved(BOTH)
+    for _ in range(3):
+        assert host.enforcement.apply(plan(WHOLE), look=False)
+    assert as_tuples(host.filters.marks) == link_marks()
+    assert caplog.text.count("not told by their cgroup") == 1
+    # It is tried again at times: the group may just have gone.
+    host.filters.refuses = ""
+    assert host.enforcement.apply(plan(WHOLE), look=True)
+    assert host.filters.marks == (GroupMark("a", 59, GROUP),)
+
+
+def test_without_iptables_sockets_are_marked_one_by_one(caplog: pytest.LogCaptureFixture) -> None:
+    host = Host("all")
+    host.enforcement.moved(BOTH)
+    assert not host.enforcement.apply(plan(WHOLE))
+    assert host.sockets == ({"a": 59}, {"a"})
+    assert "one by one" in caplog.text
+    # Each new connection is marked, and iptables is not tried again for it.
+    host.filters.refuses = ""
+    host.enforcement.moved(LINKS)
+    assert host.sockets == ({"a": 59}, {"a"}) and host.filters.applied == 0
+    assert host.enforcement.apply(plan(WHOLE))
+    assert host.sockets == ({"a": 59}, set()) and host.filters.applied == 1
+    host.enforcement.open()
+    assert host.sockets == ({}, set())
+
+
+def test_nothing_is_marked_for_a_job_whose_file_is_gone() -> None:
+    host = Host()
+    host.enforcement.apply(plan(WHOLE, PORT))
+    assert host.filters.marks == (PORT,)
+    assert host.sockets == ({}, set())
+
+
+def test_bytes_of_jobs_whose_sockets_are_found_are_counted_there_alone() -> None:
+    host = Host()
+    assert set(host.enforcement.sent_bytes()) == {"a", "b"}
+    host.enforcement.moved(BOTH)
+    assert set(host.enforcement.sent_bytes()) == {"b"}
+
+
+def test_too_many_links_are_left_out_and_told() -> None:
+    many = frozenset(Link(PEER, n, n) for n in range(1, MAX_LINK_MARKS + 11))
+    made = by_link([WHOLE, PORT], Whereabouts(frozenset("a"), {}, {"a": many}))
+    assert (len(made.marks), made.left_out) == (MAX_LINK_MARKS + 1, 10)
+    assert by_group([WHOLE], BOTH).grouped == 1
+
+
+# As iptables' text ---------------------------------------------------------------------------------------------------
+
+
+def test_a_cgroup_is_one_quoted_word_of_the_text() -> None:
+    odd = GroupMark("a", 59, Group(r"/system.slice/a job\x2d1.service", 7))
+    text = switch_over((odd, PORT), 0, jump=True)
+    line = next(line for line in text.splitlines() if "cgroup" in line)
+    assert (
+        line == rf'-A {GENERATIONS[0]} -p tcp -m cgroup --path "/system.slice/a job\\x2d1.service" -g {GENERATIONS[0]}0'
+    )
+    assert text.count(f"-A {GENERATIONS[0]} ") == 2
+
+
+@pytest.mark.parametrize("path", ["/", "", '/a" -j ACCEPT', "/a\n-A OUTPUT -j DROP", "/a\0"])
+def test_a_path_that_could_be_more_than_one_word_is_refused(path: str) -> None:
+    with pytest.raises(MarkError, match="no cgroup"):
+        switch_over((GroupMark("a", 59, Group(path, 7)),), 0, jump=True)
+
+
+def test_a_mark_of_everything_never_becomes_a_rule() -> None:
+    with pytest.raises(MarkError, match="all traffic"):
+        switch_over((WHOLE,), 0, jump=True)
+
+
+def test_another_class_changes_one_rule_and_another_group_all() -> None:
+    before, after = (GroupMark("a", 59, GROUP), PORT), (GroupMark("a", 51, GROUP), PORT)
+    text = new_classes(before, after, 0)
+    assert text is not None and text.count("-R ") == 1 and f"{CHAIN}-A0 1 -j DSCP --set-dscp 51" in text
+    assert new_classes(before, (GroupMark("a", 59, Group("/jobs/a", 45)), PORT), 0) is None
+
+
+# Job files -----------------------------------------------------------------------------------------------------------
+
+
+def read(text: str) -> JobFile:
+    return read_job_file(Path("/jobs.d/a.yaml"), text, Path("/run/progress"))
+
+
+def test_a_job_file_may_name_a_cgroup_a_process_or_its_file() -> None:
+    source = Path("/jobs.d/a.yaml")
+    assert read("id: a\n").place is None
+    assert read("id: a\ncgroup: /system.slice/a.service/\n").place == Place(source, cgroup="/system.slice/a.service")
+    assert read("id: a\npid: 4711\n").place == Place(source, pid=4711)
+    assert read("id: a\npidfile: a.pid\n").place == Place(Path("/jobs.d/a.pid"), pidfile=Path("/jobs.d/a.pid"))
+    assert read("id: a\npidfile: /run/a.pid\n").place == Place(Path("/run/a.pid"), pidfile=Path("/run/a.pid"))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("cgroup: /", "root of the hierarchy"),
+        ("cgroup: jobs/a", "from the hierarchy's root"),
+        ("cgroup: /a/../b", "from the hierarchy's root"),
+        ("cgroup: '/a\"b'", "from the hierarchy's root"),
+        ('cgroup: "/a\\nb"', "from the hierarchy's root"),
+        (f"cgroup: /{'a' * 600}", "500"),
+        ("cgroup: [a]", "string"),
+        ("pid: 1", "greater than or equal to 2"),
+        ("pid: '12'", "integer"),
+        ("pid: true", "integer"),
+        ("pidfile: ''", "no file"),
+        ("pid: 12\ncgroup: /a", "one of cgroup, pid and pidfile"),
+    ],
+)
+def test_a_place_that_cannot_be_is_refused_with_its_field(text: str, problem: str) -> None:
+    with pytest.raises(JobFileError, match=problem):
+        read(f"id: a\n{text}\n")
+
+
+# Hierarchies ---------------------------------------------------------------------------------------------------------
+
+MOUNTS = r"""
+24 30 0:22 / /sys rw,nosuid - sysfs sysfs rw
+30 24 0:26 /pod\0401 /sys/fs/cgroup/uni\040fied rw,nosuid - cgroup2 cgroup2 rw
+31 24 0:27 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu
+nonsense
+"""
+
+
+def test_hierarchies_are_read_from_the_mounts() -> None:
+    assert cgroups.parse_mounts(MOUNTS) == [
+        cgroups.Hierarchy(Path("/sys/fs/cgroup/uni fied"), "/pod 1", True),
+        cgroups.Hierarchy(Path("/sys/fs/cgroup/cpu"), "/", False),
+    ]
+
+
+def test_a_group_is_found_by_its_path_or_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "second" / "jobs" / "a" / "kid").mkdir(parents=True)
+    (tmp_path / "first" / "old").mkdir(parents=True)
+    (tmp_path / "second" / "jobs" / "a" / "cgroup.procs").write_text("12\n0\n")
+    (tmp_path / "second" / "jobs" / "a" / "kid" / "cgroup.procs").write_text("13\n")
+    mounted = (
+        cgroups.Hierarchy(tmp_path / "second", "/", True),
+        cgroups.Hierarchy(tmp_path / "first", "/", False),
+    )
+    found = cgroups.find("/jobs/a", mounted)
+    assert found is not None and found.path == "/jobs/a" and found.id == (tmp_path / "second/jobs/a").stat().st_ino
+    assert cgroups.find(str(tmp_path / "second" / "jobs" / "a"), mounted) == found
+    assert cgroups.ids(found) == {found.id, (tmp_path / "second/jobs/a/kid").stat().st_ino}
+    assert cgroups.pids(found) == {12, 13}
+    old = cgroups.find("/old", mounted)
+    assert old is not None and old.id == 0 and cgroups.ids(old) == set()
+    assert cgroups.find("/jobs/b", mounted) is None
+    assert cgroups.find(str(tmp_path / "second"), mounted) is None, "the root holds every process"
+    # In a container the hierarchy's root may be a group itself.
+    within = (cgroups.Hierarchy(tmp_path / "second", "/pod", True),)
+    inner = cgroups.find("/pod/jobs/a", within)
+    assert inner is not None and inner.path == "/pod/jobs/a"

@@ -1,0 +1,429 @@
+"""Jobs' processes and their sockets, with real processes: trees, ids that come again, marks on live sockets."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import socket
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from loopback import connections
+from reporter_server import wait_for
+
+from controller.wire import JobTraffic
+from host_reporter.discovery import owners as owners_module
+from host_reporter.discovery import processes, socket_marks
+from host_reporter.discovery.finder import Discovery
+from host_reporter.discovery.netlink import Diag
+from host_reporter.discovery.owners import Owners
+from host_reporter.discovery.processes import Process, Tree
+from host_reporter.discovery.sock_diag import ESTABLISHED, Socket
+from host_reporter.discovery.socket_marks import SocketMarks
+from host_reporter.discovery.whereabouts import Whereabouts
+from host_reporter.job_file import Place
+from host_reporter.notices import Notices
+from tests.job_process import JobProcess
+
+PEER = "127.0.0.2"
+
+
+@pytest.fixture
+def notices() -> Notices:
+    return Notices(logging.getLogger("test"))
+
+
+@pytest.fixture
+def peer() -> Iterator[socket.socket]:
+    """Another host's server: nobody's job here."""
+    with socket.create_server((PEER, 0), backlog=1000) as server:
+        yield server
+
+
+def by_pid(path: Path, job: JobProcess | int) -> Place:
+    """As a job file has it."""
+    pid = job if isinstance(job, int) else job.pid
+    file = path / f"{pid}.json"
+    file.write_text("{}")
+    return Place(file, pid=pid)
+
+
+def to_peer(peer: socket.socket, job: JobProcess) -> int:
+    return job.do(f"connect {PEER} {peer.getsockname()[1]}")
+
+
+# Processes -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_process_is_its_id_and_its_start() -> None:
+    mine = processes.identify(os.getpid())
+    assert mine is not None and processes.is_alive(mine)
+    assert not processes.is_alive(Process(mine.pid, mine.started + 1))
+    assert processes.identify(2**22 + 5) is None
+
+
+def test_children_are_found_also_when_their_parent_has_ended() -> None:
+    with JobProcess() as job:
+        root = processes.identify(job.pid)
+        assert root is not None
+        tree = Tree(root)
+        assert {process.pid for process in tree.look()} == {job.pid}
+        child = job.do("fork")
+        assert {process.pid for process in tree.look()} == {job.pid, child}
+        grandchild = job.do("orphan")
+        assert {process.pid for process in tree.look()} == {job.pid, child, grandchild}
+        assert wait_for(lambda: {process.pid for process in tree.look()} == {grandchild}, 5)
+    assert wait_for(lambda: tree.look() == frozenset(), 5)
+
+
+def test_sockets_are_told_by_the_processes_that_hold_them(
+    tmp_path: Path, peer: socket.socket, notices: Notices
+) -> None:
+    with JobProcess() as one, JobProcess() as two, ClosingDiag() as diag:
+        ports = {"a": {to_peer(peer, one)}, "b": {to_peer(peer, two), to_peer(peer, two)}}
+        its = Owners(notices)
+        its.set_jobs({"a": by_pid(tmp_path, one), "b": by_pid(tmp_path, two)})
+        its.look()
+        verdict = its.judge(diag.sockets())
+        found = {job: ports_of(diag.sockets(), verdict.owners, job) for job in ("a", "b")}
+        assert found == ports
+        # A child holds what its parent held, and what it opens itself.
+        two.do("fork")
+        ports["b"].add(to_peer(peer, two))
+        its.look()
+        assert ports_of(diag.sockets(), its.judge(diag.sockets()).owners, "b") == ports["b"]
+
+
+def ports_of(sockets: list[Socket], owners: Mapping[int, str], job: str) -> set[int]:
+    return {sock.local_port for sock in sockets if owners.get(sock.cookie) == job}
+
+
+class ClosingDiag(Diag):
+    def __enter__(self) -> Diag:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def test_an_id_that_is_another_processs_by_now_is_left_alone(
+    tmp_path: Path, notices: Notices, caplog: pytest.LogCaptureFixture
+) -> None:
+    its = Owners(notices)
+    with JobProcess() as job:
+        # A file that was written long before the process began means another one.
+        place = by_pid(tmp_path, job)
+        old = time.time() - 3600
+        os.utime(place.source, (old, old))
+        its.set_jobs({"a": place})
+        its.look()
+        assert "it is another process" in caplog.text
+        assert its.namespaces(0, 0.0) == {}
+        place = by_pid(tmp_path, job)
+        its.set_jobs({"a": Place(place.source.rename(tmp_path / "new.json"), pid=job.pid)})
+        its.look()
+        assert set(its.namespaces(0, 0.0).values()) == {job.pid}
+
+
+def test_a_process_that_ends_and_whose_id_comes_again_is_gone(
+    tmp_path: Path, notices: Notices, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    its = Owners(notices)
+    with JobProcess() as job:
+        its.set_jobs({"a": by_pid(tmp_path, job)})
+        its.look()
+        assert its.namespaces(0, 0.0)
+        # As if the id had come again: the start is another one.
+        real = processes.identify
+        monkeypatch.setattr(
+            processes, "identify", lambda pid: None if (found := real(pid)) is None else Process(pid, found.started + 9)
+        )
+        its.look()
+        its.look()
+        assert its.namespaces(0, 0.0) == {}
+        assert caplog.text.count("is left alone") == 1, "and that is said once"
+
+
+def test_a_pidfile_may_name_a_new_process(tmp_path: Path, notices: Notices, caplog: pytest.LogCaptureFixture) -> None:
+    file = tmp_path / "job.pid"
+    its = Owners(notices)
+    its.set_jobs({"a": Place(file, pidfile=file)})
+    for text in (None, "", "none\n", "-5", "99999999999999"):
+        if text is not None:
+            file.write_text(text)
+        its.look()
+        assert its.namespaces(0, 0.0) == {}
+    assert "is not there" in caplog.text and "holds no id of a job" in caplog.text
+    for _ in range(2):
+        with JobProcess() as job:
+            file.write_text(f"{job.pid}\n")
+            its.look()
+            assert set(its.namespaces(0, 0.0).values()) == {job.pid}
+
+
+def test_descriptors_that_may_not_be_looked_at_are_said_once(
+    tmp_path: Path,
+    peer: socket.socket,
+    notices: Notices,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(_path: str) -> list[str]:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    with JobProcess() as job, ClosingDiag() as diag:
+        to_peer(peer, job)
+        its = Owners(notices)
+        its.set_jobs({"a": by_pid(tmp_path, job)})
+        its.look()
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "listdir", refuse)
+            for _ in range(3):
+                assert its.judge(diag.sockets()).owners == {}
+        assert caplog.text.count("CAP_SYS_PTRACE") == 1
+        assert its.judge(diag.sockets()).owners != {}
+
+
+def test_a_kernel_that_names_no_cgroups_is_said_once_and_processes_are_looked_at(
+    tmp_path: Path,
+    peer: socket.socket,
+    notices: Notices,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    group = owners_module.cgroups.Group(tmp_path, "/job", 77)
+    with JobProcess() as job, ClosingDiag() as diag:
+        port = to_peer(peer, job)
+        monkeypatch.setattr(owners_module.cgroups, "find", lambda _name, _mounted: group)
+        monkeypatch.setattr(owners_module, "_is_there", lambda _group: True)
+        (tmp_path / "cgroup.procs").write_text(f"{job.pid}\n")
+        its = Owners(notices)
+        its.set_jobs({"a": Place(tmp_path, cgroup="/job")})
+        for _ in range(3):
+            its.look()
+            # As a kernel without CONFIG_SOCK_CGROUP_DATA answers.
+            verdict = its.judge([sock._replace(cgroup=0) for sock in diag.sockets()])
+            assert ports_of(diag.sockets(), verdict.owners, "a") == {port}
+        assert caplog.text.count("does not tell the cgroup") == 1
+
+
+# Marks on live sockets -----------------------------------------------------------------------------------------------
+
+
+def sockets_to(diag: Diag, peer: socket.socket) -> list[Socket]:
+    port = peer.getsockname()[1]
+    return [sock for sock in diag.sockets() if sock.remote_port == port and sock.state == ESTABLISHED]
+
+
+def test_live_sockets_of_another_process_are_marked_and_put_back(
+    tmp_path: Path, peer: socket.socket, notices: Notices
+) -> None:
+    with JobProcess() as job, ClosingDiag() as diag:
+        its, marks = Owners(notices), SocketMarks()
+        its.set_jobs({"a": by_pid(tmp_path, job)})
+        to_peer(peer, job)
+        its.look()
+
+        def mark(dscp: int) -> None:
+            marks.mark("a", dscp, sockets_to(diag, peer), lambda inodes: its.holders("a", inodes))
+
+        mark(59)
+        assert job.do("tos") == 59 << 2
+        mark(11)
+        assert job.do("tos") == 11 << 2
+        # One that comes later, at the next look; and children's.
+        job.do("fork")
+        to_peer(peer, job)
+        assert job.do("tos") == 0
+        its.look()
+        mark(11)
+        assert job.do("tos") == 11 << 2
+        assert marks.count("a") == 2 and marks.trouble == {}
+        marks.unmark("a")
+        assert job.do("tos") == 0
+        job.do("close")
+        assert job.do("tos") == 0
+        assert marks.jobs == frozenset()
+
+
+def test_what_the_program_sets_itself_meanwhile_stays(tmp_path: Path, notices: Notices) -> None:
+    marks = SocketMarks()
+    with connections(1) as (server, (client, _)), ClosingDiag() as diag:
+        its = Owners(notices)
+        its.set_jobs({"a": by_pid(tmp_path, os.getpid())})
+        its.look()
+        client.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 0x28)
+        marks.mark("a", 59, sockets_to(diag, server), lambda inodes: its.holders("a", inodes))
+        assert client.getsockopt(socket.IPPROTO_IP, socket.IP_TOS) == 59 << 2
+        client.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 0x48)
+        marks.unmark("a")
+        assert client.getsockopt(socket.IPPROTO_IP, socket.IP_TOS) == 0x48
+
+
+def test_an_ipv6_socket_that_talks_over_ipv4_is_marked(tmp_path: Path, notices: Notices) -> None:
+    marks = SocketMarks()
+    with socket.socket(socket.AF_INET6) as client, socket.create_server((PEER, 0)) as server, ClosingDiag() as diag:
+        client.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        client.connect((f"::ffff:{PEER}", server.getsockname()[1]))
+        its = Owners(notices)
+        its.set_jobs({"a": by_pid(tmp_path, os.getpid())})
+        its.look()
+        marks.mark("a", 59, sockets_to(diag, server), lambda inodes: its.holders("a", inodes))
+        assert marks.trouble == {} and marks.count("a") == 1
+        assert client.getsockopt(socket.IPPROTO_IP, socket.IP_TOS) == 59 << 2
+
+
+def test_processes_and_descriptors_that_vanish_are_no_trouble(
+    tmp_path: Path, peer: socket.socket, notices: Notices
+) -> None:
+    marks, its = SocketMarks(), Owners(notices)
+    with JobProcess() as job, ClosingDiag() as diag:
+        its.set_jobs({"a": by_pid(tmp_path, job)})
+        its.look()
+        to_peer(peer, job)
+        to_peer(peer, job)
+        found = sockets_to(diag, peer)
+        held = its.holders("a", [sock.inode for sock in found])
+        assert len(held) == 2
+        # The descriptor is closed, and its number is another file's, before it is marked.
+        job.do("close")
+        job.do("listen 127.0.0.1 0")
+        marks.mark("a", 59, found, lambda _inodes: held)
+        assert marks.count("a") == 1 and marks.trouble == {}
+        assert job.do("tos") == 59 << 2
+    marks.mark("a", 11, found, lambda _inodes: held)
+    assert marks.trouble == {}
+    marks.unmark("a")
+
+
+def test_a_refusal_to_mark_is_told(
+    peer: socket.socket, tmp_path: Path, notices: Notices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Refusing:
+        @staticmethod
+        def syscall(*_: int) -> int:
+            socket_marks.ctypes.set_errno(errno.EPERM)
+            return -1
+
+    marks, its = SocketMarks(), Owners(notices)
+    with JobProcess() as job, ClosingDiag() as diag:
+        its.set_jobs({"a": by_pid(tmp_path, job)})
+        its.look()
+        to_peer(peer, job)
+        monkeypatch.setattr(socket_marks, "_libc", Refusing())
+        marks.mark("a", 59, sockets_to(diag, peer), lambda inodes: its.holders("a", inodes))
+        assert "CAP_SYS_PTRACE" in marks.trouble["a"]
+        assert marks.jobs == frozenset()
+
+
+# All of it together --------------------------------------------------------------------------------------------------
+
+
+class Book:
+    addresses: Mapping[str, str] | None = {"127.0.0.1": "h1", PEER: "h2"}
+
+    def start(self) -> None:
+        """Known already."""
+
+
+class Whole:
+    """A discovery whose words are kept: the latest of each job."""
+
+    def __init__(self, notices: Notices) -> None:
+        self.told: dict[str, JobTraffic] = {}
+        self.reports = 0
+        self.links: dict[str, set[tuple[str, int | None, int | None]]] = {}
+        self.where = Whereabouts()
+        self.faults: list[Exception] = []
+        self.discovery = Discovery("h1", Book(), self, notices, moved=self.moved, failed=self.faults.append)
+        self.discovery.start()
+
+    def found(self, parts: Iterable[JobTraffic]) -> None:
+        for part in parts:
+            self.reports += 1
+            self.told[part.job] = part
+            if part.links is not None:
+                self.links[part.job] = {(link.peer, link.port, link.peer_port) for link in part.links}
+
+    def moved(self, where: Whereabouts) -> None:
+        self.where = where
+
+
+@pytest.fixture
+def whole(notices: Notices) -> Iterator[Whole]:
+    made = Whole(notices)
+    yield made
+    made.discovery.stop()
+    assert made.faults == []
+
+
+def test_connections_are_told_within_two_looks_by_job_and_go_again(
+    tmp_path: Path, peer: socket.socket, whole: Whole
+) -> None:
+    port = peer.getsockname()[1]
+    with JobProcess() as one, JobProcess() as two:
+        whole.discovery.follow({"a": by_pid(tmp_path, one), "b": by_pid(tmp_path, two)})
+        assert wait_for(lambda: whole.links == {"a": set(), "b": set()}, 5), "a job without connections is told too"
+        began = time.monotonic()
+        local = to_peer(peer, one)
+        assert wait_for(lambda: whole.links["a"] == {("h2", local, port)}, 5)
+        assert time.monotonic() - began < 2.0
+        assert whole.links["b"] == set()
+        other = to_peer(peer, two)
+        assert wait_for(lambda: whole.links["b"] == {("h2", other, port)}, 5)
+        one.do("send 20000")
+        assert wait_for(lambda: whole.told["a"].peers and whole.told["a"].peers[0].sent in (20_000, 20_001), 10)
+        assert whole.told["a"].connections == 1
+        one.do("close")
+        # Half a minute later its port would not be remembered; but one connection alone is not.
+        assert wait_for(lambda: whole.links["a"] == set(), 5)
+        assert whole.links["b"] == {("h2", other, port)}
+        # One that is not followed any more is not looked at.
+        whole.discovery.follow({"b": by_pid(tmp_path, two)})
+        time.sleep(1.5)
+        to_peer(peer, one)
+        time.sleep(1.5)
+        assert whole.links["a"] == set()
+
+
+def test_many_short_connections_are_told_once(tmp_path: Path, peer: socket.socket, whole: Whole) -> None:
+    port = peer.getsockname()[1]
+    with JobProcess() as job, JobProcess() as taker:
+        taker.do(f"listen {PEER} 0")
+        whole.discovery.follow({"a": by_pid(tmp_path, job)})
+        assert wait_for(lambda: whole.links.get("a") == set(), 5)
+        to_peer(peer, job)
+        to_peer(peer, job)
+        assert wait_for(lambda: whole.links["a"] == {("h2", None, port)}, 5)
+        before = whole.reports
+        for _ in range(10):
+            job.do(f"churn {PEER} {port} 50")
+            time.sleep(0.2)
+        assert whole.links["a"] == {("h2", None, port)}
+        assert whole.reports - before <= 3, "bytes now and then, and no other links"
+
+
+def test_sockets_are_marked_and_put_back_at_the_end(tmp_path: Path, peer: socket.socket, whole: Whole) -> None:
+    with JobProcess() as job, JobProcess() as free:
+        to_peer(peer, job)
+        to_peer(peer, free)
+        whole.discovery.follow({"a": by_pid(tmp_path, job)})
+        whole.discovery.mark({"a": 59}, {"a"})
+        assert wait_for(lambda: job.do("tos") == 59 << 2, 5)
+        assert free.do("tos") == 0
+        began = time.monotonic()
+        to_peer(peer, job)
+        assert wait_for(lambda: job.do("tos") == 59 << 2, 5)
+        assert time.monotonic() - began < 2.0
+        # The plan changes; then the job's file goes away; then the agent.
+        whole.discovery.mark({"a": 11}, {"a"})
+        assert wait_for(lambda: job.do("tos") == 11 << 2, 5)
+        whole.discovery.follow({})
+        assert wait_for(lambda: job.do("tos") == 0, 5)
+        whole.discovery.follow({"a": by_pid(tmp_path, job)})
+        assert wait_for(lambda: job.do("tos") == 11 << 2, 5)
+        whole.discovery.stop()
+        assert job.do("tos") == 0

@@ -1,0 +1,56 @@
+"""What an arm has left, as values: its jobs by their trainers' own clocks, its controller, its switches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from controller.wire import Status
+from simulator.reports.targets import job_times
+from simulator.workloads import curves
+from topologies import barriers
+from topologies.errors import LabError
+from topologies.experiment import Experiment, JobPlan
+from topologies.lab_result import Control, JobResult
+from topologies.trainer.results import done_file, read_result
+
+
+def job_result(job: JobPlan, results: Path, experiment: Experiment) -> JobResult:
+    """The job by its trainer's own clock. Raises LabError where it failed; without a result it is censored."""
+    path = done_file(results, job.id)
+    if not path.exists():
+        watched = max(0.0, experiment.limit_seconds - job.arrival)
+        return JobResult(None, None, None, censored=True, watched_seconds=watched, history=())
+    try:
+        found = read_result(path)
+        barrier = barriers.read(results, job.id, len(job.hosts) - 1) if experiment.barriers else None
+    except ValueError as error:
+        raise LabError(str(error)) from error
+    if found.failed is not None:
+        raise LabError(f"job {job.id} failed: {found.failed}; its log is {results / 'logs' / job.id}.log")
+    if job.trial is not None:
+        # A part of a run: what it shows is its study's business.
+        return JobResult(None, None, found.jct, found.censored, found.ended, found.history)
+    times = job_times(found.history, curves.replay(curves.load(job.curve), job.iterations), found.jct)
+    return JobResult(times.t90, times.t95, times.jct, times.censored, found.ended, found.history, barrier)
+
+
+def control(status: Status) -> Control:
+    """What the control loop did, by the controller's status at the end."""
+    return Control(
+        report_to_rule_count=status.report_to_rule.count,
+        report_to_rule_p50=status.report_to_rule.p50_seconds,
+        report_to_rule_p99=status.report_to_rule.p99_seconds,
+        plans=status.plans,
+        flow_mods=status.flow_mods,
+        gate_renewals=status.gate_renewals,
+    )
+
+
+def bytes_by_class(before: Status, after: Status, classes: int) -> tuple[int, ...]:
+    """What the switches sent between two states, by class, and last all other traffic."""
+
+    def total(status: Status, name: str) -> int:
+        return sum(switch.get(name, 0) for switch in status.bytes_by_class.values())
+
+    names = [*(str(k) for k in range(classes)), "other"]
+    return tuple(max(0, total(after, name) - total(before, name)) for name in names)

@@ -1,0 +1,51 @@
+"""How much the queues of the hosts' NICs hold, where an experiment has its own word on that."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from host_reporter.nic_tree import HANDLE, OTHER_LEAF, leaf, other_queue_bytes, queue_bytes, queue_handle
+from topologies.experiment import Experiment
+from topologies.limits import OTHER_FLOOR
+
+
+class Hosts(Protocol):
+    """What is needed of an emulation."""
+
+    @property
+    def hosts(self) -> Sequence[str]:
+        """Their names."""
+
+    def run(self, host: str | None, command: Sequence[str], *, timeout: float = 60.0) -> str:
+        """Run a command there. Raises subprocess.CalledProcessError."""
+
+
+@contextlib.contextmanager
+def as_wanted(emulation: Hosts, experiment: Experiment) -> Iterator[None]:
+    """Meanwhile the class that is served first, and all other traffic, have queues as the experiment says."""
+    if experiment.nic_queue_bytes is None:
+        yield
+        return
+    former = queue_bytes(experiment.link_bps), other_queue_bytes(experiment.link_bps * OTHER_FLOOR)
+    _set(emulation, experiment.nic_queue_bytes, experiment.nic_queue_bytes)
+    try:
+        yield
+    except BaseException:
+        # What went wrong counts, not what fails on the way out because of it.
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            _set(emulation, *former)
+        raise
+    _set(emulation, *former)
+
+
+def _set(emulation: Hosts, first: int, other: int) -> None:
+    for host in emulation.hosts:
+        change = f"tc qdisc change dev {host}-eth0 parent {HANDLE}:"
+        lines = [
+            f"{change}{minor:x} handle {queue_handle(minor):x}: bfifo limit {limit}"
+            for minor, limit in ((leaf(0), first), (OTHER_LEAF, other))
+        ]
+        emulation.run(host, ["sh", "-ec", "\n".join(lines)])

@@ -1,0 +1,199 @@
+"""How the claim ``deepprophet`` is measured: the calibration, real iterations, and predictions, each by a process of
+its own.
+
+The processes need PyTorch, which this module and what loads it do not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from topologies.errors import LabError
+from topologies.prophet_spaces import spaces
+
+ROOT = Path(__file__).resolve().parent.parent
+CALIBRATION = "calibration"
+CALIBRATION_FILE = "calibration.json"
+RESULT = "result.json"
+SECONDS, QUICK_SECONDS = 6.0, 2.0
+PATIENCE_SECONDS = 1800.0
+BATCH_OF_SPEED = 32
+WAYS = ("table", "measured", "roofline")
+"""How an operator's cost is known: by the device's table, else a roofline; what the table lacks measured for the
+prediction (``--measure``); rooflines only."""
+
+DEFAULT_WAY = "table"
+"""What ``trainyard predict`` does when it is asked for nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """An iteration that is predicted and measured. ``rate_bps`` of None: a worker alone."""
+
+    batch_size: int
+    workers: int
+    rate_bps: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """A case: the median seconds of an iteration, of each time that it was measured, and by way what was predicted.
+
+    ``compute`` and ``exposed`` are predicted by the default way.
+    """
+
+    batch_size: int
+    workers: int
+    rate_bps: float | None
+    runs: tuple[float, ...]
+    predicted: Mapping[str, tuple[float, float, float]]
+    compute: float
+    exposed: float
+
+    @property
+    def seconds(self) -> float:
+        """The mean of the runs' medians."""
+        return statistics.fmean(self.runs)
+
+    @property
+    def apart(self) -> float | None:
+        """How far two runs are from each other; None where there was one."""
+        if len(self.runs) < 2:
+            return None
+        return abs(self.runs[0] - self.runs[1]) / statistics.fmean(self.runs[:2])
+
+
+@dataclass(frozen=True, slots=True)
+class GroupResult:
+    """What measuring a group gives."""
+
+    cores: int
+    cases: tuple[CaseResult, ...] = ()
+    operators: tuple[Mapping[str, Any], ...] = ()
+    calibration: Mapping[str, Any] = field(default_factory=dict)
+    predict_seconds: float | None = None
+    datapath: str = "none"
+
+
+def python() -> str:
+    """The interpreter that has PyTorch. Raises LabError."""
+    own = ROOT / ".venv-frameworks" / "bin" / "python"
+    if own.exists():
+        return str(own)
+    if find_spec("torch") is None:
+        raise LabError("PyTorch is neither in .venv-frameworks nor in this environment: see docs/deepprophet.md")
+    return sys.executable
+
+
+def calibrate(folder: Path, *, quick: bool, stop: Event) -> GroupResult:
+    """Calibrate this device into a folder. Raises LabError, OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / CALIBRATION_FILE
+    command = [python(), "-m", "host_reporter.prophet", "--calibrate", "--calibration", str(path), "--json"]
+    told = _run([command + (["--quick"] if quick else [])], stop)
+    return GroupResult(cores=os.cpu_count() or 1, calibration=json.loads(told))
+
+
+def measure(model: str, cases: Sequence[Case], calibration: Path, *, quick: bool, stop: Event) -> GroupResult:
+    """Measure and predict one model's cases. Raises LabError, CalledProcessError, OSError."""
+    if not calibration.exists():
+        raise LabError(f"{calibration} is not there: the calibration comes first, and failed")
+    seconds = QUICK_SECONDS if quick else SECONDS
+    cores = os.cpu_count() or 1
+    asked = json.dumps([[case.batch_size, case.workers, case.rate_bps] for case in cases])
+    # The first half of what is measured twice comes before the predictions, the other after them.
+    runs = {case: [_real(model, case, seconds, stop)] for case in cases}
+    told = json.loads(_run([[python(), "-m", "topologies.prophet_guesses", model, str(calibration), asked]], stop))
+    for case in cases:
+        if case.workers <= cores:
+            runs[case].append(_real(model, case, seconds, stop))
+    found = []
+    rows = {(row["batch_size"], row["workers"], row["rate_bps"]): row for row in told["cases"]}
+    for case in cases:
+        row = rows[case.batch_size, case.workers, case.rate_bps]
+        ways = {way: (row[way]["seconds"], row[way]["low"], row[way]["high"]) for way in WAYS}
+        found.append(
+            CaseResult(
+                case.batch_size, case.workers, case.rate_bps, tuple(runs[case]), ways, row["compute"], row["exposed"]
+            )
+        )
+    return GroupResult(cores, tuple(found), tuple(told["operators"]), predict_seconds=_speed(model, calibration, stop))
+
+
+def _speed(model: str, calibration: Path, stop: Event) -> float:
+    """Wall seconds of the whole command, from its start to its end."""
+    factory = f"topologies.prophet_models:{model.replace('-', '_')}"
+    command = [python(), "-m", "host_reporter.prophet", factory, "--calibration", str(calibration), "--json"]
+    began = time.monotonic()
+    _run([[*command, "--batch-size", str(BATCH_OF_SPEED), "--workers", "2"]], stop)
+    return time.monotonic() - began
+
+
+def _real(model: str, case: Case, seconds: float, stop: Event) -> float:
+    """The median seconds of a real iteration."""
+    command = [python(), "-m", "topologies.prophet_rank", model, "--batch-size", str(case.batch_size)]
+    command += ["--seconds", str(seconds)]
+    if case.workers == 1:
+        told = _run([command], stop)
+    else:
+        with ExitStack() as stack:
+            places = stack.enter_context(spaces(case.workers, case.rate_bps or 1e9))
+            master = f"tcp://{places[0].address}:29500"
+            ranks = [
+                place.command([*command, "--rank", str(rank), "--world", str(case.workers), "--master", master])
+                for rank, place in enumerate(places)
+            ]
+            told = _run(ranks, stop, {"GLOO_SOCKET_IFNAME": places[0].interface})
+    found: list[float] = json.loads(told)["seconds"]
+    return statistics.median(found)
+
+
+def _run(commands: Sequence[Sequence[str]], stop: Event, more: Mapping[str, str] | None = None) -> str:
+    """Run them side by side to their end, and give what the first of them tells. Raises LabError."""
+    if stop.is_set():
+        raise LabError("stopped")
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **(more or {})}
+    running = [
+        subprocess.Popen(
+            list(command), cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for command in commands
+    ]
+    try:
+        until = time.monotonic() + PATIENCE_SECONDS
+        told = [_said(one, until, stop) for one in running]
+    finally:
+        for one in running:
+            if one.poll() is None:
+                one.kill()
+                one.communicate()
+    return told[0]
+
+
+def _said(one: subprocess.Popen[str], until: float, stop: Event) -> str:
+    name = " ".join(map(str, one.args)) if isinstance(one.args, list) else str(one.args)
+    while True:
+        try:
+            said, wrong = one.communicate(timeout=1.0)
+        except subprocess.TimeoutExpired:
+            if stop.is_set():
+                raise LabError("stopped") from None
+            if time.monotonic() > until:
+                raise LabError(f"{name}: it did not end within {PATIENCE_SECONDS:g} s") from None
+            continue
+        if one.returncode:
+            lines = wrong.strip().splitlines() or [f"ended with status {one.returncode}"]
+            raise LabError(f"{name}: {lines[-1]}")
+        return said

@@ -1,0 +1,75 @@
+"""A small network of this machine's own: a network namespace a rank, on one bridge, each link limited at both ends.
+
+For distributed PyTorch that is measured with the machine's own processors, where an emulated testbed is not needed.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from topologies.errors import LabError
+
+QUEUE_PACKETS = 64
+CONGESTION_CONTROL = "cubic"
+"""Linux's default, whatever the machine's is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """A rank's place: its namespace, address and interface."""
+
+    name: str
+    address: str
+    interface: str = "eth0"
+
+    def command(self, arguments: Sequence[str]) -> list[str]:
+        """A command that runs in it."""
+        return ["ip", "netns", "exec", self.name, *arguments]
+
+
+@contextmanager
+def spaces(count: int, rate_bps: float, tag: str = "typ") -> Iterator[list[Space]]:
+    """So many namespaces, joined by links of a rate; taken down at the end. Raises LabError, CalledProcessError."""
+    if os.geteuid() != 0:
+        raise LabError("network namespaces need root; run it as root")
+    own = f"{tag}{os.getpid()}"
+    names = [f"{own}s", *(f"{own}n{number}" for number in range(count))]
+    found = [Space(name, f"10.77.0.{number + 1}") for number, name in enumerate(names[1:])]
+    try:
+        for name in names:
+            _run("ip", "netns", "add", name)
+            _run("ip", "-n", name, "link", "set", "lo", "up")
+        _run("ip", "-n", names[0], "link", "add", "switch", "type", "bridge")
+        _run("ip", "-n", names[0], "link", "set", "switch", "up")
+        for number, space in enumerate(found):
+            _join(names[0], f"p{number}", space, rate_bps)
+        yield found
+    finally:
+        # A namespace takes its interfaces along.
+        for name in names:
+            subprocess.run(["ip", "netns", "delete", name], capture_output=True, check=False)
+
+
+def _join(switch: str, port: str, space: Space, rate_bps: float) -> None:
+    _run("ip", "-n", switch, "link", "add", port, "type", "veth", "peer", "name", space.interface, "netns", space.name)
+    _run("ip", "-n", switch, "link", "set", port, "master", "switch", "txqueuelen", str(QUEUE_PACKETS), "up")
+    _run("ip", "-n", space.name, "link", "set", space.interface, "txqueuelen", str(QUEUE_PACKETS))
+    _run("ip", "-n", space.name, "address", "add", f"{space.address}/24", "dev", space.interface)
+    _run("ip", "-n", space.name, "link", "set", space.interface, "up")
+    for name, interface in ((switch, port), (space.name, space.interface)):
+        _run("tc", "-n", name, "qdisc", "add", "dev", interface, "root", "handle", "1:", "htb", "default", "1")
+        rate = f"{round(rate_bps)}bit"
+        _run("tc", "-n", name, "class", "add", "dev", interface, "parent", "1:", "classid", "1:1", "htb", "rate", rate)
+    subprocess.run(
+        space.command(["sysctl", "-qw", f"net.ipv4.tcp_congestion_control={CONGESTION_CONTROL}"]),
+        capture_output=True,
+        check=False,  # a kernel without it keeps its own
+    )
+
+
+def _run(*command: str) -> None:
+    subprocess.run(command, check=True, capture_output=True, timeout=30)

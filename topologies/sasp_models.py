@@ -1,0 +1,94 @@
+"""The training jobs of ``scripts/evaluate sasp``: three families of models on scikit-learn's handwritten digits.
+
+1,797 pictures of 8 x 8 pixels: a real task that comes with a library, and that small models learn in a minute. Their
+sizes are chosen for the testbed: on its links sending takes from much less to much more time than computing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from sklearn.datasets import load_digits
+from torch import nn
+
+from topologies.sasp_request import Family
+
+HELD_OUT = 397
+PIXELS, SIDE, CLASSES = 64, 8, 10
+
+
+@dataclass(frozen=True, slots=True)
+class Digits:
+    """Pictures (n, 64) in 0..1 and what they show: one worker's share to train on, and what nobody trains on."""
+
+    pictures: torch.Tensor
+    labels: torch.Tensor
+    held_out: torch.Tensor
+    held_out_labels: torch.Tensor
+
+
+def digits(seed: int, rank: int, workers: int) -> Digits:
+    """The share of worker ``rank``; all workers of a seed hold out the same."""
+    data = load_digits()
+    pictures = torch.tensor(data.data, dtype=torch.float32) / 16
+    labels = torch.tensor(data.target, dtype=torch.long)
+    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))
+    held, mine = order[:HELD_OUT], order[HELD_OUT:][rank::workers]
+    return Digits(pictures[mine], labels[mine], pictures[held], labels[held])
+
+
+class Residual(nn.Module):
+    """x + two convolutions of it."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(channels, channels, 3, padding=1)
+        self.second = nn.Conv2d(channels, channels, 3, padding=1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(n, channels, 8, 8) both ways."""
+        return torch.relu(x + self.second(torch.relu(self.first(x))))
+
+
+class Patches(nn.Module):
+    """A small vision Transformer: 16 patches of 2 x 2 pixels, encoded."""
+
+    def __init__(self, width: int = 64, depth: int = 2) -> None:
+        super().__init__()
+        self.embed = nn.Linear(4, width)
+        self.place = nn.Parameter(torch.randn(16, width) / 4)
+        self.blocks = nn.ModuleList(
+            nn.TransformerEncoderLayer(width, 4, 4 * width, dropout=0.0, batch_first=True, norm_first=True)
+            for _ in range(depth)
+        )
+        self.norm = nn.LayerNorm(width)
+        self.out = nn.Linear(16 * width, CLASSES)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(n, 64) to (n, 10)."""
+        squares = x.view(-1, 4, 2, 4, 2).permute(0, 1, 3, 2, 4).reshape(-1, 16, 4)
+        x = self.embed(squares) + self.place
+        for block in self.blocks:
+            x = block(x)
+        return self.out(self.norm(x).flatten(1))
+
+
+def make(family: Family, seed: int) -> nn.Module:
+    """A model with the first parameters of ``seed``."""
+    torch.manual_seed(seed)
+    if family == "mlp":
+        return nn.Sequential(nn.Linear(PIXELS, 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, CLASSES))
+    if family == "cnn":
+        return nn.Sequential(
+            nn.Unflatten(1, (1, SIDE, SIDE)),
+            nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), Residual(32), Residual(32), nn.AvgPool2d(2),
+            nn.Flatten(), nn.Linear(32 * 16, 64), nn.ReLU(), nn.Linear(64, CLASSES),
+        )  # fmt: skip
+    return Patches()
+
+
+def accuracy(model: nn.Module, data: Digits) -> float:
+    """Share of the held-out pictures that the model names."""
+    with torch.no_grad():
+        return float((model(data.held_out).argmax(dim=1) == data.held_out_labels).float().mean())

@@ -1,0 +1,94 @@
+"""Jobs that come while an experiment runs: a study's tuner calls them by a file each in a shared folder.
+
+A trainer is ready for every job of its host before the experiment starts, and begins those that are called; the first
+iteration of a job that comes late is then no slower than that of any other. One thread a trainer looks into the folder.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, ValidationError
+
+from controller.wire import Message
+from topologies.trainer.results import write_whole
+from topologies.trainer.seats import HaltedError
+
+LOOK_SECONDS = 0.1
+LEAD_SECONDS = 0.5
+"""From calling a job until it arrives: all of its hosts know by then."""
+
+
+class Call(Message):
+    """What a called job trains: iterations ``begin`` + 1 and on, of a run of ``total``, along a recorded ``curve``.
+
+    It arrives at ``arrival``, in seconds since the epoch, and is in a ``stage`` of its study.
+    """
+
+    arrival: Annotated[float, Field(ge=0, le=4e9)]
+    curve: str
+    begin: Annotated[int, Field(ge=0, le=10**7)]
+    total: Annotated[int, Field(ge=1, le=10**7)]
+    stage: str
+
+
+def call_file(directory: Path, job: str) -> Path:
+    """Where a job is called."""
+    return directory / "calls" / f"{job}.json"
+
+
+def call(directory: Path, job: str, what: Call) -> None:
+    """Call a job. Raises OSError."""
+    write_whole(call_file(directory, job), what.model_dump_json() + "\n")
+
+
+def read_call(path: Path) -> Call:
+    """A job's call. Raises OSError, and ValueError with the file's name if it is not one."""
+    try:
+        return Call.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise ValueError(f"{path}: not a job's call: {error}") from error
+
+
+class Calls:
+    """What the tasks of a trainer wait for that have to be called. ``wait`` is for any thread.
+
+    ``expect`` all jobs, then ``listen``; ``call_off`` ends every wait.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._waiting: dict[str, threading.Event] = {}
+        self._over = threading.Event()
+
+    def expect(self, job: str) -> None:
+        """A task here will wait for this job's call."""
+        self._waiting[job] = threading.Event()
+
+    def listen(self) -> None:
+        """Look for calls from now on, if any is expected."""
+        if self._waiting:
+            threading.Thread(target=self._look, daemon=True, name="calls").start()
+
+    def wait(self, job: str) -> Call:
+        """The call of a job, once it comes. Raises HaltedError where none will, OSError, ValueError."""
+        self._waiting[job].wait()
+        if self._over.is_set():
+            raise HaltedError
+        return read_call(call_file(self._directory, job))
+
+    def call_off(self) -> None:
+        """Nobody else is called."""
+        self._over.set()
+        for event in self._waiting.values():
+            event.set()
+
+    def _look(self) -> None:
+        missing = dict(self._waiting)
+        folder = call_file(self._directory, "any").parent
+        while missing and not self._over.wait(LOOK_SECONDS):
+            here = {path.stem for path in folder.iterdir()} if folder.is_dir() else set()
+            for job in missing.keys() & here:
+                missing.pop(job).set()
