@@ -11,6 +11,22 @@ from topologies.lab_result import ArmResult, JobResult
 Measure = Literal["t90_seconds", "t95_seconds", "jct_seconds"]
 MEASURES: tuple[Measure, ...] = ("t90_seconds", "t95_seconds", "jct_seconds")
 
+_SOONER: Mapping[Measure, str] = {
+    "t90_seconds": "brings {} to 90 % of their converged accuracy",
+    "t95_seconds": "brings {} to 95 % of their converged accuracy",
+    "jct_seconds": "brings {} to their end",
+}
+
+
+def short(measure: Measure) -> str:
+    """A measure without its unit."""
+    return measure.removesuffix("_seconds")
+
+
+def sooner(policy: str, jobs: str, measure: Measure) -> str:
+    """The claim that a policy's mean of a measure is less than fair sharing's."""
+    return f"{policy} {_SOONER[measure].format(jobs)} sooner than fair sharing"
+
 
 def value(job: JobResult, measure: Measure) -> float | None:
     """One measure of one job, in seconds; None where the job did not get there."""

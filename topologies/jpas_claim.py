@@ -108,35 +108,36 @@ def add_up(results: Sequence[tuple[Group, LabResult]]) -> dict[str, Any]:
 
 
 def headline(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """JPAS against fair sharing at each load; and the share of the headroom, where that was measured."""
-    claims = []
-    for load, policies in fields["loads"].items():
-        fair, jpas = policies["fair"]["t90"], policies["jpas"]["t90"]
-        told = [
-            (
-                "JPAS brings jobs to 90 % of their converged accuracy sooner than fair sharing",
-                "mean_t90",
-                0.0,
-                jpas["reduction_ci95"],
-            )
-        ]
-        if jpas["headroom_won"] is not None:
-            # Between fair sharing and each job alone lies what there is to win: the claim is of that.
-            alone = policies["alone"]["t90_seconds"]["mean"]
-            what = "JPAS wins a share of what fair sharing takes longer than each job alone"
-            told.append((what, "t90_above_alone", alone, jpas["headroom_won_ci95"]))
-        claims += [
-            summary.claim(
-                f"{what}, {load} load",
-                metric=metric,
-                unit="s",
-                baseline=fair["mean"] - floor,
-                value=jpas["mean"] - floor,
-                interval=tuple(interval),
-            )
-            for what, metric, floor, interval in told
-        ]
-    return claims
+    """Every policy against fair sharing at each load; and the share of the headroom to t90, where that was measured."""
+    return [
+        claim
+        for load, policies in fields["loads"].items()
+        for name in ORDER
+        if name in policies
+        for claim in _claims(load, name, policies[name])
+    ]
+
+
+def _claims(load: str, name: str, policy: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    told = [
+        (comparison.sooner(name, "jobs", measure), comparison.short(measure), "reduction_ci95", 0.0)
+        for measure in MEASURES
+    ]
+    t90 = policy["t90"]
+    if t90["headroom_won"] is not None:
+        # Between fair sharing and each job alone lies what there is to win: the claim is of that.
+        what = f"{name} wins a share of what fair sharing takes longer than each job alone"
+        told.append((what, "t90", "headroom_won_ci95", t90["alone"]))
+    for what, measure, interval, floor in told:
+        found = policy[measure]
+        yield summary.claim(
+            f"{what}, {load} load",
+            metric=f"{measure}_above_alone" if floor else f"mean_{measure}",
+            unit="s",
+            baseline=found["fair"] - floor,
+            value=found["mean"] - floor,
+            interval=tuple(found[interval]),
+        )
 
 
 _COLUMNS = ("policy", "seeds", "t90 (s)", "t90 saved", "95 %", "headroom won", "t95 saved", "JCT saved", "censored")
@@ -226,8 +227,11 @@ def _policy(name: str, runs: Sequence[_Run]) -> dict[str, Any]:
         # The headroom, and what of it is left.
         whole, rest = [f - a for f, _, a in of_seeds], [s - a for _, s, a in of_seeds]
         known = not any(math.isnan(seconds) for seconds in lone)
-        made[measure.removesuffix("_seconds")] = {
+        made[comparison.short(measure)] = {
             "mean": fmean(subject),
+            # On the same seeds, which need not be all.
+            "fair": fmean(fair),
+            "alone": fmean(lone) if known else None,
             "by_seed": subject,
             "reduction": reduction(fair, subject),
             "reduction_ci95": list(reduction_interval(fair, subject)),

@@ -131,7 +131,7 @@ def _policy(
     for measure in MEASURES:
         fair = [comparison.mean(pair["fair"], measure) for pair in pairs]
         own = [comparison.mean(pair[name], measure) for pair in pairs]
-        made[measure.removesuffix("_seconds")] = {
+        made[comparison.short(measure)] = {
             "mean": fmean(own),
             "by_seed": own,
             "reduction": reduction(fair, own),
@@ -193,21 +193,18 @@ def headline(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What JPAS saves; nothing where the processors were the bottleneck."""
     if fields["processors"]["bottleneck_in_arms"]:
         return []
-    said = {
-        "t90": "JPAS brings real PyTorch DDP jobs to 90 % of their converged accuracy sooner than fair sharing",
-        "t95": "JPAS brings real PyTorch DDP jobs to 95 % of their converged accuracy sooner than fair sharing",
-    }
     fair, jpas = fields["policies"]["fair"], fields["policies"]["jpas"]
+    measures = {comparison.short(measure): measure for measure in MEASURES}
     return [
         summary.claim(
-            text,
-            metric=f"mean_{measure}",
+            comparison.sooner("JPAS", "real PyTorch DDP jobs", measure),
+            metric=f"mean_{short}",
             unit="s",
-            baseline=fair[measure]["mean"],
-            value=jpas[measure]["mean"],
-            interval=tuple(jpas[measure]["reduction_ci95"]),
+            baseline=fair[short]["mean"],
+            value=jpas[short]["mean"],
+            interval=tuple(jpas[short]["reduction_ci95"]),
         )
-        for measure, text in said.items()
+        for short, measure in measures.items()
     ]
 
 

@@ -94,9 +94,13 @@ def test_the_numbers_of_a_summary_agree_where_jobs_are_censored() -> None:
     fair = arm("fair", {"a": job(10.0), "b": job(20.0), "c": job(None)})
     jpas = arm("jpas", {"a": job(5.0), "b": job(None), "c": job(1.0)})
     document = demo_summary(lab(fair, jpas), "scripts/demo")
-    (claim,) = document["headline"]
-    assert claim["reduction"] == pytest.approx(document["reduction"]["t90"])
-    assert claim["value"] == document["policies"]["jpas"]["mean_t90_seconds"]
+    t90, t95, jct = document["headline"]
+    assert t90["reduction"] == pytest.approx(document["reduction"]["t90"])
+    assert t95["reduction"] == pytest.approx(document["reduction"]["t95"])
+    for claim, measure in ((t90, "t90"), (t95, "t95"), (jct, "jct")):
+        assert claim["metric"] == f"mean_{measure}"
+        assert claim["value"] == document["policies"]["jpas"][f"mean_{measure}_seconds"]
+        assert claim["baseline"] == document["policies"]["fair"][f"mean_{measure}_seconds"]
 
 
 def test_the_demos_summary_has_the_fields_of_the_contract(tmp_path) -> None:

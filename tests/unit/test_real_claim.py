@@ -184,7 +184,7 @@ def test_what_is_saved_is_paired_by_seed(tmp_path: Path) -> None:
     most = max(sum(len(job.hosts) for job in group.asked().jobs) for group in real_claim.groups())
     assert processors["most_ranks_a_core"] == most / 2
     said = real_claim.headline(fields)
-    assert [one["metric"] for one in said] == ["mean_t90", "mean_t95"]
+    assert [one["metric"] for one in said] == ["mean_t90", "mean_t95", "mean_jct"]
     assert all(one["reduction"] == pytest.approx(1 - JPAS_SPEED) for one in said)
     assert len(list(real_claim.tables(fields))) == 2
     summary.write(tmp_path / "summary.json", fields)
