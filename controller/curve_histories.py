@@ -48,15 +48,17 @@ class Histories:
     """J histories of metrics that fall, in units of ``size``. Bins are at the right; those at the left have no weight.
 
     ``sign`` (J,): -1 for a metric that rises; ``start``: where its gap starts; ``least``: the best that the metric can
-    be, or -inf; ``noise``: its jitter; ``points``: how many reports. ``iteration``, ``value`` and ``weight`` are (J,
-    BINS); weights sum to ``bins`` (J,), the number of those in use. ``reached`` (J, BINS): the best running median of
-    three so far. ``last``: the latest report's iteration; ``end``: the run's last, nan: unknown.
+    be, or -inf; ``best``: the best single report; ``noise``: its jitter; ``points``: how many reports. ``iteration``,
+    ``value`` and ``weight`` are (J, BINS); weights sum to ``bins`` (J,), the number of those in use. ``reached`` (J,
+    BINS): the best running median of three so far. ``last``: the latest report's iteration; ``end``: the run's last,
+    nan: unknown.
     """
 
     sign: Array
     size: Array
     start: Array
     least: Array
+    best: Array
     noise: Array
     points: Ints
     last: Array
@@ -138,6 +140,7 @@ def _made(
         size=size,
         start=np.where(rising, 0.0, scaled[first]),
         least=_natural_limit(least, greatest, rising) / size,
+        best=least / size,
         noise=_noise(binned[1], bins),
         points=count,
         last=last,

@@ -2,9 +2,10 @@
 
 A run's target is at no moment seen to be passed: that is known when the run is over. All that can be asked of a job is
 the chance that the target comes within its next so many iterations, which is small before its time and after. Boosted
-trees on the shape of the history (``controller.curve_shapes``) answer it for a few horizons, shares of the run's
-length. The best of them, chance over iterations, is Gittins' index of a job whose success is worth the same whenever it
-comes (J. Gittins, Journal of the Royal Statistical Society B 41, 1979, doi:10.1111/j.2517-6161.1979.tb01068.x).
+trees on the shape of the history (``controller.curve_shapes``), and on what the fit makes of it, answer it for a few
+horizons, shares of the run's length. The best of them, chance over iterations, is Gittins' index of a job whose success
+is worth the same whenever it comes (J. Gittins, Journal of the Royal Statistical Society B 41, 1979,
+doi:10.1111/j.2517-6161.1979.tb01068.x).
 
 The trees were learned by ``tests.learn_prospects``; they stand in ``curve_prospects.json``.
 """
@@ -36,9 +37,9 @@ class Prospects:
 
     within: tuple[Trees, ...]
 
-    def best(self, histories: Histories) -> Array:
-        """The best chance per iteration (J,) of histories of known length."""
-        numbers = shapes(histories)
+    def best(self, histories: Histories, outlook: Array) -> Array:
+        """The best chance per iteration (J,) of histories of known length; their ``outlook`` is (J, 4)."""
+        numbers = np.concatenate((shapes(histories), outlook), axis=1)
         end = np.maximum(histories.end, histories.last)
         left = np.maximum(end - histories.last, 1.0)
         rates = [
@@ -47,6 +48,15 @@ class Prospects:
         ]
         best: Array = np.maximum.reduce(rates)
         return best
+
+
+def outlook(histories: Histories, crossing: Array, behind: Array) -> Array:
+    """What a fit says of a target (J, 4): how likely it lies behind, and how far ahead it is, in lengths of the run.
+
+    ``crossing`` (J, 3) is the iteration there by the fit, low, median and high; ``behind`` (J,) a probability.
+    """
+    end = np.maximum(histories.end, histories.last)[:, None]
+    return np.concatenate((behind[:, None], (crossing - histories.last[:, None]) / end), axis=1)
 
 
 @cache

@@ -1,9 +1,9 @@
-"""The shape of a metric history in a dozen numbers, free of its units and of how long the run is.
+"""The shape of a metric history in a few numbers, free of its units and of how long the run is.
 
 What tells whether a run has got most of what it will get: how much of its length is done, how much room the metric has
 to the best that it can be, how much of the gain so far had come after an eighth, a quarter, half, ... of it, when
-shares of that gain were reached first, and how much the metric jitters. Levels are of the best running median of three
-so far, as the targets are defined.
+shares of that gain were reached first, how much of it came lately, how much the metric jitters, and how far its best
+single report is above. Levels are of the best running median of three so far, as the targets are defined.
 """
 
 from __future__ import annotations
@@ -19,7 +19,14 @@ MOMENTS = (0.125, 0.25, 0.5, 0.75, 0.875)
 """Shares of the iterations done, at which the gain that had come by then is looked at."""
 LEVELS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
 """Shares of the gain so far, of which the first moment is looked at."""
-NUMBERS = ("done", "room", "jitter", "last", *(f"by {m:g}" for m in MOMENTS), *(f"until {x:g}" for x in LEVELS))
+LATELY = (0.02, 0.04, 0.08, 0.16, 0.32)
+"""Shares of the run's length, the last of the iterations done, in which some of the gain came."""
+NUMBERS = (
+    *("done", "room", "jitter", "last", "above"),
+    *(f"by {m:g}" for m in MOMENTS),
+    *(f"until {x:g}" for x in LEVELS),
+    *(f"in the last {x:g}" for x in LATELY),
+)
 LEAST_GAIN = 1e-3
 """Of a history's size: one that has gained less has not begun to learn."""
 MOST_ROOM = 100.0
@@ -28,7 +35,7 @@ USUAL_ROOM = 0.2
 
 
 def shapes(histories: Histories) -> Array:
-    """``NUMBERS`` (J, 15) of histories of known length."""
+    """``NUMBERS`` (J, 21) of histories of known length."""
     last = np.maximum(histories.last, 1e-9)
     reached, iteration = histories.reached, histories.iteration
     gain = np.maximum(histories.start[:, None] - reached, 0.0)
@@ -39,15 +46,20 @@ def shapes(histories: Histories) -> Array:
     unused = histories.weight <= 0
     when = np.where(unused, -np.inf, iteration / last[:, None])
     by = [np.where(when <= moment, gained, 0.0).max(axis=1) for moment in MOMENTS]
+    end = np.maximum(histories.end, last)
+    before = [(histories.last - share * end)[:, None] for share in LATELY]
+    lately = [1.0 - np.where(~unused & (iteration <= then), gained, 0.0).max(axis=1) for then in before]
     until = [np.where(~unused & (gained >= level), when, 1.0).min(axis=1) for level in LEVELS]
     return np.stack(
         (
-            histories.last / np.maximum(histories.end, last),
+            histories.last / end,
             np.where(limited, np.clip(room, 0.0, MOST_ROOM), USUAL_ROOM),
             histories.noise / best,
             (histories.start - histories.value[:, -1]) / best,
+            np.maximum(reached[:, -1] - histories.best, 0.0) / best,
             *by,
             *until,
+            *lately,
         ),
         axis=1,
     )

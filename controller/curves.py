@@ -24,7 +24,7 @@ from scipy.special import ndtri
 
 from controller.curve_candidates import FARTHEST, SAMPLES, Candidates, iteration_at, solve, value_at
 from controller.curve_histories import BINS, MIN_POINTS, Histories, History, read, running_median
-from controller.curve_prospects import learned
+from controller.curve_prospects import learned, outlook
 from controller.model import Metric, Progress
 
 __all__ = [
@@ -204,7 +204,8 @@ def _target(
     chance = np.clip(ahead.sum(axis=1), 0.0, 1.0)
     quantiles = _quantiles(crossing, weight)
     if ask.learned and not np.isnan(histories.end).any():
-        return quantiles, 1.0 - chance, learned(ask.fraction).best(histories)
+        rate = learned(ask.fraction).best(histories, outlook(histories, quantiles, 1.0 - chance))
+        return quantiles, 1.0 - chance, rate
     far = (ahead * np.maximum(crossing - last, 0.0)).sum(axis=1)
     left = np.divide(far, chance, out=np.zeros(n), where=chance > 0)
     return quantiles, 1.0 - chance, chance / np.maximum(left, 1.0)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from controller import curves
 from controller.boosted_trees import Trees
 from controller.curve_histories import MIN_POINTS, read
-from controller.curve_prospects import HORIZONS, Prospects
+from controller.curve_prospects import HORIZONS, Prospects, outlook
 from controller.curve_shapes import shapes
 from controller.model import Metric, Progress
 from simulator.reports.targets import target_iteration
@@ -41,7 +41,7 @@ LENGTHS = (50, 62, 75, 87, 100)
 WATCHED, AFTERWARDS = 3, 0.3
 """What comes later than so many times the crossing of 90 % counts so much."""
 DIGITS = 4
-TREES, RATE, LEAST_LEAF, RIDGE = 100, 0.08, 200, 5.0
+TREES, RATE, LEAST_LEAF, RIDGE = 150, 0.06, 100, 5.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,10 +78,19 @@ def moments(runs: Iterable[Run], fraction: float) -> Moments:
         seen = np.arange(MIN_POINTS, len(run) + 1)
         progress = [Progress(float(i), float(i), metric) for i, metric in enumerate(run, start=1)]
         histories = [curves.History(progress[:k], Metric(), float(len(run))) for k in seen.tolist()]
-        numbers.append(shapes(read(histories)[1]))
+        known = read(histories)[1]
+        numbers.append(np.concatenate((shapes(known), fitted(histories, fraction)), axis=1))
         weights.append(np.where(seen < WATCHED * first, 1.0, AFTERWARDS) / len(seen))
         lefts.append(((np.inf if target is None else target) - seen) / len(run))
     return Moments(np.concatenate(numbers), np.concatenate(weights), np.concatenate(lefts))
+
+
+def fitted(histories: Sequence[curves.History], fraction: float) -> Array:
+    """What the fit alone says of a target, as ``curve_prospects.outlook`` has it, of histories that all have a fit."""
+    (asked,) = (asked for asked in (curves.T90, curves.T95) if asked.fraction == fraction)
+    fits = [fit.targets[0] for fit in curves.fit_many(histories, [replace(asked, learned=False)]) if fit is not None]
+    crossing = np.array([[at.iteration.low, at.iteration.median, at.iteration.high] for at in fits])
+    return outlook(read(histories)[1], crossing, np.array([at.crossed for at in fits]))
 
 
 def learn(known: Moments) -> list[dict[str, Any]]:

@@ -92,8 +92,8 @@ def test_brackets_and_rungs_of_hyperband(yard: Yard, tmp_path: Path) -> None:
     yard.study("bands")
     scheduler = HyperBandScheduler(time_attr="training_iteration", max_t=9, reduction_factor=3)
     callback = Trials("bands", scheduler, metric="accuracy", directory=yard.progress)
-    # One trial at a time: a trial whose pause is not yet saved when its bracket's last trial ends is neither stopped nor
-    # begun again by Ray 2, and the study never ends. Slow, for one that ends before the agent sees its file is no job.
+    # One trial at a time: Ray 2 neither stops nor resumes a trial whose pause is not yet saved when its bracket's last
+    # trial ends, and the study never ends. Slow, for a trial that ends before the agent sees its file is no job.
     results = run(tmp_path, scheduler, callback, 9, seconds=0.2, cpus=CPUS)
     assert results.num_errors == 0
     told = {job: stages(trial) for job, trial in records(yard.progress, "bands").items()}

@@ -16,7 +16,7 @@ from controller.curve_shapes import NUMBERS, shapes
 from controller.model import Metric, Progress
 from simulator.reports.targets import target_iteration
 from tests import drawn_curves, one_link
-from tests.learn_prospects import as_prospects, known_curves, learn, moments, replayed
+from tests.learn_prospects import as_prospects, fitted, known_curves, learn, moments, replayed
 
 ACCURACY = Metric()
 
@@ -72,18 +72,24 @@ def test_shapes_do_not_hang_on_units(seed: int, n: int, scale: float, unit: floa
     total=st.floats(1.0, 1e6),
 )
 def test_any_history_has_prospects(values: list[float], direction, total: float) -> None:
-    found = read(histories(values, Metric("loss", direction), total=max(total, len(values))))[1]
+    known = histories(values, Metric("loss", direction), total=max(total, len(values)))
+    found = read(known)[1]
     assert np.isfinite(shapes(found)).all()
     assert shapes(found).shape[1] == len(NUMBERS)
     for fraction in (0.9, 0.95):
-        rate = learned(fraction).best(found)
+        rate = learned(fraction).best(found, fitted(known, fraction))
         assert ((rate > 0) & (rate <= 1)).all()
 
 
 def test_a_run_that_has_long_been_flat_has_little_to_win() -> None:
     run = np.minimum(0.9 * np.arange(1, 201) / 20, 0.9).tolist()
-    rate = learned(0.9).best(read(histories(run))[1])
+    rate = _rate(learned(0.9), run)
     assert rate[100] < 0.1 * rate[5]
+
+
+def _rate(prospects: Prospects, run):
+    known = histories(run)
+    return prospects.best(read(known)[1], fitted(known, 0.9))
 
 
 def _index(prospects: Prospects, run) -> one_link.Known | None:
@@ -91,7 +97,7 @@ def _index(prospects: Prospects, run) -> one_link.Known | None:
     if target is None:
         return None
     first = np.full(MIN_POINTS, 3.6 / len(run))
-    return one_link.Known(len(run), target, np.append(first, prospects.best(read(histories(run))[1])))
+    return one_link.Known(len(run), target, np.append(first, _rate(prospects, run)))
 
 
 def _fitted(run) -> one_link.Known | None:
