@@ -266,10 +266,44 @@ def test_chunked_bodies_are_bounded(yard: Controller) -> None:
     assert yard.raw(head + b"gzip, chunked\r\n\r\n").startswith(b"HTTP/1.1 501")
 
 
-def test_what_is_no_http_is_a_problem_too(yard: Controller) -> None:
-    answer = yard.raw(b"HELLO\r\n\r\n")
-    assert b"400" in answer.split(b"\r\n")[0]
-    assert b"application/problem+json" in answer
+def assert_raw_problem(answer: bytes, status: int, said: str) -> None:
+    head, _, rest = answer.partition(b"\r\n\r\n")
+    first, *headers = head.decode().split("\r\n")
+    assert first.split()[:2] == ["HTTP/1.1", str(status)]
+    assert {"Content-Type: application/problem+json", f"Content-Length: {len(rest)}"} <= set(headers)
+    problem = json.loads(rest)
+    assert problem["status"] == status
+    assert said in problem["detail"], problem
+
+
+PUT = b"PUT /v1/jobs/odd HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+LONG = b"a" * 9000
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status", "said"),
+    [
+        (b"HELLO\r\n\r\n", 400, "HELLO"),
+        (b"GET /" + LONG + b" HTTP/1.1\r\nHost: x\r\n\r\n", 414, "the request line has 8192 bytes or more"),
+        (PUT + b"X-Long: " + LONG + b"\r\n\r\n", 431, "a header line has 8192 bytes or more"),
+        (PUT + (b"X-Long: " + LONG[:1500] + b"\r\n") * 60 + b"\r\n", 431, "the headers have more than 65536 bytes"),
+        (PUT + b"X-Short: a\r\n" * 200 + b"\r\n", 431, "Too many headers"),
+        (PUT + b"Content-Length: many\r\n\r\n", 400, "Content-Length is 'many'"),
+        (PUT + b"Content-Length: -5\r\n\r\n", 400, "Content-Length is '-5'"),
+        (PUT + b"Content-Length: 1_0\r\n\r\n", 400, "Content-Length is '1_0'"),
+        (PUT + b"Content-Length: \r\n\r\n", 400, "Content-Length is ''"),
+        (PUT + b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n", 400, "at most 18 digits"),
+        (PUT + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", 400, "several values of Content-Length"),
+        (
+            PUT + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}",
+            400,
+            "Content-Length and Transfer-Encoding are there together",
+        ),
+    ],
+    ids=lambda value: value[-30:].decode() if isinstance(value, bytes) else None,
+)
+def test_what_is_no_http_is_a_problem_too(yard: Controller, request_bytes: bytes, status: int, said: str) -> None:
+    assert_raw_problem(yard.raw(request_bytes), status, said)
 
 
 def test_tokens(yard: Controller) -> None:
