@@ -13,7 +13,7 @@ from controller.api.auth import Guard, require_operator
 from controller.api.errors import from_refusal, problem
 from controller.api.http import Call, HttpError, Identity, Reply
 from controller.api.openapi import document
-from controller.api.routes import ROUTES, Access, Route, pattern
+from controller.api.routes import ROUTES, Access, Route, check_names, pattern
 from controller.api.services import Services
 from controller.refusals import Refused
 
@@ -73,6 +73,7 @@ class Api:
                     raise HttpError(
                         HTTPStatus.METHOD_NOT_ALLOWED, f"{method[:20]} does not apply here", headers={"Allow": allowed}
                     )
+                check_names(call.path)
                 return name, route.handler(self._services, call)
             except Refused as refused:
                 raise from_refusal(refused) from refused

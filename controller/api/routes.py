@@ -10,6 +10,7 @@ from enum import Enum, auto
 from controller.api import jobs, plans, state
 from controller.api.http import Call, Reply
 from controller.api.services import Services
+from controller.refusals import Invalid
 from controller.wire import (
     NAME_PATTERN,
     Explanation,
@@ -95,11 +96,26 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/readyz", state.readyz, Access.OPEN, {200: Readiness}),
 )
 
-_NAME = NAME_PATTERN.removeprefix("^").removesuffix("$")
+_NAME = re.compile(NAME_PATTERN)
 
 
 def pattern(path: str) -> re.Pattern[str]:
-    """A path's template as a regular expression that matches names in its places."""
+    """A path's template as a regular expression that matches anything but a slash in its places."""
     parts = re.split(r"\{(\w+)\}", path)
-    text = "".join(re.escape(part) if i % 2 == 0 else f"(?P<{part}>{_NAME})" for i, part in enumerate(parts))
+    text = "".join(re.escape(part) if i % 2 == 0 else f"(?P<{part}>[^/]+)" for i, part in enumerate(parts))
     return re.compile(text)
+
+
+def check_names(parts: Mapping[str, str]) -> None:
+    """Raises Invalid for each place of a path that holds what no job, stage or host can be called."""
+    errors = [
+        (
+            place,
+            f"{name[:80]!r} is no name, which has 1 to 63 letters, digits, dots, dashes and underscores, and begins "
+            "with a letter or digit",
+        )
+        for place, name in parts.items()
+        if _NAME.fullmatch(name) is None
+    ]
+    if errors:
+        raise Invalid(errors)

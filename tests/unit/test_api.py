@@ -214,7 +214,7 @@ def test_reports_for_unknown_jobs_are_refused_in_part(yard: Controller) -> None:
 
 
 def test_unknown_paths_methods_and_parameters(yard: Controller) -> None:
-    for path in ("/nothing", "/v1/jobs/", "/v1/jobs/-bad", "/v1/jobs/a/b/c", "/a%0Ab", "/%ff", "//"):
+    for path in ("/nothing", "/v1/jobs/", "/v1/jobs/a/b/c", "/a%0Ab", "/%ff", "//"):
         assert_problem(yard.call("GET", path), 404, "there is nothing at")
     wrong = yard.call("POST", "/v1/jobs/a", {})
     assert_problem(wrong, 405, "POST does not apply here")
@@ -223,6 +223,29 @@ def test_unknown_paths_methods_and_parameters(yard: Controller) -> None:
     assert_problem(yard.call("GET", "/" + "a" * 3000), 414, "longer than")
     head = yard.call("HEAD", "/v1/jobs")
     assert (head.status_code, head.content) == (200, b"")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "field"),
+    [
+        ("PUT", "/v1/jobs/my%20job", "id"),
+        ("PUT", "/v1/jobs/" + "a" * 64, "id"),
+        ("GET", "/v1/jobs/-bad", "id"),
+        ("GET", "/v1/jobs/a%0A/explain", "id"),
+        ("DELETE", "/v1/stages/a:b", "id"),
+        ("POST", "/v1/hosts/_h1/reports", "host"),
+        ("GET", "/v1/hosts/h%C3%A91/plan", "host"),
+    ],
+)
+def test_a_name_that_nothing_can_have_is_at_fault(yard: Controller, method: str, path: str, field: str) -> None:
+    reply = yard.call(method, path, None if method in ("GET", "DELETE") else {})
+    assert_problem(reply, 422, "is no name, which has 1 to 63 letters, digits, dots, dashes and underscores", field)
+    assert_problem(yard.call(method, path, token="wrong"), 401, "token")
+    assert_problem(yard.call("PATCH", path, {}), 405, "PATCH does not apply here")
+
+
+def test_a_name_that_nobody_has_is_not_found(yard: Controller) -> None:
+    assert_problem(yard.call("GET", "/v1/jobs/" + "a" * 63), 404, "there is no job aaa")
 
 
 def test_media_types(yard: Controller) -> None:
