@@ -41,7 +41,7 @@ def from_refusal(refused: Refused) -> HttpError:
     if isinstance(refused, Unavailable):
         return HttpError(HTTPStatus.SERVICE_UNAVAILABLE, str(refused), headers={"Retry-After": "1"})
     assert isinstance(refused, Conflict)
-    return HttpError(HTTPStatus.CONFLICT, str(refused))
+    return HttpError(HTTPStatus.CONFLICT, str(refused), errors=refused.errors)
 
 
 def from_validation(error: ValidationError) -> HttpError:

@@ -201,7 +201,8 @@ def test_bad_bodies(
 
 def test_two_jobs_on_one_port(yard: Controller) -> None:
     yard.call("PUT", "/v1/jobs/one", spec(5300))
-    assert_problem(yard.call("PUT", "/v1/jobs/two", spec(5300)), 409, "jobs two and one both claim port 5300 on h1")
+    refused = yard.call("PUT", "/v1/jobs/two", spec(5300))
+    assert_problem(refused, 409, "jobs two and one both claim port 5300 on h1", "tasks.0.port")
     assert yard.call("DELETE", "/v1/jobs/one").status_code == 204
 
 
