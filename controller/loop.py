@@ -47,7 +47,7 @@ class Network(Protocol):
     """What the loop needs of the dataplane; see ``controller.dataplane.plane.Dataplane``."""
 
     def switches(self) -> tuple[Switch, ...]:
-        """The switches that are proven."""
+        """The switches that are ready for rules."""
 
     def apply(self, rules: frozenset[Rule]) -> Applied:
         """Make them hold exactly these rules."""

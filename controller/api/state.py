@@ -85,6 +85,8 @@ def metrics(services: Services, _call: Call) -> Reply:
 
 def _problems(services: Services) -> list[str]:
     problems = _switch_problems(services)
+    if not services.config.probe:
+        problems.append("queues are not proven: probe is false")
     if services.store.failure is not None:
         problems.append(f"the journal cannot be written, the state is in memory only: {services.store.failure}")
     if services.loop.degraded is not None:
