@@ -22,7 +22,7 @@ def healthz(_services: Services, _call: Call) -> Reply:
 
 
 def readyz(services: Services, _call: Call) -> Reply:
-    """A plan is in force on at least one switch whose queues are proven; 503 says what is missing."""
+    """At least one switch is ready for rules (its queues proven, unless probe is false); 503 says what is missing."""
     if not services.dataplane.switches():
         missing = _causeless(_switch_problems(services)) or ["no switch has connected"]
         raise HttpError(HTTPStatus.SERVICE_UNAVAILABLE, "; ".join(missing), headers={"Retry-After": "1"})

@@ -91,3 +91,11 @@ def test_queues_that_nobody_has_tried_are_not_shown_as_proven(
         assert eventlet.tpool.execute(main, ["probe", "--url", api.url]) == status
     table = [re.split(r"\s{2,}", line) for line in capsys.readouterr().out.splitlines()]
     assert table[1][:3] == ["0000000000000001", "all", word]
+
+
+def test_readiness_is_the_switches_and_not_a_plans() -> None:
+    with served(is_planning=False) as api:
+        assert api.call("GET", "/v1/plan").status_code == 503
+        assert api.call("GET", "/readyz").json() == {"status": "ready", "problems": []}
+        described = api.call("GET", "/openapi.json").json()["paths"]["/readyz"]["get"]["summary"]
+    assert described.startswith("At least one switch is ready for rules")
