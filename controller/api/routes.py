@@ -42,8 +42,18 @@ class Access(Enum):
 
 
 @dataclass(frozen=True)
+class Parameter:
+    """What may be asked in a query; ``schema`` is JSON Schema's, of the value."""
+
+    text: str
+    schema: Mapping[str, object] = field(default_factory=lambda: {"type": "string"})
+
+
+@dataclass(frozen=True)
 class Route:
-    """One call. ``answers``: the model of each success status (None: no body); ``query``: what may be asked."""
+    """One call. ``answers``: the model of each success status (None: no model, and of 204 and 304 no body); ``query``:
+    what may be asked. A call that may answer 304 takes ``If-None-Match``, and tells an entity tag.
+    """
 
     method: str
     path: str
@@ -51,7 +61,7 @@ class Route:
     access: Access
     answers: Mapping[int, type[Message] | None]
     body: type[Message] | None = None
-    query: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, Parameter] = field(default_factory=dict)
     media_type: str = "application/json"
 
     @property
@@ -77,7 +87,12 @@ ROUTES: tuple[Route, ...] = (
         plans.host_plan,
         Access.HOST,
         {200: HostPlan, 304: None},
-        query={"wait": "seconds (0 to 60) to wait for a plan whose entity tag is not that of If-None-Match"},
+        query={
+            "wait": Parameter(
+                "Seconds to wait for a plan whose entity tag is not that of If-None-Match",
+                {"type": "number", "minimum": 0, "maximum": plans.MAX_WAIT_SECONDS, "default": 0},
+            )
+        },
     ),
     Route("GET", "/v1/hosts/{host}/peers", plans.host_peers, Access.HOST, {200: Peers, 304: None}),
     Route(
@@ -86,7 +101,7 @@ ROUTES: tuple[Route, ...] = (
         plans.get_plan,
         Access.OPERATOR,
         {200: PlanView},
-        query={"policy": "the name of a policy: what it would do now, without applying it"},
+        query={"policy": Parameter("The name of a policy: what it would do now, without applying it")},
     ),
     Route("GET", "/v1/settings", plans.get_settings, Access.OPERATOR, {200: Settings}),
     Route("PATCH", "/v1/settings", plans.patch_settings, Access.OPERATOR, {200: Settings}, body=Settings),

@@ -164,8 +164,31 @@ def test_openapi_describes_every_call(yard: Controller) -> None:
             declared = {p["name"] for p in operation["parameters"] if p["in"] == "path"}
             assert declared == set(re.findall(r"\{(\w+)\}", path))
             assert operation["responses"]
-    assert len(names) == sum(len(operations) for operations in document["paths"].values()) == 17
+    assert len(names) == sum(len(operations) for operations in document["paths"].values()) == 18
     assert document["components"]["schemas"]["JobSpec"]["additionalProperties"] is False
+
+
+def test_openapi_describes_itself_and_the_long_poll(yard: Controller) -> None:
+    paths = yard.call("GET", "/openapi.json").json()["paths"]
+    itself = paths["/openapi.json"]["get"]["responses"]["200"]["content"]
+    assert itself == {"application/json": {"schema": {"type": "object"}}}
+    assert paths["/metrics"]["get"]["responses"]["200"]["content"] == {"text/plain": {"schema": {"type": "string"}}}
+    poll = paths["/v1/hosts/{host}/plan"]["get"]
+    asked = {parameter["name"]: parameter for parameter in poll["parameters"]}
+    assert asked["wait"]["schema"] == {"type": "number", "minimum": 0, "maximum": 60, "default": 0}
+    told = {}
+    for path, operations in paths.items():
+        for method, operation in operations.items():
+            takes = [p["name"] for p in operation["parameters"] if p["in"] == "header"]
+            tells = [status for status, answer in operation["responses"].items() if "ETag" in answer.get("headers", {})]
+            if takes or tells:
+                told[f"{method} {path}"] = (takes, tells)
+    polled = (["If-None-Match"], ["200", "304"])
+    assert told == {"get /v1/hosts/{host}/plan": polled, "get /v1/hosts/{host}/peers": polled}
+    for path in ("plan", "peers"):
+        reply = yard.call("GET", f"/v1/hosts/h1/{path}")
+        again = yard.call("GET", f"/v1/hosts/h1/{path}", headers={"If-None-Match": reply.headers["ETag"]})
+        assert (again.status_code, again.headers["ETag"]) == (304, reply.headers["ETag"])
 
 
 BAD_BODIES = [
