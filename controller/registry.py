@@ -436,7 +436,7 @@ class Registry:
 
     def _check_room(self) -> None:
         if len(self._live()) >= MAX_JOBS:
-            raise Conflict(f"there are {MAX_JOBS} jobs already, which is the most; remove some that have ended")
+            raise Conflict(f"there are {MAX_JOBS} jobs already, which is the most; let some end, or remove some")
 
     def _check_claims(self, new: JobRecord) -> None:
         for other in self._live():

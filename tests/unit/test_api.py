@@ -84,6 +84,9 @@ def test_stages(yard: Controller) -> None:
     yard.call("PUT", "/v1/jobs/rung-a", spec(5100))
     assert yard.call("PUT", "/v1/stages/rung", {"jobs": ["rung-a"]}).json() == {"id": "rung", "jobs": ["rung-a"]}
     assert_problem(yard.call("PUT", "/v1/stages/rung", {"jobs": ["ghost"]}), 422, "unknown job", "jobs.0")
+    taken = yard.call("PUT", "/v1/stages/other", {"jobs": ["rung-a"]})
+    assert_problem(taken, 409, "job rung-a is in stage rung already; end that stage first", "jobs.0")
+    assert_problem(yard.call("DELETE", "/v1/stages/other"), 404, "there is no stage other")
     assert yard.call("DELETE", "/v1/stages/rung").status_code == 204
     assert_problem(yard.call("DELETE", "/v1/stages/rung"), 404, "there is no stage rung")
     yard.call("DELETE", "/v1/jobs/rung-a")
@@ -351,6 +354,19 @@ LONG = b"a" * 9000
 )
 def test_what_is_no_http_is_a_problem_too(yard: Controller, request_bytes: bytes, status: int, said: str) -> None:
     assert_raw_problem(yard.raw(request_bytes), status, said)
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        (b'Content-Length: 100\r\n\r\n{"weight": 2', "the connection ended in the middle of the body"),
+        (b'Transfer-Encoding: chunked\r\n\r\n64\r\n{"weight": 2', "the body cannot be read: unexpected end of file"),
+    ],
+)
+def test_a_body_that_ends_too_soon(yard: Controller, sent: bytes, said: str) -> None:
+    head = PUT + f"Authorization: Bearer {OPERATOR}\r\n".encode()
+    assert_raw_problem(yard.raw(head + sent, ends=True), 400, said)
+    assert yard.call("GET", "/v1/jobs/odd").status_code == 404
 
 
 def test_tokens(yard: Controller) -> None:

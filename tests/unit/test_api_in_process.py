@@ -12,8 +12,10 @@ import eventlet
 import eventlet.tpool
 import pytest
 import requests
+from test_api import assert_problem, spec
 from test_loop import Yard
 
+from controller import host_plans, registry
 from controller.api import ApiServer, Services
 from controller.api.dispatch import Api
 from controller.cli import main
@@ -99,3 +101,46 @@ def test_readiness_is_the_switches_and_not_a_plans() -> None:
         assert api.call("GET", "/readyz").json() == {"status": "ready", "problems": []}
         described = api.call("GET", "/openapi.json").json()["paths"]["/readyz"]["get"]["summary"]
     assert described.startswith("At least one switch is ready for rules")
+
+
+def test_there_are_only_so_many_jobs_and_stages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "MAX_JOBS", 2)
+    monkeypatch.setattr(registry, "MAX_STAGES", 2)
+    with served() as api:
+
+        def put(path: str, body: dict[str, Any], status: int) -> None:
+            assert api.call("PUT", path, body).status_code == status
+
+        put("/v1/jobs/a", spec(5000), 201)
+        put("/v1/jobs/b", spec(5001), 201)
+        refused = api.call("PUT", "/v1/jobs/c", spec(5002))
+        assert_problem(refused, 409, "there are 2 jobs already, which is the most; let some end, or remove some")
+        put("/v1/jobs/a", spec(5000, weight=2.0), 200)
+        put("/v1/stages/s", {"jobs": ["a"]}, 201)
+        put("/v1/stages/t", {"jobs": []}, 201)
+        refused = api.call("PUT", "/v1/stages/u", {"jobs": []})
+        assert_problem(refused, 409, "there are 2 stages already, which is the most; end some")
+        put("/v1/stages/s", {"jobs": ["a", "b"]}, 200)
+        for path in ("/v1/jobs/b", "/v1/stages/t"):
+            assert api.call("DELETE", path).status_code == 204
+        put("/v1/jobs/c", spec(5002), 201)
+        put("/v1/stages/u", {"jobs": []}, 201)
+
+
+def test_before_there_is_a_plan_who_asks_for_it_is_told_to_ask_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_plans, "FIRST_PLAN_SECONDS", 0.05)
+    with served(is_planning=False) as api:
+        api.yard.put("a", 5000)
+        for path in ("/v1/plan", "/v1/jobs/a/explain", "/v1/hosts/h1/plan"):
+            reply = api.call("GET", path)
+            assert_problem(reply, 503, "ask again in a second")
+            assert reply.headers["Retry-After"] == "1"
+
+
+def test_a_job_that_no_plan_has_yet_cannot_be_explained_yet() -> None:
+    with served() as api:
+        api.yard.loop.stop()
+        api.yard.put("late", 5000)
+        reply = api.call("GET", "/v1/jobs/late/explain")
+        assert_problem(reply, 503, "job late is not in the plan yet; ask again in a second")
+        assert reply.headers["Retry-After"] == "1"
