@@ -10,7 +10,7 @@ from controller.wire.base import Message, Name
 
 
 class Problem(Message):
-    """An error: a problem document (RFC 9457). ``errors`` names each field at fault."""
+    """An error: a problem document (RFC 9457). ``errors`` names each field at fault, ``instance`` the path."""
 
     type: str = "about:blank"
     title: str

@@ -275,6 +275,22 @@ def test_a_name_that_nobody_has_is_not_found(yard: Controller) -> None:
     assert_problem(yard.call("GET", "/v1/jobs/" + "a" * 63), 404, "there is no job aaa")
 
 
+@pytest.mark.parametrize(
+    ("path", "instance"),
+    [
+        ("/v1/jobs/nobody?x=1", "/v1/jobs/nobody"),
+        ("/v1/jobs/my%20job", "/v1/jobs/my%20job"),
+        ("/caf%C3%A9", "/caf%C3%A9"),
+        ("/100%25", "/100%25"),
+        ("/a%0Ab", "/a%0Ab"),
+        ("/%ff", "/%FF"),
+        ("/" + "%20" * 300, "/" + "%20" * 199),
+    ],
+)
+def test_a_problem_names_the_path_as_a_uri_reference(yard: Controller, path: str, instance: str) -> None:
+    assert yard.call("GET", path).json()["instance"] == instance
+
+
 def test_media_types(yard: Controller) -> None:
     for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
         reply = yard.call("PUT", "/v1/jobs/bad", data="{}", headers={"Content-Type": kind})
