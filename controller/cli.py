@@ -19,7 +19,7 @@ from controller import order_command
 from controller.cli_client import Client, CommandError
 from controller.cli_output import fail, show_document, show_facts, show_table
 from controller.config import ConfigError, load_config
-from controller.wire import Explanation, JobList, PlanView, Status
+from controller.wire import Explanation, JobList, PlanView, Status, SwitchState
 
 GROUP = "trainyard.commands"
 DEFAULT_URL = "http://127.0.0.1:8080"
@@ -179,21 +179,30 @@ def run_explain(options: argparse.Namespace) -> int:
 def run_probe(options: argparse.Namespace) -> int:
     """The switches, and whether their queues are proven; 1 where one is not, or none is there."""
     status = _client(options).get("/v1/status", Status)
-    ready = bool(status.switches) and all(switch.ready for switch in status.switches)
+    proven = bool(status.switches) and all(_standing(switch)[0] == "ready" for switch in status.switches)
     if options.json:
         show_document(status)
-        return 0 if ready else 1
+        return 0 if proven else 1
     rows: list[tuple[object, ...]] = []
     for switch in status.switches:
-        rows.append((switch.dpid, "all", "ready" if switch.ready else "not ready", switch.reason or "-"))
+        rows.append((switch.dpid, "all", *_standing(switch)))
         for port in switch.ports:
             counts = " ".join(f"{queue}:{count}" for queue, count in sorted(port.packets.items()))
-            proven = "proven" if port.problem is None else "not proven"
-            rows.append((switch.dpid, f"{port.port} {port.name}", proven, port.problem or f"packets {counts}"))
+            word = "proven" if port.problem is None else "not proven"
+            rows.append((switch.dpid, f"{port.port} {port.name}", word, port.problem or f"packets {counts}"))
     show_table(("switch", "port", "state", "detail"), rows)
     if not status.switches:
         return fail("no switch has connected", 1)
-    return 0 if ready else 1
+    return 0 if proven else 1
+
+
+def _standing(switch: SwitchState) -> tuple[str, str]:
+    """How a switch is, in a word, and why."""
+    if not switch.ready:
+        return "not ready", switch.reason or "-"
+    if not switch.ports:
+        return "not proven", "it is used all the same: probe is false in the controller's settings"
+    return "ready", "-"
 
 
 def run_check_config(options: argparse.Namespace) -> int:

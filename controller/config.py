@@ -25,6 +25,7 @@ GATE_PERIODS = 2.0
 class Config(Section):
     """All settings of the controller. Seconds, bit/s; ``gate_seconds`` is how long switches keep the order alone.
 
+    ``probe``: whether a switch's queues are tried before it is used; where they are not, its state says so.
     ``table_budget``: rules that a switch may hold for jobs' flows; where more are needed, hosts mark and switches look
     at the marks alone. ``ovsdb``: where the switches' database answers, or where each one's does, by datapath id.
     ``control_addresses``: the controller's own addresses in the network that it orders, where it listens on all

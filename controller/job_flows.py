@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterator
+from collections.abc import Callable, Collection, Container, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from controller.model import Flow
 from controller.wire import FlowSpec, JobSpec
@@ -79,17 +80,25 @@ class Claims:
             flows=frozenset(map(key_of, spec.flows)),
         )
 
-    def conflict(self, other: Claims) -> str | None:
-        """What both claim, in words; None where they can live side by side."""
+    def conflict(self, other: Claims, spec: JobSpec) -> tuple[str, str] | None:
+        """(field, what both claim in words), the field of ``spec``, which makes these claims; None: they can live side
+        by side."""
         shared = (self.listens & other.listens) | (self.listens & other.touches) | (self.touches & other.listens)
         if shared:
-            host, port = min(shared)
-            return f"port {port} on {host}"
+            host, port = end = min(shared)
+            listening = (f"tasks.{i}.port" for i, task in enumerate(spec.tasks) if (task.host, task.port) == end)
+            return next(chain(listening, _flows_that(spec, lambda key: end in touched(key)))), f"port {port} on {host}"
         # Two flows that leave different ports open share packets too, but the rules' priorities tell those apart.
         if both := _inside(self.flows, other.flows) | _inside(other.flows, self.flows):
-            src, dst, src_port, dst_port = min(both, key=str)
-            return f"the flow {src}:{src_port or '*'} to {dst}:{dst_port or '*'}"
+            src, dst, src_port, dst_port = flow = min(both, key=str)
+            words = f"the flow {src}:{src_port or '*'} to {dst}:{dst_port or '*'}"
+            return next(_flows_that(spec, lambda key: key in wider(flow))), words
         return None
+
+
+def _flows_that(spec: JobSpec, is_meant: Callable[[FlowKey], bool]) -> Iterator[str]:
+    """The fields of the flows that are meant."""
+    return (f"flows.{i}" for i, flow in enumerate(spec.flows) if is_meant(key_of(flow)))
 
 
 def _inside(flows: Collection[FlowKey], others: Container[FlowKey]) -> set[FlowKey]:

@@ -33,7 +33,7 @@ from controller.policies._base import Policy
 from controller.refusals import Invalid
 from controller.registry import Registry
 from controller.rules import Rule
-from controller.settings import RunSettings
+from controller.settings import RunSettings, policy_field
 from controller.store import Batch, Store, put
 from controller.table_budget import Fitted, Step, TableBudget
 from controller.wire import Settings
@@ -47,7 +47,7 @@ class Network(Protocol):
     """What the loop needs of the dataplane; see ``controller.dataplane.plane.Dataplane``."""
 
     def switches(self) -> tuple[Switch, ...]:
-        """The switches that are proven."""
+        """The switches that are ready for rules."""
 
     def apply(self, rules: frozenset[Rule]) -> Applied:
         """Make them hold exactly these rules."""
@@ -129,7 +129,7 @@ class Loop:
     def change(self, wanted: Settings, received_at: float) -> Settings:
         """Change settings, and plan by them at once; raises Invalid, and then changes nothing."""
         if wanted.policy is not None or wanted.policy_options is not None:
-            self._try(self.settings.policy_of(wanted))
+            self._try(self.settings.policy_of(wanted), policy_field(wanted))
         if self.settings.change(wanted):
             self._registry.period_seconds = self.settings.period_seconds
             changed, self._period_changed = self._period_changed, eventlet.event.Event()
@@ -143,13 +143,13 @@ class Loop:
         made: Plan = eventlet.tpool.execute(plan, snapshot, self._made, policy=policy, assign=self._config.assign)
         return made, snapshot
 
-    def _try(self, policy: Policy) -> None:
-        """Raises Invalid for a policy that would stop every plan: it fails on what is known now."""
+    def _try(self, policy: Policy, field: str) -> None:
+        """Raises Invalid, with ``field``, for a policy that would stop every plan: it fails on what is known now."""
         try:
             self.dry_run(policy)
         except Exception as error:
             problem = f"policy {policy.name} fails on the present jobs: {type(error).__name__}: {error}"
-            raise Invalid([("policy_options", problem)]) from error
+            raise Invalid([(field, problem)]) from error
 
     def now(self) -> float:
         """Seconds since the epoch, by the controller's clock."""

@@ -76,7 +76,7 @@ class Metrics:
         self.flow_rules = Gauge(
             "trainyard_flow_rules", "Rules that the jobs' flows need at one switch, at most", registry=registry
         )
-        self.switches_ready = Gauge("trainyard_switches_ready", "Switches that are proven", registry=registry)
+        self.switches_ready = Gauge("trainyard_switches_ready", "Switches that are ready for rules", registry=registry)
         self.class_bytes = Gauge(
             "trainyard_switch_class_bytes",
             "Bytes that a switch has sent by class; 'other' is all other traffic",

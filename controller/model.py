@@ -155,7 +155,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """A switch that is connected and proven. ``inner_ports`` lead to other switches, whose DSCP is trusted.
+    """A switch that is connected and ready. ``inner_ports`` lead to other switches, whose DSCP is trusted.
 
     ``trusted_ports`` are host ports whose DSCP is believed in marked mode; None trusts every host port.
     """

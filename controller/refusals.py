@@ -14,7 +14,11 @@ class NotFound(Refused):
 
 
 class Conflict(Refused):
-    """The request contradicts what holds now."""
+    """The request contradicts what holds now; ``errors`` has (field, what is wrong) where a field is at fault."""
+
+    def __init__(self, problem: str, errors: Sequence[tuple[str, str]] = ()) -> None:
+        super().__init__(problem)
+        self.errors = tuple(errors)
 
 
 class Invalid(Refused):

@@ -169,10 +169,11 @@ class Registry:
             if job not in self._jobs
         ]:
             raise Invalid(errors)
-        for job_id in spec.jobs:
+        for i, job_id in enumerate(spec.jobs):
             other = self._jobs[job_id].stage
             if other is not None and other != stage_id and self._jobs[job_id].ended_at is None:
-                raise Conflict(f"job {job_id} is in stage {other} already; end that stage first")
+                problem = f"job {job_id} is in stage {other} already; end that stage first"
+                raise Conflict(problem, [(f"jobs.{i}", problem)])
         if stage_id not in self._stages and len(self._stages) >= MAX_STAGES:
             raise Conflict(f"there are {MAX_STAGES} stages already, which is the most; end some")
         self._stages.add(stage_id)
@@ -435,9 +436,11 @@ class Registry:
 
     def _check_room(self) -> None:
         if len(self._live()) >= MAX_JOBS:
-            raise Conflict(f"there are {MAX_JOBS} jobs already, which is the most; remove some that have ended")
+            raise Conflict(f"there are {MAX_JOBS} jobs already, which is the most; let some end, or remove some")
 
     def _check_claims(self, new: JobRecord) -> None:
         for other in self._live():
-            if other.id != new.id and (both := new.claims.conflict(other.claims)) is not None:
-                raise Conflict(f"jobs {new.id} and {other.id} both claim {both}; traffic must belong to one job")
+            if other.id != new.id and (clash := new.claims.conflict(other.claims, new.spec)) is not None:
+                field, both = clash
+                problem = f"jobs {new.id} and {other.id} both claim {both}; traffic must belong to one job"
+                raise Conflict(problem, [(field, problem)])

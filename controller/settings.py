@@ -81,8 +81,7 @@ class RunSettings:
         try:
             return make(name, self._options_of(wanted))
         except PolicyError as error:
-            field = "policy_options" if wanted.policy_options is not None else "policy"
-            raise Invalid([(field, str(error))]) from error
+            raise Invalid([(policy_field(wanted), str(error))]) from error
 
     def _options_of(self, wanted: Settings) -> dict[str, Any]:
         if wanted.policy_options is not None:
@@ -119,3 +118,8 @@ class RunSettings:
 
     def _dump(self, batch: Batch) -> None:
         put(batch, _KIND, _ID, self._text())
+
+
+def policy_field(wanted: Settings) -> str:
+    """The field at fault where the policy that ``wanted`` asks for cannot be used."""
+    return "policy_options" if wanted.policy_options is not None else "policy"

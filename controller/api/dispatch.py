@@ -13,7 +13,7 @@ from controller.api.auth import Guard, require_operator
 from controller.api.errors import from_refusal, problem
 from controller.api.http import Call, HttpError, Identity, Reply
 from controller.api.openapi import document
-from controller.api.routes import ROUTES, Access, Route, pattern
+from controller.api.routes import ROUTES, Access, Route, check_names, pattern
 from controller.api.services import Services
 from controller.refusals import Refused
 
@@ -33,11 +33,11 @@ class Api:
         self._services = services
         self._guard = Guard(services.config.api)
         self._by_path: dict[str, dict[str, Route]] = {}
-        described = (*routes, Route("GET", "/openapi.json", self._openapi, Access.OPERATOR, {200: None}))
+        described = (*routes, Route("GET", "/openapi.json", self.openapi, Access.OPERATOR, {200: None}))
         for route in described:
             self._by_path.setdefault(route.path, {})[route.method] = route
         self._patterns = [(pattern(path), path) for path in self._by_path]
-        self._document = document(routes)
+        self._document = document(described)
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request."""
@@ -73,6 +73,7 @@ class Api:
                     raise HttpError(
                         HTTPStatus.METHOD_NOT_ALLOWED, f"{method[:20]} does not apply here", headers={"Allow": allowed}
                     )
+                check_names(call.path)
                 return name, route.handler(self._services, call)
             except Refused as refused:
                 raise from_refusal(refused) from refused
@@ -109,7 +110,7 @@ class Api:
             raise HttpError(HTTPStatus.UNPROCESSABLE_ENTITY, f"{errors[0][0]}: {errors[0][1]}", errors=errors)
         return call
 
-    def _openapi(self, _services: Services, _call: Call) -> Reply:
+    def openapi(self, _services: Services, _call: Call) -> Reply:
         """This document."""
         return Reply(HTTPStatus.OK, self._document)
 

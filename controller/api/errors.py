@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from http import HTTPStatus
+from urllib.parse import quote
 
 from pydantic import ValidationError
 
@@ -14,13 +15,13 @@ from controller.wire import Problem
 MEDIA_TYPE = "application/problem+json"
 
 
-def problem(error: HttpError, instance: str) -> Reply:
-    """The reply that tells of an error."""
+def problem(error: HttpError, path: str) -> Reply:
+    """The reply that tells of an error. ``path`` is the request's as WSGI has it: each byte a Latin-1 character."""
     document = Problem(
         title=error.status.phrase,
         status=int(error.status),
         detail=error.detail,
-        instance=instance[:200],
+        instance=quote(path[:200], encoding="latin-1"),
         errors=tuple({"field": field, "detail": detail} for field, detail in error.errors),
     )
     return Reply(
@@ -41,7 +42,7 @@ def from_refusal(refused: Refused) -> HttpError:
     if isinstance(refused, Unavailable):
         return HttpError(HTTPStatus.SERVICE_UNAVAILABLE, str(refused), headers={"Retry-After": "1"})
     assert isinstance(refused, Conflict)
-    return HttpError(HTTPStatus.CONFLICT, str(refused))
+    return HttpError(HTTPStatus.CONFLICT, str(refused), errors=refused.errors)
 
 
 def from_validation(error: ValidationError) -> HttpError:

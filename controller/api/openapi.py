@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from http import HTTPStatus
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -56,14 +57,7 @@ def _operation(route: Route) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": route.handler.__name__,
         "summary": route.summary,
-        "parameters": [
-            {"name": name, "in": "path", "required": True, "schema": {"type": "string", "pattern": NAME_PATTERN}}
-            for name in re.findall(r"\{(\w+)\}", route.path)
-        ]
-        + [
-            {"name": name, "in": "query", "required": False, "description": text, "schema": {"type": "string"}}
-            for name, text in route.query.items()
-        ],
+        "parameters": _parameters(route),
         "responses": {str(status): _answer(route, status) for status in route.answers}
         | {"default": {"$ref": "#/components/responses/Problem"}},
         "security": [] if route.access is Access.OPEN else [{"bearer": []}],
@@ -73,13 +67,28 @@ def _operation(route: Route) -> dict[str, Any]:
     return operation
 
 
+def _parameters(route: Route) -> list[dict[str, Any]]:
+    names = re.findall(r"\{(\w+)\}", route.path)
+    pattern = {"type": "string", "pattern": NAME_PATTERN}
+    found: list[dict[str, Any]] = [{"name": name, "in": "path", "required": True, "schema": pattern} for name in names]
+    asked = [(name, "query", parameter.text, parameter.schema) for name, parameter in route.query.items()]
+    if HTTPStatus.NOT_MODIFIED in route.answers:
+        text = "The entity tag that is known: answers 304 as long as it is still the one"
+        asked.append(("If-None-Match", "header", text, {"type": "string"}))
+    for name, place, text, schema in asked:
+        found.append({"name": name, "in": place, "required": False, "description": text, "schema": schema})
+    return found
+
+
 def _answer(route: Route, status: int) -> dict[str, Any]:
     answer: dict[str, Any] = {"description": _TITLES[status]}
     model = route.answers[status]
     if model is not None:
         answer["content"] = _content(JSON, model)
-    elif route.media_type != JSON:
-        answer["content"] = {route.media_type: {"schema": {"type": "string"}}}
+    elif status == HTTPStatus.OK:
+        answer["content"] = {route.media_type: {"schema": {"type": "object" if route.media_type == JSON else "string"}}}
+    if HTTPStatus.NOT_MODIFIED in route.answers:
+        answer["headers"] = {"ETag": {"description": "Its entity tag, for If-None-Match", "schema": {"type": "string"}}}
     return answer
 
 

@@ -10,6 +10,7 @@ from enum import Enum, auto
 from controller.api import jobs, plans, state
 from controller.api.http import Call, Reply
 from controller.api.services import Services
+from controller.refusals import Invalid
 from controller.wire import (
     NAME_PATTERN,
     Explanation,
@@ -41,8 +42,18 @@ class Access(Enum):
 
 
 @dataclass(frozen=True)
+class Parameter:
+    """What may be asked in a query; ``schema`` is JSON Schema's, of the value."""
+
+    text: str
+    schema: Mapping[str, object] = field(default_factory=lambda: {"type": "string"})
+
+
+@dataclass(frozen=True)
 class Route:
-    """One call. ``answers``: the model of each success status (None: no body); ``query``: what may be asked."""
+    """One call. ``answers``: the model of each success status (None: no model, and of 204 and 304 no body); ``query``:
+    what may be asked. A call that may answer 304 takes ``If-None-Match``, and tells an entity tag.
+    """
 
     method: str
     path: str
@@ -50,7 +61,7 @@ class Route:
     access: Access
     answers: Mapping[int, type[Message] | None]
     body: type[Message] | None = None
-    query: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, Parameter] = field(default_factory=dict)
     media_type: str = "application/json"
 
     @property
@@ -76,7 +87,12 @@ ROUTES: tuple[Route, ...] = (
         plans.host_plan,
         Access.HOST,
         {200: HostPlan, 304: None},
-        query={"wait": "seconds (0 to 60) to wait for a plan whose entity tag is not that of If-None-Match"},
+        query={
+            "wait": Parameter(
+                "Seconds to wait for a plan whose entity tag is not that of If-None-Match",
+                {"type": "number", "minimum": 0, "maximum": plans.MAX_WAIT_SECONDS, "default": 0},
+            )
+        },
     ),
     Route("GET", "/v1/hosts/{host}/peers", plans.host_peers, Access.HOST, {200: Peers, 304: None}),
     Route(
@@ -85,7 +101,7 @@ ROUTES: tuple[Route, ...] = (
         plans.get_plan,
         Access.OPERATOR,
         {200: PlanView},
-        query={"policy": "the name of a policy: what it would do now, without applying it"},
+        query={"policy": Parameter("The name of a policy: what it would do now, without applying it")},
     ),
     Route("GET", "/v1/settings", plans.get_settings, Access.OPERATOR, {200: Settings}),
     Route("PATCH", "/v1/settings", plans.patch_settings, Access.OPERATOR, {200: Settings}, body=Settings),
@@ -95,11 +111,26 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/readyz", state.readyz, Access.OPEN, {200: Readiness}),
 )
 
-_NAME = NAME_PATTERN.removeprefix("^").removesuffix("$")
+_NAME = re.compile(NAME_PATTERN)
 
 
 def pattern(path: str) -> re.Pattern[str]:
-    """A path's template as a regular expression that matches names in its places."""
+    """A path's template as a regular expression that matches anything but a slash in its places."""
     parts = re.split(r"\{(\w+)\}", path)
-    text = "".join(re.escape(part) if i % 2 == 0 else f"(?P<{part}>{_NAME})" for i, part in enumerate(parts))
+    text = "".join(re.escape(part) if i % 2 == 0 else f"(?P<{part}>[^/]+)" for i, part in enumerate(parts))
     return re.compile(text)
+
+
+def check_names(parts: Mapping[str, str]) -> None:
+    """Raises Invalid for each place of a path that holds what no job, stage or host can be called."""
+    errors = [
+        (
+            place,
+            f"{name[:80]!r} is no name, which has 1 to 63 letters, digits, dots, dashes and underscores, and begins "
+            "with a letter or digit",
+        )
+        for place, name in parts.items()
+        if _NAME.fullmatch(name) is None
+    ]
+    if errors:
+        raise Invalid(errors)

@@ -4,6 +4,7 @@ documents even where no application was reached, and a listener that nothing end
 from __future__ import annotations
 
 import logging
+import re
 import socket
 import time
 from http import HTTPStatus
@@ -34,6 +35,7 @@ LINGER_BYTES = 32 * 2**20
 MAX_CONNECTIONS = 4096
 CHUNK_OVERHEAD = 2**20
 """What chunk headers may add to the largest body."""
+_LENGTH = re.compile(r"[0-9]{1,18}")
 
 
 class _Bounded:
@@ -71,19 +73,48 @@ class Protocol(eventlet.wsgi.HttpProtocol):
         with eventlet.Timeout(FIRST_SECONDS if self._is_new else IDLE_SECONDS, False):
             line = super()._read_request_line()
         self._is_new = False
+        limit = self.server.url_length_limit
+        if len(line) >= limit:
+            self.send_error(HTTPStatus.REQUEST_URI_TOO_LONG, f"the request line has {limit} bytes or more")
+            return ""
         return line
 
     def parse_request(self) -> bool:
-        """Read the headers, all within HEADER_SECONDS."""
+        """Read the headers, all within HEADER_SECONDS, and refuse what eventlet would refuse in its own words."""
         is_whole = False
-        with eventlet.Timeout(HEADER_SECONDS, False):
-            is_whole = bool(super().parse_request())
+        try:
+            with eventlet.Timeout(HEADER_SECONDS, False):
+                is_whole = bool(super().parse_request())
+        except eventlet.wsgi.HeaderLineTooLong:
+            self._refuse_headers(f"a header line has {eventlet.wsgi.MAX_HEADER_LINE} bytes or more")
+        except eventlet.wsgi.HeadersTooLarge:
+            self._refuse_headers(f"the headers have more than {eventlet.wsgi.MAX_TOTAL_HEADER_SIZE} bytes together")
+        if is_whole and (fault := self._fault_of_length()) is not None:
+            self.send_error(HTTPStatus.BAD_REQUEST, fault)
+            is_whole = False
         if not is_whole:
             self.close_connection = True
             return False
         if not self.path.startswith("/"):
             self._localise()
         return True
+
+    def _refuse_headers(self, detail: str) -> None:
+        self.send_error(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, detail)
+
+    def _fault_of_length(self) -> str | None:
+        """Why nobody can say where the request's body ends (RFC 9112, section 6.3); None: it is said."""
+        lengths = {length.strip() for length in self.headers.get_all("Content-Length", [])}
+        if not lengths:
+            return None
+        if len(lengths) > 1:
+            return "there are several values of Content-Length; send one"
+        length = lengths.pop()
+        if _LENGTH.fullmatch(length) is None:
+            return f"Content-Length is {length[:40]!r}; send the body's bytes as a number of at most 18 digits"
+        if self.headers.get("Transfer-Encoding") is not None:
+            return "Content-Length and Transfer-Encoding are there together; send one of them"
+        return None
 
     def _localise(self) -> None:
         """Have other forms of a request's target answered like any other (RFC 9112, section 3.2)."""

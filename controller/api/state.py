@@ -22,7 +22,7 @@ def healthz(_services: Services, _call: Call) -> Reply:
 
 
 def readyz(services: Services, _call: Call) -> Reply:
-    """A plan is in force on at least one switch whose queues are proven; 503 says what is missing."""
+    """At least one switch is ready for rules (its queues proven, unless probe is false); 503 says what is missing."""
     if not services.dataplane.switches():
         missing = _causeless(_switch_problems(services)) or ["no switch has connected"]
         raise HttpError(HTTPStatus.SERVICE_UNAVAILABLE, "; ".join(missing), headers={"Retry-After": "1"})
@@ -85,6 +85,8 @@ def metrics(services: Services, _call: Call) -> Reply:
 
 def _problems(services: Services) -> list[str]:
     problems = _switch_problems(services)
+    if not services.config.probe:
+        problems.append("queues are not proven: probe is false")
     if services.store.failure is not None:
         problems.append(f"the journal cannot be written, the state is in memory only: {services.store.failure}")
     if services.loop.degraded is not None:

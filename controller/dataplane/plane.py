@@ -43,7 +43,7 @@ class Dataplane:
     # For the planner and the API.
 
     def switches(self) -> tuple[Switch, ...]:
-        """The switches that are connected and whose queues are proven, by datapath id."""
+        """The switches that are connected and whose queues are proven, or need no proof, by datapath id."""
         return tuple(self._sessions[dpid].switch() for dpid in sorted(self._sessions) if self._sessions[dpid].ready)
 
     def apply(self, rules: frozenset[Rule]) -> Applied:

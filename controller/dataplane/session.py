@@ -181,7 +181,7 @@ class Session:
                 self._fail(refusal)
                 return
             self._known_as, self.ready, self.reason = switch, True, None
-            LOG.info("switch %016x is ready", self.dpid)
+            LOG.info("switch %016x is ready%s", self.dpid, "" if self._settings.probe else ", its queues not proven")
             self._changed(f"switch {self.dpid:016x} is ready")
 
     def _fail(self, reason: str) -> None:

@@ -19,9 +19,9 @@ class Settings:
     answers: one address for all, or one by datapath id. ``job_floor`` and ``other_floor`` are the
     shares of a link that each class and all other traffic keep. ``rates_bps`` gives the rate of a switch's port
     by (dpid, port number), where it is known better than from the port's own speed. ``untrusted`` are ports whose
-    DSCP is not believed. ``answer_seconds`` is how long a switch may take to answer; ``retry_seconds`` how long
-    until a switch that is not ready is looked at again; ``audit_seconds`` how often the number of rules that a
-    switch holds is compared with the number that it should.
+    DSCP is not believed. Without ``probe`` queues need no proof. ``answer_seconds`` is how long a switch may take to
+    answer; ``retry_seconds`` how long until a switch that is not ready is looked at again; ``audit_seconds`` how often
+    the number of rules that a switch holds is compared with the number that it should.
     """
 
     classes: int = MAX_CLASSES

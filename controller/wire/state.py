@@ -10,7 +10,7 @@ from controller.wire.base import Message, Name
 
 
 class Problem(Message):
-    """An error: a problem document (RFC 9457). ``errors`` names each field at fault."""
+    """An error: a problem document (RFC 9457). ``errors`` names each field at fault, ``instance`` the path."""
 
     type: str = "about:blank"
     title: str
@@ -30,7 +30,10 @@ class PortState(Message):
 
 
 class SwitchState(Message):
-    """A switch: ``dpid`` as 16 hexadecimal digits; ``reason`` says why it is not ready."""
+    """A switch: ``dpid`` as 16 hexadecimal digits; ``reason`` says why it is not ready.
+
+    ``ports`` of a switch that is ready are those whose queues are proven; none: nobody has tried them.
+    """
 
     dpid: str
     connected: bool

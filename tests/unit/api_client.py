@@ -92,10 +92,14 @@ class Controller:
             options["headers"] = {"Authorization": f"Bearer {token}"} | options.get("headers", {})
         return self.session.request(method, self.url + path, json=body, timeout=15, **options)
 
-    def raw(self, data: bytes, seconds: float = 5.0) -> bytes:
-        """Send bytes as they are; what comes back until the other side closes."""
+    def raw(self, data: bytes, seconds: float = 5.0, *, ends: bool = False) -> bytes:
+        """Send bytes as they are, and with ``ends`` say that no more will come; what comes back until the other side
+        closes.
+        """
         with socket.create_connection(("127.0.0.1", self.port), seconds) as connection:
             connection.sendall(data)
+            if ends:
+                connection.shutdown(socket.SHUT_WR)
             answer = b""
             while chunk := connection.recv(65536):
                 answer += chunk

@@ -84,6 +84,9 @@ def test_stages(yard: Controller) -> None:
     yard.call("PUT", "/v1/jobs/rung-a", spec(5100))
     assert yard.call("PUT", "/v1/stages/rung", {"jobs": ["rung-a"]}).json() == {"id": "rung", "jobs": ["rung-a"]}
     assert_problem(yard.call("PUT", "/v1/stages/rung", {"jobs": ["ghost"]}), 422, "unknown job", "jobs.0")
+    taken = yard.call("PUT", "/v1/stages/other", {"jobs": ["rung-a"]})
+    assert_problem(taken, 409, "job rung-a is in stage rung already; end that stage first", "jobs.0")
+    assert_problem(yard.call("DELETE", "/v1/stages/other"), 404, "there is no stage other")
     assert yard.call("DELETE", "/v1/stages/rung").status_code == 204
     assert_problem(yard.call("DELETE", "/v1/stages/rung"), 404, "there is no stage rung")
     yard.call("DELETE", "/v1/jobs/rung-a")
@@ -164,8 +167,31 @@ def test_openapi_describes_every_call(yard: Controller) -> None:
             declared = {p["name"] for p in operation["parameters"] if p["in"] == "path"}
             assert declared == set(re.findall(r"\{(\w+)\}", path))
             assert operation["responses"]
-    assert len(names) == sum(len(operations) for operations in document["paths"].values()) == 17
+    assert len(names) == sum(len(operations) for operations in document["paths"].values()) == 18
     assert document["components"]["schemas"]["JobSpec"]["additionalProperties"] is False
+
+
+def test_openapi_describes_itself_and_the_long_poll(yard: Controller) -> None:
+    paths = yard.call("GET", "/openapi.json").json()["paths"]
+    itself = paths["/openapi.json"]["get"]["responses"]["200"]["content"]
+    assert itself == {"application/json": {"schema": {"type": "object"}}}
+    assert paths["/metrics"]["get"]["responses"]["200"]["content"] == {"text/plain": {"schema": {"type": "string"}}}
+    poll = paths["/v1/hosts/{host}/plan"]["get"]
+    asked = {parameter["name"]: parameter for parameter in poll["parameters"]}
+    assert asked["wait"]["schema"] == {"type": "number", "minimum": 0, "maximum": 60, "default": 0}
+    told = {}
+    for path, operations in paths.items():
+        for method, operation in operations.items():
+            takes = [p["name"] for p in operation["parameters"] if p["in"] == "header"]
+            tells = [status for status, answer in operation["responses"].items() if "ETag" in answer.get("headers", {})]
+            if takes or tells:
+                told[f"{method} {path}"] = (takes, tells)
+    polled = (["If-None-Match"], ["200", "304"])
+    assert told == {"get /v1/hosts/{host}/plan": polled, "get /v1/hosts/{host}/peers": polled}
+    for path in ("plan", "peers"):
+        reply = yard.call("GET", f"/v1/hosts/h1/{path}")
+        again = yard.call("GET", f"/v1/hosts/h1/{path}", headers={"If-None-Match": reply.headers["ETag"]})
+        assert (again.status_code, again.headers["ETag"]) == (304, reply.headers["ETag"])
 
 
 BAD_BODIES = [
@@ -201,7 +227,8 @@ def test_bad_bodies(
 
 def test_two_jobs_on_one_port(yard: Controller) -> None:
     yard.call("PUT", "/v1/jobs/one", spec(5300))
-    assert_problem(yard.call("PUT", "/v1/jobs/two", spec(5300)), 409, "jobs two and one both claim port 5300 on h1")
+    refused = yard.call("PUT", "/v1/jobs/two", spec(5300))
+    assert_problem(refused, 409, "jobs two and one both claim port 5300 on h1", "tasks.0.port")
     assert yard.call("DELETE", "/v1/jobs/one").status_code == 204
 
 
@@ -214,7 +241,7 @@ def test_reports_for_unknown_jobs_are_refused_in_part(yard: Controller) -> None:
 
 
 def test_unknown_paths_methods_and_parameters(yard: Controller) -> None:
-    for path in ("/nothing", "/v1/jobs/", "/v1/jobs/-bad", "/v1/jobs/a/b/c", "/a%0Ab", "/%ff", "//"):
+    for path in ("/nothing", "/v1/jobs/", "/v1/jobs/a/b/c", "/a%0Ab", "/%ff", "//"):
         assert_problem(yard.call("GET", path), 404, "there is nothing at")
     wrong = yard.call("POST", "/v1/jobs/a", {})
     assert_problem(wrong, 405, "POST does not apply here")
@@ -223,6 +250,45 @@ def test_unknown_paths_methods_and_parameters(yard: Controller) -> None:
     assert_problem(yard.call("GET", "/" + "a" * 3000), 414, "longer than")
     head = yard.call("HEAD", "/v1/jobs")
     assert (head.status_code, head.content) == (200, b"")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "field"),
+    [
+        ("PUT", "/v1/jobs/my%20job", "id"),
+        ("PUT", "/v1/jobs/" + "a" * 64, "id"),
+        ("GET", "/v1/jobs/-bad", "id"),
+        ("GET", "/v1/jobs/a%0A/explain", "id"),
+        ("DELETE", "/v1/stages/a:b", "id"),
+        ("POST", "/v1/hosts/_h1/reports", "host"),
+        ("GET", "/v1/hosts/h%C3%A91/plan", "host"),
+    ],
+)
+def test_a_name_that_nothing_can_have_is_at_fault(yard: Controller, method: str, path: str, field: str) -> None:
+    reply = yard.call(method, path, None if method in ("GET", "DELETE") else {})
+    assert_problem(reply, 422, "is no name, which has 1 to 63 letters, digits, dots, dashes and underscores", field)
+    assert_problem(yard.call(method, path, token="wrong"), 401, "token")
+    assert_problem(yard.call("PATCH", path, {}), 405, "PATCH does not apply here")
+
+
+def test_a_name_that_nobody_has_is_not_found(yard: Controller) -> None:
+    assert_problem(yard.call("GET", "/v1/jobs/" + "a" * 63), 404, "there is no job aaa")
+
+
+@pytest.mark.parametrize(
+    ("path", "instance"),
+    [
+        ("/v1/jobs/nobody?x=1", "/v1/jobs/nobody"),
+        ("/v1/jobs/my%20job", "/v1/jobs/my%20job"),
+        ("/caf%C3%A9", "/caf%C3%A9"),
+        ("/100%25", "/100%25"),
+        ("/a%0Ab", "/a%0Ab"),
+        ("/%ff", "/%FF"),
+        ("/" + "%20" * 300, "/" + "%20" * 199),
+    ],
+)
+def test_a_problem_names_the_path_as_a_uri_reference(yard: Controller, path: str, instance: str) -> None:
+    assert yard.call("GET", path).json()["instance"] == instance
 
 
 def test_media_types(yard: Controller) -> None:
@@ -266,10 +332,57 @@ def test_chunked_bodies_are_bounded(yard: Controller) -> None:
     assert yard.raw(head + b"gzip, chunked\r\n\r\n").startswith(b"HTTP/1.1 501")
 
 
-def test_what_is_no_http_is_a_problem_too(yard: Controller) -> None:
-    answer = yard.raw(b"HELLO\r\n\r\n")
-    assert b"400" in answer.split(b"\r\n")[0]
-    assert b"application/problem+json" in answer
+def assert_raw_problem(answer: bytes, status: int, said: str) -> None:
+    head, _, rest = answer.partition(b"\r\n\r\n")
+    first, *headers = head.decode().split("\r\n")
+    assert first.split()[:2] == ["HTTP/1.1", str(status)]
+    assert {"Content-Type: application/problem+json", f"Content-Length: {len(rest)}"} <= set(headers)
+    problem = json.loads(rest)
+    assert problem["status"] == status
+    assert said in problem["detail"], problem
+
+
+PUT = b"PUT /v1/jobs/odd HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+LONG = b"a" * 9000
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status", "said"),
+    [
+        (b"HELLO\r\n\r\n", 400, "HELLO"),
+        (b"GET /" + LONG + b" HTTP/1.1\r\nHost: x\r\n\r\n", 414, "the request line has 8192 bytes or more"),
+        (PUT + b"X-Long: " + LONG + b"\r\n\r\n", 431, "a header line has 8192 bytes or more"),
+        (PUT + (b"X-Long: " + LONG[:1500] + b"\r\n") * 60 + b"\r\n", 431, "the headers have more than 65536 bytes"),
+        (PUT + b"X-Short: a\r\n" * 200 + b"\r\n", 431, "Too many headers"),
+        (PUT + b"Content-Length: many\r\n\r\n", 400, "Content-Length is 'many'"),
+        (PUT + b"Content-Length: -5\r\n\r\n", 400, "Content-Length is '-5'"),
+        (PUT + b"Content-Length: 1_0\r\n\r\n", 400, "Content-Length is '1_0'"),
+        (PUT + b"Content-Length: \r\n\r\n", 400, "Content-Length is ''"),
+        (PUT + b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n", 400, "at most 18 digits"),
+        (PUT + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", 400, "several values of Content-Length"),
+        (
+            PUT + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}",
+            400,
+            "Content-Length and Transfer-Encoding are there together",
+        ),
+    ],
+    ids=lambda value: value[-30:].decode() if isinstance(value, bytes) else None,
+)
+def test_what_is_no_http_is_a_problem_too(yard: Controller, request_bytes: bytes, status: int, said: str) -> None:
+    assert_raw_problem(yard.raw(request_bytes), status, said)
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        (b'Content-Length: 100\r\n\r\n{"weight": 2', "the connection ended in the middle of the body"),
+        (b'Transfer-Encoding: chunked\r\n\r\n64\r\n{"weight": 2', "the body cannot be read: unexpected end of file"),
+    ],
+)
+def test_a_body_that_ends_too_soon(yard: Controller, sent: bytes, said: str) -> None:
+    head = PUT + f"Authorization: Bearer {OPERATOR}\r\n".encode()
+    assert_raw_problem(yard.raw(head + sent, ends=True), 400, said)
+    assert yard.call("GET", "/v1/jobs/odd").status_code == 404
 
 
 def test_tokens(yard: Controller) -> None:

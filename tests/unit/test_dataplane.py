@@ -110,6 +110,19 @@ def test_a_switch_is_ready_with_its_pipeline_its_queues_proven_and_its_gate_open
     assert reasons == ["switch 0000000000000001 is ready"]
 
 
+def test_without_a_probe_a_switch_is_used_and_not_called_proven(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    plane = make_plane(probe=False)
+    try:
+        connect(plane, behaviour=Behaviour(obeys_queue=False))
+        ready(plane)
+        (status,) = plane.status()
+        assert (status.ready, status.reason, status.ports) == (True, None, ())
+        assert "switch 0000000000000001 is ready, its queues not proven" in caplog.messages
+    finally:
+        plane.close()
+
+
 @pytest.mark.parametrize("bundles", [True, False])
 def test_only_the_difference_is_sent(plane: Dataplane, bundles: bool) -> None:
     switch = connect(plane, behaviour=Behaviour(bundles=bundles))

@@ -147,13 +147,24 @@ class Brittle(Policy):
         raise OverflowError(f"{len(snapshot.jobs)} jobs are too many")
 
 
-def test_a_policy_that_would_stop_every_plan_is_not_taken(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("wanted", "field"),
+    [
+        ({"policy": "las"}, "policy"),
+        ({"policy": "las", "policy_options": {"factor": 3.0}}, "policy_options"),
+        ({"policy_options": {}}, "policy_options"),
+    ],
+)
+def test_a_policy_that_would_stop_every_plan_is_not_taken(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch, wanted: dict[str, Any], field: str
+) -> None:
     yard.put("a", 5000)
     eventually(lambda: yard.loop.classes == {"a": 0})
     before = yard.loop.settings.view()
     monkeypatch.setattr("controller.settings.make", lambda _name, _options: Brittle())
-    with pytest.raises(Invalid, match="fails on the present jobs: OverflowError: 1 jobs are too many"):
-        yard.loop.change(Settings(policy="las"), time.monotonic())
+    with pytest.raises(Invalid, match="fails on the present jobs: OverflowError: 1 jobs are too many") as caught:
+        yard.loop.change(Settings.model_validate(wanted), time.monotonic())
+    assert [name for name, _ in caught.value.errors] == [field]
     assert yard.loop.settings.view() == before
     yard.put("b", 5001)
     eventually(lambda: yard.loop.classes == {"a": 0, "b": 1})

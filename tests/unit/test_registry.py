@@ -93,15 +93,26 @@ def test_a_bad_spec_is_refused_by_field_and_changes_nothing(world: World, spec: 
 
 def test_one_port_belongs_to_one_job(world: World) -> None:
     world.put("a")
-    with pytest.raises(Conflict, match="jobs b and a both claim port 5000 on h1"):
-        world.put("b")
+    other = {"src": "h3", "dst": "h4", "dst_port": 9}
     flow = {"src": "h2", "dst": "h1", "dst_port": 5000}
-    with pytest.raises(Conflict, match="port 5000 on h1"):
-        world.put("c", tasks=[], flows=[flow])
+
+    def refused(job: str, field: str, said: str, **parts: Any) -> None:
+        with pytest.raises(Conflict, match=said) as caught:
+            world.put(job, **parts)
+        assert caught.value.errors == ((field, str(caught.value)),)
+
+    refused("b", "tasks.0.port", "jobs b and a both claim port 5000 on h1")
+    worker = [{"role": "worker", "host": "h2"}, {"role": "ps", "host": "h1", "port": 5000}]
+    refused("b", "tasks.1.port", "port 5000 on h1", tasks=worker)
+    refused("c", "flows.1", "port 5000 on h1", tasks=[], flows=[other, flow])
     world.registry.delete_job("a", 0.0)
     world.put("c", tasks=[], flows=[flow])
-    with pytest.raises(Conflict, match="jobs d and c both claim the flow"):
-        world.put("d", tasks=[], flows=[flow])
+    refused("d", "flows.1", r"jobs d and c both claim the flow h2:\* to h1:5000", tasks=[], flows=[other, flow])
+    refused("d", "flows.0", "the flow h2:7 to h1:5000", tasks=[], flows=[flow | {"src_port": 7}])
+    world.registry.delete_job("c", 0.0)
+    world.put("c", tasks=[], flows=[flow | {"src_port": 7}])
+    refused("d", "flows.1", "jobs d and c both claim the flow h2:7 to h1:5000", tasks=[], flows=[other, flow])
+    refused("d", "tasks.0.port", "port 5000 on h1")
 
 
 def test_flows_are_derived_from_tasks(world: World) -> None:
@@ -221,8 +232,9 @@ def test_stages(world: World) -> None:
     registry = world.registry
     assert registry.put_stage("s1", StageSpec(jobs=("a",)), 0.0) is Change.CREATED
     assert registry.put_stage("s1", StageSpec(jobs=("a",)), 0.0) is Change.UNCHANGED
-    with pytest.raises(Conflict, match="job b is in stage s2 already"):
+    with pytest.raises(Conflict, match="job b is in stage s2 already") as caught:
         registry.put_stage("s1", StageSpec(jobs=("a", "b")), 0.0)
+    assert [field for field, _ in caught.value.errors] == ["jobs.1"]
     with pytest.raises(Invalid, match=r"jobs\.0: unknown job"):
         registry.put_stage("s3", StageSpec(jobs=("ghost",)), 0.0)
     assert {stage.id: stage.jobs for stage in world.snapshot().stages} == {"s1": ("a",), "s2": ("b",)}

@@ -1,0 +1,146 @@
+"""The API on a real socket in this process, over a network in memory: where settings or parts must be as no switch,
+and no start of a controller, makes them."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import eventlet
+import eventlet.tpool
+import pytest
+import requests
+from test_api import assert_problem, spec
+from test_loop import Yard
+
+from controller import host_plans, registry
+from controller.api import ApiServer, Services
+from controller.api.dispatch import Api
+from controller.cli import main
+from controller.dataplane.values import PortProof, SwitchStatus
+
+
+class Served:
+    """The API over the parts of ``yard``."""
+
+    def __init__(self, yard: Yard) -> None:
+        self.yard = yard
+        services: Any = Services(
+            yard.config, yard.registry, yard.network, yard.loop, yard.store, yard.journal, yard.metrics
+        )
+        self._server = ApiServer(Api(services), yard.config.api)
+        self._thread = eventlet.spawn(self._server)
+        self.url = f"http://127.0.0.1:{self._server.address[1]}"
+
+    def call(self, method: str, path: str, body: Any = None) -> requests.Response:
+        # In a thread of its own: who waits in this one would keep the server from answering.
+        return eventlet.tpool.execute(self._ask, method, path, body)
+
+    def _ask(self, method: str, path: str, body: Any) -> requests.Response:
+        with requests.Session() as session:
+            session.trust_env = False
+            return session.request(method, self.url + path, json=body, timeout=15)
+
+    def stop(self) -> None:
+        eventlet.sleep(0.01)  # the connections that the client has closed end first
+        self._thread.kill()
+        self._server.server.close()
+        self.yard.stop()
+
+
+@contextlib.contextmanager
+def served(*, is_planning: bool = True, **settings: Any) -> Iterator[Served]:
+    """The API over a new yard, whose loop makes plans where it should."""
+    yard = Yard(**{"api": {"port": 0}} | settings)
+    yard = yard.start() if is_planning else yard
+    made = Served(yard)
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+PROOF = PortProof(1, "s1-eth1", {0: 3})
+
+
+@pytest.mark.parametrize(
+    ("probe", "ports", "problems", "word", "status"),
+    [
+        (True, (PROOF,), [], "ready", 0),
+        (False, (), ["queues are not proven: probe is false"], "not proven", 1),
+    ],
+)
+def test_queues_that_nobody_has_tried_are_not_shown_as_proven(
+    capsys: pytest.CaptureFixture[str],
+    probe: bool,
+    ports: tuple[PortProof, ...],
+    problems: list[str],
+    word: str,
+    status: int,
+) -> None:
+    with served(probe=probe) as api:
+        switch = SwitchStatus(1, connected=True, ready=True, reason=None, rules=3, bundles=True, ports=ports)
+        api.yard.network.status = lambda: (switch,)  # type: ignore[method-assign]
+        readiness = api.call("GET", "/readyz")
+        assert readiness.status_code == 200, "it works, proven or not"
+        assert readiness.json()["status"] == ("degraded" if problems else "ready")
+        assert readiness.json()["problems"] == [problem.partition(":")[0] for problem in problems]
+        assert api.call("GET", "/v1/status").json()["problems"] == problems
+        assert eventlet.tpool.execute(main, ["probe", "--url", api.url, "--json"]) == status
+        capsys.readouterr()
+        assert eventlet.tpool.execute(main, ["probe", "--url", api.url]) == status
+    table = [re.split(r"\s{2,}", line) for line in capsys.readouterr().out.splitlines()]
+    assert table[1][:3] == ["0000000000000001", "all", word]
+
+
+def test_readiness_is_the_switches_and_not_a_plans() -> None:
+    with served(is_planning=False) as api:
+        assert api.call("GET", "/v1/plan").status_code == 503
+        assert api.call("GET", "/readyz").json() == {"status": "ready", "problems": []}
+        described = api.call("GET", "/openapi.json").json()["paths"]["/readyz"]["get"]["summary"]
+    assert described.startswith("At least one switch is ready for rules")
+
+
+def test_there_are_only_so_many_jobs_and_stages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "MAX_JOBS", 2)
+    monkeypatch.setattr(registry, "MAX_STAGES", 2)
+    with served() as api:
+
+        def put(path: str, body: dict[str, Any], status: int) -> None:
+            assert api.call("PUT", path, body).status_code == status
+
+        put("/v1/jobs/a", spec(5000), 201)
+        put("/v1/jobs/b", spec(5001), 201)
+        refused = api.call("PUT", "/v1/jobs/c", spec(5002))
+        assert_problem(refused, 409, "there are 2 jobs already, which is the most; let some end, or remove some")
+        put("/v1/jobs/a", spec(5000, weight=2.0), 200)
+        put("/v1/stages/s", {"jobs": ["a"]}, 201)
+        put("/v1/stages/t", {"jobs": []}, 201)
+        refused = api.call("PUT", "/v1/stages/u", {"jobs": []})
+        assert_problem(refused, 409, "there are 2 stages already, which is the most; end some")
+        put("/v1/stages/s", {"jobs": ["a", "b"]}, 200)
+        for path in ("/v1/jobs/b", "/v1/stages/t"):
+            assert api.call("DELETE", path).status_code == 204
+        put("/v1/jobs/c", spec(5002), 201)
+        put("/v1/stages/u", {"jobs": []}, 201)
+
+
+def test_before_there_is_a_plan_who_asks_for_it_is_told_to_ask_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_plans, "FIRST_PLAN_SECONDS", 0.05)
+    with served(is_planning=False) as api:
+        api.yard.put("a", 5000)
+        for path in ("/v1/plan", "/v1/jobs/a/explain", "/v1/hosts/h1/plan"):
+            reply = api.call("GET", path)
+            assert_problem(reply, 503, "ask again in a second")
+            assert reply.headers["Retry-After"] == "1"
+
+
+def test_a_job_that_no_plan_has_yet_cannot_be_explained_yet() -> None:
+    with served() as api:
+        api.yard.loop.stop()
+        api.yard.put("late", 5000)
+        reply = api.call("GET", "/v1/jobs/late/explain")
+        assert_problem(reply, 503, "job late is not in the plan yet; ask again in a second")
+        assert reply.headers["Retry-After"] == "1"
