@@ -154,7 +154,8 @@ class _Run:
             if period is not None and self._running:
                 tick = max(tick, int(self._now / period * (1 + 1e-12)) + 1)
                 due = tick * period
-            elif self._running and self._ordering is not None:
+            elif planned == float("inf") and self._running and self._ordering is not None:
+                # The time of an order may be up while the plan after it is under way: that asks for no other.
                 due = max(self._ordering.until, self._planned_at + SOONEST)
             limit = min(due, planned, self._arrivals[0][0] if self._arrivals else float("inf"))
             why = advance(self._tables.state, limit, self._limits.rates == "madd")
