@@ -34,7 +34,7 @@ class View:
         self._demand: dict[int, tuple[Demand, ...]] = {}
         self._total: dict[int, F8] = {}  # bytes from each host, before any was sent
         hosts = len(tables.hosts)
-        self._out, self._into = np.zeros(hosts), np.zeros(hosts)
+        self._out, self._into, self._sent = np.zeros(hosts), np.zeros(hosts), np.zeros(hosts)
         self._pairs = np.zeros(2 * hosts + 2, np.int32), np.zeros(2 * hosts + 2, np.int32), np.zeros(2 * hosts + 2)
 
     def forget(self, number: int) -> None:
@@ -69,7 +69,9 @@ class View:
         host = tables.hosts.__getitem__
         demand = tuple(map(Demand, map(host, src.tolist()), map(host, dst.tolist()), size.tolist()))
         if number not in self._total:
-            self._total[number] = self._out.copy()
+            # Where plans have a delay it has sent something before it is looked at for the first time.
+            sent_by_host(tables.state, number, tables.ends.first, tables.ends.src, self._sent)
+            self._total[number] = self._out + self._sent
         sent = self._total[number] - self._out
         return Job(
             id=job.id,

@@ -356,6 +356,7 @@ def test_a_delay_serves_a_new_job_last_until_the_plan_is_in_force() -> None:
     run(*both, policy=spy, delay=0.5)
     assert [tuple(job.id for job in shown.jobs) for shown in spy.shown][:2] == [("1",), ("1", "2", "3")]
     assert spy.times[:2] == pytest.approx([0.5, 1.5])
+    assert spy.shown[0].jobs[0].sent_bytes == pytest.approx({"a": 0.5 * SECOND}), "what it sent before it was seen"
 
 
 @pytest.mark.timeout(60)
