@@ -129,7 +129,7 @@ class _Run:
         watched = [network.number[port.host, port.direction] for port in self._watch]
         self._tables = Tables(network, workload.hosts, quantum=_quantum(workload, limits), watched=watched)
         self._stretches: list[F8] = []
-        self._view = View(self._tables)
+        self._view = View(self._tables, by_pair=policy.reads_pairs)
         self._ranks = Ranks(self._tables)
         self._arrivals: list[tuple[float, int]] = []
         self._waiting: dict[str, list[int]] = {}

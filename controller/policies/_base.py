@@ -19,6 +19,12 @@ class Policy(ABC):
     """
 
     name: ClassVar[str]
+    reads_pairs: ClassVar[bool] = False
+    """Whether the order depends on which host sends to which, not only on what each port and link carries.
+
+    The controller always knows the pairs. The simulator shows such a policy every coflow's own flows, whole, with the
+    share that is left as ``iterations_left``; any other what is left by port, in as few pairs as add up to that.
+    """
 
     @abstractmethod
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
