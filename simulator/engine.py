@@ -12,7 +12,7 @@ import numpy as np
 
 from controller.model import BITS_PER_BYTE, MAX_CLASSES, Ordering, Port, Snapshot, Stage
 from controller.planner import Plan, PlanError, check, plan
-from controller.policies._base import Policy
+from controller.policies._base import OptionError, Policy
 from simulator.errors import InputError
 from simulator.jobs import SimJob, Workload
 from simulator.kernel import advance, start, together
@@ -85,7 +85,8 @@ def simulate(
 
     ``network``: the hose model of the workload's hosts if None. ``follow`` is called with a job and its end, and may
     return jobs that arrive then. ``progress`` is told the share of the jobs that have ended. Raises InputError for a
-    workload that cannot be run, PlanError where the policy breaks its contract.
+    workload that cannot be run and for an option of the policy that does not fit it, PlanError where the policy breaks
+    its contract.
     """
     began = time.perf_counter()
     run = _Run(
@@ -257,6 +258,8 @@ class _Run:
             self._plan_for(self._snapshot())
         except (PlanError, InputError):
             raise
+        except OptionError as error:
+            raise InputError(f"policy {self._policy.name}: {error}") from None
         except Exception as error:  # a policy may be anybody's
             raise PlanError(f"policy {self._policy.name} failed: {type(error).__name__}: {error}") from error
 

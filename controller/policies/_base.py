@@ -10,6 +10,13 @@ from typing import ClassVar
 from controller.model import Ordering, Snapshot
 
 
+class OptionError(ValueError):
+    """An option that is right in itself does not fit the snapshot; the message is for the operator, the option first.
+
+    Raised by ``Policy.order`` alone: what can be told before that is a ``ValueError`` of the constructor.
+    """
+
+
 class Policy(ABC):
     """An ordering of jobs.
 
@@ -31,7 +38,7 @@ class Policy(ABC):
         """Order the jobs of ``snapshot``.
 
         ``previous`` is this policy's answer to the snapshot before (None at the start, or when another policy
-        was active): its ``memory`` is all that a policy may remember.
+        was active): its ``memory`` is all that a policy may remember. Raises OptionError.
         """
 
     def options(self) -> Mapping[str, object]:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 from controller.memo import Memo
 from controller.model import Demand, Job, Ordering, Role, Snapshot
+from controller.policies._base import OptionError
 
 BANDS = 7
 _REMEMBERED_JOBS = 1024
@@ -30,9 +31,11 @@ _Place = tuple[int, str]
 
 
 def fan_out_order(policy: str, snapshot: Snapshot, host: str | None, turn: int | None) -> Ordering:
-    """The ordering; ``turn`` is how often it has been rotated (None: never is). Raises ValueError for no such host."""
+    """The ordering; ``turn`` is how often it has been rotated (None: never is). Raises OptionError for no such host."""
     if host is not None and host not in snapshot.hosts:
-        raise ValueError(f"host: there is no host {host!r}")
+        known = list(snapshot.hosts)[:10]
+        more = ", ..." if len(snapshot.hosts) > len(known) else ""
+        raise OptionError(f"host: there is no host {host!r}; there are: {', '.join(known) or 'none'}{more}")
     models = {job.id: model_sizes(job) for job in snapshot.jobs}
     fans: dict[str, dict[str, float]] = {}  # host -> job -> size
     for job_id, sizes in models.items():

@@ -10,6 +10,7 @@ import pytest
 
 from controller.loads import load_matrix
 from controller.model import Demand, Host, Job, Ordering, Progress, Role, Snapshot, Stage, Task
+from controller.policies._base import OptionError
 from controller.policies._fitting import fitting
 from controller.policies.beamer import Beamer
 from controller.policies.crux import Crux
@@ -350,7 +351,7 @@ def test_in_a_rotation_every_job_holds_every_band(count) -> None:
 
 
 def test_tensorlights_for_a_host_that_is_not_there_is_refused() -> None:
-    with pytest.raises(ValueError, match="there is no host 'h99'"):
+    with pytest.raises(OptionError, match=r"host: there is no host 'h99'; there are: h1, h2, h3, h4, h5$"):
         TensorLightsOne(host="h99").order(snapshot(ps_job("a")), None)
 
 

@@ -160,6 +160,10 @@ def test_an_empty_trace_is_simulated(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["--policy", "jpas", "--trace", "TRACE", "--option", "jpas.colour=1"], ["jpas", "colour"]),
         (["--policy", "jpas", "--trace", "TRACE", "--option", "variant=gain"], ["POLICY.KEY=VALUE"]),
         (["--policy", "fair", "--trace", "TRACE", "--option", "jpas.variant=gain"], ["--policy jpas is not given"]),
+        (
+            ["--policy", "tensorlights-one", "--trace", "TRACE", "--option", "tensorlights-one.host=NOSUCH"],
+            ["policy tensorlights-one: host: there is no host 'NOSUCH'; there are: 0, 1, 2"],
+        ),
         (["--policy", "fair", "--trace", "TRACE", "--html", "FOLDER"], ["--html", "is a folder"]),
         (["--policy", "fair", "--trace", "TRACE", "--html", "FOLDER/none/x.html"], ["--html", "there is no folder"]),
         (["--policy", "fair", "--trace", "TRACE", "--plots", "TRACE"], ["--plots", "is a file"]),
