@@ -64,19 +64,26 @@ def test_port_rate_offline_and_options_are_heeded(trace: Path, capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("given", "quanta"),
     [
-        ((), [None, 0.0]),
-        (("--exact",), [0.0, 0.0]),
-        (("--quantum", "0.5"), [0.5, 0.5]),
-        (("--classes", "7"), [0.0, 0.0]),
-        (("--rates", "madd"), [0.0, 0.0]),
+        ((), [None, None, 0.0]),
+        (("--exact",), [0.0, 0.0, 0.0]),
+        (("--quantum", "0.5"), [0.5, 0.5, 0.5]),
+        (("--quantum", "0.5", "--offline"), [0.5, 0.5, 0.5]),
+        (("--classes", "7"), [0.0, 0.0, 0.0]),
+        (("--period", "5"), [0.0, 0.0, 0.0]),
+        (("--delay", "1"), [0.0, 0.0, 0.0]),
+        (("--rates", "madd"), [0.0, 0.0, 0.0]),
+        (("--offline",), [0.0, 0.0, 0.0]),
+        (("--port-rate", "1e10"), [0.0, 0.0, 0.0]),
+        (("--port-rate", "1e9"), [None, None, 0.0]),
+        (("--option", "sincronia.online=true"), [None, 0.0, 0.0]),
     ],
 )
-def test_a_large_trace_is_coarse_under_policies_whose_results_stay_the_same(
+def test_a_large_trace_is_coarse_only_where_it_is_measured_that_results_stay_the_same(
     given: tuple[str, ...], quanta: list[float | None], trace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parser = ArgumentParser()
     add_options(parser)
-    options = ("--policy", "sebf", "--policy", "tensorlights-rr", "--trace", str(trace))
+    options = ("--policy", "sebf", "--policy", "sincronia", "--policy", "tensorlights-rr", "--trace", str(trace))
     small = request(parser.parse_args([*options, *given]))
     monkeypatch.setattr(sim_request, "MANY_FLOWS", 2)
     large = request(parser.parse_args([*options, *given]))
