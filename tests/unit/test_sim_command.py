@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from argparse import ArgumentParser
 from pathlib import Path
 
@@ -109,6 +110,20 @@ def test_a_workload_has_more_to_say(capsys: pytest.CaptureFixture[str]) -> None:
         for policy in document["policies"].values():
             del policy["wall_seconds"]
     assert made == again, "same seed, same bytes"
+
+
+def test_a_sweep_under_jpas_says_the_same_bytes_from_one_process_as_from_two(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    # JPAS remembers fits by job in the process, and the jobs of every seed have the same names.
+    given = ("--policy", "jpas", *SMALL, "--iterations", "30", "--seeds", "3", "--load", "0.3,0.7", "--json")
+    told = []
+    for processes in (1, 2):
+        status, out, err = sim(capsys, *given, "--processes", processes)
+        assert (status, err) == (0, "")
+        told.append(re.sub(r'"wall_seconds": [0-9.e-]+', '"wall_seconds": 0', out))
+    assert told[0].encode() == told[1].encode()
+    assert json.loads(told[0])["loads"]["0.7"]["policies"]["jpas"]["measures"]["t90_seconds"]["count"] > 0
 
 
 def test_all_is_every_policy_and_fair_sharing_is_the_baseline(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
