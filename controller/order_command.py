@@ -14,7 +14,7 @@ from controller.classes import Assign
 from controller.cli_output import fail, show_facts, show_table
 from controller.model import Ordering, Snapshot
 from controller.planner import PlanError, check, cut, objective_and_bound
-from controller.policies._base import Policy
+from controller.policies._base import OptionError, Policy
 from controller.policies.registry import PolicyError, make, option_value
 from controller.snapshot_file import SnapshotError, read_snapshot
 
@@ -48,10 +48,11 @@ def run_order(options: argparse.Namespace) -> int:
         return fail(str(error), 2, prefix="")
     try:
         answer = _answer(policy, snapshot, options.assign)
-    except PlanError as error:
-        return fail(str(error), 1)
+    except OptionError as error:
+        return fail(f"policy {options.policy}: {error}", 2)
     except Exception as error:  # a policy may be anybody's
-        return fail(f"policy {options.policy} failed: {type(error).__name__}: {error}", 1)
+        broken = isinstance(error, PlanError)
+        return fail(str(error) if broken else f"policy {options.policy} failed: {type(error).__name__}: {error}", 1)
     if options.json:
         sys.stdout.write(json.dumps(answer, indent=2, allow_nan=False) + "\n")
         return 0

@@ -12,7 +12,7 @@ import numpy as np
 
 from controller.model import BITS_PER_BYTE, MAX_CLASSES, Ordering, Port, Snapshot, Stage
 from controller.planner import Plan, PlanError, check, plan
-from controller.policies._base import Policy
+from controller.policies._base import OptionError, Policy
 from simulator.errors import InputError
 from simulator.jobs import SimJob, Workload
 from simulator.kernel import advance, start, together
@@ -85,7 +85,8 @@ def simulate(
 
     ``network``: the hose model of the workload's hosts if None. ``follow`` is called with a job and its end, and may
     return jobs that arrive then. ``progress`` is told the share of the jobs that have ended. Raises InputError for a
-    workload that cannot be run, PlanError where the policy breaks its contract.
+    workload that cannot be run and for an option of the policy that does not fit it, PlanError where the policy breaks
+    its contract.
     """
     began = time.perf_counter()
     run = _Run(
@@ -129,7 +130,7 @@ class _Run:
         watched = [network.number[port.host, port.direction] for port in self._watch]
         self._tables = Tables(network, workload.hosts, quantum=_quantum(workload, limits), watched=watched)
         self._stretches: list[F8] = []
-        self._view = View(self._tables)
+        self._view = View(self._tables, by_pair=policy.reads_pairs)
         self._ranks = Ranks(self._tables)
         self._arrivals: list[tuple[float, int]] = []
         self._waiting: dict[str, list[int]] = {}
@@ -154,7 +155,8 @@ class _Run:
             if period is not None and self._running:
                 tick = max(tick, int(self._now / period * (1 + 1e-12)) + 1)
                 due = tick * period
-            elif self._running and self._ordering is not None:
+            elif planned == float("inf") and self._running and self._ordering is not None:
+                # The time of an order may be up while the plan after it is under way: that asks for no other.
                 due = max(self._ordering.until, self._planned_at + SOONEST)
             limit = min(due, planned, self._arrivals[0][0] if self._arrivals else float("inf"))
             why = advance(self._tables.state, limit, self._limits.rates == "madd")
@@ -256,6 +258,8 @@ class _Run:
             self._plan_for(self._snapshot())
         except (PlanError, InputError):
             raise
+        except OptionError as error:
+            raise InputError(f"policy {self._policy.name}: {error}") from None
         except Exception as error:  # a policy may be anybody's
             raise PlanError(f"policy {self._policy.name} failed: {type(error).__name__}: {error}") from error
 

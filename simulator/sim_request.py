@@ -17,6 +17,7 @@ from simulator.sweep import Task, network_of
 from simulator.workloads import catalogue, coflow_trace
 from simulator.workloads.arrivals import flows
 from simulator.workloads.catalogue import Source, Trace
+from simulator.workloads.coflow_trace import DEFAULT_PORT_RATE_BPS
 from simulator.workloads.training import Training
 from simulator.workloads.tuning import Tuning
 
@@ -25,8 +26,9 @@ EVERY_POLICY = "all"
 MANY_FLOWS = 100_000
 """From so many flows on a trace is simulated with the engine's quantum, unless ``--exact`` is asked for."""
 COARSE = frozenset({"beamer", "crux", "fair", "fifo", "fifo-lm", "jpas", "las", "sebf", "sincronia"})
-"""The policies that this is for: those of which ``scripts/bench simulator`` shows that their mean CCT stays the same,
-to half a percent. Where a policy turns on a moment, as a rotation does, a little later may be another order."""
+"""The policies that this is for, without options: those of which ``scripts/bench simulator`` shows that their mean CCT
+stays the same, to half a percent. Where a policy turns on a moment, as a rotation does, a little later may be another
+order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +63,15 @@ def request(options: argparse.Namespace) -> Request:
     traced = isinstance(source, Trace)
     loads: tuple[float | None, ...] = (None,) if isinstance(source, Trace) else options.load or (source.load,)
     seeds: tuple[int, ...] = (0,) if traced else options.seeds or (1 if options.seed is None else options.seed,)
-    coarse = replace(limits, quantum=_quantum(options, source, options.offline))
-    exact = coarse if options.quantum is not None else replace(limits, quantum=0.0)
+    usual = {
+        policy: replace(limits, quantum=_quantum(options, source, policy, settings[policy])) for policy in policies
+    }
     graph = graph_file.read(options.network) if options.network is not None else None
     pictures = options.html is not None or options.plots is not None
     tasks = tuple(
         Task(
-            _at(source, load, seed), policy, settings[policy], coarse if policy in COARSE else exact, options.offline,
-            load, None if traced else seed,
+            _at(source, load, seed), policy, settings[policy], usual[policy], options.offline, load,
+            None if traced else seed,
             timeline=pictures and seed == seeds[0] and load == loads[0], graph=graph,
         )
         for load in loads
@@ -152,17 +155,18 @@ def _limits(options: argparse.Namespace) -> Limits:
     )
 
 
-def _quantum(options: argparse.Namespace, source: Source, offline: bool) -> float | None:
+def _quantum(options: argparse.Namespace, source: Source, policy: str, settings: Mapping[str, object]) -> float | None:
     """As asked; else the engine's own for a trace so large that exactness costs minutes, and 0 for all others.
 
-    ``scripts/bench simulator`` measures what it costs on max-min without classes or a graph; nothing else gets it.
+    ``scripts/bench simulator`` measures what it costs with nothing but a trace and a policy; nothing else gets it.
     """
     if options.exact or options.quantum is not None:
         return 0.0 if options.exact else float(options.quantum)
-    plain = options.rates == "maxmin" and options.classes is None and options.period is None and not options.delay
-    if not (isinstance(source, Trace) and plain and options.network is None):
+    instant = options.classes is None and options.period is None and not options.delay
+    plain = options.rates == "maxmin" and options.network is None and options.port_rate == DEFAULT_PORT_RATE_BPS
+    if not (isinstance(source, Trace) and instant and plain and policy in COARSE) or options.offline or settings:
         return 0.0
-    return None if flows(catalogue.build(source, offline).workload) >= MANY_FLOWS else 0.0
+    return None if flows(catalogue.build(source, options.offline).workload) >= MANY_FLOWS else 0.0
 
 
 def _settings(given: list[str], policies: tuple[str, ...]) -> dict[str, dict[str, object]]:

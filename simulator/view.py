@@ -3,8 +3,10 @@
 A job of one iteration (a coflow) shows what it has left, not what it had: its demand shrinks as it is served and
 ``iterations_left`` stays 1, so every load that a policy computes is that of the bytes that are still to go. In the hose
 model pairs of hosts are put together by port: the sum a port is exact, and that is all that it knows. Where there are
-links between the hosts' own every pair is shown, for each has its path. A job of many iterations shows its demand an
-iteration, the iterations that all its lanes have done, and its metric after each, thinned.
+links between the hosts' own every pair is shown, for each has its path. To a policy that reads pairs (``reads_pairs``)
+a coflow shows in any network what it had, by its own pairs, and as ``iterations_left`` the share of all bytes that it
+has left. A job of many iterations shows its demand an iteration, the iterations that all its lanes have done, and its
+metric after each, thinned.
 """
 
 from __future__ import annotations
@@ -27,14 +29,15 @@ REPORTS = 200
 class View:
     """What is shown of each job; what cannot have changed since the last look is shown again as it was."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: Tables, *, by_pair: bool = False) -> None:
         self._tables = tables
+        self._by_pair = by_pair
         self._shown: dict[int, Job] = {}
         self._history: dict[int, _History] = {}
         self._demand: dict[int, tuple[Demand, ...]] = {}
         self._total: dict[int, F8] = {}  # bytes from each host, before any was sent
         hosts = len(tables.hosts)
-        self._out, self._into = np.zeros(hosts), np.zeros(hosts)
+        self._out, self._into, self._sent = np.zeros(hosts), np.zeros(hosts), np.zeros(hosts)
         self._pairs = np.zeros(2 * hosts + 2, np.int32), np.zeros(2 * hosts + 2, np.int32), np.zeros(2 * hosts + 2)
 
     def forget(self, number: int) -> None:
@@ -60,30 +63,41 @@ class View:
     def _coflow(self, number: int, job: SimJob, arrival: float) -> Job:
         tables = self._tables
         left_by_host(tables.state, number, *tables.ends, self._out, self._into)
-        if tables.network.routes is None:
-            src, dst, size = self._pairs
-            found = paired(self._out, self._into, src, dst, size)
-            src, dst, size = src[:found], dst[:found], size[:found]
-        else:
-            src, dst, size = self._left_by_pair(number)
-        host = tables.hosts.__getitem__
-        demand = tuple(map(Demand, map(host, src.tolist()), map(host, dst.tolist()), size.tolist()))
         if number not in self._total:
-            self._total[number] = self._out.copy()
+            # Where plans have a delay it has sent something before it is looked at for the first time.
+            sent_by_host(tables.state, number, tables.ends.first, tables.ends.src, self._sent)
+            self._total[number] = self._out + self._sent
         sent = self._total[number] - self._out
         return Job(
             id=job.id,
-            demand=demand,
+            demand=self._an_iteration(number, job) if self._by_pair else self._left(number),
             arrival=arrival,
             weight=job.weight,
             stage=job.stage,
-            iterations_left=1.0,
+            iterations_left=_share(self._out, self._total[number]) if self._by_pair else 1.0,
             iterations_total=1.0,
             compute_seconds=_compute_seconds(job),
             metric=job.metric,
             tasks=job.tasks,
             sent_bytes=_by_host(tables.hosts, sent),
         )
+
+    def _left(self, number: int) -> tuple[Demand, ...]:
+        """What a coflow has left, of which ``_out`` and ``_into`` are the sums a host."""
+        if self._tables.network.routes is None:
+            src, dst, size = self._pairs
+            found = paired(self._out, self._into, src, dst, size)
+            src, dst, size = src[:found], dst[:found], size[:found]
+        else:
+            src, dst, size = self._left_by_pair(number)
+        host = self._tables.hosts.__getitem__
+        return tuple(map(Demand, map(host, src.tolist()), map(host, dst.tolist()), size.tolist()))
+
+    def _an_iteration(self, number: int, job: SimJob) -> tuple[Demand, ...]:
+        """What one iteration of a job sends: the same object at every look."""
+        if number not in self._demand:
+            self._demand[number] = _an_iteration(job)
+        return self._demand[number]
 
     def _left_by_pair(self, number: int) -> tuple[I4, I4, F8]:
         """Sources, targets, and the bytes that a job of one iteration still sends from one to the other."""
@@ -101,14 +115,13 @@ class View:
         tables = self._tables
         state = tables.state
         sent_by_host(state, number, tables.ends.first, tables.ends.src, self._out)
-        if number not in self._demand:
-            self._demand[number] = _an_iteration(job)
+        if number not in self._history:
             self._history[number] = _History(job)
         done = int(state.job[number].done)
         place = int(state.job[number].ends)
         return Job(
             id=job.id,
-            demand=self._demand[number],
+            demand=self._an_iteration(number, job),
             arrival=arrival,
             weight=job.weight,
             stage=job.stage,
@@ -163,6 +176,12 @@ def _an_iteration(job: SimJob) -> tuple[Demand, ...]:
                 for flow in step.flows:
                     total[flow.src, flow.dst] = total.get((flow.src, flow.dst), 0.0) + flow.bytes
     return tuple(Demand(src, dst, size) for (src, dst), size in total.items() if size > 0)
+
+
+def _share(part: F8, whole: F8) -> float:
+    """How much of one sum the other is; 1 where there is nothing."""
+    total = float(whole.sum())
+    return min(float(part.sum()) / total, 1.0) if total > 0 else 1.0
 
 
 def _by_host(hosts: tuple[str, ...], amounts: F8) -> dict[str, float]:

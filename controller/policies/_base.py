@@ -10,6 +10,13 @@ from typing import ClassVar
 from controller.model import Ordering, Snapshot
 
 
+class OptionError(ValueError):
+    """An option that is right in itself does not fit the snapshot; the message is for the operator, the option first.
+
+    Raised by ``Policy.order`` alone: what can be told before that is a ``ValueError`` of the constructor.
+    """
+
+
 class Policy(ABC):
     """An ordering of jobs.
 
@@ -19,13 +26,19 @@ class Policy(ABC):
     """
 
     name: ClassVar[str]
+    reads_pairs: ClassVar[bool] = False
+    """Whether the order depends on which host sends to which, not only on what each port and link carries.
+
+    The controller always knows the pairs. The simulator shows such a policy every coflow's own flows, whole, with the
+    share that is left as ``iterations_left``; any other what is left by port, in as few pairs as add up to that.
+    """
 
     @abstractmethod
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
         """Order the jobs of ``snapshot``.
 
         ``previous`` is this policy's answer to the snapshot before (None at the start, or when another policy
-        was active): its ``memory`` is all that a policy may remember.
+        was active): its ``memory`` is all that a policy may remember. Raises OptionError.
         """
 
     def options(self) -> Mapping[str, object]:

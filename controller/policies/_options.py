@@ -22,3 +22,10 @@ def number(name: str, value: object, low: float = 0.0, high: float = MOST, *, ab
     if not math.isfinite(found) or not low <= found <= high or (above and found == low):
         raise ValueError(f"{name}: {found:g}; {wanted}")
     return found
+
+
+def whole(name: str, value: object, low: int, high: int) -> int:
+    """``value`` if it is an integer from ``low`` to ``high``; raises ValueError for all else, truth values too."""
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise ValueError(f"{name}: {str(value)[:40]}; it must be a whole number from {low} to {high}")
+    return value

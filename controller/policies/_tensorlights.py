@@ -11,30 +11,37 @@ that it fans out from, and one that does so alone is not held back. Who fans out
 job declares no tasks, one whose demand goes from there to several hosts. A job that does not is in the last band where
 it sends from a host whose NIC is ordered, and else not held back. A model's size is what the server sends one worker in
 an iteration. A rotation moves each job on by one band among its equals, and is read off the clock, so nothing is
-remembered. Cost O(n log n + flows).
+remembered. Cost O(n log n), and O(flows) of each job once.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from controller.model import Job, Ordering, Role, Snapshot
+from controller.memo import Memo
+from controller.model import Demand, Job, Ordering, Role, Snapshot
+from controller.policies._base import OptionError
 
 BANDS = 7
+_REMEMBERED_JOBS = 1024
 _Place = tuple[int, str]
 """A band and why."""
 
 
 def fan_out_order(policy: str, snapshot: Snapshot, host: str | None, turn: int | None) -> Ordering:
-    """The ordering; ``turn`` is how often it has been rotated (None: never is). Raises ValueError for no such host."""
+    """The ordering; ``turn`` is how often it has been rotated (None: never is). Raises OptionError for no such host."""
     if host is not None and host not in snapshot.hosts:
-        raise ValueError(f"host: there is no host {host!r}")
+        known = list(snapshot.hosts)[:10]
+        more = ", ..." if len(snapshot.hosts) > len(known) else ""
+        raise OptionError(f"host: there is no host {host!r}; there are: {', '.join(known) or 'none'}{more}")
+    models = {job.id: model_sizes(job) for job in snapshot.jobs}
     fans: dict[str, dict[str, float]] = {}  # host -> job -> size
-    for job in snapshot.jobs:
-        for source, size in model_sizes(job).items():
+    for job_id, sizes in models.items():
+        for source, size in sizes.items():
             if host is None or source == host:
-                fans.setdefault(source, {})[job.id] = size
+                fans.setdefault(source, {})[job_id] = size
     ordered = {source: sizes for source, sizes in fans.items() if len(sizes) > 1}
     if not ordered:
         band = tuple(job.id for job in snapshot.jobs)
@@ -48,26 +55,46 @@ def fan_out_order(policy: str, snapshot: Snapshot, host: str | None, turn: int |
             places[job_id] = max(places.get(job_id, place), place)
     for job in snapshot.jobs:
         if job.id not in places:
-            places[job.id] = _elsewhere(job, ordered, lone=host is None and bool(model_sizes(job)))
+            places[job.id] = _elsewhere(job, ordered, lone=host is None and bool(models[job.id]))
     bands = [tuple(job.id for job in snapshot.jobs if places[job.id][0] == number) for number in range(BANDS + 1)]
     return Ordering(policy, tuple(band for band in bands if band), {name: why for name, (_, why) in places.items()})
 
 
 def model_sizes(job: Job) -> dict[str, float]:
     """Of each host that the job fans out from: the bytes that a worker gets of it in an iteration."""
+    sent = _sent(job)
     if job.tasks:
         sources = {task.host for task in job.tasks if task.role is Role.PS}
     else:
-        receivers: dict[str, set[str]] = {}
-        for demand in job.demand:
-            if demand.bytes > 0:
-                receivers.setdefault(demand.src, set()).add(demand.dst)
-        sources = {src for src, reached in receivers.items() if len(reached) > 1}
-    sizes = dict.fromkeys(sorted(sources), 0.0)
-    for demand in job.demand:
-        if demand.src in sizes:
-            sizes[demand.src] = max(sizes[demand.src], demand.bytes)
-    return sizes
+        sources = {source for source, one in sent.items() if one.fans_out}
+    return {source: sent[source].most if source in sent else 0.0 for source in sorted(sources)}
+
+
+@dataclass(slots=True)
+class _Sent:
+    """What leaves one host in an iteration: the bytes of the largest flow, to whom first, and whether to others too."""
+
+    first: str
+    most: float = 0.0
+    fans_out: bool = False
+
+
+_sums: Memo[tuple[Demand, ...], dict[str, _Sent]] = Memo(_REMEMBERED_JOBS)
+
+
+def _sent(job: Job) -> dict[str, _Sent]:
+    """What a job sends, by source."""
+    return _sums.get(job.demand, lambda: _summed(job.demand))
+
+
+def _summed(demand: Sequence[Demand]) -> dict[str, _Sent]:
+    found: dict[str, _Sent] = {}
+    for source, target, size in demand:
+        if size > 0:
+            one = found.setdefault(source, _Sent(target))
+            one.most = max(one.most, size)
+            one.fans_out |= target != one.first
+    return found
 
 
 def rotated(jobs: Sequence[Job], turn: int, width: int) -> list[Job]:
@@ -103,7 +130,7 @@ def _elsewhere(job: Job, ordered: Mapping[str, object], *, lone: bool) -> _Place
     """The band of a job that fans out from no host whose NIC is ordered; ``lone``: it does so where no other does."""
     if lone:
         return 0, "fans out from a host of its own: not held back"
-    source = next((demand.src for demand in job.demand if demand.src in ordered and demand.bytes > 0), None)
+    source = next((source for source in _sent(job) if source in ordered), None)
     if source is None:
         return 0, "sends from no host that several jobs fan out from: not held back"
     return BANDS, f"no fan-out from {source}: the last band there, with all else"

@@ -45,7 +45,7 @@ from controller.model import Job, Ordering, Snapshot
 from controller.policies._ageing import age
 from controller.policies._base import Policy
 from controller.policies._learning import fits
-from controller.policies._options import number
+from controller.policies._options import MOST, number, whole
 from controller.service import attained
 
 Variant = Literal["index", "median", "gain", "remaining", "attained"]
@@ -93,14 +93,12 @@ class Jpas(Policy):
     ) -> None:
         if variant not in get_args(Variant):
             raise ValueError(f"variant: {variant!r}; it must be one of {', '.join(get_args(Variant))}")
-        if not number("ageing_periods", ageing_periods, 1).is_integer() or not isinstance(ageing_periods, int):
-            raise ValueError(f"ageing_periods: {ageing_periods}; it must be a whole number of at least 1")
         self.variant = variant
         self.new_job_seconds = number("new_job_seconds", new_job_seconds)
         self.uncertain = number("uncertain", uncertain, above=True)
         self.weight_95 = number("weight_95", weight_95)
         self.weight_end = number("weight_end", weight_end)
-        self.ageing_periods = ageing_periods
+        self.ageing_periods = whole("ageing_periods", ageing_periods, 1, int(MOST))
         self.margin = number("margin", margin)
 
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:

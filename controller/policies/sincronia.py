@@ -26,7 +26,7 @@ from controller.bssi import bssi
 from controller.loads import Floats, LoadMatrix, load_matrix, loads_left
 from controller.model import Ordering, Snapshot
 from controller.policies._base import Policy, next_look
-from controller.policies._options import number
+from controller.policies._options import number, whole
 
 _ENDS = "epoch:ends"
 _NUMBER = "epoch:number"
@@ -41,11 +41,9 @@ class Sincronia(Policy):
     def __init__(self, *, online: bool = False, unit_seconds: float = 0.1, epochs: int = 8) -> None:
         if not isinstance(online, bool):
             raise ValueError(f"online: {online!r}; it must be true or false")
-        if not (isinstance(epochs, int) and 1 <= epochs <= 60):
-            raise ValueError(f"epochs: {epochs}; it must be a whole number from 1 to 60")
         self.online = online
         self.unit_seconds = number("unit_seconds", unit_seconds, 1e-6)
-        self.epochs = epochs
+        self.epochs = whole("epochs", epochs, 1, 60)
         # The solver is slow to load, and seldom used.
         self._fitting: Callable[[LoadMatrix, Floats, float], NDArray[np.bool_]] = (
             import_module("controller.policies._fitting").fitting if online else _everybody

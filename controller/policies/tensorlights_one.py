@@ -14,6 +14,7 @@ class TensorLightsOne(Policy):
     """Seven bands for the jobs that fan out from ``host`` (None: from one, at each host); one more for all else."""
 
     name = "tensorlights-one"
+    reads_pairs = True
 
     def __init__(self, host: str | None = None) -> None:
         if host is not None and not (isinstance(host, str) and host):

@@ -19,6 +19,7 @@ class TensorLightsRr(Policy):
     """As TensorLights-One, and every ``rotate_seconds`` each job moves on by a band among those of its model's size."""
 
     name = "tensorlights-rr"
+    reads_pairs = True
 
     def __init__(self, host: str | None = None, rotate_seconds: float = 20.0) -> None:
         if host is not None and not (isinstance(host, str) and host):

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from simulator.metrics import Measures
 from simulator.reports.results import Results
 from simulator.reports.summary import COMPARED, MEASURES, TITLES, summarise, versus
-from simulator.reports.table import half_width
+from simulator.reports.table import arms, half_width
 from simulator.reports.timeline import OTHERS
 
 INK = "#010203"
@@ -125,8 +125,7 @@ def _saved(shown: Sequence[str], runs: Mapping[str, Sequence[Measures]], baselin
         for place, policy in enumerate(others):
             one = versus(runs[baseline], runs[policy]).get(name)
             if one is not None:
-                half = half_width(one.interval)
-                error = None if half is None else 100 * half
+                error = None if one.interval is None else [[100 * arm] for arm in arms(one.reduction, one.interval)]
                 axis.bar(place, 100 * one.reduction, color=shade[policy], yerr=error, ecolor=INK, capsize=3)
         axis.axhline(0, color=INK, lw=0.8)
         axis.set_xticks(range(len(others)), others, rotation=40, ha="right")

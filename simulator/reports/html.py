@@ -36,7 +36,7 @@ _WORDS = {
     "link use": "share of its rate that a port with traffic carried, from the first arrival to the last completion",
     "±": "half of the 95 % interval of the mean, over seeds (Student's t)",
     "saved": "1 - mean / the baseline's mean, in pairs of the same seed, with half of its 95 % interval over seeds; "
-    "of a trace, over its coflows (paired bootstrap)",
+    "of a trace, with both ends of the interval over its coflows (paired bootstrap), which is skewed",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -30,14 +31,24 @@ def number(value: float | None) -> str:
 
 
 def percent(share: float, bounds: Interval) -> str:
-    """A saving in percent, with half of its interval where there is one."""
-    half = half_width(bounds)
-    return f"{100 * share:+.1f} %" if half is None else f"{100 * share:+.1f} ± {100 * half:.1f} %"
+    """A saving in percent, with half of its interval where there is one; with both ends of one that is skewed."""
+    if bounds is None:
+        return f"{100 * share:+.1f} %"
+    below, above = arms(share, bounds)
+    if math.isclose(below, above, rel_tol=1e-6, abs_tol=1e-9):
+        return f"{100 * share:+.1f} ± {100 * below:.1f} %"
+    low, high = (f"{100 * end:.{0 if abs(end) >= 1 else 1}f}" for end in bounds)
+    return f"{100 * share:+.1f} % ({low} to {high})"
 
 
 def half_width(bounds: Interval) -> float | None:
     """Half of an interval."""
     return None if bounds is None else (bounds[1] - bounds[0]) / 2
+
+
+def arms(value: float, bounds: tuple[float, float]) -> tuple[float, float]:
+    """How far the interval of a value reaches below it, and above; one that leaves the value out has an arm of 0."""
+    return max(value - bounds[0], 0.0), max(bounds[1] - value, 0.0)
 
 
 def _applies(name: str, runs: Mapping[str, Sequence[Measures]]) -> bool:
@@ -53,7 +64,7 @@ def _measure(name: str, where: str, runs: Mapping[str, Sequence[Measures]], resu
     titles = ["policy", "mean ± 95 %" if several else "mean", "p50", "p95", "p99"]
     titles += ["censored"] if censored else []
     over_coflows = any(one is not None and one.over == "coflows" for one in saved.values())
-    titles += [f"saved to {results.baseline}" + (" ± over coflows" if over_coflows else "")] if compared else []
+    titles += [f"saved to {results.baseline}" + (" (coflows)" if over_coflows else "")] if compared else []
     table = _table(f"{TITLES[name]}: {where}", titles)
     for policy, summary in summaries.items():
         if summary is None:

@@ -151,6 +151,14 @@ def test_options_of_the_policy(run: Any, tmp_path: Path) -> None:
     assert "unknown policy 'best'; there are: beamer," in err
 
 
+def test_an_option_that_does_not_fit_the_file_is_wrong_input(run: Any, tmp_path: Path) -> None:
+    path = write(tmp_path, snapshot(job("a", ("h1", "h2", 1e6))))
+    for policy in ("tensorlights-one", "tensorlights-rr"):
+        status, _, err = run("--policy", policy, "--option", "host=NOSUCH", path)
+        assert status == 2
+        assert f"policy {policy}: host: there is no host 'NOSUCH'; there are: h1, h2, h3, h4" in err
+
+
 HOST = '{"hosts": [{"name": "h1"}, {"name": "h2"}],\n'
 FLOW = '{"src": "h1", "dst": "h2", "bytes": 1}'
 

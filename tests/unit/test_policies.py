@@ -10,6 +10,7 @@ import pytest
 
 from controller.loads import load_matrix
 from controller.model import Demand, Host, Job, Ordering, Progress, Role, Snapshot, Stage, Task
+from controller.policies._base import OptionError
 from controller.policies._fitting import fitting
 from controller.policies.beamer import Beamer
 from controller.policies.crux import Crux
@@ -350,7 +351,7 @@ def test_in_a_rotation_every_job_holds_every_band(count) -> None:
 
 
 def test_tensorlights_for_a_host_that_is_not_there_is_refused() -> None:
-    with pytest.raises(ValueError, match="there is no host 'h99'"):
+    with pytest.raises(OptionError, match=r"host: there is no host 'h99'; there are: h1, h2, h3, h4, h5$"):
         TensorLightsOne(host="h99").order(snapshot(ps_job("a")), None)
 
 
@@ -379,6 +380,13 @@ def test_in_a_rotation_of_mixed_models_every_job_holds_every_place_among_its_equ
         ("sincronia", {"online": "yes"}, "online: 'yes'; it must be true or false"),
         ("sincronia", {"unit_seconds": 0}, "unit_seconds: 0"),
         ("sincronia", {"epochs": 0}, "epochs: 0; it must be a whole number from 1 to 60"),
+        ("sincronia", {"epochs": True}, "epochs: True; it must be a whole number from 1 to 60"),
+        ("sincronia", {"epochs": 2.0}, "epochs: 2.0; it must be a whole number"),
+        ("sincronia", {"unit_seconds": True}, "unit_seconds: 'True'; it must be a number"),
+        ("jpas", {"ageing_periods": True}, "ageing_periods: True; it must be a whole number from 1 to 1000000000"),
+        ("fifo-lm", {"percentile": True}, "percentile: 'True'; it must be a number"),
+        ("tensorlights-rr", {"rotate_seconds": True}, "rotate_seconds: 'True'; it must be a number"),
+        ("tensorlights-one", {"host": True}, "host: True; it must be the name of a host"),
         ("tensorlights-one", {"host": ""}, "host: ''"),
         ("tensorlights-rr", {"rotate_seconds": 0}, "rotate_seconds: 0"),
         ("tensorlights-rr", {"host": 3}, "host: 3; it must be the name of a host"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from argparse import ArgumentParser
 from pathlib import Path
 
@@ -64,19 +65,26 @@ def test_port_rate_offline_and_options_are_heeded(trace: Path, capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("given", "quanta"),
     [
-        ((), [None, 0.0]),
-        (("--exact",), [0.0, 0.0]),
-        (("--quantum", "0.5"), [0.5, 0.5]),
-        (("--classes", "7"), [0.0, 0.0]),
-        (("--rates", "madd"), [0.0, 0.0]),
+        ((), [None, None, 0.0]),
+        (("--exact",), [0.0, 0.0, 0.0]),
+        (("--quantum", "0.5"), [0.5, 0.5, 0.5]),
+        (("--quantum", "0.5", "--offline"), [0.5, 0.5, 0.5]),
+        (("--classes", "7"), [0.0, 0.0, 0.0]),
+        (("--period", "5"), [0.0, 0.0, 0.0]),
+        (("--delay", "1"), [0.0, 0.0, 0.0]),
+        (("--rates", "madd"), [0.0, 0.0, 0.0]),
+        (("--offline",), [0.0, 0.0, 0.0]),
+        (("--port-rate", "1e10"), [0.0, 0.0, 0.0]),
+        (("--port-rate", "1e9"), [None, None, 0.0]),
+        (("--option", "sincronia.online=true"), [None, 0.0, 0.0]),
     ],
 )
-def test_a_large_trace_is_coarse_under_policies_whose_results_stay_the_same(
+def test_a_large_trace_is_coarse_only_where_it_is_measured_that_results_stay_the_same(
     given: tuple[str, ...], quanta: list[float | None], trace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parser = ArgumentParser()
     add_options(parser)
-    options = ("--policy", "sebf", "--policy", "tensorlights-rr", "--trace", str(trace))
+    options = ("--policy", "sebf", "--policy", "sincronia", "--policy", "tensorlights-rr", "--trace", str(trace))
     small = request(parser.parse_args([*options, *given]))
     monkeypatch.setattr(sim_request, "MANY_FLOWS", 2)
     large = request(parser.parse_args([*options, *given]))
@@ -102,6 +110,20 @@ def test_a_workload_has_more_to_say(capsys: pytest.CaptureFixture[str]) -> None:
         for policy in document["policies"].values():
             del policy["wall_seconds"]
     assert made == again, "same seed, same bytes"
+
+
+def test_a_sweep_under_jpas_says_the_same_bytes_from_one_process_as_from_two(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    # JPAS remembers fits by job in the process, and the jobs of every seed have the same names.
+    given = ("--policy", "jpas", *SMALL, "--iterations", "30", "--seeds", "3", "--load", "0.3,0.7", "--json")
+    told = []
+    for processes in (1, 2):
+        status, out, err = sim(capsys, *given, "--processes", processes)
+        assert (status, err) == (0, "")
+        told.append(re.sub(r'"wall_seconds": [0-9.e-]+', '"wall_seconds": 0', out))
+    assert told[0].encode() == told[1].encode()
+    assert json.loads(told[0])["loads"]["0.7"]["policies"]["jpas"]["measures"]["t90_seconds"]["count"] > 0
 
 
 def test_all_is_every_policy_and_fair_sharing_is_the_baseline(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -160,6 +182,10 @@ def test_an_empty_trace_is_simulated(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["--policy", "jpas", "--trace", "TRACE", "--option", "jpas.colour=1"], ["jpas", "colour"]),
         (["--policy", "jpas", "--trace", "TRACE", "--option", "variant=gain"], ["POLICY.KEY=VALUE"]),
         (["--policy", "fair", "--trace", "TRACE", "--option", "jpas.variant=gain"], ["--policy jpas is not given"]),
+        (
+            ["--policy", "tensorlights-one", "--trace", "TRACE", "--option", "tensorlights-one.host=NOSUCH"],
+            ["policy tensorlights-one: host: there is no host 'NOSUCH'; there are: 0, 1, 2"],
+        ),
         (["--policy", "fair", "--trace", "TRACE", "--html", "FOLDER"], ["--html", "is a folder"]),
         (["--policy", "fair", "--trace", "TRACE", "--html", "FOLDER/none/x.html"], ["--html", "there is no folder"]),
         (["--policy", "fair", "--trace", "TRACE", "--plots", "TRACE"], ["--plots", "is a file"]),

@@ -11,8 +11,10 @@ from controller.model import Demand, Direction, Host, Metric, Ordering, Port, Sn
 from controller.policies._base import Policy
 from controller.policies.fair import Fair
 from controller.policies.fifo import Fifo
+from controller.policies.jpas import Jpas
 from controller.policies.las import Las
 from controller.policies.sebf import Sebf
+from controller.policies.tensorlights_rr import TensorLightsRr
 from simulator.engine import COFLOW_QUANTUM, Limits, simulate
 from simulator.errors import InputError
 from simulator.jobs import Compute, SimJob, Transfer, Workload
@@ -354,6 +356,23 @@ def test_a_delay_serves_a_new_job_last_until_the_plan_is_in_force() -> None:
     run(*both, policy=spy, delay=0.5)
     assert [tuple(job.id for job in shown.jobs) for shown in spy.shown][:2] == [("1",), ("1", "2", "3")]
     assert spy.times[:2] == pytest.approx([0.5, 1.5])
+    assert spy.shown[0].jobs[0].sent_bytes == pytest.approx({"a": 0.5 * SECOND}), "what it sent before it was seen"
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "policy", [Las(first_seconds=0.5), Jpas(), TensorLightsRr(rotate_seconds=2.0)], ids=lambda policy: policy.name
+)
+def test_with_a_delay_and_no_period_an_order_whose_time_is_up_is_followed_by_another(policy) -> None:
+    fan = SimJob(
+        "1", lanes=((Compute(0.2), transfer(("a", "b", 0.3), ("a", "c", 0.3))),), iterations=10,
+        curve=tuple(1 - 1 / (k + 1) for k in range(1, 11)),
+    )  # fmt: skip
+    outcome = run(fan, replace(fan, id="2"), policy=policy, delay=0.3)
+    # a's port carries 12 s of bytes, and is idle at most while both compute.
+    assert 12 < max(job.end for job in outcome.jobs.values()) < 16
+    # One plan when both come, one when the first has ended; the others by the policy's own time.
+    assert outcome.plans > 2
 
 
 @pytest.mark.parametrize("direction", ["max", "min"])

@@ -11,13 +11,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.container import BarContainer
 from rich.console import Console
 from sim_runs import coflow_run, results, training_run
 
 from simulator.metrics import Measures
 from simulator.reports import files, html, plots
+from simulator.reports.figures import figures
 from simulator.reports.results import Results
-from simulator.reports.table import tables
+from simulator.reports.summary import versus
+from simulator.reports.table import percent, tables
 from simulator.reports.timeline import OTHERS, STEPS, timeline
 
 ROWS = np.array([[0.0, 2.0, 0.0, 8e6], [1.0, 4.0, 1.0, 4e6], [3.0, 4.0, 0.0, 2e6]])
@@ -53,6 +56,39 @@ def test_a_table_of_one_policy_compares_nothing() -> None:
     assert "saved" not in text
     assert "±" not in text
     assert "CCT" in text
+
+
+def test_an_interval_that_is_skewed_is_shown_by_its_two_ends() -> None:
+    # One long coflow makes nearly all of the saving: a resample may have none of it.
+    before = {str(number): 1.5 for number in range(9)} | {"long": 40.5}
+    runs = {"fair": [coflow_run("fair", before)], "p": [coflow_run("p", {**before, "long": 10.5})]}
+    one = versus(runs["fair"], runs["p"])["cct_seconds"]
+    assert one.interval is not None
+    low, high = (100 * end for end in one.interval)
+    assert (low, 100 * one.reduction) == pytest.approx((0.0, 61.2), abs=0.1)
+    assert 65 < high < 80
+    shown = results({None: runs})
+    for text in (printed(shown), html.page(shown)):
+        assert f"+61.2 % (0.0 to {high:.1f})" in text
+    assert "saved to fair (coflows)" in printed(shown)
+    assert "±" not in printed(shown)
+    (bar,) = (found for found in figures(shown)["saved"].axes[0].containers if isinstance(found, BarContainer))
+    assert bar.errorbar is not None
+    ((_, bottom), (_, top)) = bar.errorbar.lines[2][0].get_segments()[0]
+    assert (bottom, top) == pytest.approx((low, high))
+
+
+@pytest.mark.parametrize(
+    ("share", "bounds", "text"),
+    [
+        (0.3, None, "+30.0 %"),
+        (0.3, (0.25, 0.35), "+30.0 ± 5.0 %"),
+        (-4.978, (-7.351, -3.532), "-497.8 % (-735 to -353)"),
+        (0.1, (0.12, 0.2), "+10.0 % (12.0 to 20.0)"),
+    ],
+)
+def test_a_saving_in_words(share: float, bounds: tuple[float, float] | None, text: str) -> None:
+    assert percent(share, bounds) == text
 
 
 def test_pictures_are_png_files_of_every_kind() -> None:
