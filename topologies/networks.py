@@ -7,7 +7,7 @@ For the lab, and for Mininet's own command, without a controller or with any:
 
 Without rules the switches forward nothing (they fail secure). ``leaf_spine`` has loops: it needs a controller that
 computes paths (Trainyard's ``forwarding: paths``), and one that is told ``rate_bps`` of each of its ``links`` limits
-those too; the lab makes such a network's queues itself.
+those too. The lab tells its controller all that.
 """
 
 from __future__ import annotations
