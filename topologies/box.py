@@ -30,7 +30,7 @@ from pathlib import Path
 
 from topologies.box_init import BUILT_IN_ELSEWHERE, INIT, MODULES
 from topologies.processors import own_processor, run_on
-from topologies.signals import ending_signals
+from topologies.signals import ending_signals, held_off
 
 KERNEL = "linux.uml"
 MODULE_TREE = Path("/usr/lib/uml/modules")
@@ -243,9 +243,10 @@ def _boot(folder: Path, memory: str, limits: _Limits, output: Output, processor:
         try:
             _pass_on(process, streams, limits, output)
         finally:
-            # Its caller's end of file tells the kernel to interrupt the command and to end.
-            os.close(alive_write)
-            _stop(process, streams, output)
+            with held_off():
+                # Its caller's end of file tells the kernel to interrupt the command and to end.
+                os.close(alive_write)
+                _stop(process, streams, output)
     finally:
         os.close(out_read)
         os.close(err_read)

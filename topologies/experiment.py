@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from controller.wire import Message, Name
 from host_reporter.intrajob.errors import SaspError
@@ -15,6 +15,8 @@ from host_reporter.intrajob.scheme import Scheme, parse
 from topologies.study_plan import StudyPlan, TrialPlan, fault
 
 PLAIN = Scheme("bsp", sending="after")
+FABRIC_SWITCHES = 2
+"""Leaves, and spines, of a leaf-spine that does not say how many."""
 
 
 class JobPlan(Message):
@@ -69,7 +71,10 @@ class JobPlan(Message):
 
 
 class Experiment(Message):
-    """Jobs on a testbed of ``hosts`` servers h1..hN on one switch, every link limited to ``link_bps`` at both ends.
+    """Jobs on ``hosts`` servers h1..hN, every link limited at both ends, the hosts' to ``link_bps``.
+
+    ``topology`` testbed: one switch. leaf_spine: ``leaves`` switches (None: 2) with as many hosts each, h1 and its
+    neighbours on the first, and every one linked to all ``spines`` (None: 2) at ``uplink_bps`` (None: as ``link_bps``).
 
     ``queues`` counts the switch's queues a port: one less job classes. ``limit_seconds``: jobs still running
     then are stopped and counted as censored. ``processes``: one trainer a host serves all its jobs, or one a host and
@@ -83,6 +88,10 @@ class Experiment(Message):
     seed: int = 0
     hosts: Annotated[int, Field(ge=2, le=200)] = 13
     link_bps: Annotated[float, Field(ge=1e5, le=1e11)] = 100e6
+    topology: Literal["testbed", "leaf_spine"] = "testbed"
+    leaves: Annotated[int, Field(ge=1, le=200)] | None = Field(default=None, validate_default=True)
+    spines: Annotated[int, Field(ge=1, le=200)] | None = Field(default=None, validate_default=True)
+    uplink_bps: Annotated[float, Field(ge=1e5, le=1e11)] | None = Field(default=None, validate_default=True)
     queues: Annotated[int, Field(ge=2, le=8)] = 8
     period_seconds: Annotated[float, Field(ge=0.1, le=60)] = 1.0
     jobs: Annotated[tuple[JobPlan, ...], Field(min_length=1, max_length=1000, strict=False)]
@@ -91,6 +100,26 @@ class Experiment(Message):
     barriers: bool = False
     nic_queue_bytes: Annotated[int, Field(ge=2 * 64 * 1024, le=2**30)] | None = None
     studies: Annotated[tuple[StudyPlan, ...], Field(max_length=100, strict=False)] = ()
+
+    @field_validator("leaves", "spines", "uplink_bps")
+    @classmethod
+    def _is_the_fabrics(cls, value: float | None, info: ValidationInfo) -> float | None:
+        """None for the testbed; for a leaf-spine never None."""
+        topology = info.data.get("topology")
+        if topology == "testbed" and value is not None:
+            raise ValueError("is for topology: leaf_spine; the testbed has one switch")
+        if topology == "leaf_spine" and value is None:
+            link_bps: float | None = info.data.get("link_bps")
+            return link_bps if info.field_name == "uplink_bps" else FABRIC_SWITCHES
+        return value
+
+    @field_validator("leaves")
+    @classmethod
+    def _leaves_have_as_many_hosts_each(cls, leaves: int | None, info: ValidationInfo) -> int | None:
+        hosts = info.data.get("hosts")
+        if leaves is not None and hosts is not None and hosts % leaves:
+            raise ValueError(f"{hosts} hosts cannot be shared evenly by {leaves} leaves; hosts = leaves x hosts a leaf")
+        return leaves
 
     @property
     def trained(self) -> int:

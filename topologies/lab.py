@@ -14,6 +14,9 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any, Literal
+
+from mininet.topo import Topo
 
 from topologies import box, frameworks, queue_proof
 from topologies.alone import measure_alone
@@ -34,7 +37,7 @@ from topologies.lab_result import (
     load_result,
     save,
 )
-from topologies.networks import Testbed
+from topologies.networks import LeafSpine, Testbed
 from topologies.openvswitch import OpenVSwitchError
 from topologies.queue_proof import QueueProof
 from topologies.teardown import TeardownError
@@ -106,9 +109,16 @@ def run_lab(
 def _check(request: LabRequest) -> None:
     if not request.experiments or not (request.policies or request.queue_proof or request.alone_iterations):
         raise LabInputError("nothing to run: there is no experiment, or no policy")
-    shapes = {(e.hosts, e.link_bps, e.queues) for e in request.experiments}
+    shapes = {
+        (e.topology, e.leaves, e.spines, e.uplink_bps, e.hosts, e.link_bps, e.queues) for e in request.experiments
+    }
     if len(shapes) > 1:
-        raise LabInputError("experiments that share a network must agree on hosts, link_bps and queues")
+        raise LabInputError(
+            "experiments that share a network must agree on topology, leaves, spines, uplink_bps, hosts, link_bps and "
+            "queues"
+        )
+    if request.alone_iterations and request.experiments[0].topology != "testbed":
+        raise LabInputError("jobs are measured alone on the testbed only: in a fabric those on other hosts share links")
     if any(experiment.studies for experiment in request.experiments):
         if request.alone_iterations:
             raise LabInputError("jobs of studies cannot be measured alone: who trains is found out on the way")
@@ -121,10 +131,25 @@ def _check(request: LabRequest) -> None:
         raise LabInputError(f"two experiments have the same name and seed: {', '.join(keys)}")
 
 
+def network_of(experiment: Experiment, datapath: Literal["kernel", "user"]) -> Topo:
+    """What an experiment's jobs run on."""
+    common: dict[str, Any] = {"link_bps": experiment.link_bps, "queues": experiment.queues, "datapath": datapath}
+    if experiment.topology == "testbed":
+        return Testbed(servers=experiment.hosts, **common)
+    assert experiment.leaves is not None  # its validator sees to that
+    return LeafSpine(
+        leaves=experiment.leaves,
+        spines=experiment.spines,
+        servers_per_leaf=experiment.hosts // experiment.leaves,
+        uplink_bps=experiment.uplink_bps,
+        **common,
+    )
+
+
 def _run_here(request: LabRequest, datapath: Datapath, progress: Progress, results: Path) -> LabResult:
     first = request.experiments[0]
-    kind = "user" if datapath == "user" else "kernel"
-    topo = Testbed(servers=first.hosts, link_bps=first.link_bps, queues=first.queues, datapath=kind)
+    kind: Literal["kernel", "user"] = "user" if datapath == "user" else "kernel"
+    topo = network_of(first, kind)
     progress(LabEvent("network", "starting the network"))
     proof: QueueProof | None = None
     alone = {}
@@ -164,6 +189,7 @@ def _run_here(request: LabRequest, datapath: Datapath, progress: Progress, resul
         queue_proof=proof,
         alone_seconds=alone,
         arms=tuple(arms),
+        topology=first.topology,
     )
 
 

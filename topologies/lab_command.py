@@ -102,7 +102,8 @@ def run(options: argparse.Namespace) -> int:
 
 def table(result: LabResult) -> Table:
     """Mean times of every arm; a censored job counts as long as it was watched."""
-    made = Table(title=f"{result.hosts} hosts, {result.link_bps / 1e6:g} Mbit/s, datapath {result.datapath}")
+    network = f"{result.topology} of {result.hosts} hosts"
+    made = Table(title=f"{network}, {result.link_bps / 1e6:g} Mbit/s, datapath {result.datapath}")
     for name in ("policy", "mean t90 (s)", "mean t95 (s)", "mean JCT (s)", "censored", "report to rule p99 (ms)"):
         made.add_column(name, justify="left" if name == "policy" else "right")
     for arm in result.arms:

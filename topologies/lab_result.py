@@ -41,8 +41,8 @@ class PolicyChoice:
 class LabRequest:
     """Experiments on one network, each under every policy in turn.
 
-    All experiments must agree on hosts, link rate and queues. ``queue_proof``: prove the queues first;
-    ``alone_iterations``: measure each job alone for so many iterations (0: not).
+    All experiments must agree on the network: topology, hosts, rates, queues. ``queue_proof``: prove the queues first;
+    ``alone_iterations``: measure each job alone for so many iterations (0: not), which the testbed alone allows.
     """
 
     experiments: tuple[Experiment, ...]
@@ -87,7 +87,8 @@ class Control:
 class ArmResult:
     """One policy on one experiment.
 
-    ``bytes_by_class``: what the switches sent by class, first served first, and last all other traffic.
+    ``bytes_by_class``: what the switches sent by class, first served first, and last all other traffic; what passes
+    several switches counts at each.
     ``cpu_idle_share``: of all processors that the lab saw, from the experiment's start to the end; ``links``: of each
     host's link in the same time. Of studies' jobs ``jobs`` has those that were called.
     """
@@ -115,6 +116,7 @@ class LabResult:
     queue_proof: QueueProof | None
     alone_seconds: Mapping[str, Mapping[str, float]]
     arms: tuple[ArmResult, ...]
+    topology: Literal["testbed", "leaf_spine"] = "testbed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ For the lab, and for Mininet's own command, without a controller or with any:
 
 Without rules the switches forward nothing (they fail secure). ``leaf_spine`` has loops: it needs a controller that
 computes paths (Trainyard's ``forwarding: paths``), and one that is told ``rate_bps`` of each of its ``links`` limits
-those too; the lab makes such a network's queues itself.
+those too. The lab tells its controller all that.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ if _frame is not None and __name__ != "topologies.networks":
     sys.path.append(str(Path(_frame.f_code.co_filename).resolve().parent.parent))
 
 from topologies import limits, management, openvswitch  # noqa: E402 (the path above has to come first)
+from topologies.signals import held_off  # noqa: E402 (as above)
 
 DEFAULT_LINK_BPS = 100e6
 DEFAULT_QUEUES = 8
@@ -104,9 +105,10 @@ class LimitedSwitch(_QuickShell, OVSSwitch):
         limits.limit_ports(ports)
 
     def stop(self, deleteIntfs: bool = True) -> None:  # noqa: N803 (Mininet's name)
-        """Delete the bridge, and the queues that it leaves behind."""
-        super().stop(deleteIntfs)
-        limits.collect_rows()
+        """Delete the bridge, and the queues that it leaves behind, with no end by a signal between the two."""
+        with held_off():
+            super().stop(deleteIntfs)
+            limits.collect_rows()
 
     @classmethod
     def batchShutdown(cls, _switches: Any, _run: Any = None) -> list[Any]:  # noqa: N802 (Mininet's name)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from topologies.errors import LabError
+from topologies.signals import held_off
 
 QUEUE_PACKETS = 64
 CONGESTION_CONTROL = "cubic"
@@ -49,9 +50,10 @@ def spaces(count: int, rate_bps: float, tag: str = "typ") -> Iterator[list[Space
             _join(names[0], f"p{number}", space, rate_bps)
         yield found
     finally:
-        # A namespace takes its interfaces along.
-        for name in names:
-            subprocess.run(["ip", "netns", "delete", name], capture_output=True, check=False)
+        with held_off():
+            # A namespace takes its interfaces along.
+            for name in names:
+                subprocess.run(["ip", "netns", "delete", name], capture_output=True, check=False)
 
 
 def _join(switch: str, port: str, space: Space, rate_bps: float) -> None:

@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from threading import Event
 from typing import TypeVar
 
+from topologies.signals import held_off
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Outcome = Callable[[], Result]
@@ -36,8 +38,9 @@ def side_by_side(
             for future in as_completed(running):
                 done(running[future], future.result)
         except BaseException:
-            stop.set()
-            pool.shutdown(wait=True, cancel_futures=True)
+            with held_off():
+                stop.set()
+                pool.shutdown(wait=True, cancel_futures=True)
             raise
 
 

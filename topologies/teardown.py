@@ -25,6 +25,7 @@ from pathlib import Path
 
 from topologies import cgroups, limits, openvswitch, userspace
 from topologies.errors import LabError
+from topologies.signals import held_off
 
 HOME = Path("/run/trainyard-lab")
 RECORD = HOME / "record.json"
@@ -101,7 +102,15 @@ def recorded() -> Record | None:
 
 
 def clean() -> bool:
-    """Take down what the record names; whether there was something. Call it inside ``only_lab``."""
+    """Take down what the record names; whether there was something. Call it inside ``only_lab``.
+
+    Signals that end the program wait for that.
+    """
+    with held_off():
+        return _clean()
+
+
+def _clean() -> bool:
     record = recorded()
     if record is None:
         return False

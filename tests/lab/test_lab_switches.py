@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,16 +10,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from simulator.workloads import curves
 from tests.lab.network_helpers import CLASSES, PERIOD_SECONDS, gate_is_open, poll
 from topologies import networks, openvswitch, queue_proof
+from topologies.arm import run_arm
 from topologies.controller_process import ControllerProcess
 from topologies.emulation import Emulation, emulate
+from topologies.experiment import Experiment, JobPlan
+from topologies.lab import network_of
+from topologies.lab_result import PolicyChoice
 from topologies.queue_proof import Stream, job_spec, measure
 
 if TYPE_CHECKING:
     from tests.lab.conftest import Stage
 
 UPLINK_BPS = 20e6
+MODEL_BYTES = 200_000
+ITERATIONS = 20
+CLASS_BYTES = re.compile(r'trainyard_switch_class_bytes\{dpid="(\w+)",service_class="(\w+)"\} (\S+)')
 PROBE_SECONDS = 2
 TAKE_OVER_PROBES = 3
 """A switch that is told to fail standalone does so after so many of its probes."""
@@ -72,21 +81,65 @@ def test_hosts_have_linux_default_tcp_whatever_the_machine_has() -> None:
 
 
 @pytest.fixture(scope="module")
-def fabric(stage: Stage) -> Iterator[tuple[Emulation, ControllerProcess]]:
-    """A leaf-spine with loops, its switches set as the operator's guide says for ``forwarding: paths``."""
+def leaf_spine(stage: Stage) -> Iterator[Emulation]:
+    """A leaf-spine with loops, as the lab makes it of an experiment."""
     stage.clear()
-    with emulate(networks.LeafSpine(leaves=2, spines=2, servers_per_leaf=2, uplink_bps=UPLINK_BPS)) as emulation:
-        controller = start_controller(emulation)
-        for bridge in emulation.bridges:
-            # A looped fabric that fails standalone would flood.
-            openvswitch.vsctl(
-                *("set-fail-mode", bridge, "secure"),
-                *("--", "set", "controller", bridge, f"inactivity_probe={PROBE_SECONDS * 1000}"),
-            )
-        controller.wait_ready()
-        yield emulation, controller
-        if controller.runs:
-            controller.stop()
+    with emulate(network_of(across_the_leaves(), "kernel")) as emulation:
+        emulation.connect_controller()
+        yield emulation
+
+
+def across_the_leaves() -> Experiment:
+    """Two jobs from leaf to leaf. What goes to h4 crosses one spine, and what comes back the other."""
+    curve = next(curve.name for curve in curves.index() if curve.iterations >= ITERATIONS)
+    common = {
+        "model": "short", "model_bytes": MODEL_BYTES, "compute_seconds": 0.05, "iterations": ITERATIONS, "curve": curve,
+    }  # fmt: skip
+    return Experiment(
+        name="across",
+        hosts=4,
+        topology="leaf_spine",
+        uplink_bps=UPLINK_BPS,
+        period_seconds=0.5,
+        limit_seconds=60.0,
+        jobs=(
+            JobPlan(id="ps", arrival=0.0, architecture="ps", hosts=("h4", "h1"), port=5000, **common),
+            JobPlan(id="ring", arrival=0.5, architecture="ring", hosts=("h2", "h4"), port=5001, **common),
+        ),
+    )
+
+
+def test_an_arm_on_a_leaf_spine_trains_all_its_jobs_and_every_switch_serves_their_classes(
+    leaf_spine: Emulation, tmp_path: Path
+) -> None:
+    # The first of this network's tests: its controller makes the queues, whose counters begin with it.
+    result = run_arm(leaf_spine, across_the_leaves(), PolicyChoice("fifo"), results=tmp_path / "arm")
+    for job in result.jobs.values():
+        assert (job.censored, len(job.history)) == (False, ITERATIONS)
+    told = (tmp_path / "arm" / "controller" / "metrics.txt").read_text()
+    sent = {(dpid, name): float(count) for dpid, name, count in CLASS_BYTES.findall(told)}
+    one_way = MODEL_BYTES * ITERATIONS  # of each job; a spine has that of either way
+    for switch in range(1, 5):
+        first, second = (sent[f"{switch:016x}", service_class] for service_class in ("0", "1"))
+        # Until its rules are there a job's bytes are other traffic, and the second has class 0 once it is alone.
+        assert first > 0.5 * one_way, (switch, sent)
+        assert second > 0.15 * one_way, (switch, sent)
+
+
+@pytest.fixture(scope="module")
+def fabric(leaf_spine: Emulation) -> Iterator[tuple[Emulation, ControllerProcess]]:
+    """It with a controller, its switches set as the operator's guide says for ``forwarding: paths``."""
+    controller = start_controller(leaf_spine)
+    for bridge in leaf_spine.bridges:
+        # A looped fabric that fails standalone would flood.
+        openvswitch.vsctl(
+            *("set-fail-mode", bridge, "secure"),
+            *("--", "set", "controller", bridge, f"inactivity_probe={PROBE_SECONDS * 1000}"),
+        )
+    controller.wait_ready()
+    yield leaf_spine, controller
+    if controller.runs:
+        controller.stop()
 
 
 def test_a_leaf_spine_forwards_without_a_storm_and_keeps_the_order(

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -369,6 +370,9 @@ def test_a_box_that_does_not_listen_is_ended_with_all_its_processes(kernel: Fake
     with subprocess.Popen([sys.executable, *command], cwd=ROOT, env=os.environ, stderr=subprocess.DEVNULL) as process:
         try:
             until(lambda: len(kernel.runs()) == 1)
+            process.terminate()
+            # Once more while the box still has its moment to end by itself.
+            time.sleep(1)
             process.terminate()
             assert process.wait(60) == 143
         finally:

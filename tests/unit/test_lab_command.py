@@ -39,6 +39,16 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
         ({"jobs": [JOB | {"curve": "digits-linear-4"}]}, ["spec.yaml:", "curve", "did you mean digits-linear-4"]),
         ({"jobs": [JOB | {"curve": "digits-linear-40", "iterations": 9999}]}, ["spec.yaml:", "iterations, not 9999"]),
         ({"jobs": [JOB, JOB]}, ["spec.yaml:", "two jobs are called a"]),
+        ({"topology": "ring"}, ["spec.yaml:", "topology", "'testbed' or 'leaf_spine'"]),
+        ({"leaves": 2}, ["spec.yaml:", ": leaves: is for topology: leaf_spine; the testbed has one switch"]),
+        ({"uplink_bps": 1e6}, ["spec.yaml:", ": uplink_bps: is for topology: leaf_spine"]),
+        (
+            {"topology": "leaf_spine", "hosts": 4, "leaves": 3},
+            ["spec.yaml:", ": leaves: 4 hosts cannot be shared evenly by 3 leaves; hosts = leaves x hosts a leaf"],
+        ),
+        ({"topology": "leaf_spine"}, ["spec.yaml:", ": leaves: 13 hosts cannot be shared evenly by 2 leaves"]),
+        ({"topology": "leaf_spine", "hosts": 4, "spines": 0}, ["spec.yaml:", ": spines: is the number 0"]),
+        ({"topology": "leaf_spine", "hosts": 4, "uplink_bps": 1}, ["spec.yaml:", ": uplink_bps: is the number 1"]),
     ],
 )
 def test_a_wrong_experiment_is_refused(

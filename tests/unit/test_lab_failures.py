@@ -19,7 +19,7 @@ from topologies import arm, controller_process, demo, jpas_claim, lab, summary
 from topologies.controller_process import ControllerProcess, ControllerSilentError
 from topologies.crew import Crew, CrewError
 from topologies.errors import LabError, LabInputError, one_line_errors
-from topologies.lab_result import LabRequest, save
+from topologies.lab_result import LabRequest, PolicyChoice, save
 from topologies.studies import TunerProcess
 from topologies.workload import LIGHT, generate
 
@@ -233,6 +233,14 @@ def test_a_request_that_makes_no_sense_starts_nothing(kernel: FakeKernel, tmp_pa
     for policies in (["fair", "fair"], []):
         with pytest.raises(LabInputError):
             lab.run_arms(experiment, policies, "uml", results_dir=tmp_path / "out")
+    fabric = experiment.model_copy(update={"topology": "leaf_spine", "hosts": 14, "leaves": 2, "seed": 2})
+    fair = (PolicyChoice("fair"),)
+    for wrong, words in (
+        (LabRequest((experiment, fabric), fair), "must agree on topology, leaves, spines"),
+        (LabRequest((fabric,), fair, alone_iterations=5), "alone on the testbed only"),
+    ):
+        with pytest.raises(LabInputError, match=words):
+            lab.run_lab(wrong, "uml", results_dir=tmp_path / "out")
     assert kernel.runs() == []
     assert not (tmp_path / "out").exists()
 

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from topologies import management, networks
+from topologies.experiment import Experiment
+from topologies.lab import network_of
 
 FILE = Path(networks.__file__)
 
@@ -73,6 +75,34 @@ def test_a_network_that_cannot_be_is_one_line(topos, name: str, arguments: list,
 def test_from_python_it_is_an_error_of_its_own() -> None:
     with pytest.raises(networks.TopologyError, match="servers: 254"):
         networks.Testbed(servers=254)
+
+
+def experiment(**values: object) -> Experiment:
+    job = {
+        "id": "a", "arrival": 0.0, "architecture": "ps", "hosts": ["h1", "h2"], "port": 5000, "model": "m",
+        "model_bytes": 1000, "compute_seconds": 0.1, "iterations": 10, "curve": "digits-linear-40",
+    }  # fmt: skip
+    made = Experiment.model_validate({"name": "x", "jobs": [job]} | values)
+    assert Experiment.model_validate_json(made.model_dump_json()) == made, "the trainers read something else"
+    return made
+
+
+def test_the_lab_runs_the_network_that_an_experiment_names() -> None:
+    plain = network_of(experiment(hosts=3, link_bps=25e6, queues=5), "kernel")
+    assert (plain.hosts(), plain.switches()) == (["h1", "h2", "h3"], ["s1"])
+    assert plain.nodeInfo("s1")["rates_bps"] == dict.fromkeys((1, 2, 3), 25e6)
+    assert plain.nodeInfo("h1")["classes"] == 4
+
+    fabric = experiment(hosts=6, topology="leaf_spine", leaves=3, spines=1, uplink_bps=2e7, queues=5)
+    net = network_of(fabric, "user")
+    assert (len(net.hosts()), net.switches()) == (6, ["s1", "s2", "s3", "s4"])
+    assert net.nodeInfo("s3")["rates_bps"] == {1: 100e6, 2: 100e6, 3: 20e6}
+    assert net.nodeInfo("h6")["classes"] == 4
+    assert {net.nodeInfo(switch)["datapath"] for switch in net.switches()} == {"user"}
+
+    least = network_of(experiment(hosts=4, topology="leaf_spine", link_bps=25e6), "kernel")
+    assert (len(least.switches()), len(least.links())) == (4, 4 + 4)
+    assert least.nodeInfo("s1")["rates_bps"] == dict.fromkeys((1, 2, 3, 4), 25e6)
 
 
 def test_the_file_needs_nothing_but_the_systems_python(tmp_path: Path) -> None:

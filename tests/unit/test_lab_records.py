@@ -15,7 +15,7 @@ from fake_kernel import lives, until
 
 from topologies import emulation, networks, openvswitch, teardown, userspace
 from topologies.errors import LabError
-from topologies.signals import ending_signals
+from topologies.signals import ending_signals, held_off
 
 RECORD = teardown.Record(
     "run", ("s1",), ("s1-eth1",), ("/tmp/x",), ("/sys/fs/cgroup/trainyard-run",), "/own.db", 212992
@@ -148,3 +148,40 @@ def test_ending_signals_end_and_ignored_ones_stay_ignored() -> None:
         assert signal.getsignal(signal.SIGTERM) is ending
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_a_signal_waits_for_the_take_down_and_ends_the_program_after_it() -> None:
+    done = threading.Event()
+    beside = threading.Thread(target=done.wait)
+    beside.start()
+    handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    said = ""
+    try:
+        with pytest.raises(SystemExit) as ended, ending_signals():
+            with held_off():
+                os.kill(os.getpid(), signal.SIGHUP)
+                # To this thread, and to another, which the kernel may choose as well.
+                signal.raise_signal(signal.SIGTERM)
+                assert beside.ident is not None
+                signal.pthread_kill(beside.ident, signal.SIGTERM)
+                # Ctrl-C in a terminal goes to all that runs there.
+                tool = subprocess.run(["sh", "-c", "kill -INT $$; echo did it"], stdout=subprocess.PIPE, check=True)
+                said = tool.stdout.decode()
+            pytest.fail("the program goes on after the take-down")
+        assert said == "did it\n"
+        assert ended.value.code == 128 + signal.SIGTERM
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
+        assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == blocked
+    finally:
+        signal.signal(signal.SIGHUP, before)
+        done.set()
+        beside.join()
+
+
+def test_a_take_down_that_fails_says_so_although_a_signal_came() -> None:
+    with pytest.raises(LabError, match="it stays"), ending_signals(), held_off():
+        signal.raise_signal(signal.SIGTERM)
+        raise LabError("it stays")
