@@ -17,8 +17,10 @@ from topologies.queue_proof import Stream, measure
 REPORTS = 30
 LIMIT_SECONDS = 0.1
 LIMIT_CALLS = 4.0
-"""A report's way into the rules takes less than one of the two: on a slow machine a bare call takes as long as all of
-it should. The aim of 100 ms is measured by scripts/bench; this catches a loop that is slow by design."""
+"""Half of the reports take less than one of the two into the rules: on a slow machine a bare call takes as long as all
+of it should. The aim of 100 ms is measured by scripts/bench; this catches a loop that is slow by design."""
+STALL_SECONDS = 0.5
+"""The slowest of so few tells of the machine, unless it waited for the period."""
 OTHER_FLOOR = 0.10
 
 _CACHE: list[FullLinks] = []
@@ -44,7 +46,7 @@ def test_a_report_is_in_the_rules_at_once(load: FullLinks) -> None:
     assert found.p50_seconds is not None
     assert found.p99_seconds is not None
     assert found.p50_seconds < max(LIMIT_SECONDS, LIMIT_CALLS * calls[49] / 1e3), (found, calls[49])
-    assert found.p99_seconds < max(LIMIT_SECONDS, LIMIT_CALLS * calls[98] / 1e3), (found, calls[98])
+    assert found.p99_seconds < max(STALL_SECONDS, LIMIT_CALLS * calls[98] / 1e3), (found, calls[98])
 
 
 def test_plans_that_change_nothing_send_nothing(load: FullLinks) -> None:
