@@ -53,6 +53,7 @@ def generate(
     hosts: int = 13,
     link_bps: float = LINK_BPS,
     limit_seconds: float = 600.0,
+    period_seconds: float = PERIOD_SECONDS,
 ) -> Experiment:
     """An experiment of ``load``: Poisson arrivals; a model from the table; parameter server or ring with equal chance;
     4 to 8 workers (ring: peers) on hosts at random; a recorded curve at random, each row an iteration, or spread over
@@ -97,7 +98,7 @@ def generate(
         link_bps=link_bps,
         jobs=tuple(jobs),
         limit_seconds=limit_seconds,
-        period_seconds=PERIOD_SECONDS,
+        period_seconds=period_seconds,
     )
 
 
