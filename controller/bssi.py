@@ -172,7 +172,7 @@ def _constraint(seconds: Floats) -> float:
 
     Added anew each time: what is left of sums from which large loads were taken would be no bound.
     """
-    total = float(seconds.sum())
+    total = float(np.add.reduce(seconds))
     return (float(seconds @ seconds) + total * total) / 2
 
 
@@ -186,11 +186,14 @@ def completion_times(loads: Loads | LoadMatrix, bands: Sequence[Sequence[int]]) 
     finish = np.zeros(matrix.jobs)
     start, port, seconds = matrix.start.tolist(), matrix.port, matrix.seconds
     for band in bands:
-        rows = [(j, slice(start[j], start[j + 1])) for j in band if start[j] < start[j + 1]]
-        for _, row in rows:
-            served[port[row]] += seconds[row]
-        for j, row in rows:
-            finish[j] = served[port[row]].max()
+        rows = [(j, port[start[j] : start[j + 1]]) for j in band if start[j] < start[j + 1]]
+        for j, its_ports in rows:
+            served[its_ports] = done = served.take(its_ports) + seconds[start[j] : start[j + 1]]
+            if len(rows) == 1:
+                finish[j] = np.maximum.reduce(done)
+        if len(rows) > 1:
+            for j, its_ports in rows:
+                finish[j] = np.maximum.reduce(served.take(its_ports))
     return finish
 
 
