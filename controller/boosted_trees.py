@@ -41,7 +41,7 @@ class Trees:
         # A tree after the other, so that what is looked at together, all rows' same number, lies side by side.
         by_number = np.ascontiguousarray(numbers.T)
         root, left, right = (by_number[self.number[:, node]] > self.threshold[:, node, None] for node in range(NODES))
-        place = 2 * root + np.where(root, right, left)
-        place += LEAVES * np.arange(len(self.leaf))[:, None]
-        total: Array = self.start + self.leaf.take(place).sum(axis=0)
+        low, mid_low, mid_high, high = (self.leaf[:, end, None] for end in range(LEAVES))
+        added = np.where(root, np.where(right, high, mid_high), np.where(left, mid_low, low))
+        total: Array = self.start + added.sum(axis=0)
         return total
