@@ -191,16 +191,16 @@ def _met(
     band_of = np.repeat(np.arange(len(ordering.bands)), [len(band) for band in ordering.bands])
     start = np.concatenate(([0], np.cumsum([len(shared[job]) for job in order])))
     ports = np.concatenate([shared[job] for job in order])
-    users = csr_array((np.ones(len(ports), dtype=np.int32), ports, start))
-    by_port = users.T.tocsr()
+    width = 1 + int(ports.max(initial=-1))
+    users = csr_array((np.ones(len(ports), dtype=np.int32), ports, start), shape=(len(order), width))
     # No job meets more than all that use its ports, each counted at each port.
-    most = np.concatenate(([0], np.cumsum(np.diff(by_port.indptr)[ports])))[start]
+    most = np.concatenate(([0], np.cumsum(np.bincount(ports, minlength=width)[ports])))[start]
     met_by = np.zeros(layers * layers, dtype=np.int64)
     together = 0
     first = 0
     while first < len(order):
         end = max(int(np.searchsorted(most, most[first] + _MOST_PAIRS, side="right")) - 1, first + 1)
-        product = users[first:end] @ by_port
+        product = users[first:end] @ users[:end].T.tocsr()
         later, earlier = np.repeat(np.arange(first, end), np.diff(product.indptr)), product.indices
         apart = band_of[earlier] < band_of[later]
         later, earlier = later[apart], earlier[apart]

@@ -74,10 +74,6 @@ class Histories:
     weight: Array
     reached: Array
 
-    def of(self, rows: Ints) -> Histories:
-        """Some of them."""
-        return Histories(*(getattr(self, name)[rows] for name in self.__slots__))
-
 
 def read(histories: Sequence[History | Told]) -> tuple[Ints, Histories]:
     """Those with at least ``MIN_POINTS`` finite values: their places in ``histories``, and what they say."""

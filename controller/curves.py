@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import repeat
+from math import isnan
 from typing import NamedTuple
 
 import numpy as np
@@ -58,7 +59,7 @@ PRIOR_DRAWS = 20
 LENGTHS = 5
 """As many lengths stand for all that a run of unknown length may have."""
 _TOGETHER = 64
-"""So many histories are solved in one go: their arrays stay in the cache."""
+"""So many histories are read and solved in one go: their arrays stay in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,14 +139,14 @@ def fit_many(histories: Sequence[History | Told], asked: Sequence[Asked] = (T90,
     Where the iterations of the whole run are known, the converged metric is the curve's value in the middle of the last
     tenth of the run (whose median defines it), and no target lies beyond the run's end.
     """
-    places, known = read(histories)
     fits: list[Fit | None] = [None] * len(histories)
     for endless in (False, True):
-        rows = np.flatnonzero(np.isnan(known.end) == endless)
+        rows = [i for i, history in enumerate(histories) if (history.total is None or isnan(history.total)) == endless]
         for first in range(0, len(rows), _TOGETHER):
             some = rows[first : first + _TOGETHER]
-            for row, fitted in zip(some.tolist(), _fit_some(known.of(some), asked), strict=True):
-                fits[int(places[row])] = fitted
+            places, known = read([histories[i] for i in some])
+            for place, fitted in zip(places.tolist(), _fit_some(known, asked) if len(places) else (), strict=True):
+                fits[some[place]] = fitted
     return fits
 
 

@@ -299,10 +299,11 @@ def _make_job_rules(
     job: str, service_class: int, places: tuple[Place, ...], switches: tuple[int, ...]
 ) -> frozenset[Rule]:
     actions = (SetClass(service_class), SetDscp(CLASS_DSCP[service_class]))
+    table, goto = Table.CLASSIFY, Table.FORWARD
     found: list[Rule] = []
     for place, (priority, match) in zip(places, _matches_of.get(places, lambda: _matches(places)), strict=True):
         where = switches if place.switch is None else (place.switch,) if place.switch in switches else ()
-        found += [Rule(switch, Table.CLASSIFY, priority, match, actions, Table.FORWARD, job) for switch in where]
+        found += [Rule(switch, table, priority, match, actions, goto, job) for switch in where]
     return frozenset(found)
 
 

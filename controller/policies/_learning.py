@@ -19,6 +19,7 @@ from controller.memo import Latest
 from controller.model import Job, Metric, Progress
 
 GROWTH = 1.05
+_LOG_GROWTH = math.log(GROWTH)
 _REMEMBERED = 8192
 """Histories, one a job, each with two fits: some ten kilobytes each."""
 
@@ -121,7 +122,7 @@ def _count(reports: curves.Reports) -> int:
     last = reports.iterations[-1] if len(reports) else 0.0
     if not 1.0 < last < math.inf:
         return len(reports)
-    limit = GROWTH ** math.floor(math.log(last) / math.log(GROWTH) + 1e-9) * (1 + 1e-9)
+    limit = GROWTH ** math.floor(math.log(last) / _LOG_GROWTH + 1e-9) * (1 + 1e-9)
     count = bisect_right(reports.iterations, limit)
     return count if count >= curves.MIN_POINTS else len(reports)
 
