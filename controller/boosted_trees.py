@@ -38,8 +38,10 @@ class Trees:
 
     def __call__(self, numbers: Array) -> Array:
         """The sums (J,) for rows of numbers (J, N)."""
-        right = numbers[:, self.number] > self.threshold
-        child = np.where(right[..., 0], right[..., 2], right[..., 1])
-        place = 2 * right[..., 0] + child
-        total: Array = self.start + self.leaf[np.arange(len(self.leaf)), place].sum(axis=1)
+        # A tree after the other, so that what is looked at together, all rows' same number, lies side by side.
+        by_number = np.ascontiguousarray(numbers.T)
+        root, left, right = (by_number[self.number[:, node]] > self.threshold[:, node, None] for node in range(NODES))
+        low, mid_low, mid_high, high = (self.leaf[:, end, None] for end in range(LEAVES))
+        added = np.where(root, np.where(right, high, mid_high), np.where(left, mid_low, low))
+        total: Array = self.start + added.sum(axis=0)
         return total

@@ -11,6 +11,7 @@ jobs use few ports; port sums are updated, never added anew.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -24,6 +25,8 @@ Loads = Sequence[Mapping[Port, float]]
 
 _LONG_COLUMN = 256
 """Columns of so many loads are worth being rid of the jobs that have their place already."""
+_SHORT_COLUMN = 32
+"""Where no port is used by more jobs, plain numbers are faster than arrays of them."""
 _MOST_THETA = 1e150
 """A smaller scaling factor is feasible, too; a larger one times a load would leave the range of numbers."""
 _DENSE = 0.25
@@ -84,19 +87,65 @@ def bssi(loads: Loads | LoadMatrix | Floats, weights: Sequence[float] | Floats) 
             last_to_first, bound, left = _dense(loads, weight.copy(), int(np.count_nonzero(gamma)))
         else:
             gamma = loads.bottlenecks()
-            last_to_first, bound, left = _sparse(loads, weight.copy(), int(np.count_nonzero(gamma)))
+            columns = _Columns.of(loads)
+            way = _short if max(np.diff(columns.start), default=0) <= _SHORT_COLUMN else _sparse
+            last_to_first, bound, left = way(loads, columns, weight.copy(), int(np.count_nonzero(gamma)))
     # No load is left anywhere: who weighs least goes last; of equals the later one.
     rest = np.flatnonzero(left < np.inf)
     last_to_first += rest[np.lexsort((-rest, left[rest]))].tolist()
     return BssiResult(tuple(reversed(last_to_first)), max(bound, float(weight @ gamma)))
 
 
-def _sparse(matrix: LoadMatrix, weight: Floats, loaded: int) -> tuple[list[int], float, Floats]:
+def _port_sums(matrix: LoadMatrix) -> Floats:
+    """Seconds of all jobs at each port; -inf where nobody has any, so that it is never the bottleneck."""
+    used = np.bincount(matrix.port, minlength=matrix.ports) > 0
+    return np.where(used, summed(matrix.port, matrix.seconds, matrix.ports), -np.inf)
+
+
+def _short(matrix: LoadMatrix, columns: _Columns, weight: Floats, loaded: int) -> tuple[list[int], float, Floats]:
+    """As ``_sparse``, where few jobs use a port: a handful of numbers is gone through before an array of them is made.
+
+    The bound alone may differ from the other ways', by the rounding of sums.
+    """
+    start, of_port = matrix.start.tolist(), columns.start
+    job_at, seconds_at = columns.job.tolist(), columns.seconds.tolist()
+    sums = _port_sums(matrix)
+    left: list[float] = weight.tolist()
+    last_to_first: list[int] = []
+    bound, inf = 0.0, math.inf
+    while len(last_to_first) < loaded:
+        bottleneck = int(sums.argmax())
+        here = range(of_port[bottleneck], of_port[bottleneck + 1])
+        alive = [(job_at[k], seconds_at[k]) for k in here if left[job_at[k]] < inf and seconds_at[k] > 0.0]
+        if not alive:
+            sums[bottleneck] = -inf  # nobody is left here but the ghost of a load, by rounding
+            continue
+        chosen, theta = alive[0][0], inf
+        total = squares = 0.0
+        for job, seconds in alive:
+            total += seconds
+            squares += seconds * seconds
+            # Of equal ratios the one that stands later in the input goes later: it is the first of its column.
+            if left[job] / seconds < theta:
+                chosen, theta = job, left[job] / seconds
+        # A load that is too small to divide by: who has it goes last, at no cost to the others.
+        theta = 0.0 if theta == inf else min(theta, _MOST_THETA)
+        bound += theta * (squares + total * total) / 2
+        for job, seconds in alive:
+            left[job] = max(left[job] - theta * seconds, 0.0)
+        left[chosen] = inf
+        last_to_first.append(chosen)
+        row = slice(start[chosen], start[chosen + 1])
+        ports = matrix.port[row]
+        sums[ports] = np.maximum(sums.take(ports) - matrix.seconds[row], 0.0)
+    return last_to_first, bound, np.array(left)
+
+
+def _sparse(matrix: LoadMatrix, columns: _Columns, weight: Floats, loaded: int) -> tuple[list[int], float, Floats]:
     """The ``loaded`` jobs that have load, last first, the dual bound, and the weights that are left."""
     n, m = matrix.jobs, matrix.ports
     start = matrix.start.tolist()
-    columns = _Columns.of(matrix)
-    sums = np.where(np.bincount(matrix.port, minlength=m) > 0, summed(matrix.port, matrix.seconds, m), -np.inf)
+    sums = _port_sums(matrix)
     last_to_first: list[int] = []
     bound = 0.0
     compact_at = n // 2
@@ -172,7 +221,7 @@ def _constraint(seconds: Floats) -> float:
 
     Added anew each time: what is left of sums from which large loads were taken would be no bound.
     """
-    total = float(seconds.sum())
+    total = float(np.add.reduce(seconds))
     return (float(seconds @ seconds) + total * total) / 2
 
 
@@ -186,11 +235,14 @@ def completion_times(loads: Loads | LoadMatrix, bands: Sequence[Sequence[int]]) 
     finish = np.zeros(matrix.jobs)
     start, port, seconds = matrix.start.tolist(), matrix.port, matrix.seconds
     for band in bands:
-        rows = [(j, slice(start[j], start[j + 1])) for j in band if start[j] < start[j + 1]]
-        for _, row in rows:
-            served[port[row]] += seconds[row]
-        for j, row in rows:
-            finish[j] = served[port[row]].max()
+        rows = [(j, port[start[j] : start[j + 1]]) for j in band if start[j] < start[j + 1]]
+        for j, its_ports in rows:
+            served[its_ports] = done = served.take(its_ports) + seconds[start[j] : start[j + 1]]
+            if len(rows) == 1:
+                finish[j] = np.maximum.reduce(done)
+        if len(rows) > 1:
+            for j, its_ports in rows:
+                finish[j] = np.maximum.reduce(served.take(its_ports))
     return finish
 
 

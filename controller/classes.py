@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from controller.loads import Floats, Ints
 from controller.model import Ordering
@@ -40,6 +41,9 @@ class _Group:
 
 MOST_LAYERS = 256
 """Where to cut is sought between so many: jobs that all meet at one link have a layer each, however many they are."""
+
+_MOST_PAIRS = 2**20
+"""Pairs of jobs that are looked at in one go, each as often as they share a port: their arrays stay small."""
 
 _Bands = list[list[_Group]]
 _Classes = dict[_Group, int]
@@ -69,7 +73,8 @@ def layered_and_inversions(
     """As ``layered``, and its inversions, which the cut has counted anyway."""
     _check(classes)
     bands = [_groups(band, shared) for band in ordering.bands]
-    ports = 1 + max((int(group.ports.max()) for band in bands for group in band if len(group.ports)), default=-1)
+    crossed = [group.ports for band in bands for group in band]
+    ports = 1 + (int(np.concatenate(crossed).max(initial=-1)) if crossed else -1)
     layers = _layers(bands, ports)
     count = 1 + max(layers.values(), default=-1)
     class_of: Sequence[int] = range(count)
@@ -159,7 +164,7 @@ def _layers(bands: _Bands, ports: int) -> _Classes:
     layers: _Classes = {}
     for band in bands:
         for group in band:
-            layers[group] = int(free.take(group.ports).max()) if len(group.ports) else 0
+            layers[group] = int(np.maximum.reduce(free.take(group.ports))) if len(group.ports) else 0
             free[group.ports] = layers[group] + 1
     return layers
 
@@ -177,30 +182,32 @@ def _met(
 ) -> tuple[Floats, int]:
     """How many pairs of jobs of different bands share a port, by the layers of the earlier and the later, (L, L).
 
-    And how many of these are together in the classes ``before``. Jobs are bits, so that pairs are found many at a time.
+    And how many of these are together in the classes ``before``. Pairs are found by a product of sparse matrices, as
+    many jobs at a time as keeps the pairs of one time few.
     """
-    layer = np.array([layer_of[job] for band in ordering.bands for job in band])
-    class_before = np.array([before.get(job, -1) for band in ordering.bands for job in band])
-    met_by = np.zeros((layers, layers))
+    order = [job for band in ordering.bands for job in band]
+    layer = np.array([layer_of[job] for job in order])
+    class_before = np.array([before.get(job, -1) for job in order])
+    band_of = np.repeat(np.arange(len(ordering.bands)), [len(band) for band in ordering.bands])
+    start = np.concatenate(([0], np.cumsum([len(shared[job]) for job in order])))
+    ports = np.concatenate([shared[job] for job in order])
+    width = 1 + int(ports.max(initial=-1))
+    users = csr_array((np.ones(len(ports), dtype=np.int32), ports, start), shape=(len(order), width))
+    # No job meets more than all that use its ports, each counted at each port.
+    most = np.concatenate(([0], np.cumsum(np.bincount(ports, minlength=width)[ports])))[start]
+    met_by = np.zeros(layers * layers, dtype=np.int64)
     together = 0
-    at: dict[int, int] = {}  # the jobs so far at each port
-    number = 0
-    for band in ordering.bands:
-        rows = [shared[job].tolist() for job in band]
-        for job, ports in enumerate(rows, start=number):
-            met = 0
-            for port in ports:
-                met |= at.get(port, 0)
-            if met:
-                bits = np.frombuffer(met.to_bytes(len(layer) // 8 + 1, "little"), np.uint8)
-                earlier = np.flatnonzero(np.unpackbits(bits, bitorder="little"))
-                met_by[:, layer[job]] += np.bincount(layer[earlier], minlength=layers)
-                together += int(np.count_nonzero(class_before[earlier] == class_before[job]))
-        for ports in rows:
-            for port in ports:
-                at[port] = at.get(port, 0) | 1 << number
-            number += 1
-    return met_by, together
+    first = 0
+    while first < len(order):
+        end = max(int(np.searchsorted(most, most[first] + _MOST_PAIRS, side="right")) - 1, first + 1)
+        product = users[first:end] @ users[:end].T.tocsr()
+        later, earlier = np.repeat(np.arange(first, end), np.diff(product.indptr)), product.indices
+        apart = band_of[earlier] < band_of[later]
+        later, earlier = later[apart], earlier[apart]
+        met_by += np.bincount(layer[earlier] * layers + layer[later], minlength=layers * layers)
+        together += int(np.count_nonzero(class_before[earlier] == class_before[later]))
+        first = end
+    return met_by.reshape(layers, layers).astype(float), together
 
 
 def _held(layer_of: Mapping[str, int], layers: int, classes: int, previous: Mapping[str, int] | None) -> Floats:
@@ -274,7 +281,7 @@ def _earliest(
         for group in band:
             its_class = lowest[group]
             if group not in merged:
-                low, high = int(free.take(group.ports).max()) if len(group.ports) else 0, highest[group]
+                low, high = int(np.maximum.reduce(free.take(group.ports))) if len(group.ports) else 0, highest[group]
                 its_class = next((want for want in wanted[group] if low <= want <= high), low)
             found[group] = its_class
             free[group.ports] = its_class + 1
@@ -297,7 +304,10 @@ def _latest(
         for group in band:
             its_class = lowest[group]
             if group not in merged:
-                low, high = its_class, int(taken.take(group.ports).min()) - 1 if len(group.ports) else classes - 1
+                low, high = (
+                    its_class,
+                    int(np.minimum.reduce(taken.take(group.ports))) - 1 if len(group.ports) else classes - 1,
+                )
                 its_class = next((want for want in wanted.get(group, ()) if low <= want <= high), high)
             found[group] = its_class
             taken[group.ports] = its_class

@@ -55,7 +55,10 @@ def solve(histories: Histories) -> Candidates:
     # The scale comes from each candidate's own residuals, but not below the history's own jitter.
     spread = _MEAN_TO_DEVIATION * np.einsum("jgb,jb->jg", residual, weight) / histories.bins[:, None]
     limit = HUBER * np.maximum(spread, histories.noise[:, None])
-    w = weight[:, None, :] * np.minimum(1.0, limit[:, :, None] / np.maximum(residual, 1e-12))
+    w = np.maximum(residual, 1e-12, out=residual)
+    np.divide(limit[:, :, None], w, out=w)
+    np.minimum(w, 1.0, out=w)
+    w *= weight[:, None, :]
     c0, c1, normal = _least_squares(x, y, w, least)
     residual = _residual(x, y, c0, c1)
     variance = np.einsum("jgb,jgb->jg", w * residual, residual) / histories.bins[:, None]

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
-from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from controller.curve_reports import Reports, joined
 from controller.model import Metric, Progress
 
 Array = NDArray[np.float64]
@@ -32,13 +31,19 @@ SHORT_NOISE = 0.02
 LEAST_SIZE = 1e-100
 """A metric that has changed by less has not changed: in such units its natural limits would be infinite."""
 
-_ITERATION, _METRIC = attrgetter("iteration"), attrgetter("metric")
-
 
 class History(NamedTuple):
     """What a job reported, its metric, and the iterations of its whole run, where known."""
 
     progress: Sequence[Progress]
+    metric: Metric
+    total: float | None = None
+
+
+class Told(NamedTuple):
+    """The same of reports that have been read already."""
+
+    reports: Reports
     metric: Metric
     total: float | None = None
 
@@ -69,18 +74,13 @@ class Histories:
     weight: Array
     reached: Array
 
-    def of(self, rows: Ints) -> Histories:
-        """Some of them."""
-        return Histories(*(getattr(self, name)[rows] for name in self.__slots__))
 
-
-def read(histories: Sequence[History]) -> tuple[Ints, Histories]:
+def read(histories: Sequence[History | Told]) -> tuple[Ints, Histories]:
     """Those with at least ``MIN_POINTS`` finite values: their places in ``histories``, and what they say."""
-    points = list(chain.from_iterable(history.progress for history in histories))
-    owner = np.repeat(np.arange(len(histories)), [len(history.progress) for history in histories])
-    iteration = np.fromiter(map(_ITERATION, points), np.float64, len(points))
-    value = np.array(list(map(_METRIC, points)), dtype=np.float64)  # None becomes nan
-    owner, iteration, value = _in_order(owner, iteration, value)
+    told = [history.reports if isinstance(history, Told) else Reports.of(history.progress) for history in histories]
+    owner = np.repeat(np.arange(len(told)), [len(reports) for reports in told])
+    iteration = joined([reports.iterations for reports in told])
+    owner, iteration, value = _in_order(owner, iteration, joined([reports.metrics for reports in told]))
     count = np.bincount(owner, minlength=len(histories))
     places = np.flatnonzero(count >= MIN_POINTS)
     kept = count[owner] >= MIN_POINTS

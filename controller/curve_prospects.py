@@ -23,7 +23,6 @@ from scipy.special import expit
 
 from controller.boosted_trees import Trees
 from controller.curve_histories import Histories
-from controller.curve_shapes import shapes
 
 Array = NDArray[np.float64]
 
@@ -37,9 +36,12 @@ class Prospects:
 
     within: tuple[Trees, ...]
 
-    def best(self, histories: Histories, outlook: Array) -> Array:
-        """The best chance per iteration (J,) of histories of known length; their ``outlook`` is (J, 4)."""
-        numbers = np.concatenate((shapes(histories), outlook), axis=1)
+    def best(self, histories: Histories, shape: Array, outlook: Array) -> Array:
+        """The best chance per iteration (J,) of histories of known length, their ``shape`` (J, 21), ``outlook`` (J, 4).
+
+        See ``controller.curve_shapes.shapes`` and ``outlook``.
+        """
+        numbers = np.concatenate((shape, outlook), axis=1)
         end = np.maximum(histories.end, histories.last)
         left = np.maximum(end - histories.last, 1.0)
         rates = [

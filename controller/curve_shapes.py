@@ -37,26 +37,27 @@ USUAL_ROOM = 0.2
 def shapes(histories: Histories) -> Array:
     """``NUMBERS`` (J, 21) of histories of known length."""
     last = np.maximum(histories.last, 1e-9)
-    reached, iteration = histories.reached, histories.iteration
-    gain = np.maximum(histories.start[:, None] - reached, 0.0)
-    best = np.maximum(gain[:, -1], LEAST_GAIN)
+    # Bin by bin, (BINS, J), so that what is compared and reduced together lies side by side.
+    reached, iteration = (np.ascontiguousarray(rows.T) for rows in (histories.reached, histories.iteration))
+    unused = np.ascontiguousarray(histories.weight.T) <= 0
+    gain = np.maximum(histories.start - reached, 0.0)
+    best = np.maximum(gain[-1], LEAST_GAIN)
     limited = np.isfinite(histories.least)
     room = (histories.start - np.where(limited, histories.least, 0.0)) / best - 1.0
-    gained = np.where(np.isfinite(gain), gain, 0.0) / best[:, None]
-    unused = histories.weight <= 0
-    when = np.where(unused, -np.inf, iteration / last[:, None])
-    by = [np.where(when <= moment, gained, 0.0).max(axis=1) for moment in MOMENTS]
+    gained = np.where(np.isfinite(gain), gain, 0.0) / best
+    when = np.where(unused, -np.inf, iteration / last)
+    by = [np.where(when <= moment, gained, 0.0).max(axis=0) for moment in MOMENTS]
     end = np.maximum(histories.end, last)
-    before = [(histories.last - share * end)[:, None] for share in LATELY]
-    lately = [1.0 - np.where(~unused & (iteration <= then), gained, 0.0).max(axis=1) for then in before]
-    until = [np.where(~unused & (gained >= level), when, 1.0).min(axis=1) for level in LEVELS]
+    before = [histories.last - share * end for share in LATELY]
+    lately = [1.0 - np.where(~unused & (iteration <= then), gained, 0.0).max(axis=0) for then in before]
+    until = [np.where(~unused & (gained >= level), when, 1.0).min(axis=0) for level in LEVELS]
     return np.stack(
         (
             histories.last / end,
             np.where(limited, np.clip(room, 0.0, MOST_ROOM), USUAL_ROOM),
             histories.noise / best,
             (histories.start - histories.value[:, -1]) / best,
-            np.maximum(reached[:, -1] - histories.best, 0.0) / best,
+            np.maximum(reached[-1] - histories.best, 0.0) / best,
             *by,
             *until,
             *lately,

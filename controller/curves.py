@@ -17,14 +17,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import repeat
+from math import isnan
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from controller.curve_candidates import FARTHEST, SAMPLES, Candidates, iteration_at, solve, value_at
-from controller.curve_histories import BINS, MIN_POINTS, Histories, History, read, running_median
+from controller.curve_histories import BINS, MIN_POINTS, Histories, History, Told, read, running_median
 from controller.curve_prospects import learned, outlook
+from controller.curve_reports import Reports, joined
+from controller.curve_shapes import shapes
 from controller.model import Metric, Progress
 
 __all__ = [
@@ -35,13 +40,17 @@ __all__ = [
     "Estimate",
     "Fit",
     "History",
+    "Reports",
     "Target",
+    "Told",
     "fit",
     "fit_many",
+    "joined",
     "running_median",
 ]
 
 Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 INTERVAL = (0.1, 0.5, 0.9)
 PRIOR_SHARE = 0.15
@@ -50,7 +59,7 @@ PRIOR_DRAWS = 20
 LENGTHS = 5
 """As many lengths stand for all that a run of unknown length may have."""
 _TOGETHER = 64
-"""So many histories are solved in one go: their arrays stay in the cache."""
+"""So many histories are read and solved in one go: their arrays stay in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +91,7 @@ T90 = Asked(0.90, typical=0.25, spread=0.6, learned=True)
 T95 = Asked(0.95, typical=0.35, spread=0.6, learned=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(NamedTuple):
     """A median with its 80 % interval."""
 
     median: float
@@ -91,8 +99,7 @@ class Estimate:
     high: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Target:
+class Target(NamedTuple):
     """A share of convergence: the metric there, the iteration at which it is crossed, and how likely it was already.
 
     ``iteration`` counts from the job's start. ``crossed`` is a probability. These are the fit's own. ``rate`` is the
@@ -107,8 +114,7 @@ class Target:
     rate: float
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
+class Fit(NamedTuple):
     """A fitted history up to the iteration ``last``: the converged metric, and the targets in the order asked for."""
 
     points: int
@@ -127,20 +133,20 @@ def fit(
     return fit_many([History(progress, metric, total)], asked)[0]
 
 
-def fit_many(histories: Sequence[History], asked: Sequence[Asked] = (T90, T95)) -> list[Fit | None]:
+def fit_many(histories: Sequence[History | Told], asked: Sequence[Asked] = (T90, T95)) -> list[Fit | None]:
     """Fit histories; None for one with fewer than 3 finite metric values.
 
     Where the iterations of the whole run are known, the converged metric is the curve's value in the middle of the last
     tenth of the run (whose median defines it), and no target lies beyond the run's end.
     """
-    places, known = read(histories)
     fits: list[Fit | None] = [None] * len(histories)
     for endless in (False, True):
-        rows = np.flatnonzero(np.isnan(known.end) == endless)
+        rows = [i for i, history in enumerate(histories) if (history.total is None or isnan(history.total)) == endless]
         for first in range(0, len(rows), _TOGETHER):
             some = rows[first : first + _TOGETHER]
-            for row, fitted in zip(some.tolist(), _fit_some(known.of(some), asked), strict=True):
-                fits[int(places[row])] = fitted
+            places, known = read([histories[i] for i in some])
+            for place, fitted in zip(places.tolist(), _fit_some(known, asked) if len(places) else (), strict=True):
+                fits[some[place]] = fitted
     return fits
 
 
@@ -148,7 +154,8 @@ def _fit_some(histories: Histories, asked: Sequence[Asked]) -> list[Fit]:
     """Fits of histories that all have a known end, or none of which has."""
     candidates = solve(histories)
     n = len(histories.last)
-    ends = histories.end[:, None] if not np.isnan(histories.end).any() else _lengths(histories.last)
+    endless = bool(np.isnan(histories.end).any())
+    ends = _lengths(histories.last) if endless else histories.end[:, None]
     # Draws are (J, G, S, E), E for the ends that the run may have.
     x_end = value_at(0.95 * ends[:, None, None, :], candidates.scale[:, :, None, None])
     start = histories.start[:, None, None, None]
@@ -157,32 +164,41 @@ def _fit_some(histories: Histories, asked: Sequence[Asked]) -> list[Fit]:
     likely = np.broadcast_to((candidates.weight / (SAMPLES * ends.shape[1]))[:, :, None, None], converged.shape)
     unit = (histories.sign * histories.size)[:, None]
     spread = np.sort(unit * _quantiles(*_sorted(converged.reshape(n, -1), likely.reshape(n, -1))), axis=1)
-    targets = [_target(ask, histories, candidates, ends, converged=converged, likely=likely) for ask in asked]
-    zero = histories.start * unit[:, 0]
-    return [
-        Fit(
-            points=int(histories.points[j]),
-            last=float(histories.last[j]),
-            converged=_estimate(spread[j]),
-            targets=tuple(
-                Target(
-                    fraction=ask.fraction,
-                    metric=float(zero[j] + ask.fraction * (spread[j, 1] - zero[j])),
-                    iteration=_estimate(found[0][j]),
-                    crossed=float(found[1][j]),
-                    rate=float(found[2][j]),
-                )
-                for ask, found in zip(asked, targets, strict=True)
-            ),
-        )
-        for j in range(n)
+    # The shape is the same for every target.
+    shape = None if endless or not any(ask.learned for ask in asked) else shapes(histories)
+    targets = [
+        _target(ask, histories, candidates, ends, converged=converged, likely=likely, shape=shape) for ask in asked
     ]
+    zero = histories.start * unit[:, 0]
+    levels = [zero + ask.fraction * (spread[:, 1] - zero) for ask in asked]
+    of_each = zip(
+        *(_targets(ask.fraction, level, *found) for ask, level, found in zip(asked, levels, targets, strict=True)),
+        strict=True,
+    )
+    points, last = histories.points.tolist(), histories.last.tolist()
+    return [Fit(*one) for one in zip(points, last, _estimates(spread), of_each if asked else repeat(()), strict=False)]
+
+
+def _targets(fraction: float, level: Array, crossing: Array, crossed: Array, rate: Array) -> list[Target]:
+    """One target of every history."""
+    told = zip(level.tolist(), _estimates(crossing), crossed.tolist(), rate.tolist(), strict=True)
+    return [Target(fraction, *one) for one in told]
 
 
 def _target(
-    ask: Asked, histories: Histories, candidates: Candidates, ends: Array, *, converged: Array, likely: Array
+    ask: Asked,
+    histories: Histories,
+    candidates: Candidates,
+    ends: Array,
+    *,
+    converged: Array,
+    likely: Array,
+    shape: Array | None,
 ) -> tuple[Array, Array, Array]:
-    """Quantiles of the crossing (J, 3), how likely it is behind (J,), and the best chance per iteration (J,)."""
+    """Quantiles of the crossing (J, 3), how likely it is behind (J,), and the best chance per iteration (J,).
+
+    ``shape`` is the histories', where recorded runs can tell of them.
+    """
     n = len(histories.last)
     last = histories.last[:, None]
     start = histories.start[:, None, None, None]
@@ -198,13 +214,11 @@ def _target(
     crossing = np.concatenate((crossing, prior), axis=1)
     weight = np.concatenate(((1 - PRIOR_SHARE) * weight, np.full(prior.shape, PRIOR_SHARE / prior.shape[1])), axis=1)
     behind = np.concatenate((behind, prior <= last), axis=1)
-    order = np.argsort(crossing, axis=1, kind="stable")
-    crossing, weight = np.take_along_axis(crossing, order, axis=1), np.take_along_axis(weight, order, axis=1)
-    ahead = np.where(np.take_along_axis(behind, order, axis=1), 0.0, weight)
+    ahead = np.where(behind, 0.0, weight)
     chance = np.clip(ahead.sum(axis=1), 0.0, 1.0)
-    quantiles = _quantiles(crossing, weight)
-    if ask.learned and not np.isnan(histories.end).any():
-        rate = learned(ask.fraction).best(histories, outlook(histories, quantiles, 1.0 - chance))
+    quantiles = _quantiles(*_sorted(crossing, weight))
+    if ask.learned and shape is not None:
+        rate = learned(ask.fraction).best(histories, shape, outlook(histories, quantiles, 1.0 - chance))
         return quantiles, 1.0 - chance, rate
     far = (ahead * np.maximum(crossing - last, 0.0)).sum(axis=1)
     left = np.divide(far, chance, out=np.zeros(n), where=chance > 0)
@@ -213,9 +227,11 @@ def _target(
 
 def _as_seen(crossing: Array, level: Array, histories: Histories) -> tuple[Array, NDArray[np.bool_]]:
     """Crossings (J, D) of levels that the reports show: where they do; not yet, where they do not. Which are behind."""
-    unreached = (histories.reached[:, None, :] > level[:, :, None]).sum(axis=2)
+    # Bin by bin, so that what is added up lies side by side.
+    above = np.ascontiguousarray(histories.reached.T)[:, :, None] > level
+    unreached = np.add.reduce(above.view(np.uint8), axis=0, dtype=np.uint8)
     behind = unreached < BINS
-    when = np.take_along_axis(histories.iteration, np.minimum(unreached, BINS - 1), axis=1)
+    when = _taken(histories.iteration, np.minimum(unreached, BINS - 1).astype(np.int64))
     return np.where(behind, when, np.maximum(crossing, histories.last[:, None])), behind
 
 
@@ -239,18 +255,24 @@ def _reweighted(weight: Array, prior: Array) -> Array:
 
 
 def _sorted(values: Array, weight: Array) -> tuple[Array, Array]:
-    order = np.argsort(values, axis=1, kind="stable")
-    return np.take_along_axis(values, order, axis=1), np.take_along_axis(weight, order, axis=1)
+    order = np.argsort(values, axis=1)
+    return _taken(values, order), _taken(weight, order)
+
+
+def _taken(rows: Array, column: Ints) -> Array:
+    """Of each row the values in some columns (J, N)."""
+    taken: Array = rows.take(column + (np.arange(len(rows)) * rows.shape[1])[:, None])
+    return taken
 
 
 def _quantiles(values: Array, weight: Array) -> Array:
     """The 10, 50 and 90 % quantiles (J, 3) of rows of ascending values with weights."""
     reached = np.cumsum(weight, axis=1)
-    at = np.stack([(reached < share * reached[:, -1:]).sum(axis=1) for share in INTERVAL], axis=1)
-    found: Array = np.take_along_axis(values, np.minimum(at, values.shape[1] - 1), axis=1)
-    return found
+    # The first that is reached: nothing falls on the way.
+    at = np.stack([(reached >= share * reached[:, -1:]).argmax(axis=1) for share in INTERVAL], axis=1)
+    return _taken(values, at)
 
 
-def _estimate(quantiles: Array) -> Estimate:
-    low, median, high = quantiles.tolist()
-    return Estimate(median, low, high)
+def _estimates(quantiles: Array) -> list[Estimate]:
+    """Of rows of low, median and high."""
+    return [Estimate(median, low, high) for low, median, high in quantiles.tolist()]

@@ -37,24 +37,23 @@ class Memo(Generic[K, V]):
 
 
 class Latest(Generic[V]):
-    """The latest result by name, with what it was made from; forgets the oldest names beyond ``limit``.
+    """What was latest kept by name; forgets the oldest names beyond ``limit``.
 
-    Where what it is made from only ever grows, as a history does, no older result is worth its memory. Tuples of the
-    very same objects compare fast.
+    For what only ever grows, as a job's history does: of what was made from less of it only the latest is worth its
+    memory. Whether it still holds is for its owner to say.
     """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._held: dict[str, tuple[tuple[object, ...], V]] = {}
+        self._held: dict[str, V] = {}
 
-    def find(self, name: str, source: tuple[object, ...]) -> V | None:
-        """The result for ``name``; None where there is none, or it was made from another ``source``."""
-        held = self._held.get(name)
-        return held[1] if held is not None and held[0] == source else None
+    def get(self, name: str) -> V | None:
+        """What was kept for ``name``; None where nothing was, or it is forgotten."""
+        return self._held.get(name)
 
-    def keep(self, name: str, source: tuple[object, ...], made: V) -> None:
-        """Remember a result in place of the one before."""
+    def keep(self, name: str, made: V) -> None:
+        """Remember this in place of the one before."""
         if name not in self._held and len(self._held) >= self._limit:
             for old in list(islice(self._held, max(self._limit // 4, 1))):
                 self._held.pop(old, None)
-        self._held[name] = (source, made)
+        self._held[name] = made

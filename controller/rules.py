@@ -57,9 +57,11 @@ class Table(IntEnum):
     FORWARD = 2
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Match:
-    """What a rule matches; a field of None matches anything. Addresses are dotted IPv4 strings."""
+class Match(NamedTuple):
+    """What a rule matches; a field of None matches anything. Addresses are dotted IPv4 strings.
+
+    A tuple, as a rule is: a plan that moves a hundred jobs makes and hashes thousands of them.
+    """
 
     in_port: int | None = None
     eth_type: int | None = None
@@ -101,8 +103,7 @@ class Normal:
 Action = SetClass | SetDscp | Output | Normal
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """One rule of one switch. ``job`` is None for the pipeline's own rules.
 
     Two rules with the same ``key`` stand in the same place of a switch: the later replaces the earlier.
@@ -119,7 +120,7 @@ class Rule:
     @property
     def key(self) -> tuple[int, Table, int, Match]:
         """What identifies the rule's place in a switch."""
-        return (self.switch, self.table, self.priority, self.match)
+        return self[:4]
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +226,7 @@ def claimed_flows(snapshot: Snapshot, classes: Mapping[str, int]) -> Iterator[Cl
         for flows in (job.flows, job.found):
             claimed, packets = places_of.flows(flows)
             if not taken.isdisjoint(packets):
-                claimed = tuple(place for place in claimed if place[:4] not in taken)
+                claimed = _one_of_equals(tuple(place for place in claimed if place[:4] not in taken))
             taken |= packets
             parts.append(claimed)
         yield Claimed(job, service_class, *parts)
@@ -273,23 +274,58 @@ def compile_rules(
     return frozenset().union(*parts)
 
 
-@lru_cache(maxsize=16384)
+_Made = dict[tuple[str, int, tuple[int, ...]], frozenset[Rule]]
+_rules_of: Memo[tuple[Place, ...], _Made] = Memo(_REMEMBERED_JOBS)
+
+
 def _job_rules(job: str, service_class: int, places: tuple[Place, ...], switches: tuple[int, ...]) -> frozenset[Rule]:
+    made = _rules_of.get(places, dict)
+    key = (job, service_class, switches)
+    found = made.get(key)
+    if found is None:
+        if len(made) > MAX_CLASSES:
+            made.clear()
+        found = made[key] = _make_job_rules(job, service_class, places, switches)
+    return found
+
+
+@lru_cache(maxsize=16384)
+def _one_of_equals(places: tuple[Place, ...]) -> tuple[Place, ...]:
+    """The very same object for equal places: what is made of them is remembered by it."""
+    return places
+
+
+def _make_job_rules(
+    job: str, service_class: int, places: tuple[Place, ...], switches: tuple[int, ...]
+) -> frozenset[Rule]:
     actions = (SetClass(service_class), SetDscp(CLASS_DSCP[service_class]))
+    table, goto = Table.CLASSIFY, Table.FORWARD
     found: list[Rule] = []
-    for place in places:
-        match = Match(
-            eth_type=ETH_IPV4,
-            ip_proto=PROTO_TCP,
-            ipv4_src=place.src,
-            ipv4_dst=place.dst,
-            tcp_src=place.src_port,
-            tcp_dst=place.dst_port,
-        )
-        priority = JOB_FLOW + 2 * (place.dst_port is not None) + (place.src_port is not None)
+    for place, (priority, match) in zip(places, _matches_of.get(places, lambda: _matches(places)), strict=True):
         where = switches if place.switch is None else (place.switch,) if place.switch in switches else ()
-        found += (Rule(switch, Table.CLASSIFY, priority, match, actions, Table.FORWARD, job) for switch in where)
+        found += [Rule(switch, table, priority, match, actions, goto, job) for switch in where]
     return frozenset(found)
+
+
+_matches_of: Memo[tuple[Place, ...], list[tuple[int, Match]]] = Memo(_REMEMBERED_JOBS)
+
+
+def _matches(places: tuple[Place, ...]) -> list[tuple[int, Match]]:
+    """What tells the flows' packets apart in a switch, with the priority: the same whatever class they are of."""
+    return [
+        (
+            JOB_FLOW + 2 * (place.dst_port is not None) + (place.src_port is not None),
+            Match(
+                eth_type=ETH_IPV4,
+                ip_proto=PROTO_TCP,
+                ipv4_src=place.src,
+                ipv4_dst=place.dst,
+                tcp_src=place.src_port,
+                tcp_dst=place.dst_port,
+            ),
+        )
+        for place in places
+    ]
 
 
 @lru_cache(maxsize=16)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from controller.loads import Floats, load_matrix
-from controller.model import BITS_PER_BYTE, Host, Job, Snapshot
+from controller.model import BITS_PER_BYTE, Job, Snapshot
 
 
 def attained(snapshot: Snapshot, bottlenecks: Floats) -> Floats:
@@ -23,20 +22,25 @@ def attained(snapshot: Snapshot, bottlenecks: Floats) -> Floats:
     if snapshot.routes is not None:
         at_hosts = load_matrix(replace(snapshot, routes=None)).bottlenecks()
         np.divide(bottlenecks, at_hosts, out=longer, where=at_hosts > 0)
-    each = zip(snapshot.jobs, bottlenecks.tolist(), longer.tolist(), strict=True)
-    return np.array([_attained(job, one, snapshot.hosts, times) for job, one, times in each], dtype=float)
+    by_progress = bottlenecks * np.array([job.iterations_done for job in snapshot.jobs], dtype=float)
+    attained_seconds: Floats = np.maximum(_measured(snapshot) * longer, by_progress)
+    return attained_seconds
+
+
+def _measured(snapshot: Snapshot) -> Floats:
+    """Seconds of its busiest egress that each job was counted to have used (jobs,)."""
+    jobs, hosts = snapshot.jobs, snapshot.hosts
+    owner = np.repeat(np.arange(len(jobs)), [len(job.sent_bytes) for job in jobs])
+    sent = np.array([amount for job in jobs for amount in job.sent_bytes.values()], dtype=float)
+    rate = {name: host.egress_bps for name, host in hosts.items()}
+    # At a host that is not known any more nothing was used.
+    rates = np.array([rate.get(host, np.inf) for job in jobs for host in job.sent_bytes], dtype=float)
+    most = np.zeros(len(jobs))
+    np.maximum.at(most, owner, sent * BITS_PER_BYTE / rates)
+    return most
 
 
 def sent_bytes(job: Job) -> float:
     """Bytes that a job has sent in all: measured, or by its own progress, whichever is more."""
     one = sum(demand.bytes for demand in job.demand)
     return max(sum(job.sent_bytes.values()), one * job.iterations_done)
-
-
-def _attained(job: Job, one_iteration: float, hosts: Mapping[str, Host], times: float) -> float:
-    measured = 0.0
-    for host, sent in job.sent_bytes.items():
-        known = hosts.get(host)
-        if known is not None:
-            measured = max(measured, sent * BITS_PER_BYTE / known.egress_bps)
-    return max(measured * times, one_iteration * job.iterations_done)

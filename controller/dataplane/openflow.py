@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
@@ -26,7 +26,7 @@ GATE_PRIORITY = 1
 Place = tuple[int, Table, int, Match]
 """The key of a rule."""
 
-_MATCH_FIELDS = tuple(field.name for field in fields(Match))
+_MATCH_FIELDS = Match._fields
 
 
 def job_tag(job: str | None) -> int:

@@ -36,8 +36,8 @@ O(n log n) for n jobs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from dataclasses import replace
+from typing import Literal, NamedTuple, get_args
 
 from controller import curves
 from controller.loads import load_matrix
@@ -58,8 +58,7 @@ PRIOR_DRAWS = 40
 _LEAST_INDEX = 1e-12
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(NamedTuple):
     """Where a job stands: by tier, and within a tier by ``seconds``, of its bottleneck port, least first.
 
     Tiers: -1 new, 0 before 90 %, 1 before 95 %, 2 past both. ``watch`` is the metric whose crossing ends the tier.

@@ -136,3 +136,19 @@ def test_loads_of_very_different_sizes_leave_no_ghosts() -> None:
     result = bssi(loads, [1.0] * 5)
     assert sorted(result.order) == [0, 1, 2, 3, 4]
     assert result.order[-1] == 0
+
+
+@settings(max_examples=100, deadline=None)
+@given(jobs=st.integers(1, 40), ports=st.integers(1, 60), share=st.floats(0.02, 0.2), seed=st.integers(0, 10**6))
+def test_plain_numbers_and_arrays_of_them_give_the_same_order_and_bound(jobs, ports, share, seed) -> None:
+    rng = np.random.default_rng(seed)
+    loads = np.where(rng.random((jobs, ports)) < share, rng.choice([0.5, 1.0, 3.7, 10.0], (jobs, ports)), 0.0)
+    weights = rng.choice([0.3, 1.0, 4.0], jobs)
+    found = []
+    for most in (jobs, -1):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("controller.bssi._SHORT_COLUMN", most)
+            patch.setattr("controller.bssi._DENSE", 2.0)
+            found.append(bssi(LoadMatrix.dense(loads), weights))
+    assert found[0].order == found[1].order
+    assert found[0].lower_bound == pytest.approx(found[1].lower_bound, rel=1e-12)

@@ -215,3 +215,30 @@ def test_jobs_of_one_band_that_share_ports_share_a_class_and_jobs_without_ports_
     assert layered(behind, 7, shared) == {"c": 0, "a": 1, "b": 1}
     with pytest.raises(ValueError, match="at least 1"):
         layered(ordering, 0, shared)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    jobs=st.lists(st.sets(st.integers(0, 8), max_size=4), min_size=3, max_size=30),
+    at_once=st.integers(1, 40),
+    seed=st.integers(0, 10**6),
+)
+def test_pairs_are_counted_the_same_however_many_are_looked_at_in_one_go(jobs, at_once, seed) -> None:
+    rng = np.random.default_rng(seed)
+    ports = {f"j{i}": sorted(used) for i, used in enumerate(jobs)}
+    cuts = sorted({0, len(jobs), *rng.integers(0, len(jobs), len(jobs) // 2).tolist()})
+    bands = tuple(tuple(f"j{i}" for i in range(a, b)) for a, b in itertools.pairwise(cuts))
+    ordering = Ordering("x", bands, {})
+    layer_of = {job: int(rng.integers(0, 4)) for job in ports}
+    before = {job: int(rng.integers(0, 3)) for job in ports}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(classes_module, "_MOST_PAIRS", at_once)
+        met, together = classes_module._met(ordering, as_shared(ports), layer_of, 4, before)
+    expected, same = np.zeros((4, 4)), 0
+    for earlier, later in itertools.combinations(bands, 2):
+        for a, b in itertools.product(earlier, later):
+            if set(ports[a]) & set(ports[b]):
+                expected[layer_of[a], layer_of[b]] += 1
+                same += before[a] == before[b]
+    assert met.tolist() == expected.tolist()
+    assert together == same

@@ -77,7 +77,7 @@ def test_any_history_has_prospects(values: list[float], direction, total: float)
     assert np.isfinite(shapes(found)).all()
     assert shapes(found).shape[1] == len(NUMBERS)
     for fraction in (0.9, 0.95):
-        rate = learned(fraction).best(found, fitted(known, fraction))
+        rate = learned(fraction).best(found, shapes(found), fitted(known, fraction))
         assert ((rate > 0) & (rate <= 1)).all()
 
 
@@ -89,7 +89,8 @@ def test_a_run_that_has_long_been_flat_has_little_to_win() -> None:
 
 def _rate(prospects: Prospects, run):
     known = histories(run)
-    return prospects.best(read(known)[1], fitted(known, 0.9))
+    found = read(known)[1]
+    return prospects.best(found, shapes(found), fitted(known, 0.9))
 
 
 def _index(prospects: Prospects, run) -> one_link.Known | None:

@@ -20,7 +20,7 @@ def fitted(monkeypatch) -> list[int]:
     whole = curves.fit_many
 
     def fit_many(histories, *rest):
-        counts.extend(len(history.progress) for history in histories)
+        counts.extend(len(history.reports) for history in histories)
         return whole(histories, *rest)
 
     forget(monkeypatch)
@@ -29,8 +29,7 @@ def fitted(monkeypatch) -> list[int]:
 
 
 def forget(monkeypatch) -> None:
-    for name in ("_settled", "_crossing"):
-        monkeypatch.setattr(_learning, name, Latest(100))
+    monkeypatch.setattr(_learning, "_known", Latest(100))
 
 
 def job(values, name: str = "a", **more) -> Job:
@@ -79,6 +78,39 @@ def test_a_target_crossed_since_is_seen_at_once_and_one_outlier_is_not_a_crossin
     assert fitted[count:] == [101]
     _learning.fits([job([*values, beyond, beyond], metric=metric)])
     assert len(fitted) == count + 1
+
+
+@pytest.mark.parametrize("by", [-0.05, 0.05])
+@pytest.mark.parametrize("report", [0, 50, 99])
+def test_a_history_that_is_another_than_before_is_read_anew(fitted, monkeypatch, report: int, by: float) -> None:
+    _learning.fits([job(RISING[:100])])
+    other = RISING[:101].copy()
+    other[report] += by
+    (found,) = _learning.fits([job(other)])
+    assert len(fitted) == 2
+    forget(monkeypatch)
+    assert _learning.fits([job(other)]) == [found]
+
+
+def test_an_equal_history_and_one_that_began_later_are_not_confused(fitted) -> None:
+    (first,) = _learning.fits([job(RISING[:100])])
+    (equal,) = _learning.fits([job(RISING[:100])])
+    assert equal is first
+    assert len(fitted) == 1
+    (shorter,) = _learning.fits([job(RISING[:60])])
+    assert shorter.points < 60
+    (again,) = _learning.fits([job(RISING[:100])])
+    assert again == first
+
+
+def test_a_report_without_a_metric_crosses_nothing(fitted) -> None:
+    (before,) = _learning.fits([job(RISING[:99])])
+    count = len(fitted)
+    beyond = before.targets[0].metric + 0.02
+    some = job([*RISING[:99], beyond, beyond, beyond])
+    silent = tuple(Progress(p.iteration, p.time, p.metric if k < 100 else None) for k, p in enumerate(some.progress))
+    _learning.fits([Job(id="a", progress=silent, iterations_total=1000.0)])
+    assert len(fitted) == count
 
 
 def test_jobs_are_told_apart_and_too_few_reports_are_no_fit(fitted) -> None:

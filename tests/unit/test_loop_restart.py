@@ -58,8 +58,8 @@ def test_a_restart_amid_training_makes_the_same_plan(tmp_path: Path, monkeypatch
     assert last.ordering.bands != unknown
     assert all("% of convergence" in reason for reason in last.ordering.reasons.values()), last.ordering.reasons
     before.stop()
-    for name in ("_settled", "_crossing"):  # no process remembers the fits of the one before it
-        monkeypatch.setattr(_learning, name, Latest(100))
+    # No process remembers the fits of the one before it.
+    monkeypatch.setattr(_learning, "_known", Latest(100))
     after = Yard(tmp_path / "j.db", policy="jpas").start()
     try:
         again = after.loop.plan

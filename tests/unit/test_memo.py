@@ -27,16 +27,13 @@ def test_a_memo_forgets_the_oldest_beyond_its_limit() -> None:
     assert memo.get(keys[0], lambda: -1) == -1
 
 
-def test_the_latest_result_holds_until_its_source_changes() -> None:
+def test_the_latest_is_kept_by_name_and_the_oldest_names_are_forgotten() -> None:
     latest: Latest[int] = Latest(limit=2)
-    assert latest.find("a", ((1, 2), "x")) is None
-    latest.keep("a", ((1, 2), "x"), 1)
-    assert latest.find("a", ((1, 2), "x")) == 1
-    assert latest.find("a", ((1, 2, 3), "x")) is None
-    latest.keep("a", ((1, 2, 3), "x"), 3)
-    assert latest.find("a", ((1, 2), "x")) is None
-    assert latest.find("a", ((1, 2, 3), "x")) == 3
+    assert latest.get("a") is None
+    latest.keep("a", 1)
+    latest.keep("a", 3)
+    assert latest.get("a") == 3
     for name in "bcd":
-        latest.keep(name, (), 9)
-    assert latest.find("d", ()) == 9
-    assert latest.find("a", ((1, 2, 3), "x")) is None
+        latest.keep(name, 9)
+    assert latest.get("d") == 9
+    assert latest.get("a") is None

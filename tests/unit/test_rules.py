@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from controller.fabric import Fabric, Link, as_links, inner_ports, pick
 from controller.model import CLASS_DSCP, MAX_CLASSES, Flow, Host, Job, Snapshot, Switch
-from controller.rules import Endpoint, Match, Rule, Table, compile_rules, difference
+from controller.rules import Endpoint, Match, Rule, SetClass, Table, compile_rules, difference
 from tests.fake_switch import FakeNetwork, FakeSwitch, Packet, arp
 
 # Two leaves (1, 2) and two spines (11, 12): hosts h1..h4 on leaf 1, h5..h8 on leaf 2.
@@ -297,3 +297,27 @@ def test_a_thousand_jobs_on_a_thousand_hosts_are_compiled_in_a_moment() -> None:
     assert sum(rule.job is not None for rule in rules) == 16_000
     # Generous: a shared machine. Alone, a plan that moves 50 jobs takes about 30 ms.
     assert seconds[2] < 1.0, seconds
+
+
+def test_rules_that_are_remembered_are_those_of_the_class_the_claims_and_the_switches_of_now() -> None:
+    def made(classes: dict[str, int], order: tuple[str, ...] = ("a", "b")) -> frozenset[Rule]:
+        flows = {job: (Flow(job, "h1", "h2", dst_port=port), Flow(job, "h1", "h2", dst_port=9)) for job, port in PORTS}
+        jobs = tuple(Job(job, arrival=float(order.index(job)), flows=kept.setdefault(job, flows[job])) for job in order)
+        shot = Snapshot(now=0.0, hosts=TWO_HOSTS, jobs=jobs, switches=(Switch(1),))
+        return compile_rules(shot, classes, mode="classified", forwarding="normal")
+
+    kept: dict[str, tuple[Flow, ...]] = {}
+    for service_class in (0, 3, 0, 6):
+        rules = made({"a": service_class, "b": 1})
+        assert {(r.job, r.match.tcp_dst, r.actions[0]) for r in rules if r.job} == {
+            ("a", 5, SetClass(service_class)),
+            ("a", 9, SetClass(service_class)),
+            ("b", 6, SetClass(1)),
+        }
+    turned = {(r.job, r.match.tcp_dst) for r in made({"a": 0, "b": 1}, ("b", "a")) if r.job}
+    assert turned == {("b", 6), ("b", 9), ("a", 5)}
+    assert made({"a": 0, "b": 1}) == made({"a": 0, "b": 1})
+
+
+PORTS = (("a", 5), ("b", 6))
+TWO_HOSTS = {f"h{i}": Host(f"h{i}", address=f"10.0.0.{i}", switch=1, switch_port=i) for i in (1, 2)}
