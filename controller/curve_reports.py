@@ -21,7 +21,10 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reports:
-    """``iterations`` and ``metrics`` (n,) of n reports, as doubles in the order given; nan: no metric was told."""
+    """``iterations`` and ``metrics`` (n,) of n reports, as doubles in the order given; nan: no metric was told.
+
+    They grow in place: copied at every report, many long histories would be moved about all the time.
+    """
 
     iterations: array[float]
     metrics: array[float]
@@ -38,9 +41,10 @@ class Reports:
     def __len__(self) -> int:
         return len(self.iterations)
 
-    def and_then(self, later: Reports) -> Reports:
-        """These, and later ones after them."""
-        return Reports(self.iterations + later.iterations, self.metrics + later.metrics)
+    def add(self, later: Reports) -> None:
+        """Later ones come after these."""
+        self.iterations.extend(later.iterations)
+        self.metrics.extend(later.metrics)
 
     def first(self, count: int) -> Reports:
         """The first so many of them."""

@@ -255,7 +255,7 @@ def _reweighted(weight: Array, prior: Array) -> Array:
 
 
 def _sorted(values: Array, weight: Array) -> tuple[Array, Array]:
-    order = np.argsort(values, axis=1)
+    order = np.argsort(values, axis=1, kind="stable")
     return _taken(values, order), _taken(weight, order)
 
 

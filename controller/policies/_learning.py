@@ -74,8 +74,10 @@ def _read(job: Job) -> _Known:
     if held is not None and held.progress is job.progress:
         return held
     if held is not None and _goes_on(held.progress, job.progress):
-        reports = held.reports.and_then(curves.Reports.of(job.progress[len(held.progress) :]))
-        return _Known(job.progress, reports, held.settled, held.crossing)
+        held.reports.add(curves.Reports.of(job.progress[len(held.progress) :]))
+        grown = _Known(job.progress, held.reports, held.settled, held.crossing)
+        _known.keep(job.id, grown)
+        return grown
     return _Known(job.progress, curves.Reports.of(job.progress))
 
 
