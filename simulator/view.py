@@ -187,17 +187,18 @@ class _History:
             return ()
         if not self._curve:
             return (Progress(float(done), float(ends[-1])),)
-        self._kept += [
-            self._report(k, ends) for k in range((len(self._kept) + 1) * self._stride, done + 1, self._stride)
-        ]
+        first = (len(self._kept) + 1) * self._stride
+        times = ends[first - 1 : done : self._stride].tolist()
+        values = self._curve[first - 1 : done : self._stride]
+        numbers = map(float, range(first, done + 1, self._stride))
+        self._kept += map(Progress, numbers, times, values)
         while len(self._kept) > 2 * REPORTS:
             self._kept = self._kept[1::2]
             self._stride *= 2
         last = self._kept[-1].iteration if self._kept else 0
-        return (*self._kept, *(() if last == done else (self._report(done, ends),)))
-
-    def _report(self, k: int, ends: F8) -> Progress:
-        return Progress(float(k), float(ends[k - 1]), self._curve[k - 1])
+        if last == done:
+            return tuple(self._kept)
+        return (*self._kept, Progress(float(done), float(ends[-1]), self._curve[done - 1]))
 
 
 def _an_iteration(job: SimJob) -> tuple[Demand, ...]:
