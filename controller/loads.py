@@ -104,6 +104,7 @@ class PortNumbers:
     """The ports of some hosts by number, and of the routes between them, and how many seconds a byte takes at each."""
 
     def __init__(self, hosts: Mapping[str, Host], routes: Routes | None = None) -> None:
+        self.hosts = hosts
         self.items = tuple(hosts.items())
         self.routes = routes
         self.host = {name: i for i, name in enumerate(hosts)}
@@ -181,6 +182,10 @@ _numbers: list[PortNumbers] = []
 
 def port_numbers(hosts: Mapping[str, Host], routes: Routes | None = None) -> PortNumbers:
     """The numbers of the ports of ``hosts`` and ``routes``: the same object for equal hosts and the same routes."""
+    # First by identity: a thousand hosts take longer to compare than all else here.
+    for known in tuple(_numbers):
+        if known.routes is routes and known.hosts is hosts:
+            return known
     items = tuple(hosts.items())
     for known in tuple(_numbers):
         if known.routes is routes and known.items == items:

@@ -5,6 +5,7 @@ Dry-run is ``plan`` without applying it; ``explain`` prints it; the simulator ca
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from controller.policies._base import Policy
 from controller.rules import Rule
 
 CompileRules = Callable[[Snapshot, Mapping[str, int]], frozenset[Rule]]
+Judge = Callable[[Snapshot, Ordering], tuple[float, float]]
+"""How good an ordering is, and how good one could be: see ``objective_and_bound``."""
 
 
 class PlanError(RuntimeError):
@@ -30,7 +33,8 @@ class Plan:
     """What should be. ``classes`` has every job of the snapshot; ``rules`` is all that the switches should hold.
 
     ``objective_seconds`` and ``lower_bound_seconds`` are the weighted mean V of the ordering over all jobs (see
-    ``bssi.completion_times``; a job's load is that of all iterations it has left) and its bound over all orders.
+    ``bssi.completion_times``; a job's load is that of all iterations it has left) and its bound over all orders; nan
+    where nobody asked for them.
     ``moves`` counts the jobs whose class differs from the plan before, ``inversions`` the pairs of jobs that meet at a
     port and that too few classes did not keep apart in their order.
     """
@@ -50,6 +54,11 @@ def no_rules(_snapshot: Snapshot, _classes: Mapping[str, int]) -> frozenset[Rule
     return frozenset()
 
 
+def no_judgement(_snapshot: Snapshot, _ordering: Ordering) -> tuple[float, float]:
+    """The judge of plans that nobody is told of, as the simulator's thousands: objective and bound are not known."""
+    return math.nan, math.nan
+
+
 def plan(
     snapshot: Snapshot,
     previous: Plan | None,
@@ -57,19 +66,21 @@ def plan(
     policy: Policy,
     compile_rules: CompileRules = no_rules,
     assign: Assign = "layered",
+    judge: Judge | None = None,
 ) -> Plan:
     """Order the jobs, cut the order into classes, compile the rules.
 
     ``previous`` is the plan before; its ordering reaches the policy only if it was that policy's own. ``assign`` is
-    how classes are cut (see ``controller.classes``). Raises PlanError where a policy leaves a job out, names one twice
-    or one that is not there.
+    how classes are cut (see ``controller.classes``). ``judge`` is ``objective_and_bound`` if None; it tells of the plan
+    and has no part in it, so who asks nobody (``no_judgement``) gets the same plan. Raises PlanError where a policy
+    leaves a job out, names one twice or one that is not there.
     """
     own = previous.ordering if previous is not None and previous.ordering.policy == policy.name else None
     ordering = policy.order(snapshot, own)
     check(ordering, snapshot)
     before = previous.classes if previous is not None else {}
     classes, inverted = cut(snapshot, ordering, assign, before)
-    objective, bound = objective_and_bound(snapshot, ordering)
+    objective, bound = (judge or objective_and_bound)(snapshot, ordering)
     return Plan(
         made_at=snapshot.now,
         ordering=ordering,

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from controller.model import BITS_PER_BYTE, MAX_CLASSES, Ordering, Port, Snapshot, Stage
-from controller.planner import Plan, PlanError, check, plan
+from controller.planner import Plan, PlanError, check, no_judgement, plan
 from controller.policies._base import OptionError, Policy
 from simulator.errors import InputError
 from simulator.jobs import SimJob, Workload
@@ -270,7 +270,7 @@ class _Run:
             check(ordering, snapshot)
             bands = [[numbers[job] for job in band] for band in ordering.bands]
         else:
-            self._plan = plan(snapshot, self._plan, policy=self._policy, assign=self._limits.assign)
+            self._plan = plan(snapshot, self._plan, policy=self._policy, assign=self._limits.assign, judge=no_judgement)
             ordering = self._plan.ordering
             bands = [[] for _ in range(self._limits.classes)]
             for band in ordering.bands:

@@ -15,7 +15,10 @@ import numba
 
 F = TypeVar("F", bound=Callable[..., object])
 
-_INNER: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+# Nothing is allocated in the loops: the state is held by whoever calls. Else each call of an inner function counts a
+# reference more and one less, in atomic instructions, to the arrays of the state; that took as long as all else.
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
+_INNER: dict[str, Any] = {**_OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 _HERE = Path(__file__).parent
 _settings: Any = numba.config
@@ -46,7 +49,7 @@ def entry(function: F) -> F:
     before = _settings.CACHE_DIR
     _settings.CACHE_DIR = str(_KEPT)
     try:
-        return cast(F, numba.njit(cache=True, error_model="numpy")(function))
+        return cast(F, numba.njit(cache=True, **_OPTIONS)(function))
     finally:
         _settings.CACHE_DIR = before
 

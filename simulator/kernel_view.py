@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simulator.jit import entry
+from simulator.jit import entry, inner
 from simulator.kernel_state import F8, I4, NOW, SENDING, State
 
 
@@ -39,8 +39,30 @@ def left_by_host(s: State, job: int, first: I4, src: I4, dst: I4, out: F8, into:
 @entry
 def sent_by_host(s: State, job: int, first: I4, src: I4, out: F8) -> None:
     """Bytes that have left each host for a job since it began."""
-    now = s.clk[NOW]
     out[:] = 0.0
+    _add_sent(s, job, first, src, out)
+
+
+@entry
+def sent_by_jobs(s: State, jobs: I4, first: I4, src: I4, begin: I4, hosts: I4, out: F8, sent: F8) -> None:
+    """Bytes that have left each host for each of some jobs since it began; notes which of them send now.
+
+    The hosts from which job i sends are ``hosts[begin[i]:begin[i + 1]]``, and ``sent`` is by the same places. ``out``,
+    a place for each host of the network, is room to add up in.
+    """
+    for i in range(len(jobs)):
+        for k in range(begin[i], begin[i + 1]):
+            out[hosts[k]] = 0.0
+        s.job[jobs[i]].served = _add_sent(s, jobs[i], first, src, out)
+        for k in range(begin[i], begin[i + 1]):
+            sent[k] = out[hosts[k]]
+
+
+@inner
+def _add_sent(s: State, job: int, first: I4, src: I4, out: F8) -> int:
+    """Add what a job has sent to ``out``, by host; 1 if it sends something now, else 0."""
+    now = s.clk[NOW]
+    serving = 0
     for lane in range(s.job[job].first, s.job[job].end):
         current = s.lane[lane].step
         for step in range(s.lane[lane].first, s.lane[lane].end):
@@ -51,11 +73,13 @@ def sent_by_host(s: State, job: int, first: I4, src: I4, out: F8) -> None:
                 if partly:
                     left = s.bundle[bundle].left
                     if s.bundle[bundle].rate > 0.0:
+                        serving = 1
                         left -= s.bundle[bundle].rate * (now - s.bundle[bundle].since)
                     sent += s.more[bundle].bytes - max(left, 0.0)
                 path = s.bundle[bundle].path
                 for k in range(first[path], first[path + 1]):
                     out[src[k]] += s.bundle[bundle].flows * sent
+    return serving
 
 
 @entry

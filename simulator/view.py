@@ -11,7 +11,7 @@ metric after each, thinned.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from controller.loads import summed
 from controller.model import Demand, Job, Progress
 from simulator.jobs import Compute, SimJob, Transfer
 from simulator.kernel_state import F8, I4, NOW
-from simulator.kernel_view import left_by_host, paired, sent_by_host
+from simulator.kernel_view import left_by_host, paired, sent_by_host, sent_by_jobs
 from simulator.tables import Tables
 
 REPORTS = 200
@@ -33,7 +33,7 @@ class View:
         self._tables = tables
         self._by_pair = by_pair
         self._shown: dict[int, Job] = {}
-        self._history: dict[int, _History] = {}
+        self._training: dict[int, _Training] = {}
         self._demand: dict[int, tuple[Demand, ...]] = {}
         self._total: dict[int, F8] = {}  # bytes from each host, before any was sent
         hosts = len(tables.hosts)
@@ -42,13 +42,14 @@ class View:
 
     def forget(self, number: int) -> None:
         """A job has ended."""
-        for known in (self._shown, self._history, self._demand, self._total):
+        for known in (self._shown, self._training, self._demand, self._total):
             known.pop(number, None)
 
     def jobs(self, arrivals: Mapping[int, float]) -> tuple[Job, ...]:
         """Jobs by number as they stand now; ``arrivals``: when each could begin."""
         rows = self._tables.state.job
-        served, done = rows["served"], rows["done"]
+        served, done = rows["served"].tolist(), rows["done"].tolist()
+        training: list[int] = []
         for number, arrival in arrivals.items():
             shown = self._shown.get(number)
             if shown is not None and not served[number] and done[number] == shown.iterations_done:
@@ -57,8 +58,24 @@ class View:
             if job.iterations == 1 and not job.curve:
                 self._shown[number] = self._coflow(number, job, arrival)
             else:
-                self._shown[number] = self._training(number, job, arrival)
+                training.append(number)
+                if number not in self._training:
+                    self._training[number] = _Training(self._tables, number, arrival)
+        if training:
+            self._look_at([self._training[number] for number in training], [done[number] for number in training])
         return tuple([self._shown[number] for number in arrivals])
+
+    def _look_at(self, jobs: Sequence[_Training], done: Sequence[int]) -> None:
+        """Show training jobs as they stand now: one call of the compiled loops for all of them."""
+        state, ends = self._tables.state, self._tables.ends
+        begin = np.zeros(len(jobs) + 1, np.int32)
+        np.cumsum([len(job.hosts) for job in jobs], out=begin[1:])
+        hosts, sent = np.concatenate([job.hosts for job in jobs]), np.zeros(begin[-1])
+        numbers = np.array([job.number for job in jobs], np.int32)
+        sent_by_jobs(state, numbers, ends.first, ends.src, begin, hosts, self._out, sent)
+        amounts, first = sent.tolist(), begin.tolist()
+        for i, (job, iterations) in enumerate(zip(jobs, done, strict=True)):
+            self._shown[job.number] = job.shown(iterations, state.ends, amounts[first[i] : first[i + 1]])
 
     def _coflow(self, number: int, job: SimJob, arrival: float) -> Job:
         tables = self._tables
@@ -111,33 +128,49 @@ class View:
         found = np.flatnonzero(by_pair)
         return ends.src[found], ends.dst[found], by_pair[found]
 
-    def _training(self, number: int, job: SimJob, arrival: float) -> Job:
-        tables = self._tables
-        state = tables.state
-        sent_by_host(state, number, tables.ends.first, tables.ends.src, self._out)
-        if number not in self._history:
-            self._history[number] = _History(job)
-        done = int(state.job[number].done)
-        place = int(state.job[number].ends)
-        return Job(
-            id=job.id,
-            demand=self._an_iteration(number, job),
-            arrival=arrival,
-            weight=job.weight,
-            stage=job.stage,
-            iterations_left=float(job.iterations - done),
-            iterations_total=float(job.iterations),
-            compute_seconds=_compute_seconds(job),
-            progress=self._history[number].until(done, state.ends[place : place + done]),
-            metric=job.metric,
-            tasks=job.tasks,
-            sent_bytes=_by_host(tables.hosts, self._out),
-        )
-
     @property
     def now(self) -> float:
         """Simulated seconds."""
         return float(self._tables.state.clk[NOW])
+
+
+class _Training:
+    """A job of many iterations: what of it stays, and its reports so far. ``hosts``: those it sends from, ascending."""
+
+    def __init__(self, tables: Tables, number: int, arrival: float) -> None:
+        self.number = number
+        self._job = tables.jobs[number]
+        self._arrival = arrival
+        state, ends = tables.state, tables.ends
+        lanes = state.lane[state.job["first"][number] : state.job["end"][number]]
+        steps = state.step[lanes["first"][0] : lanes["end"][-1]]
+        bundles = state.bundle[steps["first"][0] : steps["end"][-1]] if len(steps) else state.bundle[:0]
+        paths = np.unique(bundles["path"]).tolist()
+        senders = [ends.src[ends.first[path] : ends.first[path + 1]] for path in paths]
+        self.hosts: I4 = np.unique(np.concatenate(senders)) if senders else np.zeros(0, np.int32)
+        self._names = [tables.hosts[host] for host in self.hosts.tolist()]
+        self._place = int(state.job["ends"][number])
+        self._demand = _an_iteration(self._job)
+        self._compute_seconds = _compute_seconds(self._job)
+        self._history = _History(self._job)
+
+    def shown(self, done: int, ends: F8, sent: Sequence[float]) -> Job:
+        """After ``done`` iterations; ``ends`` are those of all jobs' iterations, ``sent`` the bytes from ``hosts``."""
+        job = self._job
+        return Job(
+            id=job.id,
+            demand=self._demand,
+            arrival=self._arrival,
+            weight=job.weight,
+            stage=job.stage,
+            iterations_left=float(job.iterations - done),
+            iterations_total=float(job.iterations),
+            compute_seconds=self._compute_seconds,
+            progress=self._history.until(done, ends[self._place : self._place + done]),
+            metric=job.metric,
+            tasks=job.tasks,
+            sent_bytes={host: amount for host, amount in zip(self._names, sent, strict=True) if amount > 0},
+        )
 
 
 class _History:
@@ -154,17 +187,18 @@ class _History:
             return ()
         if not self._curve:
             return (Progress(float(done), float(ends[-1])),)
-        self._kept += [
-            self._report(k, ends) for k in range((len(self._kept) + 1) * self._stride, done + 1, self._stride)
-        ]
+        first = (len(self._kept) + 1) * self._stride
+        times = ends[first - 1 : done : self._stride].tolist()
+        values = self._curve[first - 1 : done : self._stride]
+        numbers = map(float, range(first, done + 1, self._stride))
+        self._kept += map(Progress, numbers, times, values)
         while len(self._kept) > 2 * REPORTS:
             self._kept = self._kept[1::2]
             self._stride *= 2
         last = self._kept[-1].iteration if self._kept else 0
-        return (*self._kept, *(() if last == done else (self._report(done, ends),)))
-
-    def _report(self, k: int, ends: F8) -> Progress:
-        return Progress(float(k), float(ends[k - 1]), self._curve[k - 1])
+        if last == done:
+            return tuple(self._kept)
+        return (*self._kept, Progress(float(done), float(ends[-1]), self._curve[done - 1]))
 
 
 def _an_iteration(job: SimJob) -> tuple[Demand, ...]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from controller.classes import top
 from controller.model import Demand, Flow, Host, Job, Ordering, Snapshot
-from controller.planner import PlanError, plan
+from controller.planner import PlanError, no_judgement, plan
 from controller.policies._base import Policy
 from controller.policies.fair import Fair
 from controller.policies.fifo import Fifo
@@ -46,6 +48,16 @@ def test_the_objective_is_the_weighted_mean_v_and_never_below_its_bound() -> Non
     assert made.lower_bound_seconds == pytest.approx((3 * 1 + 1 * 5) / 4)
     together = plan(snapshot(*jobs), None, policy=Fair())
     assert together.objective_seconds == pytest.approx(5.0)
+
+
+def test_a_plan_that_nobody_judges_is_the_same_plan() -> None:
+    jobs = (job("a", 125, weight=3.0), job("b", 250, iterations_left=2.0))
+    judged = plan(snapshot(*jobs), None, policy=Fifo())
+    made = plan(snapshot(*jobs), None, policy=Fifo(), judge=no_judgement)
+    assert math.isnan(made.objective_seconds)
+    assert math.isnan(made.lower_bound_seconds)
+    told = {"objective_seconds": judged.objective_seconds, "lower_bound_seconds": judged.lower_bound_seconds}
+    assert replace(made, **told) == judged
 
 
 def test_no_jobs_make_an_empty_plan() -> None:

@@ -297,6 +297,23 @@ def test_a_training_job_shows_its_iterations_and_its_metric() -> None:
     assert [stage.jobs for stage in spy.shown[1].stages] == [("1",)]
 
 
+def test_training_jobs_are_shown_one_beside_the_other_and_anew_only_when_they_have_sent() -> None:
+    spy = Spy()
+    pair = transfer(("b", "a", 0.5), ("a", "b", 1), ("b", "c", 0))
+    near = SimJob("near", lanes=((Compute(3.0), pair),), iterations=2, curve=(0.5, 0.6))
+    far = SimJob("far", lanes=((transfer(("d", "c", 4)),),), iterations=2, curve=(0.2, 0.4))
+    run(near, far, policy=spy, period=1.0)
+    shown = {shot.now: {job.id: job for job in shot.jobs} for shot in spy.shown}
+    assert shown[2.0]["near"] is shown[1.0]["near"], "it computes"
+    assert [shown[now]["near"].sent_bytes for now in (2.0, 3.0)] == [{}, {}]
+    assert shown[4.0]["near"].sent_bytes == pytest.approx({"a": SECOND, "b": SECOND / 2})
+    assert shown[4.0]["near"].iterations_done == 1
+    assert shown[6.0]["near"] is shown[5.0]["near"], "it computes again"
+    assert [shown[now]["far"].sent_bytes["d"] for now in (1.0, 2.0, 6.0)] == pytest.approx(
+        [SECOND, 2 * SECOND, 6 * SECOND]
+    )
+
+
 def test_a_long_history_is_thinned_evenly_and_keeps_its_last_point() -> None:
     spy = Spy()
     job = SimJob(id="1", lanes=((Compute(1.0),),), iterations=5000, curve=tuple(k / 5000 for k in range(1, 5001)))

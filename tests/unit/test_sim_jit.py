@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numba
+import numpy as np
+import pytest
 
 from simulator import jit
 from simulator.kernel import together
@@ -23,3 +25,12 @@ def test_an_entry_is_kept_on_disk_and_the_compilers_own_settings_stay():
     together(1.0)
     assert list(jit.kept().rglob("kernel.together-*.nbc"))
     assert before == vars(numba.config)["CACHE_DIR"]
+
+
+def test_what_is_compiled_can_allocate_nothing_so_it_counts_no_references():
+    def allocates(n: int) -> float:
+        return float(np.zeros(n).sum())
+
+    assert numba.njit(allocates)(3) == 0.0
+    with pytest.raises(numba.core.errors.TypingError):
+        jit.entry(allocates)(3)
