@@ -41,10 +41,12 @@ class Reports:
     def __len__(self) -> int:
         return len(self.iterations)
 
-    def add(self, later: Reports) -> None:
-        """Later ones come after these."""
-        self.iterations.extend(later.iterations)
-        self.metrics.extend(later.metrics)
+    def go_on(self, after: int, later: Iterable[Progress]) -> None:
+        """After the first so many of these come later ones."""
+        new = Reports.of(later)
+        for mine, its in ((self.iterations, new.iterations), (self.metrics, new.metrics)):
+            del mine[after:]
+            mine.extend(its)
 
     def first(self, count: int) -> Reports:
         """The first so many of them."""

@@ -73,12 +73,28 @@ def _read(job: Job) -> _Known:
     held = _known.get(job.id)
     if held is not None and held.progress is job.progress:
         return held
-    if held is not None and _goes_on(held.progress, job.progress):
-        held.reports.add(curves.Reports.of(job.progress[len(held.progress) :]))
-        grown = _Known(job.progress, held.reports, held.settled, held.crossing)
-        _known.keep(job.id, grown)
-        return grown
-    return _Known(job.progress, curves.Reports.of(job.progress))
+    same = _common(held.progress, job.progress) if held is not None else 0
+    if held is None or not same:
+        return _Known(job.progress, curves.Reports.of(job.progress))
+    held.reports.go_on(same, job.progress[same:])
+    grown = _Known(job.progress, held.reports, _if_of(held.settled, same), _if_of(held.crossing, same))
+    _known.keep(job.id, grown)
+    return grown
+
+
+def _common(before: tuple[Progress, ...], now: tuple[Progress, ...]) -> int:
+    """How many of the first reports are the same: all of ``before`` or all but its last, else 0.
+
+    The last report of a thinned history stands in only until the next: it is none of those that are kept.
+    """
+    if _goes_on(before, now):
+        return len(before)
+    return len(before) - 1 if _goes_on(before[:-1], now) else 0
+
+
+def _if_of(made: _Made | None, reports: int) -> _Made | None:
+    """A fit, where it was made of no more than so many reports."""
+    return made if made is not None and made.points <= reports else None
 
 
 def _goes_on(before: tuple[Progress, ...], now: tuple[Progress, ...]) -> bool:
