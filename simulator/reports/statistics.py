@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import stdtrit
 
 Array = NDArray[np.float64]
 RESAMPLES = 10_000
@@ -19,7 +19,7 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float]:
     data = np.asarray(values, dtype=float)
     if len(data) < 2:
         return (float("nan"), float("nan"))
-    half = float(stats.t.ppf(0.975, len(data) - 1) * data.std(ddof=1) / np.sqrt(len(data)))
+    half = float(stdtrit(len(data) - 1, 0.975) * data.std(ddof=1) / np.sqrt(len(data)))
     return (float(data.mean()) - half, float(data.mean()) + half)
 
 
