@@ -212,11 +212,10 @@ def _met(
 
 def _held(layer_of: Mapping[str, int], layers: int, classes: int, previous: Mapping[str, int] | None) -> Floats:
     """How many jobs of each layer have a class already, by class, (L, K)."""
-    held = np.zeros((layers, classes))
-    for job, layer in layer_of.items():
-        if previous is not None and 0 <= previous.get(job, -1) < classes:
-            held[layer, previous[job]] += 1
-    return held
+    before = {} if previous is None else previous
+    known = [(layer, before.get(job, -1)) for job, layer in layer_of.items()]
+    places = [layer * classes + its_class for layer, its_class in known if 0 <= its_class < classes]
+    return np.bincount(places, minlength=layers * classes).reshape(layers, classes).astype(float)
 
 
 def _as_before(bands: _Bands, ports: int, classes: int, previous: Mapping[str, int]) -> dict[str, int] | None:

@@ -184,7 +184,7 @@ def port_numbers(hosts: Mapping[str, Host], routes: Routes | None = None) -> Por
     """The numbers of the ports of ``hosts`` and ``routes``: the same object for equal hosts and the same routes."""
     # First by identity: a thousand hosts take longer to compare than all else here.
     for known in tuple(_numbers):
-        if known.routes is routes and known.hosts is hosts:
+        if known.routes is routes and known.hosts is hosts and len(known.items) == len(hosts):
             return known
     items = tuple(hosts.items())
     for known in tuple(_numbers):
