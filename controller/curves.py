@@ -3,7 +3,7 @@
 A history is fitted by a weighted average of simple curves rather than by one (``controller.curve_candidates``). The
 spread of the candidates and of each one's own parameters is the uncertainty. A prior says after which share of a run a
 target typically comes: where a fit says little, it decides; and because curves are not bound to be of the families
-that are fitted, it has a share of its own beside the fit. Of a run whose length is unknown every length up to 20 times
+that are fitted, it has a share of its own beside the fit. Of a run whose length is unknown every length up to 15 times
 what was seen is as likely, on a logarithmic scale.
 
 Beside the fit's own intervals, which hold for curves of any family, stands what runs like the recorded ones tell of
