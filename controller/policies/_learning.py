@@ -1,8 +1,9 @@
 """What jobs' histories say, for all jobs of a plan at once, remembered from plan to plan.
 
 A fit moves little from one report to the next, so a history is fitted when it has grown by a twentieth: up to the last
-report whose iteration is a power of 1.05 or before. Only where a later report crosses a target are all fitted, at once.
-Which reports a fit is made of follows from the history alone, so a controller that was restarted makes the same plan.
+report whose iteration is a power of 1.05 or before. Where a later report crosses a target of that fit, all up to that
+report are fitted at once; and again where one after it crosses a target of this fit, and so on. Which reports a fit is
+made of follows from the history alone, so a controller that was restarted makes the same plan.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,7 +43,7 @@ class _Made(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """A job's history as numbers, and the latest fit of each kind that was made of its reports so far."""
+    """A job's history as numbers, the fit since it last grew by a twentieth, and the latest where it has crossed."""
 
     progress: tuple[Progress, ...]
     reports: curves.Reports
@@ -56,16 +57,22 @@ _known: Latest[_Known] = Latest(_REMEMBERED)
 def fits(jobs: Sequence[Job]) -> list[curves.Fit | None]:
     """The fit of each job's history, with ``T90`` and ``T95`` as targets; None with fewer reports than one needs."""
     known = [_read(job) for job in jobs]
+    latest: list[_Made | None] = [one.settled if one.crossing is None else one.crossing for one in known]
     counts = [_count(one.reports) for one in known]
-    settled = _fitted("settled", jobs, known, counts)
-    found = [made.fit for made in settled]
-    again = _crossings(jobs, known, settled)
-    if again:
-        some, theirs = [jobs[i] for i in again], [known[i] for i in again]
-        every = [len(one.reports) for one in theirs]
-        for i, made in zip(again, _fitted("crossing", some, theirs, every), strict=True):
-            found[i] = made.fit
-    return found
+    grown = [i for i, (one, job) in enumerate(zip(known, jobs, strict=True)) if not _settled(one, job, counts[i])]
+    for i, made in zip(grown, _made(jobs, known, grown, [counts[i] for i in grown]), strict=True):
+        known[i] = _Known(known[i].progress, known[i].reports, made)
+        latest[i] = made
+    found = [made for made in latest if made is not None]
+    crossed, until = _crossings(jobs, known, found, range(len(jobs)))
+    while crossed:
+        for i, made in zip(crossed, _made(jobs, known, crossed, until), strict=True):
+            known[i] = _Known(known[i].progress, known[i].reports, known[i].settled, made)
+            found[i] = made
+        crossed, until = _crossings(jobs, known, found, crossed)
+    for job, one in zip(jobs, known, strict=True):
+        _known.keep(job.id, one)
+    return [made.fit for made in found]
 
 
 def _read(job: Job) -> _Known:
@@ -109,30 +116,20 @@ def _goes_on(before: tuple[Progress, ...], now: tuple[Progress, ...]) -> bool:
         return False
 
 
-def _fitted(
-    kind: Literal["settled", "crossing"], jobs: Sequence[Job], known: list[_Known], counts: Sequence[int]
-) -> list[_Made]:
-    """The fit of so many reports of each job. ``known`` is brought up to date, and remembered."""
-    held: list[_Made | None] = [getattr(one, kind) for one in known]
-    missing = [
-        i
-        for i, (made, job, count) in enumerate(zip(held, jobs, counts, strict=True))
-        if made is None or not made.stands_for(job, count)
+def _settled(known: _Known, job: Job, count: int) -> bool:
+    return known.settled is not None and known.settled.stands_for(job, count)
+
+
+def _made(jobs: Sequence[Job], known: Sequence[_Known], some: Sequence[int], counts: Sequence[int]) -> list[_Made]:
+    """The fits of the first so many reports of some of the jobs."""
+    told = [
+        curves.Told(known[i].reports.first(count), jobs[i].metric, jobs[i].iterations_total)
+        for i, count in zip(some, counts, strict=True)
     ]
-    made_now = curves.fit_many(
-        [curves.Told(known[i].reports.first(counts[i]), jobs[i].metric, jobs[i].iterations_total) for i in missing]
-    )
-    for i, fit in zip(missing, made_now, strict=True):
-        job = jobs[i]
-        made = _Made(counts[i], job.metric, job.iterations_total, fit, _ahead(job, fit))
-        held[i] = made
-        progress, reports, settled, crossing = known[i]
-        known[i] = (
-            _Known(progress, reports, made, crossing) if kind == "settled" else _Known(progress, reports, settled, made)
-        )
-    for job, one in zip(jobs, known, strict=True):
-        _known.keep(job.id, one)
-    return [made for made in held if made is not None]
+    return [
+        _Made(count, jobs[i].metric, jobs[i].iterations_total, fit, _ahead(jobs[i], fit))
+        for i, count, fit in zip(some, counts, curves.fit_many(told), strict=True)
+    ]
 
 
 def _count(reports: curves.Reports) -> int:
@@ -155,15 +152,24 @@ def _sign(job: Job) -> float:
     return 1.0 if job.metric.direction == "max" else -1.0
 
 
-def _crossings(jobs: Sequence[Job], known: Sequence[_Known], settled: Sequence[_Made]) -> list[int]:
-    """Jobs of whom a running median of three, the last of them not in the fit, is at a target not thought passed."""
-    tails = [one.reports.metrics[max(made.points - 2, 0) :] for one, made in zip(known, settled, strict=True)]
-    owner = np.repeat(np.arange(len(tails)), [len(tail) for tail in tails])
+def _crossings(
+    jobs: Sequence[Job], known: Sequence[_Known], made: Sequence[_Made], some: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    """Those of some jobs whose history crosses a target not thought passed, and how many reports that takes.
+
+    It does where a running median of three, the last of them not in the fit, is at the target.
+    """
+    begins = [max(made[i].points - 2, 0) for i in some]
+    tails = [known[i].reports.metrics[begin:] for i, begin in zip(some, begins, strict=True)]
+    lengths = [len(tail) for tail in tails]
+    owner = np.repeat(np.arange(len(tails)), lengths)
+    place = np.arange(len(owner)) + np.repeat(np.array(begins, dtype=np.int64) - np.cumsum([0, *lengths])[:-1], lengths)
     values = curves.joined(tails)
     told = ~np.isnan(values)
-    owner, values = owner[told], values[told]
-    values = values * np.array([_sign(job) for job in jobs])[owner]
+    owner, place, values = owner[told], place[told], values[told]
+    values = values * np.array([_sign(jobs[i]) for i in some])[owner]
     of_three = np.append([False, False], owner[2:] == owner[:-2])[: len(owner)]
-    reached = curves.running_median(values) >= np.array([made.ahead for made in settled])[owner]
-    found: list[int] = np.unique(owner[of_three & reached]).tolist()
-    return found
+    reached = curves.running_median(values) >= np.array([made[i].ahead for i in some])[owner]
+    crossing = np.flatnonzero(of_three & reached)
+    whose, first = np.unique(owner[crossing], return_index=True)
+    return [some[i] for i in whose.tolist()], (place[crossing[first]] + 1).tolist()
