@@ -1,8 +1,9 @@
 """``trainyard``: the operator's command, a client of the controller's REST API; other packages add commands to it.
 
 Exit status: 0 done, 1 failed, 2 wrong input. ``--json`` prints one JSON document on stdout and nothing else there.
-A package adds a command by an entry point of the group ``trainyard.commands``: a callable that gets argparse's
-subparsers, adds its own parser, and sets ``run`` on it: a callable from the parsed arguments to an exit status.
+A package adds a command by an entry point of the group ``trainyard.commands``, of the command's name: a callable that
+gets argparse's subparsers, adds its own parser, and sets ``run`` on it: a callable from the parsed arguments to an exit
+status.
 """
 
 from __future__ import annotations
@@ -74,7 +75,9 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
 
     if given and given[0] in commands.choices:
         return parser  # other packages may be slow to load
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+    others = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
+    asked = [entry for entry in others if given and entry.name == given[0]]
+    for entry in asked or others:
         try:
             entry.load()(commands)
         except Exception as error:  # one broken package must not take the others' commands away

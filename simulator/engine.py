@@ -24,7 +24,6 @@ from simulator.ranks import Ranks
 from simulator.tables import Tables
 from simulator.view import View
 
-COFLOW_QUANTUM = 0.25
 """Seconds, the default for coflow traces; ``scripts/bench simulator`` measures what it costs in accuracy."""
 
 LEAST_QUANTUM = 1e-6
@@ -44,15 +43,15 @@ class Limits:
     seconds, beside the plans that are made at once (a job comes or ends, crosses its target); None: control is
     instant, and there is also a plan at every moment from which the policy's order may be another.
     ``rates``: max-min inside a rank, or Varys's MADD. ``quantum``: 0 is exact; else what a flow that ends before the
-    last of its step leaves is handed out at multiples of so many seconds only; None: COFLOW_QUANTUM for a workload of
-    coflows, else 0. ``assign``: how K classes are cut. ``delay``: seconds from what makes a plan to the plan in force,
-    which takes in all that happens meanwhile; a new job is served with the last until then.
+    last of its step leaves is handed out at multiples of so many seconds only. ``assign``: how K classes are cut.
+    ``delay``: seconds from what makes a plan to the plan in force, which takes in all that happens meanwhile; a new job
+    is served with the last until then.
     """
 
     classes: int | None = None
     period: float | None = None
     rates: Literal["maxmin", "madd"] = "maxmin"
-    quantum: float | None = 0.0
+    quantum: float = 0.0
     assign: Literal["layered", "top"] = "layered"
     delay: float = 0.0
 
@@ -128,7 +127,7 @@ class _Run:
             if (port.host, port.direction) not in network.number:
                 raise InputError(f"port {port.host} {port.direction}: it is to be watched, but there is no such port")
         watched = [network.number[port.host, port.direction] for port in self._watch]
-        self._tables = Tables(network, workload.hosts, quantum=_quantum(workload, limits), watched=watched)
+        self._tables = Tables(network, workload.hosts, quantum=limits.quantum, watched=watched)
         self._stretches: list[F8] = []
         self._view = View(self._tables, by_pair=policy.reads_pairs)
         self._ranks = Ranks(self._tables)
@@ -366,10 +365,3 @@ class _Run:
         rows = rows[np.lexsort((rows[:, 3], rows[:, 1]))]
         rows[:, 4] *= BITS_PER_BYTE
         return {port: rows[rows[:, 0] == place, 1:] for place, port in enumerate(self._watch)}
-
-
-def _quantum(workload: Workload, limits: Limits) -> float:
-    """Seconds; None: what suits a workload that is all coflows, and exact where one step waits for the one before."""
-    if limits.quantum is not None:
-        return limits.quantum
-    return COFLOW_QUANTUM if all(job.iterations == 1 for job in workload.jobs) else 0.0

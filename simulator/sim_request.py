@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from controller.policies.registry import PolicyError, available, make, option_value
@@ -24,11 +25,15 @@ from simulator.workloads.tuning import Tuning
 EVERY_POLICY = "all"
 """In the place of a policy's name."""
 MANY_FLOWS = 100_000
-"""From so many flows on a trace is simulated with the engine's quantum, unless ``--exact`` is asked for."""
-COARSE = frozenset({"beamer", "crux", "fair", "fifo", "fifo-lm", "jpas", "las", "sebf", "sincronia"})
-"""The policies that this is for, without options: those of which ``scripts/bench simulator`` shows that their mean CCT
-stays the same, to half a percent. Where a policy turns on a moment, as a rotation does, a little later may be another
-order."""
+"""From so many flows on a trace is simulated with a quantum, unless ``--exact`` is asked for."""
+COARSE: Mapping[str, float] = MappingProxyType(
+    dict.fromkeys(("beamer", "fair", "jpas", "sebf", "sincronia"), 0.25)
+    | dict.fromkeys(("crux", "fifo"), 0.0625)
+    | {"las": 1.0}
+)
+"""The quantum in seconds of each policy that this is for, without options: those of which ``scripts/bench simulator``
+shows that their mean CCT stays the same, to half a percent. Where a policy turns on a moment, as a rotation does, a
+little later may be another order; what goes by arrival adds up what each before it is late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +160,8 @@ def _limits(options: argparse.Namespace) -> Limits:
     )
 
 
-def _quantum(options: argparse.Namespace, source: Source, policy: str, settings: Mapping[str, object]) -> float | None:
-    """As asked; else the engine's own for a trace so large that exactness costs minutes, and 0 for all others.
+def _quantum(options: argparse.Namespace, source: Source, policy: str, settings: Mapping[str, object]) -> float:
+    """As asked; else the policy's for a trace so large that exactness costs minutes, and 0 for all others.
 
     ``scripts/bench simulator`` measures what it costs with nothing but a trace and a policy; nothing else gets it.
     """
@@ -166,7 +171,7 @@ def _quantum(options: argparse.Namespace, source: Source, policy: str, settings:
     plain = options.rates == "maxmin" and options.network is None and options.port_rate == DEFAULT_PORT_RATE_BPS
     if not (isinstance(source, Trace) and instant and plain and policy in COARSE) or options.offline or settings:
         return 0.0
-    return None if flows(catalogue.build(source, options.offline).workload) >= MANY_FLOWS else 0.0
+    return COARSE[policy] if flows(catalogue.build(source, options.offline).workload) >= MANY_FLOWS else 0.0
 
 
 def _settings(given: list[str], policies: tuple[str, ...]) -> dict[str, dict[str, object]]:

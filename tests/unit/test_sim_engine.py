@@ -15,7 +15,7 @@ from controller.policies.jpas import Jpas
 from controller.policies.las import Las
 from controller.policies.sebf import Sebf
 from controller.policies.tensorlights_rr import TensorLightsRr
-from simulator.engine import COFLOW_QUANTUM, Limits, simulate
+from simulator.engine import Limits, simulate
 from simulator.errors import InputError
 from simulator.jobs import Compute, SimJob, Transfer, Workload
 
@@ -252,16 +252,14 @@ def test_a_timeline_carries_all_bytes_of_its_port() -> None:
     assert (rows[:, 3] <= 1e9 * (1 + 1e-9)).all()
 
 
-def test_by_default_a_quantum_is_for_coflows_only() -> None:
+def test_with_a_quantum_what_a_flow_leaves_is_handed_out_a_little_later() -> None:
     flows = [("a", "b", 0.33), ("a", "c", 1.0)]
     behind = coflow("2", ("a", "d", 1))
     # 0.33 ends at 0.66 s; what it leaves is handed out a little later.
     exact = ends(coflow("1", *flows), behind)
     assert exact == pytest.approx([1.33, 2.33])
-    coarse = ends(coflow("1", *flows), behind, quantum=None)
-    assert exact[0] < coarse[0] < exact[0] + COFLOW_QUANTUM / 2
-    training = SimJob(id="1", lanes=((transfer(*flows),),), iterations=2)
-    assert ends(training, behind, quantum=None) == ends(training, behind, quantum=0.0)
+    coarse = ends(coflow("1", *flows), behind, quantum=0.25)
+    assert exact[0] < coarse[0] < exact[0] + 0.25 / 2
 
 
 # What the policy is shown ------------------------------------------------------------------------------------------
