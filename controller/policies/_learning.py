@@ -59,20 +59,21 @@ def fits(jobs: Sequence[Job]) -> list[curves.Fit | None]:
     known = [_read(job) for job in jobs]
     latest: list[_Made | None] = [one.settled if one.crossing is None else one.crossing for one in known]
     counts = [_count(one.reports) for one in known]
-    grown = [i for i, (one, job) in enumerate(zip(known, jobs, strict=True)) if not _settled(one, job, counts[i])]
-    for i, made in zip(grown, _made(jobs, known, grown, [counts[i] for i in grown]), strict=True):
-        known[i] = _Known(known[i].progress, known[i].reports, made)
-        latest[i] = made
-    found = [made for made in latest if made is not None]
-    crossed, until = _crossings(jobs, known, found, range(len(jobs)))
-    while crossed:
-        for i, made in zip(crossed, _made(jobs, known, crossed, until), strict=True):
-            known[i] = _Known(known[i].progress, known[i].reports, known[i].settled, made)
-            found[i] = made
-        crossed, until = _crossings(jobs, known, found, crossed)
+    stands = [_settled(one, job, count) for one, job, count in zip(known, jobs, counts, strict=True)]
+    grown = [i for i, its in enumerate(stands) if not its]
+    crossed, until = _crossings(jobs, known, latest, [i for i, its in enumerate(stands) if its])
+    # As few calls as can be: to fit two histories takes hardly longer than one.
+    anew, until = grown + crossed, [counts[i] for i in grown] + until
+    while anew:
+        for i, made in zip(anew, _made(jobs, known, anew, until), strict=True):
+            progress, reports, settled, _ = known[i]
+            known[i] = _Known(progress, reports, settled, made) if stands[i] else _Known(progress, reports, made)
+            stands[i] = True
+            latest[i] = made
+        anew, until = _crossings(jobs, known, latest, anew)
     for job, one in zip(jobs, known, strict=True):
         _known.keep(job.id, one)
-    return [made.fit for made in found]
+    return [made.fit for made in latest if made is not None]
 
 
 def _read(job: Job) -> _Known:
@@ -153,13 +154,14 @@ def _sign(job: Job) -> float:
 
 
 def _crossings(
-    jobs: Sequence[Job], known: Sequence[_Known], made: Sequence[_Made], some: Sequence[int]
+    jobs: Sequence[Job], known: Sequence[_Known], latest: Sequence[_Made | None], some: Sequence[int]
 ) -> tuple[list[int], list[int]]:
     """Those of some jobs whose history crosses a target not thought passed, and how many reports that takes.
 
-    It does where a running median of three, the last of them not in the fit, is at the target.
+    It does where a running median of three, the last of them not in the ``latest`` fit, is at the target.
     """
-    begins = [max(made[i].points - 2, 0) for i in some]
+    held = [made for i in some if (made := latest[i]) is not None]
+    begins = [max(made.points - 2, 0) for made in held]
     tails = [known[i].reports.metrics[begin:] for i, begin in zip(some, begins, strict=True)]
     lengths = [len(tail) for tail in tails]
     owner = np.repeat(np.arange(len(tails)), lengths)
@@ -169,7 +171,7 @@ def _crossings(
     owner, place, values = owner[told], place[told], values[told]
     values = values * np.array([_sign(jobs[i]) for i in some])[owner]
     of_three = np.append([False, False], owner[2:] == owner[:-2])[: len(owner)]
-    reached = curves.running_median(values) >= np.array([made[i].ahead for i in some])[owner]
+    reached = curves.running_median(values) >= np.array([made.ahead for made in held])[owner]
     crossing = np.flatnonzero(of_three & reached)
     whose, first = np.unique(owner[crossing], return_index=True)
     return [some[i] for i in whose.tolist()], (place[crossing[first]] + 1).tolist()
