@@ -60,8 +60,8 @@ def run(_folder: Path, data: Path | None) -> Bench:
         figures += _figures(whole)
         for family in families:
             ours = [made for made in runs if made.family == family]
-            rows += [_row(family, _Predictions.of(ours, (seen,), known)) for seen in SEEN]
-        rows.append(_row("all", whole))
+            rows += [_row(family, (seen,), _Predictions.of(ours, (seen,), known)) for seen in SEEN]
+        rows.append(_row("all", SEEN, whole))
     return Bench(figures=(*figures, _speed()), details={"runs": [made.name for made in runs], "predictions": rows})
 
 
@@ -152,13 +152,13 @@ def _predicted(made: Run, seen: float, told: bool) -> tuple[float, float, float,
     return at.low / end, at.median / end, at.high / end, made.iteration[count - 1] / end
 
 
-def _row(family: str, found: _Predictions) -> dict[str, Any]:
+def _row(family: str, seen: Sequence[float], found: _Predictions) -> dict[str, Any]:
     error = np.abs(found.median / found.truth - 1)
     ahead = found.truth > found.seen
     return {
         "family": family,
         "length_known": found.told,
-        "seen": float(found.seen.mean()),
+        "seen": list(seen),
         "runs": len(found.truth),
         "predictions": found.truth.size,
         "median_error": float(np.median(error)),
