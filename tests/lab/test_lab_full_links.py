@@ -23,7 +23,7 @@ STALL_SECONDS = 0.5
 """The slowest of so few tells of the machine, unless it waited for the period."""
 OTHER_FLOOR = 0.10
 FULL, STALLED = 0.85, 0.6
-"""Shares of a link: what it carries when full, and what is left where a busy machine let its sender wait for seconds."""
+"""Shares of a link: what it carries when full, and what is left where a busy machine let its sender wait a while."""
 
 _CACHE: list[FullLinks] = []
 
