@@ -24,8 +24,6 @@ from simulator.ranks import Ranks
 from simulator.tables import Tables
 from simulator.view import View
 
-"""Seconds, the default for coflow traces; ``scripts/bench simulator`` measures what it costs in accuracy."""
-
 LEAST_QUANTUM = 1e-6
 """Seconds; finer is exact, but for rounding."""
 
