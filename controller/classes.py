@@ -31,9 +31,12 @@ Shared = Mapping[str, Ints]
 """The ports of each job, by number from 0, all different; a job without any conflicts with none."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class _Group:
-    """Jobs of one band that share ports, directly or through each other, so they share a class; and those ports."""
+    """Jobs of one band that share ports, directly or through each other, so they share a class; and those ports.
+
+    Not frozen, though never changed: there is one for each job of a plan, and a frozen one is slow to make.
+    """
 
     jobs: tuple[str, ...]
     ports: Ints
@@ -93,9 +96,9 @@ def layered_and_inversions(
     lowest = {group: class_of[layer] for group, layer in layers.items()}
     candidates = [lowest]
     if previous:
-        wanted = {group: _wanted(group, previous) for band in bands for group in band}
         several = {its_class for its_class, held in Counter(class_of).items() if held > 1}
         merged = {group for group, its_class in lowest.items() if its_class in several}
+        wanted = {group: _wanted(group, previous) for band in bands for group in band if group not in merged}
         highest = _latest(bands, ports, classes, merged=merged, wanted={}, lowest=lowest)
         candidates.insert(0, _earliest(bands, ports, merged=merged, wanted=wanted, lowest=lowest, highest=highest))
         candidates.insert(1, _latest(bands, ports, classes, merged=merged, wanted=wanted, lowest=lowest))

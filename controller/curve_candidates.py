@@ -64,13 +64,13 @@ def solve(histories: Histories) -> Candidates:
     variance = np.einsum("jgb,jgb->jg", w * residual, residual) / histories.bins[:, None]
     variance = np.maximum(variance, histories.noise[:, None] ** 2)
     likelihood = -0.5 * TEMPER * histories.bins[:, None] * np.log(variance)
-    chance = np.exp(likelihood - likelihood.max(axis=1, keepdims=True))
+    chance = np.exp(likelihood - np.maximum.reduce(likelihood, axis=1, keepdims=True))
     drawn = _draws(c0, c1, variance / TEMPER, normal)
     return Candidates(
         scale=np.concatenate((scale, scale), axis=1),
         c0=np.maximum(drawn[0], least[:, :, None]),
         c1=np.maximum(drawn[1], 0.0),
-        weight=chance / chance.sum(axis=1, keepdims=True),
+        weight=chance / np.add.reduce(chance, axis=1, keepdims=True),
     )
 
 
@@ -112,7 +112,7 @@ def _residual(x: Array, y: Array, c0: Array, c1: Array) -> Array:
 def _least_squares(x: Array, y: Array, w: Array, least: Array) -> tuple[Array, Array, tuple[Array, Array, Array]]:
     """c0, c1 (J, G) under the bounds, and the normal matrices' three entries."""
     wx = w * x
-    s0, s1, s2 = w.sum(axis=2), wx.sum(axis=2), np.einsum("jgb,jgb->jg", wx, x)
+    s0, s1, s2 = np.add.reduce(w, axis=2), np.add.reduce(wx, axis=2), np.einsum("jgb,jgb->jg", wx, x)
     t0, t1 = np.einsum("jgb,jb->jg", w, y), np.einsum("jgb,jb->jg", wx, y)
     # A breath of ridge keeps candidates solvable whose x does not vary over the history.
     ridge = 1e-6 * s0

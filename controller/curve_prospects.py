@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from controller.boosted_trees import Trees
+from controller.boosted_trees import Forest, Trees
 from controller.curve_histories import Histories
 
 Array = NDArray[np.float64]
@@ -34,7 +34,7 @@ HORIZONS = (0.1, 0.25, 0.5)
 class Prospects:
     """Of one target: for each of ``HORIZONS`` the log-odds that it comes within."""
 
-    within: tuple[Trees, ...]
+    within: Forest
 
     def best(self, histories: Histories, shape: Array, outlook: Array) -> Array:
         """The best chance per iteration (J,) of histories of known length, their ``shape`` (J, 21), ``outlook`` (J, 4).
@@ -45,8 +45,8 @@ class Prospects:
         end = np.maximum(histories.end, histories.last)
         left = np.maximum(end - histories.last, 1.0)
         rates = [
-            expit(trees(numbers)) / np.clip(horizon * end, 1.0, left)
-            for horizon, trees in zip(HORIZONS, self.within, strict=True)
+            expit(odds) / np.minimum(np.maximum(horizon * end, 1.0), left)
+            for horizon, odds in zip(HORIZONS, self.within(numbers), strict=True)
         ]
         best: Array = np.maximum.reduce(rates)
         return best
@@ -66,4 +66,4 @@ def learned(fraction: float) -> Prospects:
     """Of the target at this share of convergence. Raises KeyError for one that was not learned."""
     text = resources.files("controller").joinpath("curve_prospects.json").read_text(encoding="utf-8")
     of_target = json.loads(text)[f"{fraction:g}"]
-    return Prospects(tuple(Trees.read(one["start"], one["trees"]) for one in of_target))
+    return Prospects(Forest.of(Trees.read(one["start"], one["trees"]) for one in of_target))

@@ -39,18 +39,18 @@ def shapes(histories: Histories) -> Array:
     last = np.maximum(histories.last, 1e-9)
     # Bin by bin, (BINS, J), so that what is compared and reduced together lies side by side.
     reached, iteration = (np.ascontiguousarray(rows.T) for rows in (histories.reached, histories.iteration))
-    unused = np.ascontiguousarray(histories.weight.T) <= 0
+    used = np.ascontiguousarray(histories.weight.T) > 0
     gain = np.maximum(histories.start - reached, 0.0)
     best = np.maximum(gain[-1], LEAST_GAIN)
     limited = np.isfinite(histories.least)
     room = (histories.start - np.where(limited, histories.least, 0.0)) / best - 1.0
     gained = np.where(np.isfinite(gain), gain, 0.0) / best
-    when = np.where(unused, -np.inf, iteration / last)
-    by = [np.where(when <= moment, gained, 0.0).max(axis=0) for moment in MOMENTS]
+    when = np.where(used, iteration / last, -np.inf)
+    by = [np.maximum.reduce(np.where(when <= moment, gained, 0.0), axis=0) for moment in MOMENTS]
     end = np.maximum(histories.end, last)
     before = [histories.last - share * end for share in LATELY]
-    lately = [1.0 - np.where(~unused & (iteration <= then), gained, 0.0).max(axis=0) for then in before]
-    until = [np.where(~unused & (gained >= level), when, 1.0).min(axis=0) for level in LEVELS]
+    lately = [1.0 - np.maximum.reduce(np.where(used & (iteration <= then), gained, 0.0), axis=0) for then in before]
+    until = [np.minimum.reduce(np.where(used & (gained >= level), when, 1.0), axis=0) for level in LEVELS]
     return np.stack(
         (
             histories.last / end,

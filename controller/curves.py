@@ -207,7 +207,7 @@ def _target(
     # Where the curve is flat (c1 = 0) its target lies behind it: the ratio is then beyond the start's.
     ratio = np.divide(level - candidates.c0[..., None], c1, out=np.full_like(level, np.inf), where=c1 > 1e-12)
     crossing = iteration_at(ratio, candidates.scale[:, :, None, None])
-    crossing = np.clip(crossing, 0.0, ends[:, None, None, :])
+    crossing = np.minimum(np.maximum(crossing, 0.0), ends[:, None, None, :])
     weight = _reweighted(likely.reshape(n, -1), ask.density(crossing / ends[:, None, None, :]).reshape(n, -1))
     crossing, behind = _as_seen(crossing.reshape(n, -1), level.reshape(n, -1), histories)
     prior = (ends[:, :, None] * _shares(ask)).reshape(n, -1)
@@ -215,12 +215,12 @@ def _target(
     weight = np.concatenate(((1 - PRIOR_SHARE) * weight, np.full(prior.shape, PRIOR_SHARE / prior.shape[1])), axis=1)
     behind = np.concatenate((behind, prior <= last), axis=1)
     ahead = np.where(behind, 0.0, weight)
-    chance = np.clip(ahead.sum(axis=1), 0.0, 1.0)
+    chance = np.minimum(np.maximum(np.add.reduce(ahead, axis=1), 0.0), 1.0)
     quantiles = _quantiles(*_sorted(crossing, weight))
     if ask.learned and shape is not None:
         rate = learned(ask.fraction).best(histories, shape, outlook(histories, quantiles, 1.0 - chance))
         return quantiles, 1.0 - chance, rate
-    far = (ahead * np.maximum(crossing - last, 0.0)).sum(axis=1)
+    far = np.add.reduce(ahead * np.maximum(crossing - last, 0.0), axis=1)
     left = np.divide(far, chance, out=np.zeros(n), where=chance > 0)
     return quantiles, 1.0 - chance, chance / np.maximum(left, 1.0)
 
@@ -249,13 +249,13 @@ def _lengths(last: Array) -> Array:
 def _reweighted(weight: Array, prior: Array) -> Array:
     """Rows of weights times a prior, to sum 1; a prior that denies everything is not heeded."""
     product = weight * prior
-    total = product.sum(axis=1, keepdims=True)
-    heeded = (total > 1e-6 * prior.max(axis=1, keepdims=True)) & (total > 0)
+    total = np.add.reduce(product, axis=1, keepdims=True)
+    heeded = (total > 1e-6 * np.maximum.reduce(prior, axis=1, keepdims=True)) & (total > 0)
     return np.where(heeded, np.divide(product, total, out=np.zeros_like(product), where=heeded), weight)
 
 
 def _sorted(values: Array, weight: Array) -> tuple[Array, Array]:
-    order = np.argsort(values, axis=1, kind="stable")
+    order = values.argsort(axis=1, kind="stable")
     return _taken(values, order), _taken(weight, order)
 
 
@@ -267,7 +267,7 @@ def _taken(rows: Array, column: Ints) -> Array:
 
 def _quantiles(values: Array, weight: Array) -> Array:
     """The 10, 50 and 90 % quantiles (J, 3) of rows of ascending values with weights."""
-    reached = np.cumsum(weight, axis=1)
+    reached = weight.cumsum(axis=1)
     # The first that is reached: nothing falls on the way.
     at = np.stack([(reached >= share * reached[:, -1:]).argmax(axis=1) for share in INTERVAL], axis=1)
     return _taken(values, at)

@@ -7,7 +7,7 @@ Mappings inside values are treated as read-only by convention; nobody mutates on
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
@@ -130,7 +130,7 @@ class Job:
     iterations_left: float = 1.0
     iterations_total: float | None = None
     compute_seconds: float = 0.0
-    progress: tuple[Progress, ...] = ()
+    progress: Sequence[Progress] = ()
     metric: Metric = Metric()
     tasks: tuple[Task, ...] = ()
     flows: tuple[Flow, ...] = ()

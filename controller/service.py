@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
@@ -29,15 +31,22 @@ def attained(snapshot: Snapshot, bottlenecks: Floats) -> Floats:
 
 def _measured(snapshot: Snapshot) -> Floats:
     """Seconds of its busiest egress that each job was counted to have used (jobs,)."""
-    jobs, hosts = snapshot.jobs, snapshot.hosts
-    owner = np.repeat(np.arange(len(jobs)), [len(job.sent_bytes) for job in jobs])
-    sent = np.array([amount for job in jobs for amount in job.sent_bytes.values()], dtype=float)
-    rate = {name: host.egress_bps for name, host in hosts.items()}
-    # At a host that is not known any more nothing was used.
-    rates = np.array([rate.get(host, np.inf) for job in jobs for host in job.sent_bytes], dtype=float)
+    jobs = snapshot.jobs
+    counts = [len(job.sent_bytes) for job in jobs]
+    owner = np.repeat(np.arange(len(jobs)), counts)
+    sent = np.fromiter(chain.from_iterable(job.sent_bytes.values() for job in jobs), float, len(owner))
+    rate = _Rates((name, host.egress_bps) for name, host in snapshot.hosts.items())
+    rates = np.fromiter(map(rate.__getitem__, chain.from_iterable(job.sent_bytes for job in jobs)), float, len(owner))
     most = np.zeros(len(jobs))
     np.maximum.at(most, owner, sent * BITS_PER_BYTE / rates)
     return most
+
+
+class _Rates(dict[str, float]):
+    """Of hosts by name, bit/s: at one that is not known any more nothing was used."""
+
+    def __missing__(self, _host: str) -> float:
+        return math.inf
 
 
 def sent_bytes(job: Job) -> float:

@@ -5,11 +5,13 @@ A task names all that it needs, so it can run in this process, in another, or on
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import signal
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -63,6 +65,21 @@ class Run:
     measures: Measures
 
 
+COLLECT_AFTER = (100_000, 20, 100)
+"""Python's collections for cycles, of which simulations leave none: they walk through all jobs' histories."""
+
+
+@contextmanager
+def _collecting_seldom() -> Iterator[None]:
+    before = gc.get_threshold()
+    gc.set_threshold(*COLLECT_AFTER)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+@_collecting_seldom()
 def run_task(task: Task, progress: Callable[[float], None] = lambda _share: None) -> Run:
     """Simulate. Raises InputError, PolicyError, PlanError."""
     scenario = build(task.source, task.offline)

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from controller.curve_record import Record
 from controller.loads import summed
 from controller.model import Demand, Job, Progress
 from simulator.jobs import Compute, SimJob, Transfer
@@ -169,8 +170,12 @@ class _Training:
             progress=self._history.until(done, ends[self._place : self._place + done]),
             metric=job.metric,
             tasks=job.tasks,
-            sent_bytes={host: amount for host, amount in zip(self._names, sent, strict=True) if amount > 0},
+            sent_bytes=dict(zip(self._names, sent, strict=True)) if min(sent, default=1.0) > 0 else self._some(sent),
         )
+
+    def _some(self, sent: Sequence[float]) -> dict[str, float]:
+        """What was sent from those hosts that have sent anything."""
+        return {host: amount for host, amount in zip(self._names, sent, strict=True) if amount > 0}
 
 
 class _History:
@@ -179,26 +184,26 @@ class _History:
     def __init__(self, job: SimJob) -> None:
         self._curve = job.curve
         self._stride = 1
-        self._kept: list[Progress] = []
+        self._record = Record()
 
-    def until(self, done: int, ends: F8) -> tuple[Progress, ...]:
+    def until(self, done: int, ends: F8) -> Sequence[Progress]:
         """The reports of ``done`` iterations, which ended at ``ends`` (done,)."""
         if done == 0:
             return ()
         if not self._curve:
             return (Progress(float(done), float(ends[-1])),)
-        first = (len(self._kept) + 1) * self._stride
-        times = ends[first - 1 : done : self._stride].tolist()
-        values = self._curve[first - 1 : done : self._stride]
-        numbers = map(float, range(first, done + 1, self._stride))
-        self._kept += map(Progress, numbers, times, values)
-        while len(self._kept) > 2 * REPORTS:
-            self._kept = self._kept[1::2]
+        while done // self._stride > 2 * REPORTS:
             self._stride *= 2
-        last = self._kept[-1].iteration if self._kept else 0
-        if last == done:
-            return tuple(self._kept)
-        return (*self._kept, Progress(float(done), float(ends[-1]), self._curve[done - 1]))
+            self._record = Record()
+        first = (self._record.kept + 1) * self._stride
+        chosen = slice(first - 1, done, self._stride)
+        last = Progress(float(done), float(ends[-1]), self._curve[done - 1])
+        return self._record.go_on(
+            range(first, done + 1, self._stride),
+            ends[chosen].tolist(),
+            self._curve[chosen],
+            stands_in=last if done % self._stride else None,
+        )
 
 
 def _an_iteration(job: SimJob) -> tuple[Demand, ...]:

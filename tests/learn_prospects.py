@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from controller import curves
-from controller.boosted_trees import Trees
+from controller.boosted_trees import Forest, Trees
 from controller.curve_histories import MIN_POINTS, read
 from controller.curve_prospects import HORIZONS, Prospects, outlook
 from controller.curve_shapes import shapes
@@ -113,7 +113,7 @@ def learn(known: Moments) -> list[dict[str, Any]]:
 
 def as_prospects(written: Sequence[dict[str, Any]]) -> Prospects:
     """What a file with this would give."""
-    return Prospects(tuple(Trees.read(one["start"], one["trees"]) for one in written))
+    return Prospects(Forest.of(Trees.read(one["start"], one["trees"]) for one in written))
 
 
 def _written(model: HistGradientBoostingClassifier) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from controller import curves
+from controller.curve_record import Recorded
 from controller.memo import Latest
 from controller.model import Job, Metric, Progress
 
@@ -45,7 +46,7 @@ class _Made(NamedTuple):
 class _Known(NamedTuple):
     """A job's history as numbers, the fit since it last grew by a twentieth, and the latest where it has crossed."""
 
-    progress: tuple[Progress, ...]
+    progress: Sequence[Progress]
     reports: curves.Reports
     settled: _Made | None = None
     crossing: _Made | None = None
@@ -79,15 +80,31 @@ def fits(jobs: Sequence[Job]) -> list[curves.Fit | None]:
 def _read(job: Job) -> _Known:
     """What is known of a job's history: that it has grown since leaves the fits of its first reports as they were."""
     held = _known.get(job.id)
-    if held is not None and held.progress is job.progress:
+    if held is not None and held.progress is job.progress and not _has_grown(held):
         return held
-    same = _common(held.progress, job.progress) if held is not None else 0
+    same, reports = _grown(held, job.progress)
     if held is None or not same:
-        return _Known(job.progress, curves.Reports.of(job.progress))
-    held.reports.go_on(same, job.progress[same:])
-    grown = _Known(job.progress, held.reports, _if_of(held.settled, same), _if_of(held.crossing, same))
+        return _Known(job.progress, reports)
+    grown = _Known(job.progress, reports, _if_of(held.settled, same), _if_of(held.crossing, same))
     _known.keep(job.id, grown)
     return grown
+
+
+def _has_grown(held: _Known) -> bool:
+    """Whether a record has grown since it was shown as this."""
+    return isinstance(held.progress, Recorded) and held.progress.reports is not held.reports
+
+
+def _grown(held: _Known | None, progress: Sequence[Progress]) -> tuple[int, curves.Reports]:
+    """How many of the first reports are those that are held, and all of them as numbers."""
+    before = held.progress if held is not None else ()
+    if isinstance(progress, Recorded):
+        return progress.goes_on(before) if isinstance(before, Recorded) else 0, progress.reports
+    same = _common(before, progress) if isinstance(before, tuple) and isinstance(progress, tuple) else 0
+    if held is None or not same:
+        return 0, curves.Reports.of(progress)
+    held.reports.go_on(same, progress[same:])
+    return same, held.reports
 
 
 def _common(before: tuple[Progress, ...], now: tuple[Progress, ...]) -> int:
