@@ -21,9 +21,10 @@ NODES, LEAVES = 3, 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trees:
-    """T trees: ``start`` and what each adds. A row goes right at a node where its number is above the threshold.
+    """T trees: ``start`` and what each adds; a ``Forest`` adds it up.
 
-    ``number`` and ``threshold`` are (T, 3): root, left child, right child; ``leaf`` is (T, 4).
+    A row goes right at a node where its number is above the threshold. ``number`` and ``threshold`` are (T, 3): root,
+    left child, right child; ``leaf`` is (T, 4).
     """
 
     start: float
@@ -36,11 +37,6 @@ class Trees:
         """From one row a tree: three numbers' places, three thresholds, four leaves. Raises ValueError."""
         table = np.array(rows, dtype=np.float64).reshape(len(rows), 2 * NODES + LEAVES)
         return cls(start, table[:, :NODES].astype(np.int64), table[:, NODES : 2 * NODES], table[:, 2 * NODES :])
-
-    def __call__(self, numbers: Array) -> Array:
-        """The sums (J,) for rows of numbers (J, N)."""
-        total: Array = Forest.of((self,))(numbers)[0]
-        return total
 
 
 @dataclass(frozen=True, slots=True, eq=False)

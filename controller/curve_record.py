@@ -32,21 +32,23 @@ class Record:
         times: Iterable[float],
         metrics: Iterable[float],
         *,
-        stands_in: Progress | None,
+        last: Progress,
+        stands_in: bool,
     ) -> Recorded:
-        """Keep these as well, and show all with the one that stands in. At least one report is to be shown."""
-        columns = self.reports.iterations, self.times, self.reports.metrics
-        for column, new in zip(columns, (iterations, times, metrics), strict=True):
-            del column[self.kept :]
-            column.extend(new)
+        """Keep these as well, and show all. ``last`` is the last of them; or it comes after them, and stands in."""
+        told, kept = self.reports, self.kept
+        if len(self.times) > kept:
+            del told.iterations[kept:], self.times[kept:], told.metrics[kept:]
+        told.iterations.extend(iterations)
+        self.times.extend(times)
+        told.metrics.extend(metrics)
         self.kept = len(self.times)
         self.version += 1
-        if stands_in is None:
-            return Recorded(self, self.report(self.kept - 1), stands_in=False)
-        metric = nan if stands_in.metric is None else stands_in.metric
-        for column, value in zip(columns, (stands_in.iteration, stands_in.time, metric), strict=True):
-            column.append(value)
-        return Recorded(self, stands_in, stands_in=True)
+        if stands_in:
+            told.iterations.append(last.iteration)
+            self.times.append(last.time)
+            told.metrics.append(nan if last.metric is None else last.metric)
+        return Recorded(self, last, stands_in=stands_in)
 
     def report(self, place: int) -> Progress:
         """One of those kept."""

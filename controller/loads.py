@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from operator import is_
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,6 +114,7 @@ class PortNumbers:
         self.seconds_a_byte = BITS_PER_BYTE / np.array(rates, dtype=float)
         self.demands: Memo[tuple[Demand, ...], tuple[Ints, Floats]] = Memo(_REMEMBERED_JOBS)
         self.flows: Memo[tuple[Flow, ...], tuple[Ints, Ints]] = Memo(_REMEMBERED_JOBS)
+        self.latest: tuple[list[tuple[Demand, ...]], LoadMatrix] | None = None
 
     def __len__(self) -> int:
         return len(self.seconds_a_byte)
@@ -198,9 +200,21 @@ def port_numbers(hosts: Mapping[str, Host], routes: Routes | None = None) -> Por
 
 
 def load_matrix(snapshot: Snapshot) -> LoadMatrix:
-    """The loads of one iteration of every job of a snapshot, in its order. KeyError for a host that is not in it."""
+    """The loads of one iteration of every job of a snapshot, in its order. KeyError for a host that is not in it.
+
+    What it answers is remembered until jobs come or go, and is not to be written to.
+    """
     numbers = port_numbers(snapshot.hosts, snapshot.routes)
-    rows = [numbers.bytes_of(job) for job in snapshot.jobs]
+    demands = [job.demand for job in snapshot.jobs]
+    known = numbers.latest
+    if known is not None and len(known[0]) == len(demands) and all(map(is_, known[0], demands)):
+        return known[1]
+    made = _load_matrix(numbers, [numbers.bytes_of(job) for job in snapshot.jobs])
+    numbers.latest = demands, made
+    return made
+
+
+def _load_matrix(numbers: PortNumbers, rows: Sequence[tuple[Ints, Floats]]) -> LoadMatrix:
     start = np.zeros(len(rows) + 1, dtype=np.int64)
     np.cumsum([len(port) for port, _ in rows], out=start[1:])
     if not rows:

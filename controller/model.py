@@ -142,7 +142,10 @@ class Job:
     @property
     def iterations_done(self) -> float:
         """Iterations that the job is known to have finished."""
-        return self.progress[-1].iteration if self.progress else 0.0
+        try:
+            return self.progress[-1].iteration
+        except IndexError:
+            return 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,14 +195,15 @@ class _History:
         while done // self._stride > 2 * REPORTS:
             self._stride *= 2
             self._record = Record()
-        first = (self._record.kept + 1) * self._stride
-        chosen = slice(first - 1, done, self._stride)
+        stride = self._stride
+        first = (self._record.kept + 1) * stride
         last = Progress(float(done), float(ends[-1]), self._curve[done - 1])
         return self._record.go_on(
-            range(first, done + 1, self._stride),
-            ends[chosen].tolist(),
-            self._curve[chosen],
-            stands_in=last if done % self._stride else None,
+            range(first, done + 1, stride),
+            ends[first - 1 : done : stride].tolist(),
+            self._curve[first - 1 : done : stride],
+            last=last,
+            stands_in=done % stride > 0,
         )
 
 

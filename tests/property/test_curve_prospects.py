@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller import curves
-from controller.boosted_trees import Trees
+from controller.boosted_trees import Forest, Trees
 from controller.curve_histories import MIN_POINTS, read
 from controller.curve_prospects import Prospects, learned
 from controller.curve_shapes import NUMBERS, shapes
@@ -36,8 +36,8 @@ def population(number: int) -> tuple[tuple[float, ...], ...]:
 def test_the_file_is_what_the_recorded_runs_teach() -> None:
     known = moments(replayed(known_curves()), 0.9)
     taught, used = as_prospects(learn(known)), learned(0.9)
-    for one, other in zip(taught.within, used.within, strict=True):
-        np.testing.assert_allclose(one(known.numbers), other(known.numbers), atol=0.02)
+    for one, other in zip(taught.within(known.numbers), used.within(known.numbers), strict=True):
+        np.testing.assert_allclose(one, other, atol=0.02)
 
 
 def test_trees_add_up_what_each_leaf_says() -> None:
@@ -45,7 +45,11 @@ def test_trees_add_up_what_each_leaf_says() -> None:
         1.0, [[0, 1, 1, 0.5, 10.0, 20.0, 1.0, 2.0, 4.0, 8.0], [1, 0, 0, 15.0, 0.0, 0.0, 16, 32, 64, 128]]
     )
     rows = np.array([[0.5, 10.0], [0.0, 11.0], [1.0, 20.0], [-1.0, 20.0], [1.0, 21.0]])
-    assert trees(rows).tolist() == [1 + 1 + 32, 1 + 2 + 16, 1 + 4 + 128, 1 + 2 + 64, 1 + 8 + 128]
+    expected = [1 + 1 + 32, 1 + 2 + 16, 1 + 4 + 128, 1 + 2 + 64, 1 + 8 + 128]
+    others = Trees.read(-1.0, [[0, 0, 0, 0.5, 0.0, 0.0, 3.0, 3.0, 5.0, 5.0]])
+    first, second, third = Forest.of((trees, others, trees))(rows)
+    assert first.tolist() == third.tolist() == expected
+    assert second.tolist() == [2.0, 2.0, 4.0, 2.0, 4.0]
 
 
 @settings(max_examples=30, deadline=None)

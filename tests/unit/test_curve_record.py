@@ -12,13 +12,13 @@ from controller.policies.registry import make
 def _shown(record: Record, first: int, last: int, stride: int = 1) -> Recorded:
     """Reports ``first`` to ``last`` of a curve; every ``stride``-th is kept."""
     kept = range(-(-first // stride) * stride, last + 1, stride)
-    stands_in = None if last % stride == 0 else _report(last)
     points = [_report(iteration) for iteration in kept]
     return record.go_on(
         [point.iteration for point in points],
         [point.time for point in points],
         [1 - 1 / iteration for iteration in kept],
-        stands_in=stands_in,
+        last=_report(last),
+        stands_in=last % stride > 0,
     )
 
 
@@ -65,7 +65,7 @@ def test_what_was_shown_stays_as_it_was_while_the_record_grows() -> None:
 
 def test_a_report_without_a_metric_has_none() -> None:
     """Not a number in the record is no metric to who reads it."""
-    shown = Record().go_on([1.0], [2.0], [float("nan")], stands_in=Progress(2.0, 3.0))
+    shown = Record().go_on([1.0], [2.0], [float("nan")], last=Progress(2.0, 3.0), stands_in=True)
     assert shown == (Progress(1.0, 2.0), Progress(2.0, 3.0))
 
 
