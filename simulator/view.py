@@ -185,11 +185,16 @@ class _History:
         self._curve = job.curve
         self._stride = 1
         self._record = Record()
+        self._done = 0
+        self._shown: Sequence[Progress] = ()
 
     def until(self, done: int, ends: F8) -> Sequence[Progress]:
-        """The reports of ``done`` iterations, which ended at ``ends`` (done,)."""
-        if done == 0:
-            return ()
+        """The reports of ``done`` iterations, which ended at ``ends`` (done,); the same object until there are more."""
+        if done != self._done:
+            self._done, self._shown = done, self._reports(done, ends)
+        return self._shown
+
+    def _reports(self, done: int, ends: F8) -> Sequence[Progress]:
         if not self._curve:
             return (Progress(float(done), float(ends[-1])),)
         while done // self._stride > 2 * REPORTS:

@@ -44,14 +44,14 @@ class Scenario:
         return replace(self, arrivals=(begin, begin + later), compute_seconds=(first, second))
 
 
-RING = Scenario("ring", model_bytes=6_000_000, iterations=8)
+RING = Scenario("ring", model_bytes=6_000_000, iterations=16)
 """A ring's links are busy both ways at once, so it matters little whether two jobs fall into step.
 
 Two parameter servers on one host can: where one job pushes while the other pulls both are as fast as alone, else they
 take twice as long, and which it is hangs on moments of TCP's. The testbed then differs from itself from run to run.
 """
 
-SERVERS = Scenario("ps", model_bytes=1_000_000, iterations=18, options={"rotate_seconds": 4.0})
+SERVERS = Scenario("ps", model_bytes=1_000_000, iterations=36, options={"rotate_seconds": 4.0})
 """For TensorLights, which does nothing for a ring. Many short transfers, so that times in and out of step even out."""
 
 

@@ -4,6 +4,9 @@ A fit moves little from one report to the next, so a history is fitted when it h
 report whose iteration is a power of 1.05 or before. Where a later report crosses a target of that fit, all up to that
 report are fitted at once; and again where one after it crosses a target of this fit, and so on. Which reports a fit is
 made of follows from the history alone, so a controller that was restarted makes the same plan.
+
+The same reports of the same metric have the same fit, whoever reported them: in a simulation hundreds of jobs replay a
+few dozen recorded curves, under one policy after the other.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +28,8 @@ GROWTH = 1.05
 _LOG_GROWTH = math.log(GROWTH)
 _REMEMBERED = 8192
 """Histories, one a job, each with two fits: some ten kilobytes each."""
+_SHARED = 8192
+"""Fits by what they are made of, a kilobyte each."""
 
 
 class _Made(NamedTuple):
@@ -44,19 +50,41 @@ class _Made(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """A job's history as numbers, the fit since it last grew by a twentieth, and the latest where it has crossed."""
+    """A job's history as numbers, the fit since it last grew by a twentieth, and the latest where it has crossed.
+
+    ``answer`` is the one of the two that was given for this very history.
+    """
 
     progress: Sequence[Progress]
     reports: curves.Reports
     settled: _Made | None = None
     crossing: _Made | None = None
+    answer: _Made | None = None
 
 
 _known: Latest[_Known] = Latest(_REMEMBERED)
+_shared: Latest[curves.Fit] = Latest(_SHARED)
 
 
 def fits(jobs: Sequence[Job]) -> list[curves.Fit | None]:
     """The fit of each job's history, with ``T90`` and ``T95`` as targets; None with fewer reports than one needs."""
+    answers = [_as_before(job) for job in jobs]
+    news = [i for i, answer in enumerate(answers) if answer is None]
+    for i, made in zip(news, _anew([jobs[i] for i in news]), strict=True):
+        answers[i] = made
+    return [answer.fit for answer in answers if answer is not None]
+
+
+def _as_before(job: Job) -> _Made | None:
+    """The last answer, where the job has not reported since."""
+    held = _known.get(job.id)
+    if held is None or held.progress is not job.progress or _has_grown(held):
+        return None
+    made = held.answer
+    return made if made is not None and made[1:3] == (job.metric, job.iterations_total) else None
+
+
+def _anew(jobs: Sequence[Job]) -> list[_Made]:
     known = [_read(job) for job in jobs]
     latest: list[_Made | None] = [one.settled if one.crossing is None else one.crossing for one in known]
     counts = [_count(one.reports) for one in known]
@@ -67,14 +95,15 @@ def fits(jobs: Sequence[Job]) -> list[curves.Fit | None]:
     anew, until = grown + crossed, [counts[i] for i in grown] + until
     while anew:
         for i, made in zip(anew, _made(jobs, known, anew, until), strict=True):
-            progress, reports, settled, _ = known[i]
+            progress, reports, settled, *_ = known[i]
             known[i] = _Known(progress, reports, settled, made) if stands[i] else _Known(progress, reports, made)
             stands[i] = True
             latest[i] = made
         anew, until = _crossings(jobs, known, latest, anew)
-    for job, one in zip(jobs, known, strict=True):
-        _known.keep(job.id, one)
-    return [made.fit for made in latest if made is not None]
+    answers = [made for made in latest if made is not None]
+    for job, one, made in zip(jobs, known, answers, strict=True):
+        _known.keep(job.id, _Known(*one[:4], made))
+    return answers
 
 
 def _read(job: Job) -> _Known:
@@ -146,8 +175,29 @@ def _made(jobs: Sequence[Job], known: Sequence[_Known], some: Sequence[int], cou
     ]
     return [
         _Made(count, jobs[i].metric, jobs[i].iterations_total, fit, _ahead(jobs[i], fit))
-        for i, count, fit in zip(some, counts, curves.fit_many(told), strict=True)
+        for i, count, fit in zip(some, counts, _fitted(told), strict=True)
     ]
+
+
+def _fitted(told: Sequence[curves.Told]) -> list[curves.Fit | None]:
+    """The fits of some histories; one that was fitted before is not fitted again."""
+    names = [_name(one) for one in told]
+    found = [_shared.get(name) for name in names]
+    new = [i for i, fit in enumerate(found) if fit is None]
+    for i, fit in zip(new, curves.fit_many([told[i] for i in new]), strict=True):
+        if fit is not None:
+            found[i] = fit
+            _shared.keep(names[i], fit)
+    return found
+
+
+def _name(told: curves.Told) -> str:
+    """A name for all that a fit is made of."""
+    reports, metric, total = told
+    name = blake2b(repr((len(reports), metric, total)).encode(), digest_size=16)
+    name.update(reports.iterations)
+    name.update(reports.metrics)
+    return name.hexdigest()
 
 
 def _count(reports: curves.Reports) -> int:

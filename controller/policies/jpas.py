@@ -35,13 +35,16 @@ O(n log n) for n jobs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple, get_args
 
+import numpy as np
+
 from controller import curves
-from controller.loads import load_matrix
-from controller.model import Job, Ordering, Snapshot
+from controller.loads import Floats, load_matrix
+from controller.memo import Latest
+from controller.model import Job, Ordering, Progress, Snapshot
 from controller.policies._ageing import age
 from controller.policies._base import Policy
 from controller.policies._learning import fits
@@ -56,6 +59,8 @@ _PASSED, _KEPT = "passed:", "kept:"
 
 PRIOR_DRAWS = 40
 _LEAST_INDEX = 1e-12
+_REMEMBERED = 8192
+"""Jobs' standings; most jobs have not reported since the last plan."""
 
 
 class Standing(NamedTuple):
@@ -68,6 +73,17 @@ class Standing(NamedTuple):
     seconds: float
     why: str
     watch: float | None = None
+
+
+class _Known(NamedTuple):
+    """What a job's standing follows from, beside its reports: ``per_iteration`` and ``used`` in seconds of its port."""
+
+    fitted: curves.Fit | None
+    iterations_left: float
+    iterations_total: float | None
+    per_iteration: float
+    used: float
+    passed: int
 
 
 class Jpas(Policy):
@@ -99,18 +115,19 @@ class Jpas(Policy):
         self.weight_end = number("weight_end", weight_end)
         self.ageing_periods = whole("ageing_periods", ageing_periods, 1, int(MOST))
         self.margin = number("margin", margin)
+        self._held: Latest[tuple[Sequence[Progress], _Known, Standing]] = Latest(_REMEMBERED)
 
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
         """Order the jobs of ``snapshot``; the memory holds targets passed and waits."""
         memory = previous.memory if previous is not None else {}
         snapshot = replace(snapshot, jobs=tuple(sorted(snapshot.jobs, key=lambda job: (job.arrival, job.id))))
         jobs = {job.id: job for job in snapshot.jobs}
-        one_iteration = load_matrix(snapshot)
-        bottlenecks = one_iteration.bottlenecks()
-        service = attained(snapshot, bottlenecks)
+        bottlenecks = load_matrix(snapshot).bottlenecks()
         known = fits(snapshot.jobs)
+        service = self._service(snapshot, bottlenecks, known)
+        passed = _passed(snapshot.jobs, known, memory)
         standings = {
-            job.id: self._standing(job, fitted, one, used, memory)
+            job.id: self._standing(job, fitted, one, used, passed[job.id])
             for job, fitted, one, used in zip(snapshot.jobs, known, bottlenecks.tolist(), service.tolist(), strict=True)
         }
         kept = {
@@ -130,7 +147,7 @@ class Jpas(Policy):
             reasons=reasons,
             memory={
                 **aged.memory,
-                **_passed(snapshot.jobs, known, memory),
+                **{_PASSED + job: float(targets) for job, targets in passed.items() if targets},
                 **{_KEPT + job: seconds for job, seconds in kept.items()},
             },
             # Turns of ageing and new fits come by the period.
@@ -138,24 +155,48 @@ class Jpas(Policy):
             watch={job: standing.watch for job, standing in standings.items() if standing.watch is not None},
         )
 
+    def _service(self, snapshot: Snapshot, bottlenecks: Floats, known: Sequence[curves.Fit | None]) -> Floats:
+        """Seconds of its bottleneck port that each job has used; 0 for one that no rule would ask about."""
+        asked = [
+            i
+            for i, (job, fitted) in enumerate(zip(snapshot.jobs, known, strict=True))
+            if self.variant == "attained" or fitted is None or not self._believes(job)
+        ]
+        service = np.zeros(len(snapshot.jobs))
+        service[asked] = attained(replace(snapshot, jobs=tuple(snapshot.jobs[i] for i in asked)), bottlenecks[asked])
+        return service
+
+    def _believes(self, job: Job) -> bool:
+        """Whether a fit of the job is believed however wide its interval is."""
+        return self.variant == "index" and job.iterations_total is not None
+
     def _kept(self, before: float | None, now: float) -> float:
         """The seconds over weight that a job's place goes by."""
         return before if before is not None and abs(now - before) <= self.margin * before else now
 
     def _standing(
-        self, job: Job, fitted: curves.Fit | None, per_iteration: float, used: float, memory: Mapping[str, float]
+        self, job: Job, fitted: curves.Fit | None, per_iteration: float, used: float, passed: int
     ) -> Standing:
+        """Where a job stands; as it stood where it has not reported since and nothing else has changed."""
+        known = _Known(fitted, job.iterations_left, job.iterations_total, per_iteration, used, passed)
+        held = self._held.get(job.id)
+        if held is not None and held[0] is job.progress and held[1] == known:
+            return held[2]
+        standing = self._stands(job, known)
+        self._held.keep(job.id, (job.progress, known, standing))
+        return standing
+
+    def _stands(self, job: Job, known: _Known) -> Standing:
         if self.variant == "attained":
-            return _by_service(used, "least attained service")
+            return _by_service(known.used, "least attained service")
         if self.variant == "remaining":
-            seconds = per_iteration * job.iterations_left
+            seconds = known.per_iteration * job.iterations_left
             return Standing(0, seconds, f"{seconds:.1f} s of its bottleneck port left in all")
-        if fitted is None:
-            return self._unreported(job, per_iteration, used)
-        passed = _targets_passed(fitted, memory.get(_PASSED + job.id, 0.0))
-        if passed == PAST:
-            return self._past(job, per_iteration, fitted)
-        return self._before_target(job, per_iteration, used, fitted, passed)
+        if known.fitted is None:
+            return self._unreported(job, known.per_iteration, known.used)
+        if known.passed == PAST:
+            return self._past(job, known.per_iteration, known.fitted)
+        return self._before_target(job, known.per_iteration, known.used, known.fitted, known.passed)
 
     def _unreported(self, job: Job, per_iteration: float, used: float) -> Standing:
         """Too few reports for a fit: by the prior where the run's length is declared, else first for a while."""
@@ -189,7 +230,7 @@ class Jpas(Policy):
             max(k - done, 1.0) for k in (target.iteration.median, target.iteration.low, target.iteration.high)
         )
         tier = 0 if self.variant == "index" else passed
-        if high - low > self.uncertain * left and not (self.variant == "index" and job.iterations_total is not None):
+        if high - low > self.uncertain * left and not self._believes(job):
             why = f"uncertain: {low:.0f} to {high:.0f} iterations to {target.fraction:.0%} of convergence"
             return _by_service(used, why, tier, target.metric)
         why = (
@@ -226,9 +267,9 @@ def _targets_passed(fitted: curves.Fit, before: float) -> int:
     return PAST
 
 
-def _passed(jobs: Iterable[Job], known: Iterable[curves.Fit | None], memory: Mapping[str, float]) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for job, fitted in zip(jobs, known, strict=True):
-        if fitted is not None and (passed := _targets_passed(fitted, memory.get(_PASSED + job.id, 0.0))):
-            found[_PASSED + job.id] = float(passed)
-    return found
+def _passed(jobs: Iterable[Job], known: Iterable[curves.Fit | None], memory: Mapping[str, float]) -> dict[str, int]:
+    """How many targets each job has passed."""
+    return {
+        job.id: 0 if fitted is None else _targets_passed(fitted, memory.get(_PASSED + job.id, 0.0))
+        for job, fitted in zip(jobs, known, strict=True)
+    }

@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from prometheus_client.parser import text_string_to_metric_families
+
 from controller.model import CLASS_DSCP
 from controller.wire import LatencyState
 from topologies.controller_process import ControllerProcess
@@ -16,6 +18,7 @@ from topologies.emulation import Emulation
 from topologies.queue_proof import Stream, job_spec, measure
 
 REPORTING_HOST = "h13"
+LATE_SECONDS = 0.5
 _PINGED = (1, 5, 9)
 _PINGS_A_SECOND = 10
 _PAUSE_SECONDS = 0.05
@@ -29,7 +32,7 @@ _SIGN_OF_LIFE_SECONDS = 5
 @dataclass(frozen=True)
 class FullLinks:
     """Before the load: pings (ms), plans made and rules changed by them. Under it: what each stream got (bit/s), pings
-    and bare REST calls (ms), and the controller's own count of its latency.
+    and bare REST calls (ms), and the controller's own count of its latency, and of that over ``LATE_SECONDS``.
     """
 
     idle_pings_ms: list[float]
@@ -39,6 +42,7 @@ class FullLinks:
     pings_ms: list[float]
     calls_ms: list[float]
     report_to_rule: LatencyState
+    late: int
 
 
 def measure_full_links(testbed: Emulation, controller: ControllerProcess, reports: int) -> FullLinks:
@@ -70,7 +74,7 @@ def measure_full_links(testbed: Emulation, controller: ControllerProcess, report
             _trigger(controller, session, number)
             calls.append(_bare_call(controller))
             assert time.monotonic() - began < seconds, f"only {number} reports in the time of the load"
-        latency = controller.status().report_to_rule
+        latency, late = controller.status().report_to_rule, _late(controller)
         # A host that falls silent loses its jobs, and the ring is one of them: it would be all other traffic.
         while not wait([sending], _SIGN_OF_LIFE_SECONDS).done:
             number += 1
@@ -83,6 +87,7 @@ def measure_full_links(testbed: Emulation, controller: ControllerProcess, report
             pings_ms=[ms for ping in pings for ms in ping.result()],
             calls_ms=calls,
             report_to_rule=latency,
+            late=late,
         )
 
 
@@ -125,6 +130,16 @@ def _bare_call(controller: ControllerProcess) -> float:
     began = time.perf_counter()
     controller.call("GET", "/healthz")
     return (time.perf_counter() - began) * 1e3
+
+
+def _late(controller: ControllerProcess) -> int:
+    """How many reports took longer than ``LATE_SECONDS`` into the rules, by the controller's histogram."""
+    name = "trainyard_report_to_rule_seconds"
+    families = text_string_to_metric_families(controller.metrics())
+    samples = [sample for family in families if family.name == name for sample in family.samples]
+    in_time = [one.value for one in samples if one.labels.get("le") == str(LATE_SECONDS)]
+    every = [one.value for one in samples if one.name == f"{name}_count"]
+    return round(every[0] - in_time[0])
 
 
 def _ping(testbed: Emulation, src: str, dst: str, count: int) -> list[float]:

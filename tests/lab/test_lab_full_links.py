@@ -19,8 +19,8 @@ LIMIT_SECONDS = 0.1
 LIMIT_CALLS = 4.0
 """Half of the reports take less than one of the two into the rules: on a slow machine a bare call takes as long as all
 of it should. The aim of 100 ms is measured by scripts/bench; this catches a loop that is slow by design."""
-STALL_SECONDS = 0.5
-"""The slowest of so few tells of the machine, unless it waited for the period."""
+LATE_SHARE = 0.1
+"""The slowest of so few tells of a machine that did something else just then; more of them, of waits for the period."""
 OTHER_FLOOR = 0.10
 FULL, STALLED = 0.85, 0.6
 """Shares of a link: what it carries when full, and what is left where a busy machine let its sender wait a while."""
@@ -47,9 +47,8 @@ def test_a_report_is_in_the_rules_at_once(load: FullLinks) -> None:
     found = load.report_to_rule
     assert found.count >= REPORTS
     assert found.p50_seconds is not None
-    assert found.p99_seconds is not None
     assert found.p50_seconds < max(LIMIT_SECONDS, LIMIT_CALLS * calls[49] / 1e3), (found, calls[49])
-    assert found.p99_seconds < max(STALL_SECONDS, LIMIT_CALLS * calls[98] / 1e3), (found, calls[98])
+    assert load.late <= LATE_SHARE * found.count, found
 
 
 def test_plans_that_change_nothing_send_nothing(load: FullLinks) -> None:

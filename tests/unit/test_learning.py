@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -30,6 +31,7 @@ def fitted(monkeypatch) -> list[int]:
 
 def forget(monkeypatch) -> None:
     monkeypatch.setattr(_learning, "_known", Latest(100))
+    monkeypatch.setattr(_learning, "_shared", Latest(100))
 
 
 def job(values, name: str = "a", **more) -> Job:
@@ -62,6 +64,20 @@ def test_what_was_fitted_does_not_depend_on_what_was_remembered(fitted, monkeypa
     assert kept is not None
     assert fresh is not None
     assert fresh.targets[0].iteration == kept.targets[0].iteration
+
+
+def test_jobs_of_the_same_reports_share_a_fit_and_others_do_not(fitted) -> None:
+    for name in "ab":
+        _learning.fits([job(RISING[:100], name)])
+    assert fitted == [98]
+    other = job(RISING[:100], "c", metric=Metric("loss", "min"))
+    shorter = replace(job(RISING[:100], "d"), iterations_total=500.0)
+    higher = job(RISING[:100] + 1e-9, "e")
+    for one in (other, shorter, higher):
+        (found,) = _learning.fits([one])
+        told = curves.Told(curves.Reports.of(one.progress[:98]), one.metric, one.iterations_total)
+        assert [found] == curves.fit_many([told])
+    assert fitted == [98] * 7
 
 
 @pytest.mark.parametrize(("sign", "metric"), [(1.0, Metric()), (-1.0, Metric("loss", "min"))])

@@ -60,6 +60,7 @@ def test_a_restart_amid_training_makes_the_same_plan(tmp_path: Path, monkeypatch
     before.stop()
     # No process remembers the fits of the one before it.
     monkeypatch.setattr(_learning, "_known", Latest(100))
+    monkeypatch.setattr(_learning, "_shared", Latest(100))
     after = Yard(tmp_path / "j.db", policy="jpas").start()
     try:
         again = after.loop.plan
