@@ -44,13 +44,14 @@ class Scenario:
         return replace(self, arrivals=(begin, begin + later), compute_seconds=(first, second))
 
 
-RING = Scenario("ring", model_bytes=6_000_000, iterations=12, compute_seconds=(0.5, 0.8))
+RING = Scenario("ring", model_bytes=6_000_000, iterations=24, compute_seconds=(0.5, 0.8))
 """A ring's links are busy both ways at once, so it matters little whether two jobs fall into step.
 
 Two parameter servers on one host can: where one job pushes while the other pulls both are as fast as alone, else they
 take twice as long, and which it is hangs on moments of TCP's. The testbed then differs from itself from run to run.
 Both jobs compute for longer than TCP's least timeout of 0.2 s, after which a connection begins with a small window
 again. Where one computes for less its windows stay, and with them it takes nearly all of a queue that both share.
+There are many iterations, for the first few take longer: up to a second each where the emulator is busy.
 """
 
 SERVERS = Scenario("ps", model_bytes=1_000_000, iterations=36, options={"rotate_seconds": 4.0})
