@@ -102,7 +102,7 @@ def _anew(jobs: Sequence[Job]) -> list[_Made]:
         anew, until = _crossings(jobs, known, latest, anew)
     answers = [made for made in latest if made is not None]
     for job, one, made in zip(jobs, known, answers, strict=True):
-        _known.keep(job.id, _Known(*one[:4], made))
+        _known.keep(job.id, one._replace(answer=made))
     return answers
 
 

@@ -43,8 +43,7 @@ import numpy as np
 
 from controller import curves
 from controller.loads import Floats, load_matrix
-from controller.memo import Latest
-from controller.model import Job, Ordering, Progress, Snapshot
+from controller.model import Job, Ordering, Snapshot
 from controller.policies._ageing import age
 from controller.policies._base import Policy
 from controller.policies._learning import fits
@@ -59,8 +58,6 @@ _PASSED, _KEPT = "passed:", "kept:"
 
 PRIOR_DRAWS = 40
 _LEAST_INDEX = 1e-12
-_REMEMBERED = 8192
-"""Jobs' standings; most jobs have not reported since the last plan."""
 
 
 class Standing(NamedTuple):
@@ -73,17 +70,6 @@ class Standing(NamedTuple):
     seconds: float
     why: str
     watch: float | None = None
-
-
-class _Known(NamedTuple):
-    """What a job's standing follows from, beside its reports: ``per_iteration`` and ``used`` in seconds of its port."""
-
-    fitted: curves.Fit | None
-    iterations_left: float
-    iterations_total: float | None
-    per_iteration: float
-    used: float
-    passed: int
 
 
 class Jpas(Policy):
@@ -115,7 +101,6 @@ class Jpas(Policy):
         self.weight_end = number("weight_end", weight_end)
         self.ageing_periods = whole("ageing_periods", ageing_periods, 1, int(MOST))
         self.margin = number("margin", margin)
-        self._held: Latest[tuple[Sequence[Progress], _Known, Standing]] = Latest(_REMEMBERED)
 
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
         """Order the jobs of ``snapshot``; the memory holds targets passed and waits."""
@@ -160,7 +145,7 @@ class Jpas(Policy):
         asked = [
             i
             for i, (job, fitted) in enumerate(zip(snapshot.jobs, known, strict=True))
-            if self.variant == "attained" or fitted is None or not self._believes(job)
+            if fitted is None or not self._believes(job)
         ]
         service = np.zeros(len(snapshot.jobs))
         service[asked] = attained(replace(snapshot, jobs=tuple(snapshot.jobs[i] for i in asked)), bottlenecks[asked])
@@ -177,26 +162,16 @@ class Jpas(Policy):
     def _standing(
         self, job: Job, fitted: curves.Fit | None, per_iteration: float, used: float, passed: int
     ) -> Standing:
-        """Where a job stands; as it stood where it has not reported since and nothing else has changed."""
-        known = _Known(fitted, job.iterations_left, job.iterations_total, per_iteration, used, passed)
-        held = self._held.get(job.id)
-        if held is not None and held[0] is job.progress and held[1] == known:
-            return held[2]
-        standing = self._stands(job, known)
-        self._held.keep(job.id, (job.progress, known, standing))
-        return standing
-
-    def _stands(self, job: Job, known: _Known) -> Standing:
         if self.variant == "attained":
-            return _by_service(known.used, "least attained service")
+            return _by_service(used, "least attained service")
         if self.variant == "remaining":
-            seconds = known.per_iteration * job.iterations_left
+            seconds = per_iteration * job.iterations_left
             return Standing(0, seconds, f"{seconds:.1f} s of its bottleneck port left in all")
-        if known.fitted is None:
-            return self._unreported(job, known.per_iteration, known.used)
-        if known.passed == PAST:
-            return self._past(job, known.per_iteration, known.fitted)
-        return self._before_target(job, known.per_iteration, known.used, known.fitted, known.passed)
+        if fitted is None:
+            return self._unreported(job, per_iteration, used)
+        if passed == PAST:
+            return self._past(job, per_iteration, fitted)
+        return self._before_target(job, per_iteration, used, fitted, passed)
 
     def _unreported(self, job: Job, per_iteration: float, used: float) -> Standing:
         """Too few reports for a fit: by the prior where the run's length is declared, else first for a while."""

@@ -63,18 +63,35 @@ def test_a_new_job_of_unknown_length_is_first_until_its_service_is_used() -> Non
 
 def test_a_job_that_never_reports_falls_behind_as_it_sends() -> None:
     near = job("near", curve(200, 10)[:15])
-    rank = []
+    rank, reasons = [], set()
     for sent in (0, 30, 60, 120, 190):
-        silent = job("silent", sent_bytes={"h1": sent * STEP})
-        rank.append(names(order(Jpas(), near, silent)).index("silent"))
+        ordering = order(Jpas(), near, job("silent", sent_bytes={"h1": sent * STEP}))
+        rank.append(names(ordering).index("silent"))
+        reasons.add(ordering.reasons["silent"])
     assert rank == sorted(rank)
     assert rank[-1] == 1
+    assert len(reasons) == len(rank)
 
 
 def test_low_confidence_means_attained_service() -> None:
     noisy = job("noisy", curve(200, 60)[:12], total=None)
     assert "uncertain" in order(Jpas(uncertain=0.01), noisy).reasons["noisy"]
     assert "uncertain" not in order(Jpas(uncertain=1e9), noisy).reasons["noisy"]
+
+
+@pytest.mark.parametrize(
+    ("options", "values", "total"),
+    [
+        ({"variant": "attained"}, curve(200, 10)[:15], 200.0),
+        ({"uncertain": 0.01}, curve(200, 60)[:12], None),
+        ({"uncertain": 0.01, "variant": "median"}, curve(200, 60)[:12], 200.0),
+        ({}, [], None),
+    ],
+    ids=["by service alone", "length unknown", "uncertain in a variant", "silent"],
+)
+def test_whoever_goes_by_service_goes_by_what_was_measured(options, values, total) -> None:
+    measured = job("a", values, total, sent_bytes={"h1": 1000 * STEP})
+    assert "attained service, 100.0 s" in order(Jpas(**options), measured).reasons["a"]
 
 
 def test_a_passed_target_stays_passed_over_one_bad_report_but_not_over_a_denial() -> None:

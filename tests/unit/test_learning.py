@@ -147,3 +147,14 @@ def test_jobs_are_told_apart_and_too_few_reports_are_no_fit(fitted) -> None:
     assert [fit is None for fit in found] == [False, True, False]
     assert found[0].targets[0].metric != found[2].targets[0].metric
     assert _learning.fits([]) == []
+
+
+def test_a_job_that_has_not_reported_is_fitted_anew_where_its_metric_or_its_length_is_another(fitted) -> None:
+    one = job(RISING[:100])
+    for now in (one, replace(one, iterations_total=500.0), replace(one, metric=Metric("loss", "min"))):
+        (found,) = _learning.fits([now])
+        (again,) = _learning.fits([now])
+        assert found is again
+        told = curves.Told(curves.Reports.of(now.progress[:98]), now.metric, now.iterations_total)
+        assert [found] == curves.fit_many([told])
+    assert fitted == [98] * 6
