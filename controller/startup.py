@@ -24,8 +24,11 @@ LOG = logging.getLogger("trainyard")
 CONFIG_VARIABLE = "TRAINYARD_CONFIG"
 WANTED_FILES = 16_384
 """Files and connections that are enough for all servers and switches; shells usually start programs with 1024."""
-COLLECT_AFTER = (10_000, 10, 100)
-"""Objects, and collections of the young and of the middle generation, after which the next older one is collected."""
+COLLECT_AFTER = (100_000, 10, 10)
+"""Objects, and collections of the young and of the middle generation, after which the next older one is collected.
+
+More objects than a plan of thousands of jobs makes before it takes the place of the last: else each has a collection.
+"""
 
 
 class StartError(RuntimeError):
