@@ -13,9 +13,9 @@ from typing import Generic, Literal, TypeVar
 
 from pydantic import TypeAdapter
 
-from topologies import boxed
+from topologies import boxed, mappings
 from topologies.datapath import Datapath, Wanted, choose, inside_box
-from topologies.errors import one_line_errors
+from topologies.errors import LabError, one_line_errors
 from topologies.frameworks import interpreter
 from topologies.lab_result import save
 
@@ -59,11 +59,20 @@ class TorchLab(Generic[Q, A]):
             results.mkdir(parents=True, exist_ok=True)
             (results / self.result).unlink(missing_ok=True)
             if chosen == "uml":
-                boxed.run(self.module, request, results, memory=self.memory, stop=stop)
+                self._run_boxed(request, results, stop)
                 return self.read(results)
             made = self.work(request, Here(chosen), results)
             save(results / self.result, made)
             return made
+
+    def _run_boxed(self, request: Q, results: Path, stop: threading.Event | None) -> None:
+        with mappings.room() as enough:
+            try:
+                boxed.run(self.module, request, results, memory=self.memory, stop=stop)
+            except LabError as error:
+                if enough:
+                    raise
+                raise LabError(f"{error} ({mappings.advice()})") from error
 
     def read(self, results: Path) -> A:
         """The result that lies in a folder. Raises OSError, ValueError."""

@@ -41,6 +41,14 @@ class Cost:
     alike: str
 
 
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """An operator that was never measured: the seconds that it is thought to take in an iteration, and whence."""
+
+    seconds: float
+    way: Way
+
+
 def costs(graph: Graph, known: Calibration, fresh: Mapping[str, Measurement], neighbours: float = 0.0) -> list[Cost]:
     """The cost of each operator, beside so many busy neighbours."""
     context = context_for(known.contexts, neighbours)
@@ -83,13 +91,14 @@ def total(parts: Sequence[Cost], context: Context) -> tuple[float, float, float]
     return seconds, max(seconds - down, 0.0), seconds + up
 
 
-def unseen(graph: Graph, parts: Sequence[Cost]) -> dict[str, float]:
-    """Operators that were never measured, by key, with the seconds that they are thought to take; the longest first."""
-    found: dict[str, float] = {}
+def unseen(graph: Graph, parts: Sequence[Cost]) -> dict[str, Unseen]:
+    """Operators that were never measured, by key. Those of unknown families come first, then the longest."""
+    found: dict[str, Unseen] = {}
     for operator, part in zip(graph.operators, parts, strict=True):
         if part.way in ("roofline", "guess"):
-            found[operator.key] = found.get(operator.key, 0.0) + part.seconds
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
+            so_far = found[operator.key].seconds if operator.key in found else 0.0
+            found[operator.key] = Unseen(so_far + part.seconds, part.way)
+    return dict(sorted(found.items(), key=lambda item: (item[1].way != "guess", -item[1].seconds)))
 
 
 def _cost(operator: Operator, known: Calibration, fresh: Mapping[str, Measurement], context: Context) -> Cost:

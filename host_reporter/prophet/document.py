@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 from controller.wire import JobSpec
+from host_reporter.prophet.costs import Unseen
 from host_reporter.prophet.prediction import Prediction
 from host_reporter.prophet.spec import parse, readable
 
 MOST_UNSEEN = 20
+MOST_TOLD = 5
+"""Of operators of known families, among the lines for people."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +58,8 @@ def one(made: Made) -> dict[str, Any]:
         "critical_path": critical_path(found),
         "cost_shares": shares(found),
         "unseen_operators": [
-            {"operator": readable(parse(key)), "seconds": seconds}
-            for key, seconds in list(found.unseen.items())[:MOST_UNSEEN]
+            {"operator": readable(parse(key)), "seconds": operator.seconds, "known_by": operator.way}
+            for key, operator in list(found.unseen.items())[:MOST_UNSEEN]
         ],
         "unseen_count": len(found.unseen),
         "operators": len(found.graph.operators),
@@ -127,17 +130,31 @@ def facts(made: Made) -> list[tuple[str, str]]:
         ("critical path", "; ".join(f"{p['name']} {span(p['seconds'])}" for p in critical_path(found))),
         ("known by", ", ".join(f"{way} {share:.0%}" for way, share in shares(found).items() if share > 0)),
     ]
-    if found.unseen:
-        most = [f"{readable(parse(key))} ({span(seconds)})" for key, seconds in list(found.unseen.items())[:5]]
-        told.append(
-            (
-                "never measured",
-                f"{len(found.unseen)} operators, predicted by family; --measure measures them. The longest: "
-                + "; ".join(most),
-            )
-        )
+    told += unseen_facts(found.unseen)
     told += [("note", note) for note in found.notes]
     return told
+
+
+def unseen_facts(unseen: Mapping[str, Unseen]) -> list[tuple[str, str]]:
+    """Which operators the calibration has not seen, for people. Whose family is unknown errs most: those are apart."""
+    guessed = [item for item in unseen.items() if item[1].way == "guess"]
+    by_family = [item for item in unseen.items() if item[1].way != "guess"]
+    told = []
+    if guessed:
+        count = f"{_count(guessed)}, guessed from all other families; --measure measures them. "
+        told.append(("unknown family", count + _longest(guessed, MOST_UNSEEN)))
+    if by_family:
+        count = f"{_count(by_family)}, predicted by family; --measure measures them. "
+        told.append(("never measured", count + _longest(by_family, MOST_TOLD)))
+    return told
+
+
+def _count(operators: Sequence[object]) -> str:
+    return f"{len(operators)} operator{'s' if len(operators) > 1 else ''}"
+
+
+def _longest(ordered: Sequence[tuple[str, Unseen]], most: int) -> str:
+    return "The longest: " + "; ".join(f"{readable(parse(key))} ({span(one.seconds)})" for key, one in ordered[:most])
 
 
 def span(seconds: float) -> str:

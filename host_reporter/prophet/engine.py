@@ -110,7 +110,7 @@ def _predictions(options: argparse.Namespace) -> tuple[list[Made], dict[str, Any
 
 
 def measure(graph: Graph, known: Calibration, where: torch.device, seconds: float) -> dict[str, Measurement]:
-    """Measurements of operators that the calibration has not seen, the costliest first, while there is time."""
+    """Measurements of operators that the calibration has not seen, unknown families and the costliest first."""
     parts = costs.costs(graph, known, {})
     until = time.perf_counter() + seconds
     found: dict[str, Measurement] = {}
@@ -218,9 +218,7 @@ def _show(made: Sequence[Made], notes: Sequence[str]) -> None:
         titles, rows = document.rows(made)
         _columns([titles, *rows])
         facts += [("note", note) for note in dict.fromkeys(note for one in made for note in one.found.notes)]
-        unseen = max(len(one.found.unseen) for one in made)
-        if unseen:
-            facts.append(("never measured", f"{unseen} operators, predicted by family; --measure measures them"))
+        facts += document.unseen_facts(max((one.found.unseen for one in made), key=len))
     else:
         facts += document.facts(made[0])
     facts += [("note", note) for note in notes]

@@ -16,7 +16,7 @@ from controller.wire import DemandSpec, JobSpec, TaskSpec
 from host_reporter.prophet import costs as costing
 from host_reporter.prophet.buckets import Bucket, buckets
 from host_reporter.prophet.calibration import Calibration
-from host_reporter.prophet.costs import WAYS, Cost, Way
+from host_reporter.prophet.costs import WAYS, Cost, Unseen, Way
 from host_reporter.prophet.errors import InputError
 from host_reporter.prophet.exchange import NO_HOST, Architecture, Transfer, Wire, added
 from host_reporter.prophet.graph import Graph
@@ -55,7 +55,7 @@ class Prediction:
     placement: Placement
     demand: tuple[DemandSpec, ...]
     ways: Mapping[Way, float]
-    unseen: Mapping[str, float]
+    unseen: Mapping[str, Unseen]
     stretch: float
     notes: tuple[str, ...]
 

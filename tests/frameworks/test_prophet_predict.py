@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -143,11 +144,16 @@ def test_measuring_keeps_to_its_time(predict: Predict, own: Path) -> None:
 
 def test_operator_of_an_unknown_family_widens_the_interval_and_is_listed(predict: Predict, calibrated: Path) -> None:
     (one,) = document(predict("prophet_subjects:known", "--calibration", calibrated, "--json"))["predictions"]
-    assert any(part["operator"].startswith("prophet_tests.thrice") for part in one["unseen_operators"])
+    first, *others = one["unseen_operators"]
+    assert (first["operator"], first["known_by"]) == ("prophet_tests.thrice float32[3,4]", "guess")
+    assert {part["known_by"] for part in others} == {"roofline"}
     assert one["cost_shares"]["guess"] > 0
-    _, lines, _ = predict("prophet_subjects:known", "--calibration", calibrated)
-    assert "prophet_tests.thrice float32[3,4]" in lines
-    assert "predicted by family" in lines
+    for more in ([], ["--workers", "1,2"]):
+        _, told, _ = predict("prophet_subjects:known", "--calibration", calibrated, *more)
+        lines = dict(re.split(r"  +", line, maxsplit=1) for line in told.splitlines() if " measures them" in line)
+        assert "prophet_tests.thrice float32[3,4]" in lines["unknown family"]
+        assert "thrice" not in lines["never measured"]
+        assert "predicted by family" in lines["never measured"]
 
 
 def test_what_if(predict: Predict, calibrated: Path) -> None:
@@ -189,9 +195,9 @@ def test_batch_size_without_a_word_from_the_factory(predict: Predict, calibrated
 def test_described_network_registration_and_picture(predict: Predict, calibrated: Path, tmp_path: Path) -> None:
     net = tmp_path / "net.yaml"
     net.write_text(
-        "hosts:\n  - {name: gpu01, ingress_bps: 1.0e+7, egress_bps: 1.0e+7}\n"
-        "  - {name: gpu02, ingress_bps: 1.0e+7, egress_bps: 1.0e+7}\n"
-        "loads:\n  - {src: gpu01, dst: gpu02, bps: 5.0e+6}\n"
+        "hosts:\n  - {name: gpu01, ingress_bps: 1.0e+5, egress_bps: 1.0e+5}\n"
+        "  - {name: gpu02, ingress_bps: 1.0e+5, egress_bps: 1.0e+5}\n"
+        "loads:\n  - {src: gpu01, dst: gpu02, bps: 5.0e+4}\n"
     )
     asked = ("prophet_subjects:watched", "--calibration", calibrated, "--network", net, "--workers", "2")
     spec, picture = tmp_path / "job.json", tmp_path / "iteration.png"
@@ -206,6 +212,8 @@ def test_described_network_registration_and_picture(predict: Predict, calibrated
     assert picture.read_bytes().startswith(b"\x89PNG")
     net.write_text(net.read_text().partition("loads")[0])
     (quiet,) = document(predict(*asked, "--json"))["predictions"]
+    # On links this slow what a collective costs beside its bytes, which a busy machine's calibration overstates, is
+    # a small part.
     assert busy["exposed_communication_seconds"] > 1.5 * quiet["exposed_communication_seconds"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,21 @@ def test_roofline_of_the_family_with_its_spread() -> None:
     assert (cost.low, cost.high) == (pytest.approx(0.35), pytest.approx(1.4))
     assert cost.way == "roofline"
     assert list(costing.unseen(one, [cost])) == [key(size=9)]
+
+
+def test_operators_of_unknown_families_are_told_first_and_apart_however_short() -> None:
+    known = calibration({key(): 1.0}, rooflines=(roofline(once=0.1, flop=1e-3, byte=1e-2),))
+    long = operator(size=9, flops=1e4, bytes=1e4)
+    strange = [replace(operator(size=size), family="strange", bytes=size) for size in (2, 3)]
+    one = Graph((long, *strange), (), (), 1, "float32")
+    unseen = costing.unseen(one, costing.costs(one, known, {}))
+    assert list(unseen) == [strange[1].key, strange[0].key, long.key]
+    told = dict(document.unseen_facts(unseen))
+    assert told["unknown family"].startswith("2 operators")
+    assert "[3,3]" in told["unknown family"]
+    assert "[9,9]" not in told["unknown family"]
+    assert told["never measured"].startswith("1 operator,")
+    assert "[9,9]" in told["never measured"]
 
 
 def test_other_type_of_number_widens_the_interval() -> None:
@@ -338,7 +354,9 @@ def test_document_is_json_and_names_what_was_never_measured() -> None:
     made = Made("m:f", 4, "fp32", 8e6, found, found.registration("m:f"))
     told = json.loads(json.dumps(document.document([made], {"command": "x"}), allow_nan=False))
     (one,) = told["predictions"]
-    assert one["unseen_operators"] == [{"operator": "aten.mm float32[8,8] float32[8,8]", "seconds": pytest.approx(0.4)}]
+    assert one["unseen_operators"] == [
+        {"operator": "aten.mm float32[8,8] float32[8,8]", "seconds": pytest.approx(0.4), "known_by": "roofline"}
+    ]
     assert one["iteration_seconds"] == pytest.approx(found.seconds)
     assert sum(part["seconds"] for part in one["critical_path"]) == pytest.approx(found.seconds)
     assert one["cost_shares"]["roofline"] == 1.0
