@@ -48,6 +48,7 @@ class Decoupled:
         self._called: list[nn.Module] | None = []
         self._needs: dict[int, tuple[int, ...]] = {}
         self._silent = False
+        self._training = False
         self._touched = [0] * len(self._layers)
         self._place: dict[int, int] = {}
         self._missing: list[set[int]] = []
@@ -58,8 +59,11 @@ class Decoupled:
             for layer in self._layers
             for parameter in layer.parameters
         ]
-        self._handles += [module.register_forward_pre_hook(self._before_forward) for module in model.modules()]
-        self._handles.append(model.register_state_dict_pre_hook(lambda *_: self.flush()))
+        for module in model.modules():
+            # Before other people's hooks: weight normalisation makes its weight of our parameters in one.
+            self._handles.append(module.register_forward_pre_hook(self._before_forward, prepend=True))
+            self._handles.append(module.register_state_dict_pre_hook(lambda *_: self.flush()))
+        self._handles.append(model.register_forward_hook(self._after_forward, always_call=True))
 
     @property
     def layers(self) -> tuple[Layer, ...]:
@@ -129,15 +133,22 @@ class Decoupled:
         if self._called is not None:
             self._called.append(module)
             return
-        if not torch.is_grad_enabled():
-            # Evaluation sees all that was computed; and may use parameters without calling their module.
-            if module is self._model:
+        training = torch.is_grad_enabled()
+        if module is self._model:
+            self._training = training
+            if not training:
+                # Evaluation sees all that was computed; and may use parameters without calling their module.
                 self.flush()
-            return
+        # A part that is called without gradients amid a training pass is a part of it: checkpointing calls it again for
+        # the backward pass, with the same parameters. By itself it is evaluated.
+        due = self.clocks.due if training or self._training else self.clocks.computed
         for layer in self._needs.get(id(module), ()):
             if self._touched[layer] <= self.clocks.computed:
-                self._freshen(layer, self.clocks.due)
+                self._freshen(layer, due)
                 self._touched[layer] = self.clocks.computed + 1
+
+    def _after_forward(self, *_: Any) -> None:
+        self._training = False
 
     def _freshen(self, layer: int, iteration: int) -> None:
         """Let at least ``iteration`` be in the layer's parameters."""
@@ -171,18 +182,19 @@ class Decoupled:
 
 
 def _needs(model: nn.Module, layers: Sequence[Layer], called: set[int]) -> dict[int, tuple[int, ...]]:
-    """The layers that are to be fresh before each module's forward pass: its own, and those of the modules below it
-    that it uses without calling them."""
-    owners: dict[int, nn.Module] = {}
+    """The layers that are to be fresh before each module's forward pass: those that have parameters of its own, or of
+    the modules below it that it uses without calling them."""
+    held: dict[int, list[int]] = {}
+    for number, layer in enumerate(layers):
+        for holder in layer.holders:
+            held.setdefault(id(holder), []).append(number)
+    needs: dict[int, set[int]] = {}
 
     def visit(module: nn.Module, nearest: nn.Module) -> None:
         nearest = module if id(module) in called else nearest
-        owners.setdefault(id(module), nearest)
+        needs.setdefault(id(nearest), set()).update(held.get(id(module), ()))
         for child in module.children():
             visit(child, nearest)
 
     visit(model, model)
-    needs: dict[int, list[int]] = {}
-    for number, layer in enumerate(layers):
-        needs.setdefault(id(owners[id(layer.module)]), []).append(number)
-    return {module: tuple(numbers) for module, numbers in needs.items()}
+    return {module: tuple(sorted(numbers)) for module, numbers in needs.items()}

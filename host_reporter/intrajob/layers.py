@@ -13,10 +13,13 @@ from host_reporter.intrajob.errors import SaspError
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One module's own parameters. What is exchanged of them is flat: all elements, then a flag a parameter."""
+    """One module's own parameters. What is exchanged of them is flat: all elements, then a flag a parameter.
+
+    ``holders``: all modules that have one of them, that one first: they may be called in any order.
+    """
 
     name: str
-    module: nn.Module
+    holders: tuple[nn.Module, ...]
     parameters: tuple[nn.Parameter, ...]
 
     @property
@@ -79,6 +82,10 @@ def find_layers(model: nn.Module, trained: Iterable[nn.Parameter]) -> tuple[Laye
     A parameter that several modules share belongs to the first.
     """
     wanted = {id(parameter) for parameter in trained if parameter.requires_grad}
+    holders: dict[int, list[nn.Module]] = {}
+    for module in model.modules():
+        for parameter in module.parameters(recurse=False):
+            holders.setdefault(id(parameter), []).append(module)
     layers: list[Layer] = []
     for name, module in model.named_modules():
         own = tuple(one for one in module.parameters(recurse=False) if id(one) in wanted)
@@ -92,7 +99,7 @@ def find_layers(model: nn.Module, trained: Iterable[nn.Parameter]) -> tuple[Laye
             raise SaspError(f"layer {where} has parameters of type {own[0].dtype}; only real numbers can be exchanged")
         if any(not one.is_contiguous() for one in own):
             raise SaspError(f"layer {where} has a parameter that is not contiguous; call .contiguous() on its data")
-        layers.append(Layer(where, module, own))
+        layers.append(Layer(where, tuple(dict.fromkeys(one for p in own for one in holders[id(p)])), own))
     if wanted:
         raise SaspError("the optimiser trains parameters that are not the model's; wrap the model that it was made for")
     if not layers:
@@ -111,6 +118,6 @@ def in_forward_order(layers: Sequence[Layer], called: Sequence[nn.Module]) -> tu
         met.setdefault(id(module), place)
     keys, following = [], len(called)
     for number in range(len(layers) - 1, -1, -1):
-        following = met.get(id(layers[number].module), following)
+        following = min((met[id(one)] for one in layers[number].holders if id(one) in met), default=following)
         keys.append((following, number))
     return tuple(number for _place, number in sorted(keys))
