@@ -1,8 +1,8 @@
 """A part of a PyTorch job on one host: the parameter server, or a worker that trains and writes down how it went.
 
-Accuracy is measured after the training, on copies of the worker's parameters as they were: looking must cost no time,
-and must not make a decoupled worker wait. So a decoupled worker's copy lacks what is still on its way; the last one is
-flushed.
+Accuracy is measured after everybody's training, on copies of worker 0's parameters as they were: looking must cost no
+time, and must not make a decoupled worker wait. So a decoupled worker's copy lacks what is still on its way; the last
+one is flushed.
 """
 
 from __future__ import annotations
@@ -18,16 +18,15 @@ import torch
 from torch import nn
 
 from host_reporter import intrajob
+from host_reporter.intrajob.chunks import CHUNK_BYTES
 from host_reporter.intrajob.server import serve
 from topologies import sasp_models
-from topologies.sasp_request import FAMILIES, Point, WorkerResult
+from topologies.sasp_request import FAMILIES, Point, WorkerResult, name_of
 from topologies.trainer.results import write_whole
 from topologies.trainer.start import Meeting
 
-LOOK_EVERY = 2
-"""Iterations between two looks at the parameters."""
 PATIENCE_SECONDS = 120.0
-MOMENTUM = 0.9
+_LOOK_SECONDS = 0.05
 TOKEN = "of-this-arm"  # noqa: S105 (the network is the lab's own; the server asks for one off loopback)
 
 
@@ -43,6 +42,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--iterations", type=int)
     made.add_argument("--batch", type=int)
     made.add_argument("--learning-rate", type=float)
+    made.add_argument("--chunk-bytes", type=int, default=CHUNK_BYTES)
     made.add_argument("--meet", type=Path, help="where the start is told")
     made.add_argument("--out", type=Path, help="where a worker's result goes")
     return made
@@ -71,27 +71,28 @@ def train(options: argparse.Namespace, server: tuple[str, int]) -> WorkerResult:
     data = sasp_models.digits(options.seed, options.rank, options.workers)
     model = sasp_models.make(options.family, options.seed)
     _rehearse(sasp_models.make(options.family, options.seed), data, options.batch)
-    inner = torch.optim.SGD(model.parameters(), lr=options.learning_rate, momentum=MOMENTUM)
+    inner = sasp_models.optimizer(model.parameters(), options.learning_rate)
     model, optimizer = intrajob.join(
-        model, inner, server=server, rank=options.rank, scheme=options.scheme, token=TOKEN, patience=PATIENCE_SECONDS
-    )
-    draw = torch.Generator().manual_seed(1000 * options.seed + options.rank)
+        model, inner, server=server, rank=options.rank, scheme=options.scheme, token=TOKEN,
+        chunk_bytes=options.chunk_bytes, patience=PATIENCE_SECONDS,
+    )  # fmt: skip
+    draw = sasp_models.draws(options.seed, options.rank)
     looks: list[tuple[float, int, list[torch.Tensor]]] = []
     begin = _start(Meeting(options.meet), options.rank)
     computing = 0.0
     for iteration in range(1, options.iterations + 1):
-        chosen = torch.randint(0, len(data.labels), (options.batch,), generator=draw)
         processor = time.thread_time()
-        loss = nn.functional.cross_entropy(model(data.pictures[chosen]), data.labels[chosen])
-        loss.backward()
+        sasp_models.loss(model, data, options.batch, draw).backward()
         computing += time.thread_time() - processor
         optimizer.step()
-        if options.rank == 0 and iteration % LOOK_EVERY == 0:
+        if options.rank == 0 and iteration % sasp_models.LOOK_EVERY == 0:
             looks.append((time.monotonic() - begin, iteration, [one.detach().clone() for one in model.parameters()]))
     optimizer.flush()
     seconds = time.monotonic() - begin
     looks.append((seconds, options.iterations, [one.detach().clone() for one in model.parameters()]))
     optimizer.close()
+    if options.rank == 0:
+        _let_others_end(options.out.parent, options.workers)
     return WorkerResult(options.rank, options.iterations, seconds, computing, _points(model, data, looks))
 
 
@@ -105,6 +106,13 @@ def _start(meeting: Meeting, rank: int) -> float:
     begin = meeting.join(f"worker{rank}").monotonic
     time.sleep(max(0.0, begin - time.monotonic()))
     return begin
+
+
+def _let_others_end(folder: Path, workers: int) -> None:
+    """Until their results are there: who is still training needs the processors that this one would use."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < until and not all((folder / name_of(rank)).exists() for rank in range(1, workers)):
+        time.sleep(_LOOK_SECONDS)
 
 
 def _points(

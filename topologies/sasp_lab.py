@@ -23,7 +23,7 @@ from topologies.emulation import emulate
 from topologies.errors import LabError
 from topologies.meters import Meter
 from topologies.networks import Testbed
-from topologies.sasp_request import ArmResult, SaspRequest, SaspResult, Training, WorkerResult
+from topologies.sasp_request import ArmResult, SaspRequest, SaspResult, Training, WorkerResult, name_of
 from topologies.torch_crew import launch, torch_version
 from topologies.torch_lab import Here, TorchLab
 from topologies.trainer.start import Meeting
@@ -88,8 +88,8 @@ def _train(request: SaspRequest, training: Training, hosts: Hosts, crew: Crew, r
             arguments = [
                 *common, "--rank", str(rank), "--family", training.family, "--seed", str(request.seed),
                 "--iterations", str(training.iterations), "--batch", str(training.batch),
-                "--learning-rate", str(training.learning_rate),
-                "--meet", str(meeting.folder), "--out", str(folder / f"worker{rank}.json"),
+                "--learning-rate", str(training.learning_rate), "--chunk-bytes", str(request.chunk_bytes),
+                "--meet", str(meeting.folder), "--out", str(folder / name_of(rank)),
             ]  # fmt: skip
             name = f"worker{rank}"
             members[name] = _start(crew, hosts.pid(f"h{rank + 2}"), arguments, folder / f"{name}.log")
@@ -99,13 +99,13 @@ def _train(request: SaspRequest, training: Training, hosts: Hosts, crew: Crew, r
         meeting.begin(begin)
         time.sleep(max(0.0, begin - time.time()))
         meter = Meter({}, request.link_bps)
-        training_ends = [folder / f"{name}.json" for name in names]
+        training_ends = [folder / name_of(rank) for rank in range(request.workers)]
         _until(
             lambda: any(written.exists() for written in training_ends), members, folder, training, request.limit_seconds
         )
         busy = meter.use().busy_share
         _until(lambda: all(one.poll() == 0 for one in members.values()), members, folder, training, _READY_SECONDS)
-        workers = [_result(folder / f"worker{rank}.json") for rank in range(request.workers)]
+        workers = [_result(folder / name_of(rank)) for rank in range(request.workers)]
     return ArmResult(training, tuple(workers), 1.0 - busy)
 
 

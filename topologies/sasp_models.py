@@ -6,6 +6,7 @@ sizes are chosen for the testbed: on its links sending takes from much less to m
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -14,6 +15,8 @@ from torch import nn
 
 from topologies.sasp_request import Family
 
+LOOK_EVERY = 2
+"""Iterations between two looks at the parameters."""
 HELD_OUT = 397
 PIXELS, SIDE, CLASSES = 64, 8, 10
 
@@ -54,7 +57,7 @@ class Residual(nn.Module):
 class Patches(nn.Module):
     """A small vision Transformer: 16 patches of 2 x 2 pixels, encoded."""
 
-    def __init__(self, width: int = 64, depth: int = 2) -> None:
+    def __init__(self, width: int = 48, depth: int = 2) -> None:
         super().__init__()
         self.embed = nn.Linear(4, width)
         self.place = nn.Parameter(torch.randn(16, width) / 4)
@@ -78,14 +81,35 @@ def make(family: Family, seed: int) -> nn.Module:
     """A model with the first parameters of ``seed``."""
     torch.manual_seed(seed)
     if family == "mlp":
-        return nn.Sequential(nn.Linear(PIXELS, 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, CLASSES))
+        return nn.Sequential(nn.Linear(PIXELS, 256), nn.ReLU(), nn.Linear(256, 96), nn.ReLU(), nn.Linear(96, CLASSES))
     if family == "cnn":
         return nn.Sequential(
             nn.Unflatten(1, (1, SIDE, SIDE)),
-            nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), Residual(32), Residual(32), nn.AvgPool2d(2),
-            nn.Flatten(), nn.Linear(32 * 16, 64), nn.ReLU(), nn.Linear(64, CLASSES),
+            nn.Conv2d(1, 24, 3, padding=1), nn.ReLU(), Residual(24), Residual(24), nn.AvgPool2d(2),
+            nn.Flatten(), nn.Linear(24 * 16, 64), nn.ReLU(), nn.Linear(64, CLASSES),
         )  # fmt: skip
     return Patches()
+
+
+def optimizer(parameters: Iterable[nn.Parameter], learning_rate: float) -> torch.optim.Optimizer:
+    """The jobs'. Adam bears late gradients at rates at which SGD with momentum forgets what it knew."""
+    return torch.optim.Adam(parameters, lr=learning_rate)
+
+
+def draws(seed: int, rank: int) -> torch.Generator:
+    """Where a worker's batches come from."""
+    return torch.Generator().manual_seed(1000 * seed + rank)
+
+
+def loss(model: nn.Module, data: Digits, batch: int, draw: torch.Generator) -> torch.Tensor:
+    """Of the next batch."""
+    chosen = torch.randint(0, len(data.labels), (batch,), generator=draw)
+    return nn.functional.cross_entropy(model(data.pictures[chosen]), data.labels[chosen])
+
+
+def gradients(model: nn.Module, data: Digits, batch: int, draw: torch.Generator) -> list[torch.Tensor]:
+    """Of the next batch's loss, a parameter each."""
+    return list(torch.autograd.grad(loss(model, data, batch, draw), list(model.parameters())))
 
 
 def accuracy(model: nn.Module, data: Digits) -> float:

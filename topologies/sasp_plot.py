@@ -16,7 +16,7 @@ _MEASURES = {"iteration_seconds": ("an iteration", "#7aa6c2"), "target_seconds":
 
 
 def saved(rates: Mapping[str, Mapping[str, Any]], order: Sequence[str], path: Path) -> None:
-    """What each scheme saves of its partner's time over all families, with 95 % intervals; a panel a link rate.
+    """What each scheme saves of the plain one's time, the mean over families, with 95 % intervals; a panel a link rate.
 
     Where not all pairs could be compared, it says how many of how many.
     """
@@ -26,7 +26,7 @@ def saved(rates: Mapping[str, Mapping[str, Any]], order: Sequence[str], path: Pa
     for axis, (rate, schemes) in zip(axes[0], rates.items(), strict=True):
         shown = [scheme for scheme in order if schemes.get(scheme, {}).get("all")]
         for offset, (measure, (text, colour)) in enumerate(_MEASURES.items()):
-            found = [schemes[scheme]["all"][measure] for scheme in shown]
+            found = [next(iter(schemes[scheme]["all"].values()))[measure] for scheme in shown]
             for place, one in enumerate(found):
                 if one["pairs_compared"] < one["pairs"]:
                     axis.annotate(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,6 +13,19 @@ FAMILIES: tuple[Family, ...] = ("mlp", "cnn", "transformer")
 
 Point = tuple[float, int, float]
 """Seconds since the start, worker 0's iterations, held-out accuracy of its parameters then."""
+
+
+def reached(points: Sequence[Point], target: float) -> Point | None:
+    """The first point where a running median of three looks is ``target`` or more; None: none is."""
+    for (_, _, a), (_, _, b), point in zip(points, points[1:], points[2:], strict=False):
+        if sorted((a, b, point[2]))[1] >= target:
+            return point
+    return None
+
+
+def name_of(rank: int) -> str:
+    """The file of a worker's result."""
+    return f"worker{rank}.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +46,14 @@ class Training:
 
 @dataclass(frozen=True, slots=True)
 class SaspRequest:
-    """Jobs, one after the other, alone on one network with links of ``link_bps``."""
+    """Jobs, one after the other, alone on one network with links of ``link_bps``; ``chunk_bytes``: SaSP's."""
 
     link_bps: float
     seed: int
     workers: int
     trainings: tuple[Training, ...]
     limit_seconds: float
+    chunk_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +82,14 @@ class ArmResult:
         return max(worker.seconds for worker in self.workers) / done
 
     def seconds_until(self, target: float) -> float | None:
-        """The first time that a running median of three reports reaches ``target``; None: never."""
-        points = self.workers[0].points
-        for (_, _, a), (_, _, b), (seconds, _, c) in zip(points, points[1:], points[2:], strict=False):
-            if sorted((a, b, c))[1] >= target:
-                return seconds
-        return None
+        """When worker 0's parameters first had the accuracy ``target``; None: never."""
+        found = reached(self.workers[0].points, target)
+        return None if found is None else found[0]
+
+    @property
+    def last_accuracy(self) -> float:
+        """Of the parameters at the end."""
+        return self.workers[0].points[-1][2]
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,16 +26,22 @@ def head(command: str, datapath: str, seeds: Sequence[int], headline: Sequence[M
 
 
 def claim(
-    claim: str, *, metric: str, unit: str, baseline: float, value: float, interval: tuple[float, float]
+    claim: str,
+    *,
+    metric: str,
+    unit: str,
+    baseline: float | None,
+    value: float | None,
+    interval: tuple[float | None, float | None],
 ) -> dict[str, Any]:
-    """One entry of the headline; ``interval`` is of the reduction, 1 - value / baseline."""
+    """One entry of the headline; ``interval`` is of the reduction, 1 - value / baseline. None: it cannot be told."""
     return {
         "claim": claim,
         "metric": metric,
         "unit": unit,
         "baseline": baseline,
         "value": value,
-        "reduction": 1.0 - value / baseline if baseline else None,
+        "reduction": 1.0 - value / baseline if baseline and value is not None else None,
         "ci95": list(interval),
     }
 

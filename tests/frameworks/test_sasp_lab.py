@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
-from topologies import sasp_lab, sasp_models
+from topologies import sasp_claim, sasp_lab, sasp_models, sasp_pilot
 from topologies.errors import LabError
 from topologies.frameworks import PYTHON_SETTING
-from topologies.sasp_request import FAMILIES, SaspRequest, Training
+from topologies.sasp_request import FAMILIES, Family, SaspRequest, Training, reached
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="to enter namespaces needs root")
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,7 +47,7 @@ def launcher(monkeypatch: pytest.MonkeyPatch):
 
 
 def request(*trainings: Training) -> SaspRequest:
-    return SaspRequest(link_bps=1e8, seed=3, workers=2, trainings=trainings, limit_seconds=100)
+    return SaspRequest(link_bps=1e8, seed=3, workers=2, trainings=trainings, limit_seconds=100, chunk_bytes=4096)
 
 
 def test_every_family_trains_with_and_without_sasp(launcher, tmp_path: Path) -> None:
@@ -87,3 +89,17 @@ def test_shares_of_workers_are_apart_and_nobody_trains_on_what_is_held_out() -> 
     held = {tuple(picture) for picture in shares[0].held_out.tolist()}
     assert all((share.held_out == shares[0].held_out).all() for share in shares)
     assert len(held & set(seen)) <= 2  # some pictures of the data set are there twice
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_jobs_of_the_claim_learn_although_their_gradients_are_as_late_as_the_bound_allows(family: Family) -> None:
+    torch.set_num_threads(1)
+    training = sasp_claim.training(family, "ssp:2")
+    seed = sasp_pilot.SEEDS[1]
+    points = sasp_pilot.late_training(training, seed, workers=sasp_claim.WORKERS, delay=sasp_pilot.DELAY)
+    first = reached(points, sasp_claim.TARGET)
+    assert first is not None
+    assert first[1] <= 0.75 * training.iterations
+    # And a rate at which only gradients that are not late can be borne teaches it nothing, so this can fail.
+    rash = replace(training, learning_rate=10 * training.learning_rate, iterations=first[1])
+    assert reached(sasp_pilot.late_training(rash, seed, workers=sasp_claim.WORKERS, delay=8), sasp_claim.TARGET) is None
