@@ -24,6 +24,7 @@ from rich.table import Table
 from simulator.reports.statistics import mean_interval, paired_bootstrap
 from topologies import prophet_arms, summary
 from topologies.claim import Setting
+from topologies.errors import LabError
 from topologies.prophet_arms import DEFAULT_WAY, WAYS, Case, CaseResult, GroupResult
 
 TESTBED = False
@@ -40,6 +41,9 @@ RATES_BPS = (2e8, 1e9)
 WORKERS = (2, 3, 4)
 KINDS = ("compute", "distributed", "more ranks than cores")
 INTERVALS_OVER = "models"
+PREDICT_LIMIT_SECONDS = 5.0
+"""For the whole command, with a model of ResNet-50's size."""
+GPU = "not measured: this evaluation runs on processors"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +106,13 @@ def add_up(results: Sequence[tuple[Group, GroupResult]]) -> dict[str, Any]:
     """Errors by kind and way, by family, of operators; what a prediction takes; where the calibration comes from."""
     found = [(group.model, case, result) for group, result in results if group.model for case in result.cases]
     by_kind = {kind: [(m, c) for m, c, r in found if _kind(c, r.cores) == kind] for kind in KINDS}
+    if len({result.calibrated for _, result in results}) > 1:
+        raise LabError("the models were predicted with different calibrations; without --resume all are measured anew")
     operators = [one for _, result in results for one in result.operators]
     calibrations = [result.calibration for group, result in results if group.model is None]
     return {
         "device": calibrations[0] if calibrations else {},
-        "gpu": "not measured",
+        "gpu": GPU,
         "way": DEFAULT_WAY,
         "intervals_over": INTERVALS_OVER,
         "models": len({model for model, _, _ in found}),
@@ -121,7 +127,12 @@ def add_up(results: Sequence[tuple[Group, GroupResult]]) -> dict[str, Any]:
             if any(MODELS[m] == family for m, _, _ in found)
         },
         "operators": _operators(operators),
-        "predict_seconds": [result.predict_seconds for _, result in results if result.predict_seconds is not None],
+        "rates": {kind: _rates(cases) for kind, cases in by_kind.items() if kind != KINDS[0]},
+        "predict_seconds": {
+            group.model: result.predict_seconds for group, result in results if result.predict_seconds is not None
+        },
+        "predict_limit_seconds": PREDICT_LIMIT_SECONDS,
+        "measuring_seconds": max((case.measuring_seconds for _, case, _ in found), default=0.0),
         "cases": [{"model": model, **asdict(case), "seconds": case.seconds} for model, case, _ in found],
     }
 
@@ -154,6 +165,26 @@ def _errors(cases: Sequence[tuple[str, CaseResult]]) -> dict[str, Any]:
         "measured_twice": fmean(again) if again else None,
         "measured_twice_p90": _quantile(again, 0.9) if again else None,
         "gain_ci95": list(_gain(cases)),
+    }
+
+
+def _rates(cases: Sequence[tuple[str, CaseResult]]) -> dict[str, Any]:
+    by_rate = {rate: [(model, case) for model, case in cases if case.rate_bps == rate] for rate in RATES_BPS}
+    return {f"{rate / 1e6:.0f} Mbit/s": _beside_wire(chosen) for rate, chosen in by_rate.items() if chosen}
+
+
+def _beside_wire(cases: Sequence[tuple[str, CaseResult]]) -> dict[str, Any]:
+    """The error where much of an iteration is the wire's, which is easy to tell: of all of it, and of what is left."""
+    rest = [(model, case) for model, case in cases if case.seconds > case.wire]
+    return {
+        "cases": len(cases),
+        "mean_absolute_error": fmean(_of_models(cases, DEFAULT_WAY)),
+        "wire_share": fmean(min(case.wire / case.seconds, 1.0) for _, case in cases),
+        "error_of_the_rest": fmean(
+            abs(case.predicted[DEFAULT_WAY][0] - case.seconds) / (case.seconds - case.wire) for _, case in rest
+        )
+        if rest
+        else None,
     }
 
 
@@ -236,6 +267,23 @@ def tables(fields: Mapping[str, Any]) -> Iterator[Table]:
         cells = [kinds[kind]["ways"][DEFAULT_WAY]["mean_absolute_error"] if kind in kinds else None for kind in KINDS]
         families.add_row(family, *("-" if cell is None else f"{cell:.1%}" for cell in cells))
     yield families
+    wired = Table(title="by link rate: how much of an iteration its bytes take at the least")
+    for number, name in enumerate(("", "rate", "cases", "error", "of it wire", "error of the rest")):
+        wired.add_column(name, justify="right" if number > 1 else "left")
+    for kind, rates in fields["rates"].items():
+        for rate, error in rates.items():
+            rest = error["error_of_the_rest"]
+            wired.add_row(
+                kind, rate, str(error["cases"]), f"{error['mean_absolute_error']:.1%}", f"{error['wire_share']:.0%}",
+                "-" if rest is None else f"{rest:.1%}",
+            )  # fmt: skip
+    yield wired
+    taken = Table(title="seconds of trainyard predict", caption=f"GPU: {fields['gpu']}")
+    for number, name in enumerate(("model", "takes", "limit")):
+        taken.add_column(name, justify="right" if number else "left")
+    for model, seconds in fields["predict_seconds"].items():
+        taken.add_row(model, f"{seconds:.1f}", f"{fields['predict_limit_seconds']:g}")
+    yield taken
     single = Table(title="single operators inside an iteration")
     for number, name in enumerate(("costs by", "error", "of the time")):
         single.add_column(name, justify="right" if number else "left")

@@ -6,6 +6,7 @@ The processes need PyTorch, which this module and what loads it do not.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import statistics
@@ -51,7 +52,8 @@ class Case:
 class CaseResult:
     """A case: the median seconds of an iteration, of each time that it was measured, and by way what was predicted.
 
-    ``compute`` and ``exposed`` are predicted by the default way.
+    ``compute`` and ``exposed`` are predicted by the default way. ``wire``: what the bytes that a rank sends take at the
+    link's rate, at the least. ``measuring_seconds``: what the way "measured" spent on measuring operators.
     """
 
     batch_size: int
@@ -61,6 +63,8 @@ class CaseResult:
     predicted: Mapping[str, tuple[float, float, float]]
     compute: float
     exposed: float
+    wire: float
+    measuring_seconds: float
 
     @property
     def seconds(self) -> float:
@@ -77,13 +81,14 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True)
 class GroupResult:
-    """What measuring a group gives."""
+    """What measuring a group gives. ``calibrated``: the digest of the calibration that it was predicted with."""
 
     cores: int
     cases: tuple[CaseResult, ...] = ()
     operators: tuple[Mapping[str, Any], ...] = ()
     calibration: Mapping[str, Any] = field(default_factory=dict)
     predict_seconds: float | None = None
+    calibrated: str = ""
     datapath: str = "none"
 
 
@@ -103,7 +108,7 @@ def calibrate(folder: Path, *, quick: bool, stop: Event) -> GroupResult:
     path = folder / CALIBRATION_FILE
     command = [python(), "-m", "host_reporter.prophet", "--calibrate", "--calibration", str(path), "--json"]
     told = _run([command + (["--quick"] if quick else [])], stop)
-    return GroupResult(cores=os.cpu_count() or 1, calibration=json.loads(told))
+    return GroupResult(cores=os.cpu_count() or 1, calibration=json.loads(told), calibrated=_digest(path))
 
 
 def measure(model: str, cases: Sequence[Case], calibration: Path, *, quick: bool, stop: Event) -> GroupResult:
@@ -113,12 +118,11 @@ def measure(model: str, cases: Sequence[Case], calibration: Path, *, quick: bool
     seconds = QUICK_SECONDS if quick else SECONDS
     cores = os.cpu_count() or 1
     asked = json.dumps([[case.batch_size, case.workers, case.rate_bps] for case in cases])
-    # The first half of what is measured twice comes before the predictions, the other after them.
+    # All is measured twice: once before the predictions, once after them.
     runs = {case: [_real(model, case, seconds, stop)] for case in cases}
     told = json.loads(_run([[python(), "-m", "topologies.prophet_guesses", model, str(calibration), asked]], stop))
     for case in cases:
-        if case.workers <= cores:
-            runs[case].append(_real(model, case, seconds, stop))
+        runs[case].append(_real(model, case, seconds, stop))
     found = []
     rows = {(row["batch_size"], row["workers"], row["rate_bps"]): row for row in told["cases"]}
     for case in cases:
@@ -126,10 +130,19 @@ def measure(model: str, cases: Sequence[Case], calibration: Path, *, quick: bool
         ways = {way: (row[way]["seconds"], row[way]["low"], row[way]["high"]) for way in WAYS}
         found.append(
             CaseResult(
-                case.batch_size, case.workers, case.rate_bps, tuple(runs[case]), ways, row["compute"], row["exposed"]
+                case.batch_size, case.workers, case.rate_bps, tuple(runs[case]), ways,
+                compute=row["compute"], exposed=row["exposed"], wire=row["wire"],
+                measuring_seconds=row["measuring_seconds"],
             )
-        )
-    return GroupResult(cores, tuple(found), tuple(told["operators"]), predict_seconds=_speed(model, calibration, stop))
+        )  # fmt: skip
+    return GroupResult(
+        cores, tuple(found), tuple(told["operators"]),
+        predict_seconds=_speed(model, calibration, stop), calibrated=_digest(calibration),
+    )  # fmt: skip
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
 def _speed(model: str, calibration: Path, stop: Event) -> float:

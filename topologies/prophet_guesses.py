@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from controller.model import BITS_PER_BYTE
 from host_reporter.prophet import bench, costs, network, store
 from host_reporter.prophet.calibration import Calibration
 from host_reporter.prophet.engine import measure
@@ -51,9 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
     operators = []
     for batch_size, cases_of_size in wanted.items():
         given = subject(prophet_models.factory(model)(batch_size))
-        began = time.perf_counter()
         graph = trace(given)
-        traced = time.perf_counter() - began
         began = time.perf_counter()
         fresh = measure(graph, known, CPU, math.inf)
         measuring = time.perf_counter() - began
@@ -63,12 +62,14 @@ def main(arguments: list[str] | None = None) -> int:
         for workers, rate in cases_of_size:
             asked = Asked(workers, "ring", _network(workers, rate))
             row: dict[str, Any] = {"batch_size": batch_size, "workers": workers, "rate_bps": rate}
+            row["measuring_seconds"] = measuring
             for way, (calibration, more) in ways.items():
                 found = predict(graph, calibration, more, asked)
                 row[way] = {"seconds": found.seconds, "low": found.low, "high": found.high}
                 if way == DEFAULT_WAY:
                     row["compute"], row["exposed"] = found.played.compute, found.played.exposed
-            made.append({**row, "tracing_seconds": traced, "measuring_seconds": measuring})
+                    row["wire"] = found.bytes / workers * BITS_PER_BYTE / rate if rate else 0.0
+            made.append(row)
         operators.append({"batch_size": batch_size, **_operators(graph, given, ways)})
     sys.stdout.write(json.dumps({"cases": made, "operators": operators}) + "\n")
     return 0

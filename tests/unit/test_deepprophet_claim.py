@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,8 @@ def case(batch: int, workers: int, rate: float | None, *, table: float, roofline
     ways = {"measured": 1.0, "table": table, "roofline": roofline}
     middle = sum(runs) / len(runs)
     predicted = {way: (middle * off, middle * 0.8, middle * 1.2) for way, off in ways.items()}
-    return CaseResult(batch, workers, rate, tuple(runs), predicted, 0.5, 0.1)
+    wire = 0.75 * middle if rate else 0.0
+    return CaseResult(batch, workers, rate, tuple(runs), predicted, 0.5, 0.1, wire, 7.0)
 
 
 OPERATORS = {
@@ -85,9 +87,22 @@ def test_errors_add_up_apart_by_ranks_and_cores() -> None:
     assert fields["families"]["mlp"]["compute"]["ways"]["table"]["mean_absolute_error"] == pytest.approx(0.1)
     assert fields["operators"]["measured"]["error"] == pytest.approx(0.1)
     assert fields["operators"]["table"]["error"] is None
-    assert fields["predict_seconds"] == [3.0, 3.0]
-    assert fields["gpu"] == "not measured"
+    assert fields["predict_seconds"] == {"mlp-wide": 3.0, "resnet18": 3.0}
+    assert fields["measuring_seconds"] == 7.0
+    assert fields["gpu"].startswith("not measured")
+    # Three quarters are the wire's, so the same error is four times as large a part of the rest.
+    by_rate = fields["rates"]["distributed"]["1000 Mbit/s"]
+    assert (by_rate["cases"], by_rate["wire_share"]) == (2, 0.75)
+    assert by_rate["error_of_the_rest"] == pytest.approx(4 * by_rate["mean_absolute_error"]) == pytest.approx(0.8)
+    assert list(fields["rates"]) == ["distributed", "more ranks than cores"]
     assert fields["device"]["torch"] == "2.13.0"
+
+
+def test_models_of_different_calibrations_are_not_added_up() -> None:
+    first, second, *rest = results()
+    other = (second[0], replace(second[1], calibrated="another"))
+    with pytest.raises(LabError, match="different calibrations"):
+        claim.add_up([first, other, *rest])
 
 
 def test_predictions_of_one_model_count_as_one() -> None:
@@ -135,6 +150,8 @@ def test_tables_and_picture(tmp_path: Path) -> None:
     assert "micro-benchmarks (--measure)" in told
     assert "over models" in told
     assert "residual cnn" in told
+    assert "1000 Mbit/s" in told
+    assert "GPU: not" in told
     claim.plot(fields, tmp_path)
     assert (tmp_path / "deepprophet.png").read_bytes().startswith(b"\x89PNG")
 
