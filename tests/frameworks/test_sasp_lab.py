@@ -91,15 +91,23 @@ def test_shares_of_workers_are_apart_and_nobody_trains_on_what_is_held_out() -> 
     assert len(held & set(seen)) <= 2  # some pictures of the data set are there twice
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_jobs_of_the_claim_learn_although_their_gradients_are_as_late_as_the_bound_allows(family: Family) -> None:
-    torch.set_num_threads(1)
-    training = sasp_claim.training(family, "ssp:2")
-    seed = sasp_pilot.SEEDS[1]
-    points = sasp_pilot.late_training(training, seed, workers=sasp_claim.WORKERS, delay=sasp_pilot.DELAY)
+def late(training: Training, delay: int) -> int | None:
+    """Iterations until the claim's target, on a seed of the pilot's."""
+    points = sasp_pilot.late_training(training, sasp_pilot.SEEDS[1], workers=sasp_claim.WORKERS, delay=delay)
     first = reached(points, sasp_claim.TARGET)
-    assert first is not None
-    assert first[1] <= 0.75 * training.iterations
-    # And a rate at which only gradients that are not late can be borne teaches it nothing, so this can fail.
-    rash = replace(training, learning_rate=10 * training.learning_rate, iterations=first[1])
-    assert reached(sasp_pilot.late_training(rash, seed, workers=sasp_claim.WORKERS, delay=8), sasp_claim.TARGET) is None
+    return None if first is None else first[1]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_jobs_of_the_claim_learn_although_gradients_are_as_late_as_the_bound_allows(family: Family) -> None:
+    torch.set_num_threads(1)
+    whole = sasp_claim.training(family, "ssp:2")
+    # With a quarter of its iterations to spare.
+    assert late(replace(whole, iterations=3 * whole.iterations // 4), sasp_pilot.DELAY) is not None
+
+
+def test_late_gradients_do_harm() -> None:
+    torch.set_num_threads(1)
+    training = replace(sasp_claim.training("mlp", "bsp"), scheme="ssp:2")
+    assert late(training, 0) is not None
+    assert late(training, 8) is None

@@ -60,7 +60,7 @@ def test_every_scheme_of_the_claim_is_one_that_the_trainer_knows_and_has_its_par
 
 def test_groups_are_all_rates_and_seeds_and_turn_the_order_of_schemes() -> None:
     groups = sasp_claim.groups()
-    assert len({group.name for group in groups}) == len(groups) == 10
+    assert len({group.name for group in groups}) == len(groups) == 2 * len(sasp_claim.SEEDS)
     first = [group.asked().trainings[0].scheme for group in groups if group.link_bps == groups[0].link_bps]
     assert len(set(first)) == len(first)
     for group in groups:
@@ -85,7 +85,7 @@ def test_an_arms_measures_are_of_its_slowest_worker_and_of_a_median_of_three() -
 def test_what_is_saved_is_paired_by_seed_and_has_an_interval() -> None:
     results = [(group, measured(group)) for group in sasp_claim.groups()]
     fields = sasp_claim.add_up(results)
-    assert list(fields["rates"]) == ["20 Mbit/s", "50 Mbit/s"]
+    assert list(fields["rates"]) == ["30 Mbit/s", "60 Mbit/s"]
     for schemes in fields["rates"].values():
         assert list(schemes) == list(SCHEMES)
         for scheme, other in ((scheme, other) for scheme, others in AGAINST.items() for other in others):
@@ -105,10 +105,10 @@ def test_what_is_saved_is_paired_by_seed_and_has_an_interval() -> None:
 
 
 def test_who_never_reaches_the_target_is_counted_and_drops_out_with_its_partner(tmp_path: Path) -> None:
-    group = Group(20e6, 21)
-    others = [(Group(20e6, seed), measured(Group(20e6, seed))) for seed in (22, 23)]
+    group = Group(30e6, 21)
+    others = [(Group(30e6, seed), measured(Group(30e6, seed))) for seed in (22, 23)]
     fields = sasp_claim.add_up([(group, measured(group, never=("cnn", "bsp+sasp"))), *others])
-    found = fields["rates"]["20 Mbit/s"]["bsp+sasp"]
+    found = fields["rates"]["30 Mbit/s"]["bsp+sasp"]
     assert found["families"]["cnn"]["target_seconds"]["censored"] == 1
     assert found["families"]["mlp"]["target_seconds"]["censored"] == 0
     to_target = found["all"]["bsp"]["target_seconds"]
@@ -147,13 +147,13 @@ def test_the_interval_is_of_the_reduction_that_is_claimed() -> None:
     """A family is much slower than the others, under all schemes, and counts for no more than they."""
     results = []
     for seed, share in ((21, 0.5), (22, 0.8), (23, 0.8)):
-        group = Group(20e6, seed)
+        group = Group(30e6, seed)
         arms = tuple(
             arm(one, (20.0 if one.family == "mlp" else 1.0) * (share if "sasp" in one.scheme else 1.0))
             for one in group.asked().trainings
         )
         results.append((group, SaspResult("uml", group.link_bps, seed, "2.0", arms)))
-    schemes = sasp_claim.add_up(results)["rates"]["20 Mbit/s"]
+    schemes = sasp_claim.add_up(results)["rates"]["30 Mbit/s"]
     found = schemes["bsp+sasp"]["all"]["bsp"]["iteration_seconds"]
     assert found["reduction"] == pytest.approx(1 - found["value"] / found["baseline"]) == pytest.approx(0.3)
     assert sum(found["reduction_ci95"]) / 2 == pytest.approx(found["reduction"])
@@ -201,4 +201,4 @@ def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_without_pytorch_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(PYTHON_SETTING, str(tmp_path / "nothing"))
     with pytest.raises(LabError, match="scripts/setup --frameworks"):
-        sasp_lab.LAB.run(Group(20e6, 1).asked(), "auto", tmp_path)
+        sasp_lab.LAB.run(Group(30e6, 1).asked(), "auto", tmp_path)
