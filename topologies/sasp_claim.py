@@ -6,7 +6,7 @@ order; and with SaSP. What SaSP adds to overlapping is its order, and its comput
 
 Every family has a target accuracy on pictures that nobody trains on. Targets, learning rates and iterations were
 chosen by ``topologies.sasp_pilot``, which trains in one process, on other seeds: of each family one rate for BSP, and
-one for SSP and ASP, whose gradients are late; there as late as the bound lets them be. All three ways of a scheme
+one for SSP and ASP, whose gradients are late; there as late as SSP's bound lets them be. All three ways of a scheme
 train alike.
 """
 
@@ -54,7 +54,7 @@ BATCH = 32
 RATES: Mapping[Family, tuple[float, float]] = {"mlp": (2e-3, 5e-4), "cnn": (1e-3, 3e-4), "transformer": (1e-3, 2e-4)}
 """Learning rates under BSP, and under SSP and ASP."""
 ITERATIONS: Mapping[Family, tuple[int, int]] = {"mlp": (60, 160), "cnn": (100, 220), "transformer": (60, 160)}
-"""Likewise; about twice what the pilot needed."""
+"""Likewise; 1.5 to 2 times what the slowest seed of the pilot needed."""
 TARGET = 0.85
 MEASURES = ("iteration_seconds", "target_seconds")
 CROWDED_IDLE_SHARE = 0.1

@@ -18,7 +18,6 @@ import torch
 from torch import nn
 
 from host_reporter import intrajob
-from host_reporter.intrajob.chunks import CHUNK_BYTES
 from host_reporter.intrajob.server import serve
 from topologies import sasp_models
 from topologies.sasp_request import FAMILIES, Point, WorkerResult, name_of
@@ -42,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--iterations", type=int)
     made.add_argument("--batch", type=int)
     made.add_argument("--learning-rate", type=float)
-    made.add_argument("--chunk-bytes", type=int, default=CHUNK_BYTES)
+    made.add_argument("--chunk-bytes", type=int, help="of SaSP's chunks")
     made.add_argument("--meet", type=Path, help="where the start is told")
     made.add_argument("--out", type=Path, help="where a worker's result goes")
     return made

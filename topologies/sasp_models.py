@@ -1,7 +1,7 @@
 """The training jobs of ``scripts/evaluate sasp``: three families of models on scikit-learn's handwritten digits.
 
 1,797 pictures of 8 x 8 pixels: a real task that comes with a library, and that small models learn in a minute. Their
-sizes are chosen for the testbed: on its links sending takes from much less to much more time than computing.
+sizes are chosen for the testbed: hosts share its processors, so sending has to take longer than all their computing.
 """
 
 from __future__ import annotations

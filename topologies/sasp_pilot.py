@@ -1,7 +1,7 @@
 """Training with late gradients in one process: how learning rates and lengths of ``scripts/evaluate sasp`` are chosen.
 
 Every worker's gradients are of parameters that lack the last ``delay`` iterations: the most that SSP's bound, and
-SaSP's own, let them be late. What learns here learns on the testbed, where they are late by that or less.
+SaSP's own, let them be late. ASP's have no bound; they are given the same.
 
     .venv-frameworks/bin/python -m topologies.sasp_pilot mlp --iterations 200 --learning-rate 0.0003 0.001
 """
@@ -18,22 +18,22 @@ from torch import nn
 
 from host_reporter.intrajob.scheme import parse
 from topologies import sasp_models
+from topologies.sasp_claim import BATCH, TARGET, WORKERS
 from topologies.sasp_request import FAMILIES, Point, Training, reached
 
-WORKERS = 4
 DELAY = 2
 SEEDS = (1, 2, 3, 4, 5)
 """The claim's are others."""
 
 
-def late_training(training: Training, seed: int, *, workers: int, delay: int) -> tuple[Point, ...]:
+def late_training(training: Training, seed: int, *, delay: int) -> tuple[Point, ...]:
     """Held-out accuracy by iteration (seconds of 0), with the data, batches and steps of ``sasp_job``."""
     model = sasp_models.make(training.family, seed)
-    shares = [sasp_models.digits(seed, rank, workers) for rank in range(workers)]
-    draws = [sasp_models.draws(seed, rank) for rank in range(workers)]
-    servers = [nn.Parameter(one.detach().clone()) for one in model.parameters()]
-    optimizer = sasp_models.optimizer(servers, training.learning_rate)
-    late: deque[list[torch.Tensor]] = deque([_copies(servers)], maxlen=delay + 1)
+    shares = [sasp_models.digits(seed, rank, WORKERS) for rank in range(WORKERS)]
+    draws = [sasp_models.draws(seed, rank) for rank in range(WORKERS)]
+    held = [nn.Parameter(one.detach().clone()) for one in model.parameters()]
+    optimizer = sasp_models.optimizer(held, training.learning_rate)
+    late: deque[list[torch.Tensor]] = deque([_copies(held)], maxlen=delay + 1)
     points = []
     for iteration in range(1, training.iterations + 1):
         _put(model, late[0])
@@ -43,10 +43,10 @@ def late_training(training: Training, seed: int, *, workers: int, delay: int) ->
         if parse(training.scheme).together:
             sent = [[torch.stack(parts).sum(dim=0) for parts in zip(*sent, strict=True)]]
         for one in sent:
-            for parameter, gradient in zip(servers, one, strict=True):
-                parameter.grad = gradient / workers
+            for parameter, gradient in zip(held, one, strict=True):
+                parameter.grad = gradient / WORKERS
             optimizer.step()
-        late.append(_copies(servers))
+        late.append(_copies(held))
         if iteration % sasp_models.LOOK_EVERY == 0:
             _put(model, late[-1])
             points.append((0.0, iteration, sasp_models.accuracy(model, shares[0])))
@@ -68,15 +68,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m topologies.sasp_pilot", description=__doc__)
     parser.add_argument("family", choices=FAMILIES)
     parser.add_argument("--iterations", type=int, required=True)
-    parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--target", type=float, default=0.9)
+    parser.add_argument("--batch", type=int, default=BATCH)
+    parser.add_argument("--target", type=float, default=TARGET)
     parser.add_argument("--learning-rate", type=float, nargs="+", required=True)
     options = parser.parse_args()
     torch.set_num_threads(1)
     for scheme, delay in (("bsp", 0), (f"ssp:{DELAY}", DELAY)):
         for rate in options.learning_rate:
             training = Training(options.family, scheme, options.iterations, options.batch, rate)
-            runs = [late_training(training, seed, workers=WORKERS, delay=delay) for seed in SEEDS]
+            runs = [late_training(training, seed, delay=delay) for seed in SEEDS]
             first = [reached(points, options.target) for points in runs]
             when = ", ".join("-" if one is None else f"{one[1]}" for one in first)
             last = ", ".join(f"{points[-1][2]:.2f}" for points in runs)

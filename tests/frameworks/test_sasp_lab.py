@@ -93,7 +93,7 @@ def test_shares_of_workers_are_apart_and_nobody_trains_on_what_is_held_out() -> 
 
 def late(training: Training, delay: int) -> int | None:
     """Iterations until the claim's target, on a seed of the pilot's."""
-    points = sasp_pilot.late_training(training, sasp_pilot.SEEDS[1], workers=sasp_claim.WORKERS, delay=delay)
+    points = sasp_pilot.late_training(training, sasp_pilot.SEEDS[1], delay=delay)
     first = reached(points, sasp_claim.TARGET)
     return None if first is None else first[1]
 
