@@ -87,15 +87,22 @@ def _attach(study: optuna.Study, trial: optuna.Trial, file: ProgressFile | None,
             # Another version of Optuna may keep its rungs elsewhere: the trial is then a job without a stage.
             log.debug("the stage of trial %s is not known: %s", trial.number, error)
 
-    def told_report(value: float, step: int) -> None:
+    def tell_report(value: float, step: int) -> None:
         nonlocal last
-        report(value, step)
         last = step
         name, until = told or ("", None)
         if until is not None and step > until:
             # Who reports seldom is beyond the rung's end before the pruner was asked; it is in that rung all the same.
             file.stage(name, step * scale)
         file.report(iteration=step * scale, metric=value)
+
+    def told_report(value: float, step: int) -> None:
+        report(value, step)
+        try:
+            # As Optuna itself reads them: it takes whatever becomes a number.
+            tell_report(float(value), int(step))
+        except Exception as error:
+            log.debug("a report of trial %s is not told: %s", trial.number, error)
 
     def told_should_prune() -> bool:
         is_over: bool = should_prune()

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import threading
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy
 import optuna
 import pytest
 from yard import Yard
@@ -136,6 +139,30 @@ def test_reports_that_come_seldom(yard: Yard) -> None:
     study.optimize(follow(study, objective, directory=yard.progress, iterations_per_step=2.0), n_trials=1)
     yard.wait_ended("seldom.t0")
     assert "not believed" not in yard.agent.said
+
+
+def test_whatever_optuna_takes_for_a_number_is_told_and_what_it_refuses_is_its_own_matter(yard: Yard) -> None:
+    yard.study("numbers")
+    pruner = optuna.pruners.SuccessiveHalvingPruner(min_resource=1, reduction_factor=2)
+    study = optuna.create_study(study_name="numbers", direction="maximize", pruner=pruner)
+
+    def objective(trial: optuna.Trial) -> float:
+        for value, step in (
+            (0.5, "3"),
+            ("0.5", Decimal(5)),
+            (numpy.float32(0.5), numpy.int64(9)),
+            (Fraction(1, 2), 12.9),
+        ):
+            trial.report(value, step)  # type: ignore[arg-type]
+            yard.wait(lambda step=step: yard.state("numbers.t0")["iterations_done"] == int(step))
+            trial.should_prune()
+        with pytest.raises(TypeError, match="supposed to be an int"):
+            trial.report(0.5, "soon")  # type: ignore[arg-type]
+        return 0.5
+
+    study.optimize(follow(study, objective, directory=yard.progress), n_trials=1)
+    assert study.trials[0].state.name == "COMPLETE"
+    assert yard.wait_ended("numbers.t0")["iterations_done"] == 12
 
 
 def test_an_objective_that_fails_ends_its_trial(yard: Yard) -> None:
