@@ -52,6 +52,7 @@ class Enforcement:
                 except NicError as error:
                     done = False
                     self._notices.say("nic", f"this host's interface does not order its traffic: {error}")
+                self._guard(self._nic)
             self._plan = plan
             # What failed may work now.
             self._matches_groups |= look
@@ -65,7 +66,7 @@ class Enforcement:
                 return
             if not self._filters and self._mark_sockets is not None:
                 self._mark_sockets(of_sockets(self._plan.marks, where), where.jobs)
-            elif before.groups != where.groups or not self._by_group_alone(where):
+            elif (before.groups, before.brought) != (where.groups, where.brought) or not self._by_group_alone(where):
                 self._apply_marks()
 
     def sent_bytes(self) -> Mapping[str, Sent]:
@@ -99,6 +100,13 @@ class Enforcement:
                     self._nic.remove()
                 except NicError as error:
                     self._notices.say("nic", f"the tree cannot be taken away: {error}")
+
+    def _guard(self, nic: Nic) -> None:
+        try:
+            nic.watch()
+            self._notices.clear("guard")
+        except NicError as error:
+            self._notices.say("guard", f"{nic.interface}: {error}")
 
     def _apply_marks(self) -> bool:
         plan, where = self._plan, self._where

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from host_reporter.nic_error import NicError, foreign
-from host_reporter.nic_tree import HANDLE, OTHER_LEAF, htb_parts, htb_tree, surplus
+from host_reporter.nic_guard import NicGuard
+from host_reporter.nic_tree import HANDLE, MADE, OTHER_LEAF, htb_parts, htb_tree, signature, surplus
 from host_reporter.tensorlights_tree import ROOT, is_leaf
 
 __all__ = ["HANDLE", "Nic", "NicError", "htb_tree"]
@@ -26,6 +27,7 @@ class Nic:
         self.interface = interface
         self._rate_bps = rate_bps
         self._made = False
+        self._guard = NicGuard(interface)
         self._applied: tuple[float, tuple[int, ...], float, float] | None = None
 
     def apply(
@@ -56,11 +58,24 @@ class Nic:
             raise NicError(f"{self.interface}: {error}") from error
         self._applied = wanted
 
+    def watch(self) -> None:
+        """Have the tree taken away too if this process is killed. Raises NicError."""
+        if self._made:
+            self._guard.watch()
+
     def remove(self) -> None:
-        """Give the interface back to the kernel's default if this agent made the tree. Raises NicError."""
+        """Give the interface back to the kernel's default if an agent made the tree. Raises NicError."""
         if self._made:
             self._made, self._applied = False, None
             self._tc("qdisc", "del", "dev", self.interface, "root")
+            self._guard.dismiss()
+
+    def remove_left(self) -> bool:
+        """Take away the tree of an agent that was killed; whether there was one. Raises NicError."""
+        if not self._made_now() or MADE not in self._leaves():
+            return False
+        self._tc("qdisc", "del", "dev", self.interface, "root")
+        return True
 
     def _build(self, root: dict[str, Any] | None, wanted: tuple[float, tuple[int, ...], float, float]) -> None:
         if root is not None and root.get("handle") == f"{HANDLE}:":
@@ -69,11 +84,13 @@ class Nic:
                 raise NicError(f"{self.interface} has a qdisc {HANDLE}: that is not as this agent makes it; remove it")
             filters, leaves = self._filters(), self._leaves()
             self._batch(htb_parts(self.interface, *wanted) + surplus(self.interface, wanted[1], filters, leaves))
+            # By an agent before this one, which was killed.
+            self._made |= MADE in leaves
             return
         if root is not None and root.get("handle", "0:") != "0:":
             raise foreign(self.interface, str(root.get("kind")), str(root.get("handle")))
         try:
-            self._batch(htb_tree(self.interface, *wanted))
+            self._batch([*htb_tree(self.interface, *wanted), signature(self.interface)])
         except NicError:
             if self._made_now():
                 self._tc("qdisc", "del", "dev", self.interface, "root")

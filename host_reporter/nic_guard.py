@@ -1,8 +1,9 @@
 """Gives the interface back where the agent ends without doing so: killed, or out of memory.
 
 A shell waits for the agent's word that all is taken away. Where the agent's end of the pipe closes without that word,
-it becomes this program, which takes away what TensorLights has put there. It lives in a session of its own; if it is
-killed too, the next start of the agent does the same. After a reboot nothing is there, and no file says otherwise.
+it becomes this program, which takes away what TensorLights has put there, and the plan's tree if an agent made it. It
+lives in a session of its own; if it is killed too, the next agent does the same when it starts or stops. After a reboot
+nothing is there, and no file says otherwise.
 """
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ class NicGuard:
 
 def main() -> int:
     """Give an interface back, after the agent's end. Exit status 1: it could not be; 2: none was named."""
+    from host_reporter.nic import Nic  # noqa: PLC0415 - as below
     from host_reporter.tensorlights_nic import TensorLightsNic  # noqa: PLC0415 - only now is it needed
 
     if len(sys.argv) != 2:
@@ -73,7 +75,9 @@ def main() -> int:
         return 2
     interface = sys.argv[1]
     try:
+        # TensorLights may be a guest in the other's tree.
         is_left = TensorLightsNic(interface, 0.0).remove()
+        is_left |= Nic(interface, None).remove_left()
     except NicError as error:
         sys.stderr.write(f"host-reporter: the agent was killed, and its bands cannot be taken away: {error}\n")
         return 1

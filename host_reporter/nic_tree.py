@@ -22,6 +22,9 @@ OTHER_LEAF = 0x1F
 OTHER_PRIORITY = 7
 MAX_CLASSES = 7
 
+MADE = 0xFFFE
+"""Minor number of a class without traffic: an agent has made the tree, and whichever agent stops last takes it away."""
+
 _FIRST_LEAF = 0x10
 _FIRST_QUEUE = 0x7500
 MTU = 1514
@@ -90,9 +93,14 @@ def htb_parts(
     return lines + [_filter(interface, k, dscp) for k, dscp in enumerate(class_dscp)]
 
 
+def signature(interface: str) -> str:
+    """The line that says in the tree itself that an agent has made it; one that is killed leaves no other trace."""
+    return f"class add dev {interface} parent {HANDLE}: classid {HANDLE}:{MADE:x} htb rate 8bit quantum {QUANTUM}"
+
+
 def surplus(interface: str, class_dscp: Sequence[int], filters: Collection[int], leaves: Collection[int]) -> list[str]:
     """The lines that take away filters (by DSCP) and then leaves (by minor number) that are no longer wanted."""
-    wanted = {OTHER_LEAF} | {leaf(k) for k in range(len(class_dscp))}
+    wanted = {OTHER_LEAF, MADE} | {leaf(k) for k in range(len(class_dscp))}
     lines = [
         f"filter del dev {interface} parent {HANDLE}: protocol ip prio {DSCP_PREF} handle 800::{dscp:x} u32"
         for dscp in sorted(set(filters) - set(class_dscp))

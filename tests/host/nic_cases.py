@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
+import sys
+import time
+from pathlib import Path
 
 from host_reporter.nic import Nic, NicError
 from host_reporter.nic_tree import HANDLE, htb_tree
@@ -24,12 +29,56 @@ def made(interface: str) -> None:
     nic = Nic(interface, None)
     nic.apply(1e8, (8, 16), 0.01, 0.1)
     assert f"qdisc htb {HANDLE}: root" in _tc("qdisc", "show", "dev", interface)
-    assert len(_tc("class", "show", "dev", interface).splitlines()) == 4
+    assert len(_tc("class", "show", "dev", interface).splitlines()) == 4 + 1, (
+        "two leaves and the other's under one, and the signature"
+    )
     nic.apply(1e8, (8, 16), 0.01, 0.1)
     nic.apply(1e8, (8, 16, 24), 0.01, 0.1)
-    assert len(_tc("class", "show", "dev", interface).splitlines()) == 5, "the tree follows the plan"
+    assert len(_tc("class", "show", "dev", interface).splitlines()) == 5 + 1, "the tree follows the plan"
     nic.remove()
     assert _qdiscs(interface) == before
+
+
+def left_behind(interface: str) -> None:
+    """An agent is killed, the next one has another plan, is killed too; the third one is stopped."""
+    before = _qdiscs(interface)
+    for plan in ((8, 16), (8, 16, 24)):
+        Nic(interface, None).apply(1e8, plan, 0.01, 0.1)
+        assert len(_tc("class", "show", "dev", interface).splitlines()) == len(plan) + 3
+    nic = Nic(interface, None)
+    nic.apply(1e8, (8, 16, 24), 0.01, 0.1)
+    nic.remove()
+    assert _qdiscs(interface) == before
+
+
+def killed(interface: str) -> None:
+    """The guard gives the interface back; where that is killed too, whoever runs it later does."""
+    before = _qdiscs(interface)
+    program = f"""
+import time
+from host_reporter.nic import Nic
+nic = Nic({interface!r}, None)
+nic.apply(1e8, (8,), 0.01, 0.1)
+nic.watch()
+print("made", flush=True)
+time.sleep(60)
+"""
+    for is_guarded in (True, False):
+        with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as agent:
+            assert agent.stdout is not None and agent.stdout.readline() == "made\n"
+            assert _qdiscs(interface) != before
+            (guard,) = map(int, Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text().split())
+            if not is_guarded:
+                os.kill(guard, signal.SIGKILL)
+            agent.kill()
+        if not is_guarded:
+            time.sleep(1.0)
+            assert _qdiscs(interface) != before
+            subprocess.run([sys.executable, "-m", "host_reporter.nic_guard", interface], check=True)
+        until = time.monotonic() + 10
+        while _qdiscs(interface) != before:
+            assert time.monotonic() < until, "it is not given back"
+            time.sleep(0.05)
 
 
 def adopted(interface: str) -> None:

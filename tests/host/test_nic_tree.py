@@ -64,7 +64,7 @@ def test_a_ping_stays_short_when_every_class_is_full(hosts: TwoHosts, bulk: int,
 def test_the_agent_makes_the_tree_and_takes_it_away() -> None:
     """``Nic`` in the sender's namespace: made anew for another plan, adopted if it was there, a foreign one kept."""
     with two_hosts() as made:
-        for case in ("made", "adopted", "foreign"):
+        for case in ("made", "left_behind", "killed", "adopted", "foreign"):
             program = f"from tests.host.nic_cases import {case}; {case}({made.interface!r})"
             done = made.run(made.sender, sys.executable, "-c", program)
             assert done.returncode == 0, f"{case}: {done.stderr}"
