@@ -78,7 +78,12 @@ def _predictions(options: argparse.Namespace) -> tuple[list[Made], dict[str, Any
     known = store.read(path, device.describe(where), options.threads, _how(options))
     described = network.read(options.network) if options.network is not None else None
     torch.set_num_threads(options.threads)
-    notes = _provenance_notes(known, options.threads)
+    notes = _provenance_notes(known, options.threads, device.describe(where))
+    if options.measure is not None and known.provenance.device != device.describe(where):
+        raise InputError(
+            f"--measure adds to a calibration what is measured here, on {device.describe(where)}; {path} is of "
+            f"{known.provenance.device}"
+        )
     fresh: dict[str, Measurement] = {}
     made: list[Made] = []
     traced = measured = 0.0
@@ -177,8 +182,10 @@ def _check(options: argparse.Namespace) -> None:
             targets.check(path, f"--{name}")
 
 
-def _provenance_notes(known: Calibration, threads: int) -> list[str]:
+def _provenance_notes(known: Calibration, threads: int, here: str) -> list[str]:
     notes = []
+    if known.provenance.device != here:
+        notes.append(f"the calibration is of {known.provenance.device}, and so are the times; this is {here}")
     if known.provenance.torch != torch.__version__:
         notes.append(
             f"the calibration is of PyTorch {known.provenance.torch}, this is {torch.__version__}: calibrate again "

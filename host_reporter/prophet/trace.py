@@ -50,6 +50,7 @@ class How:
 
 def trace(subject: Subject, how: How = How()) -> Graph:
     """The graph of one iteration. Raises TraceError, with the operator and the line, where that is not possible."""
+    _refuse_compiled(subject.model)
     recorder = _Recorder()
     try:
         with warnings.catch_warnings():
@@ -59,6 +60,22 @@ def trace(subject: Subject, how: How = How()) -> Graph:
         raise
     except (Exception, SystemExit) as error:  # the model's own code may raise anything
         raise TraceError(_problem(error, recorder)) from error
+
+
+def _refuse_compiled(model: torch.nn.Module) -> None:
+    """Raises TraceError for what calls no operator of eager PyTorch that could be seen."""
+    for name, module in model.named_modules():
+        if isinstance(module, torch.jit.ScriptModule):
+            what = "is compiled by TorchScript"
+        elif isinstance(module, torch._dynamo.OptimizedModule):
+            what = "is compiled by torch.compile"
+        else:
+            continue
+        where = f"its module {name}" if name else "the model"
+        raise TraceError(
+            f"{where} {what}: what runs then is not what PyTorch's operators cost one by one; give the model before "
+            "that"
+        )
 
 
 def _traced(subject: Subject, recorder: _Recorder, how: How) -> Graph:
@@ -125,13 +142,19 @@ class _Recorder(TorchDispatchMode):
             return func(*args, **(kwargs or {}))
         self.at = name
         options = kwargs or {}
+        if _asks_for_sparse_gradients(func, args, options):
+            # Its backward would be refused too, but then the model's line is not known any more.
+            raise _SparseError
         # As it is before: what works in place may change shapes too.
         call = Call(name, tuple(argument(a) for a in args), {k: argument(v) for k, v in options.items()})
         inputs = [x for x in tree_flatten((args, options))[0] if isinstance(x, torch.Tensor)]
         read = [(x.untyped_storage()._cdata, tensor_spec(x).bytes) for x in inputs]
         result = func(*args, **options)
+        results = [x for x in tree_flatten(result)[0] if isinstance(x, torch.Tensor)]
+        if any(one.layout != torch.strided for one in results):
+            raise _SparseError
         self.at = None
-        self._note(call, read, [x for x in tree_flatten(result)[0] if isinstance(x, torch.Tensor)])
+        self._note(call, read, results)
         return result
 
     def _note(self, call: Call, read: list[tuple[int, int]], results: list[torch.Tensor]) -> None:
@@ -166,6 +189,18 @@ class _Recorder(TorchDispatchMode):
             return self.module
         node = torch._C._current_autograd_node() if self.phase == "backward" else None
         return "" if node is None else self._modules_of.get(node._sequence_nr(), "")
+
+
+class _SparseError(Exception):
+    """How much of a sparse tensor there is depends on values."""
+
+
+def _asks_for_sparse_gradients(func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> bool:
+    """Whether an embedding's weights, its first argument, are to get them."""
+    if not (args and isinstance(args[0], torch.Tensor) and args[0].requires_grad):
+        return False
+    names = [one.name for one in func._schema.arguments]
+    return "sparse" in names and bool((dict(zip(names, args, strict=False)) | options).get("sparse"))
 
 
 def argument(value: Any) -> Any:
@@ -292,6 +327,11 @@ def _problem(error: BaseException, recorder: _Recorder) -> str:
         )
     if isinstance(error, UnsupportedOperatorException) or "no fake impl" in str(error):
         return f"{at}{operator} does not say what shape its result has: register a fake kernel for it (torch.library)"
+    if isinstance(error, _SparseError):
+        return (
+            f"{at}{operator} makes a sparse tensor, and how large that is depends on the data: only dense ones can be "
+            "predicted; take sparse=False there"
+        )
     if isinstance(error, SystemExit):
         return f"{at}the model cannot be traced: {exited(error)}"
     said = str(error).strip().splitlines()[0] if str(error).strip() else "it says nothing more"

@@ -94,6 +94,46 @@ def wrong():
     return Wrong(), torch.randn(3, 4)
 
 
+class Sparse(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(50, 4, sparse=True)
+
+    def forward(self, words: torch.Tensor) -> torch.Tensor:
+        return self.table(words).mean()  # its gradient is as large as the batch has words
+
+
+def sparse():
+    return Sparse(), torch.randint(50, (3, 4))
+
+
+class Sparsening(Selecting):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.layer(x).to_sparse()  # as large as there are numbers that are not 0
+        return x.sum()
+
+
+def sparsening():
+    return Sparsening(), torch.randn(3, 4)
+
+
+class Whole(nn.Module):
+    def __init__(self, part: nn.Module) -> None:
+        super().__init__()
+        self.part = part
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.part(x).mean()
+
+
+def scripted():
+    return Whole(torch.jit.script(nn.Linear(4, 4))), torch.randn(3, 4)
+
+
+def compiled():
+    return torch.compile(nn.Linear(4, 4)), torch.randn(3, 4)
+
+
 class Foreign(Selecting):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.from_numpy(self.layer(x).detach().numpy() * 2).mean()  # leaves PyTorch

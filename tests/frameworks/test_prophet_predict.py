@@ -244,6 +244,8 @@ def line_of(text: str) -> int:
     [
         ("selecting", ["aten.", "depends on the data", "static shapes"], "the shape depends on the data"),
         ("deciding", ["aten._local_scalar_dense", "depends on the data"], "what runs depends on the data"),
+        ("sparse", ["aten.embedding", "depends on the data", "sparse=False"], "as large as the batch has words"),
+        ("sparsening", ["aten.", "depends on the data"], "as large as there are numbers that are not 0"),
         ("wrong", ["aten.mm", "cannot be traced"], "shapes that do not fit"),
         ("foreign", ["cannot be traced"], "leaves PyTorch"),
         ("custom", ["prophet_tests.twice", "fake kernel"], "torch.ops.prophet_tests.twice(self"),
@@ -384,6 +386,33 @@ def test_gpu_that_is_not_there(predict: Predict, calibrated: Path) -> None:
     status, _, errors = predict("prophet_subjects:watched", "--calibration", calibrated, "--device", "cuda")
     assert status == 2
     assert "sees no GPU" in errors
+
+
+@pytest.mark.parametrize(
+    ("factory", "words"),
+    [
+        ("scripted", "its module part is compiled by TorchScript"),
+        ("compiled", "the model is compiled by torch.compile"),
+    ],
+)
+def test_model_whose_operators_cannot_be_seen(predict: Predict, calibrated: Path, factory: str, words: str) -> None:
+    status, out, errors = predict(f"prophet_subjects:{factory}", "--calibration", calibrated, "--json")
+    assert (status, out) == (2, "")
+    assert words in errors and "give the model before that" in errors
+    assert errors.count("\n") == 1
+
+
+def test_calibration_of_another_device_is_told_and_not_added_to(predict: Predict, own: Path) -> None:
+    document = json.loads(own.read_text())
+    here, document["provenance"]["device"] = document["provenance"]["device"], "Abacus 3000"
+    own.write_text(json.dumps(document))
+    status, out, _ = predict("prophet_subjects:adapted", "--calibration", own, "--json")
+    assert status == 0
+    assert any("Abacus 3000" in note and here in note for note in json.loads(out)["notes"])
+    before = own.read_bytes()
+    status, _, errors = predict("prophet_subjects:adapted", "--calibration", own, "--measure", "1")
+    assert status == 2 and "Abacus 3000" in errors
+    assert own.read_bytes() == before
 
 
 def test_whole_command_in_a_process(calibrated: Path) -> None:
