@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from host_reporter.intrajob.chunks import CHUNK_BYTES
 from host_reporter.intrajob.errors import SaspError
+from host_reporter.intrajob.options import AllReduceOptions
 from host_reporter.intrajob.scheme import Scheme, parse
 
 if TYPE_CHECKING:
@@ -33,16 +34,18 @@ def wrap(
     staleness: int = 0,
     group: Any = None,
     chunk_bytes: int = CHUNK_BYTES,
+    patience: float | None = None,
 ) -> tuple[nn.Module, DecoupledOptimizer]:
     """Train ``model`` data-parallel over all-reduce, computing at most ``staleness`` iterations ahead of the network.
 
     In the place of DistributedDataParallel, after ``torch.distributed.init_process_group``, on every rank of ``group``
     (None: all). With a staleness of 0 the parameters are those of DDP, up to the order in which numbers are added.
-    Call ``optimizer.flush()`` before the parameters are read, ``optimizer.close()`` at the end. Raises SaspError.
+    Call ``optimizer.flush()`` before the parameters are read, ``optimizer.close()`` at the end. ``patience``: seconds
+    after which a rank that says nothing ends the job (None: torch.distributed's own, half an hour). Raises SaspError.
     """
     from host_reporter.intrajob import wrapping  # noqa: PLC0415 (torch is loaded by who trains)
 
-    return wrapping.over_all_reduce(model, optimizer, staleness, group, chunk_bytes)
+    return wrapping.over_all_reduce(model, optimizer, staleness, AllReduceOptions(group, chunk_bytes, patience))
 
 
 def join(

@@ -18,30 +18,30 @@ import torch
 import torch.distributed as dist
 
 from host_reporter.intrajob.agreement import Agreement
-from host_reporter.intrajob.chunks import CHUNK_BYTES, LEAST_CHUNK_BYTES, Layout
+from host_reporter.intrajob.chunks import Layout
 from host_reporter.intrajob.courier import Piece
 from host_reporter.intrajob.errors import SaspError
 from host_reporter.intrajob.layers import Layer
+from host_reporter.intrajob.options import AllReduceOptions
 
 IN_FLIGHT = 2
 _CLOSE_SECONDS = 10.0
 
 
 class AllReduce:
-    """A courier among the ranks of ``group`` (None: all)."""
+    """A courier among ranks. Raises SaspError."""
 
-    def __init__(self, group: Any = None, chunk_bytes: int = CHUNK_BYTES) -> None:
+    def __init__(self, options: AllReduceOptions) -> None:
         if not (dist.is_available() and dist.is_initialized()):
             raise SaspError("torch.distributed is not initialised; call torch.distributed.init_process_group first")
-        if chunk_bytes < LEAST_CHUNK_BYTES:
-            raise SaspError(f"chunks of {chunk_bytes} bytes; they must have at least {LEAST_CHUNK_BYTES}")
-        ranks = dist.get_process_group_ranks(group)
+        options.check()
+        ranks = dist.get_process_group_ranks(options.group)
         self.divisor = len(ranks)
         self._first = ranks[0]
-        self._chunk_bytes = chunk_bytes
+        self._chunk_bytes = options.chunk_bytes
         # Collectives of one group must be called in one order, and the training may use its own group meanwhile.
-        self._rounds = dist.new_group(ranks, backend="gloo")
-        self._chunks = dist.new_group(ranks, backend="gloo")
+        self._rounds = dist.new_group(ranks, backend="gloo", timeout=options.timeout)
+        self._chunks = dist.new_group(ranks, backend="gloo", timeout=options.timeout)
         self._changed = threading.Condition()
         self._layout: Layout | None = None
         self._agreement: Agreement | None = None

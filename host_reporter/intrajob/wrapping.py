@@ -14,11 +14,12 @@ from host_reporter.intrajob.errors import SaspError
 from host_reporter.intrajob.hooks import Decoupled
 from host_reporter.intrajob.layers import Layer, find_layers
 from host_reporter.intrajob.optimizer import DecoupledOptimizer, LayerSteps, learning_rate, trained_by
+from host_reporter.intrajob.options import AllReduceOptions
 from host_reporter.intrajob.worker import Greeting, Joining, ServerLink
 
 
 def over_all_reduce(
-    model: nn.Module, optimizer: Optimizer, staleness: int, group: Any, chunk_bytes: int
+    model: nn.Module, optimizer: Optimizer, staleness: int, options: AllReduceOptions
 ) -> tuple[nn.Module, DecoupledOptimizer]:
     """See ``intrajob.wrap``."""
     _check(model, optimizer)
@@ -26,10 +27,10 @@ def over_all_reduce(
         raise SaspError(f"staleness is {staleness!r}; it must be a whole number of 0 or more")
     layers = find_layers(model, trained_by(optimizer))
     steps = LayerSteps(optimizer)
-    courier = AllReduce(group, chunk_bytes)
+    courier = AllReduce(options)
     try:
         courier.check_same([staleness], "staleness")
-        courier.check_same([chunk_bytes], "chunk_bytes")
+        courier.check_same([options.chunk_bytes], "chunk_bytes")
         courier.check_same([layer.elements for layer in layers], "layers")
         courier.share([*model.parameters(), *model.buffers()])
     except BaseException:

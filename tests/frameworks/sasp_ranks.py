@@ -6,6 +6,7 @@ Every case is trained by plain DDP or by SaSP, on the same data, so that the par
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -117,6 +118,7 @@ def refused(rank: int) -> dict[str, object]:
         "chunks": {"chunk_bytes": 2048 << rank},
         "small chunks": {"chunk_bytes": 10},
         "negative": {"staleness": -1},
+        "impatient": {"patience": 0.0},
     }.items():
         model, optimizer = make("plain-0")
         try:
@@ -162,12 +164,32 @@ def hooks(rank: int) -> dict[str, object]:
     return counts
 
 
+def lost(case: str, rank: int) -> dict[str, object]:
+    """Rank 1 goes amid the training: killed, or (``silent``) stopped; what the other is told, and how soon."""
+    patience = 3.0 if case == "silent" else None
+    model, optimizer = intrajob.wrap(*make("plain-0"), staleness=1, chunk_bytes=1024, patience=patience)
+    began = time.monotonic()
+    for number, (x, y) in enumerate(batches(rank)):
+        if rank == 1 and number == 5:
+            os.kill(os.getpid(), signal.SIGKILL if case == "killed" else signal.SIGSTOP)
+        began = time.monotonic()
+        try:
+            nn.functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        except intrajob.SaspError as error:
+            return {"said": str(error), "seconds": time.monotonic() - began, "number": number}
+    return {}
+
+
 def main() -> None:
     cases, rank, world, folder = sys.argv[1].split(","), int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=world)
     special = {"refused": refused, "twice": twice, "hooks": hooks}
+    if cases[0] in ("killed", "silent"):
+        torch.save(lost(cases[0], rank), folder / f"{cases[0]}.{rank}.pt")
+        return
     for case in cases:
         found = special[case](rank) if case in special else train(case, rank, folder)
         torch.save(found, folder / f"{case}.{rank}.pt")

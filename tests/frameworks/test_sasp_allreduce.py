@@ -17,9 +17,8 @@ TWO = (*(f"{kind}-{how}" for kind in KINDS for how in ("ddp", "0")), "refused", 
 THREE = ("slow-evaluate-1", "slow-evaluate-3")
 
 
-def run(cases: Sequence[str], folder: Path, world: int) -> dict[str, list[dict]]:
-    """All cases, one after the other in the same processes: to load torch takes longer than to train."""
-    ranks = [
+def start(cases: Sequence[str], folder: Path, world: int) -> list[subprocess.Popen[str]]:
+    return [
         subprocess.Popen(
             [sys.executable, str(RANKS), ",".join(cases), str(rank), str(world), str(folder)],
             cwd=RANKS.parent.parent.parent,
@@ -29,6 +28,11 @@ def run(cases: Sequence[str], folder: Path, world: int) -> dict[str, list[dict]]
         )
         for rank in range(world)
     ]
+
+
+def run(cases: Sequence[str], folder: Path, world: int) -> dict[str, list[dict]]:
+    """All cases, one after the other in the same processes: to load torch takes longer than to train."""
+    ranks = start(cases, folder, world)
     said = [rank.communicate(timeout=280)[0] for rank in ranks]
     assert [rank.returncode for rank in ranks] == [0] * world, "\n".join(said)
     return {case: [torch.load(folder / f"{case}.{rank}.pt") for rank in range(world)] for case in cases}
@@ -76,6 +80,7 @@ def test_what_the_ranks_disagree_on_is_said(two_ranks: dict[str, list[dict]]) ->
         assert "differ in their chunk_bytes" in said["chunks"]
         assert "at least 1024" in said["small chunks"]
         assert "whole number of 0 or more" in said["negative"]
+        assert "a patience of 0.0 s" in said["impatient"]
 
 
 def test_a_second_backward_pass_is_refused_with_what_would_be_right(two_ranks: dict[str, list[dict]]) -> None:
@@ -86,3 +91,19 @@ def test_a_second_backward_pass_is_refused_with_what_would_be_right(two_ranks: d
 def test_hooks_are_of_iterations_and_not_of_layers(two_ranks: dict[str, list[dict]]) -> None:
     for counts in two_ranks["hooks"]:
         assert counts == dict.fromkeys(("inner", "wrapped", "all"), sasp_ranks.ITERATIONS)
+
+
+@pytest.mark.parametrize("how", ["killed", "silent"])
+def test_a_rank_that_is_lost_ends_the_job_for_the_others_with_one_line(how: str, tmp_path: Path) -> None:
+    """Its process is killed, which its peers' sockets tell; or it is stopped, which only patience does."""
+    ranks = start([how], tmp_path, 2)
+    try:
+        said = ranks[0].communicate(timeout=120)[0]
+        assert ranks[0].returncode == 0, said
+    finally:
+        ranks[1].kill()
+        ranks[1].communicate()
+    found = torch.load(tmp_path / f"{how}.0.pt")
+    assert found["said"].startswith("the gradients cannot be exchanged: ")
+    assert 5 <= found["number"] <= 8, "at most so many iterations ahead"
+    assert found["seconds"] < 20
