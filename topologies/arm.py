@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -95,10 +95,17 @@ class Agents:
         """Where the trainers read what they are to do."""
         return self.folder / "experiment.json"
 
-    def start_reporters(self, controller: ControllerProcess, experiment: Linked, nic: str = "plan") -> list[Member]:
-        """One a host, over the management network; each has its host's NIC ordered by ``nic``."""
+    def start_reporters(
+        self, controller: ControllerProcess, experiment: Linked, nic: str = "plan", *, without: Collection[str] = ()
+    ) -> list[Member]:
+        """One a host, over the management network; each has its host's NIC ordered by ``nic``.
+
+        ``without``: hosts that get none.
+        """
         started = []
         for host in self.emulation.hosts:
+            if host in without:
+                continue
             token, jobs = self.folder / f"{host}.token", self.folder / "jobs.d" / host
             jobs.mkdir(parents=True, exist_ok=True)
             token.touch(mode=0o600)
