@@ -23,6 +23,7 @@ import pytest
 
 from tests.host.own_namespace import own_namespace
 from tests.job_process import JobProcess, in_group, second_hierarchy
+from tests.sniffer import Sniffer
 from tests.unit.api_client import HOST, Controller
 
 H1, H2 = "10.77.0.1", "10.77.0.2"
@@ -144,40 +145,6 @@ def peer() -> Iterator[Peer]:
     made = Peer()
     yield made
     made.close()
-
-
-class Sniffer:
-    """The DSCPs of data packets that cross the loopback, by source port."""
-
-    def __init__(self) -> None:
-        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800))
-        self._socket.bind(("lo", 0x0800))
-        self._socket.settimeout(0.5)
-
-    def dscp_of(self, job: JobProcess, port: int) -> int | None:
-        """Of what a job sends now on the connection that it made last, which has this port. None: nothing came."""
-        self._drop_old()
-        job.do("send 2000")
-        deadline = time.monotonic() + 2
-        while time.monotonic() < deadline:
-            try:
-                packet = self._socket.recv(65536)
-            except TimeoutError:
-                continue
-            header = (packet[0] & 15) * 4
-            if packet[9] == 6 and len(packet) > 1500 and int.from_bytes(packet[header : header + 2], "big") == port:
-                return packet[1] >> 2
-        return None
-
-    def _drop_old(self) -> None:
-        self._socket.setblocking(False)
-        with contextlib.suppress(BlockingIOError):
-            for _ in range(10_000):
-                self._socket.recv(65536)
-        self._socket.settimeout(0.5)
-
-    def close(self) -> None:
-        self._socket.close()
 
 
 @pytest.fixture
@@ -316,6 +283,55 @@ def test_a_container_with_a_network_namespace_of_its_own_is_followed_and_marked(
             wait(lambda: job.do("tos") == 0, "and put back when it is the job's no more")
     finally:
         subprocess.run(["ip", "netns", "del", name], check=False)
+
+
+def test_a_process_brings_its_connections_into_a_cgroup(
+    controller: Controller, agent: Agent, peer: Peer, sniffer: Sniffer, groups: Path
+) -> None:
+    """Started by hand, and moved: the kernel keeps the cgroup that a socket was made in."""
+    with JobProcess() as job:
+        (groups / "late").mkdir()
+        agent.job("late", cgroup=f"/{groups.name}/late")
+        wait(lambda: "late" in whole_marks(controller), "a mark for the job")
+        local = job.do(f"connect {H2} {peer.port} {H1}")
+        time.sleep(1.5)
+        assert peer_marks(controller, "late") == []
+        (groups / "late" / "cgroup.procs").write_text(f"{job.pid}\n")
+        wait(lambda: peer_marks(controller, "late") == [(peer.port, local)], "found")
+        wait(lambda: sniffer.dscp_of(job, local) == DSCPS[0], "and marked")
+        later = job.do(f"connect {H2} {peer.port} {H1}")
+        wait(lambda: sniffer.dscp_of(job, later) == DSCPS[0], "like those that it makes there")
+        assert agent.stop() == 0
+        assert sniffer.dscp_of(job, later) == 0
+
+
+def test_a_killed_agents_marks_on_sockets_are_gone_with_the_next_one(
+    controller: Controller, tmp_path: Path, peer: Peer, sniffer: Sniffer, groups: Path
+) -> None:
+    """Without iptables, and the job is no longer to be marked when the next one starts."""
+    made = [Agent(tmp_path, controller.url, prefix=("env", f"PATH={tmp_path}"))]
+    try:
+        with job_in(groups / "one") as one:
+            file = made[0].job("one", cgroup=f"/{groups.name}/one")
+            local = one.do(f"connect {H2} {peer.port} {H1}")
+            wait(lambda: sniffer.dscp_of(one, local) == DSCPS[0], "marked")
+            made[0].process.kill()
+            made[0].process.wait()
+            assert sniffer.dscp_of(one, local) == DSCPS[0], "nobody is there to put it back"
+            file.unlink()
+            (tmp_path / "next").mkdir()
+            made.append(Agent(tmp_path / "next", controller.url, prefix=("env", f"PATH={tmp_path}")))
+            made[1].job("other", cgroup=f"/{groups.name}/one")
+            wait(lambda: "other" in whole_marks(controller), "known")
+            wait(lambda: sniffer.dscp_of(one, local) == dscps(controller)["other"], "and marked anew")
+            assert made[1].stop() == 0
+            assert sniffer.dscp_of(one, local) == 0, "and 0 is what was there before"
+    finally:
+        for agent in made:
+            agent.process.kill()
+            agent.process.wait()
+        for name in ("one", "other"):
+            controller.call("DELETE", f"/v1/jobs/{name}")
 
 
 def test_a_cgroup_that_comes_late_goes_and_comes_again_is_followed(
