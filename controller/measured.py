@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 from controller.model import Demand, Progress
@@ -41,16 +42,22 @@ Counts = Mapping[str, tuple[float, float]]
 
 
 class Measurement(NamedTuple):
-    """Bytes of one iteration, and over how many iterations they were measured. ``sources``: hosts that told."""
+    """Bytes of one iteration, and over how many iterations they were measured. ``sources``: hosts that told.
+
+    ``missed``: bytes of an iteration that these may have sent beside, on connections too short to be told apart; a host
+    that is not in it does not know.
+    """
 
     demand: tuple[Demand, ...]
     iterations: float
     sources: frozenset[str]
+    missed: Mapping[str, float] = MappingProxyType({})
 
 
 class _Sample(NamedTuple):
     time: float
     counts: Counts
+    missed: float | None
 
 
 @dataclass
@@ -68,19 +75,22 @@ class Measured:
         self.value = value
         self._series: dict[str, _Series] = {}
 
-    def note(self, host: str, name: str, time: float, counts: Counts) -> None:
-        """A host's counts at a moment by its clock. One from before the latest is late, and adds nothing."""
+    def note(self, host: str, name: str, time: float, counts: Counts, missed: float | None = None) -> None:
+        """A host's counts at a moment by its clock. One from before the latest is late, and adds nothing.
+
+        ``missed``: bytes that may be missing from them; None: not known how many.
+        """
         series = self._series.get(host)
         if series is None or series.name != name:
-            self._series[host] = _Series(name, [_Sample(time, counts)])
+            self._series[host] = _Series(name, [_Sample(time, counts, missed)])
             return
         if time <= series.samples[-1].time:
             if series.samples[-1].time - time > MAX_STEP_BACK_SECONDS:
                 # The host's clock was set back: what was noted by the old one cannot be compared.
-                series.samples = [_Sample(time, counts)]
+                series.samples = [_Sample(time, counts, missed)]
             return
         # They only grow; a peer that is not told of any more has sent what it has sent.
-        series.samples.append(_Sample(time, {**series.samples[-1].counts, **counts}))
+        series.samples.append(_Sample(time, {**series.samples[-1].counts, **counts}, missed))
         if len(series.samples) > MAX_SAMPLES:
             half = MAX_SAMPLES // 2
             series.samples = series.samples[:half:2] + series.samples[half:]
@@ -94,12 +104,15 @@ class Measured:
         clock = _Clock(progress[max(bisect_right(progress, first, key=lambda point: point.time) - 1, 0) :])
         rates: dict[str, tuple[dict[str, float], dict[str, float]]] = {}
         spans: list[float] = []
+        missed: dict[str, float] = {}
         for host, series in self._series.items():
             window = _window(series.samples, clock)
             if window is not None:
                 then, now, iterations = window
                 spans.append(iterations)
                 rates[host] = _rates(then.counts, now.counts, iterations)
+                if then.missed is not None and now.missed is not None:
+                    missed[host] = max(now.missed - then.missed, 0.0) / iterations
         if not rates:
             return False
         found: dict[tuple[str, str], float] = {}
@@ -110,15 +123,21 @@ class Measured:
         demand = tuple(
             Demand(src, dst, amount) for (src, dst), amount in sorted(found.items()) if amount >= LEAST_BYTES
         )
-        new = Measurement(demand, min(spans), frozenset(rates))
+        new = Measurement(demand, min(spans), frozenset(rates), missed)
         if self.value is not None and not _differ(self.value.demand, demand):
+            # The demand in use stays; how sure it is does not.
+            if missed != self.value.missed:
+                self.value = self.value._replace(missed=missed)
             return False
         self.value = new
         return True
 
 
 def disagreements(declared: Iterable[Demand], measured: Measurement) -> tuple[str, ...]:
-    """What a job declares to send from each host, where it is measured otherwise by more than DISAGREEMENT."""
+    """What a job declares to send from each host, where it is measured otherwise by more than DISAGREEMENT.
+
+    That it declares too much is said only where nothing that would explain it can be missing.
+    """
     said: dict[str, float] = {}
     seen: dict[str, float] = {}
     for demand in declared:
@@ -127,10 +146,13 @@ def disagreements(declared: Iterable[Demand], measured: Measurement) -> tuple[st
         seen[demand.src] = seen.get(demand.src, 0.0) + demand.bytes
     found = []
     for host in sorted(measured.sources):
-        told, real = said.get(host, 0.0), seen.get(host, 0.0)
-        if abs(told - real) > DISAGREEMENT_BYTES and not real / DISAGREEMENT <= told <= real * DISAGREEMENT:
+        told, least = said.get(host, 0.0), seen.get(host, 0.0)
+        most = least + measured.missed.get(host, float("inf"))
+        too_little = told < least / DISAGREEMENT and least - told > DISAGREEMENT_BYTES
+        too_much = told > most * DISAGREEMENT and told - most > DISAGREEMENT_BYTES
+        if too_little or too_much:
             found.append(
-                f"it declares {told:.4g} bytes an iteration from {host}; {real:.4g} were measured over "
+                f"it declares {told:.4g} bytes an iteration from {host}; {least:.4g} were measured over "
                 f"{measured.iterations:.3g} iterations"
             )
     return tuple(found)

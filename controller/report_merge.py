@@ -173,7 +173,7 @@ class Merge:
         counts = {peer.peer: (peer.sent, peer.received) for peer in part.peers if peer.peer in self._hosts}
         name = f"{self._report.session}:found{part.counter}"
         job.merge_sent(self._host, name, min(sum(sent for sent, _ in counts.values()), MAX_BYTES))
-        job.measured.note(self._host, name, part.as_of, counts)
+        job.measured.note(self._host, name, part.as_of, counts, part.missed)
         self._measured[job.id] = self.told[job.id] = job
 
     def _takes_links(self, job: JobRecord, part: JobTraffic) -> bool:

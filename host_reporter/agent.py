@@ -116,7 +116,7 @@ def _with_controller(
     sender = Sender(address, options.host, options.period, notices, failed, held=held)
     directory = JobsDirectory(options.jobs_dir, options.progress_dir, notices)
     book = PeerBook(address, options.host, notices, changed=addressed, failed=failed)
-    discovery = Discovery(options.host, book, sender, notices, moved=moved, failed=failed)
+    discovery = Discovery(options.host, book, sender, notices, moved=moved, failed=failed, is_marking=options.marking)
     told = sender if lights is None else Receivers(sender, lights)
     follower = Follower(directory, told, notices, places=discovery.follow)
     nic = None if options.interface is None or lights is not None else Nic(options.interface, options.rate_bps)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from controller.wire import Mark
+from host_reporter.discovery.links import Link
 from host_reporter.discovery.telling import text_of
 from host_reporter.discovery.whereabouts import Whereabouts
 from host_reporter.marking import AnyMark, GroupMark
@@ -49,17 +50,22 @@ def _made(marks: Iterable[Mark], where: Whereabouts, *, use_groups: bool) -> Mar
             continue
         elif use_groups and (group := where.groups.get(mark.job)) is not None:
             grouped.append(GroupMark(mark.job, mark.dscp, group))
+            links += _by_links(mark, where.brought.get(mark.job, ()))
         else:
-            links += [
-                mark.model_copy(
-                    update={
-                        "remote": text_of(link.remote),
-                        "local_port": link.local_port,
-                        "remote_port": link.remote_port,
-                    }
-                )
-                for link in sorted(where.links.get(mark.job, ()), key=lambda link: (link.remote, str(link)))
-            ]
+            links += _by_links(mark, where.links.get(mark.job, ()))
     # Whose process sends a packet is surer than whose port it is from.
     kept = links[:MAX_LINK_MARKS]
     return Marks((*grouped, *kept, *others), len(grouped), len(links) - len(kept))
+
+
+def _by_links(mark: Mark, links: Iterable[Link]) -> list[Mark]:
+    return [
+        mark.model_copy(
+            update={
+                "remote": text_of(link.remote),
+                "local_port": link.local_port,
+                "remote_port": link.remote_port,
+            }
+        )
+        for link in sorted(links, key=lambda link: (link.remote, str(link)))
+    ]

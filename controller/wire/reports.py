@@ -92,8 +92,10 @@ class JobTraffic(Message):
     """All that a host's agent has found of a job's connections: it takes the place of what was told before.
 
     ``links`` of None: they are as they were told last. ``connections``: how many live; ``left_out``: links that were
-    too many to name. ``peers`` count since ``counter`` began, as in JobReport. ``as_of``: when the host knew it, by its
-    own clock. A host that tells of a job's traffic, be it none yet, can mark all that the job sends from there.
+    too many to name. ``peers`` count since ``counter`` began, as in JobReport; ``missed``, beside them, the bytes sent
+    to other hosts on connections too short to know whose they were, which may be the job's (None: not known how many).
+    ``as_of``: when the host knew it, by its own clock. A host that tells of a job's traffic, be it none yet, can mark
+    all that the job sends from there.
     """
 
     job: Name
@@ -103,6 +105,7 @@ class JobTraffic(Message):
     left_out: Annotated[int, Field(ge=0, le=10**9)] = 0
     connections: Annotated[int, Field(ge=0, le=10**9)] = 0
     peers: Annotated[tuple[PeerBytes, ...], Field(max_length=MAX_PEERS, strict=False)] = ()
+    missed: Bytes | None = None
 
 
 class HostReport(Message):

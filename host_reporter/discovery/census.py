@@ -1,17 +1,28 @@
 """What changed between two looks at a network namespace's sockets: new, closed, and the bytes of each job. Pure.
 
 A socket is known by its cookie. The same addresses and ports may be another connection a moment later.
+
+Of connections that have ended the kernel tells the last counts, but not whose they were. One that no look has seen is
+known by its ports: the job's that alone listens there, or that alone has connections to there. The bytes of the rest
+are anybody's: so many may be missing from each job's count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import NamedTuple
 
 from host_reporter.discovery.sock_diag import LISTEN, Socket
 
 UNDECIDED_LOOKS = 2
-"""A socket that nobody is found to hold is looked at so often; then it is taken for none of a job's."""
+"""A socket that nobody is found to hold is looked for so often at all jobs; then it is taken for none of a job's."""
+
+MAX_LEAVING = 20_000
+"""Sockets that no look lists any more, and whose last counts the kernel has not told yet: half closed, say."""
+
+MAX_PORTS = 20_000
+"""Ports of peers of which is remembered who had connections to them."""
 
 
 class Traffic(NamedTuple):
@@ -22,10 +33,14 @@ class Traffic(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """Whose new sockets are, by cookie; those of no job are in neither. ``undecided``: to be asked again."""
+    """Whose new sockets are, by cookie; those of no job are in neither. ``undecided``: to be asked again.
+
+    ``asked``: the share of the jobs at which these were looked for; the others have their turn at the next look.
+    """
 
     owners: Mapping[int, str]
     undecided: frozenset[int] = frozenset()
+    asked: float = 1.0
 
 
 Judge = Callable[[list[Socket]], Verdict]
@@ -42,6 +57,22 @@ class _Entry:
         self.acked = self.received = 0
 
 
+class _Port:
+    """Who had connections to a peer's port: the jobs, how many connections they had, and whether others had some."""
+
+    __slots__ = ("connections", "jobs", "others")
+
+    def __init__(self) -> None:
+        self.jobs: set[str] = set()
+        self.connections = 0
+        self.others = False
+
+    @property
+    def owner(self) -> str | None:
+        """The job that all connections to there are of; None: not known."""
+        return next(iter(self.jobs)) if len(self.jobs) == 1 and self.connections > 1 and not self.others else None
+
+
 class Census:
     """One namespace's sockets, and whose they are. ``opened`` and ``closed`` count connections of jobs."""
 
@@ -50,9 +81,16 @@ class Census:
         self.opened = 0
         self.closed = 0
         self._known: dict[int, _Entry | None] = {}
-        self._undecided: dict[int, int] = {}
+        self._undecided: dict[int, float] = {}
         self._jobs: frozenset[str] = frozenset()
         self._bytes: dict[str, dict[bytes, list[int]]] = {}
+        self._leaving: OrderedDict[int, _Entry] = OrderedDict()
+        self._ports: OrderedDict[tuple[bytes, int], _Port] = OrderedDict()
+        self._new_jobs: frozenset[str] = frozenset()
+        self._missed = 0
+        self._missed_before: dict[str, int] = {}
+        self._uncertain: set[str] = set()
+        self._strangers: set[int] = set()
 
     def take(self, sockets: list[Socket], jobs: Iterable[str], judge: Judge) -> frozenset[str]:
         """A look: all sockets now, the jobs that are followed, and who says whose the new ones are.
@@ -63,10 +101,9 @@ class Census:
         before, self._jobs = self._jobs, frozenset(jobs)
         self._forget(before - self._jobs)
         changed: set[str] = set()
-        if added := self._jobs - before:
-            # What was nobody's may be theirs.
-            self._known = {cookie: entry for cookie, entry in self._known.items() if entry is not None}
-            self._undecided = {}
+        self._new_jobs = added = self._jobs - before
+        if added:
+            self.ask_again()
         known, current, new = self._known, {}, []
         for sock in sockets:
             cookie = sock[0]
@@ -84,13 +121,53 @@ class Census:
                 gone = known[cookie]
                 if gone is not None:
                     changed.add(gone.job)
-                    self.closed += gone.socket.state != LISTEN
+                    if gone.socket.state != LISTEN:
+                        self.closed += 1
+                        self._leaving[cookie] = gone
+            while len(self._leaving) > MAX_LEAVING:
+                self._leaving.popitem(last=False)
         self._known, self.sockets = current, sockets
         if new:
             self._admit(new, judge(new), added, changed)
         else:
             self._undecided = {}
+        self._strangers = set()
         return frozenset(changed)
+
+    def ask_again(self) -> None:
+        """At the next look of whose sockets are that were nobody's: a job, or a process of one, has come."""
+        self._strangers |= {cookie for cookie, entry in self._known.items() if entry is None}
+        self._known = {cookie: entry for cookie, entry in self._known.items() if entry is not None}
+        for port in self._ports.values():
+            port.others = False
+        self._undecided = {}
+
+    def settle(self, ended: Iterable[Socket], peers: Container[bytes], *, is_all: bool) -> None:
+        """Sockets that have ended, with their last counts; to be called after ``take``.
+
+        ``peers``: addresses of other hosts; what went elsewhere is nobody's demand. ``is_all`` of False: there were
+        more, of which nothing is known.
+        """
+        listeners: dict[int, str | None] | None = None
+        for sock in ended:
+            if sock.cookie in self._known:
+                entry = self._known[sock.cookie]
+            elif (entry := self._leaving.pop(sock.cookie, None)) is None:
+                if listeners is None:
+                    listeners = self._listeners()
+                self._settle_unseen(sock, listeners, peers)
+            if entry is not None:
+                self._count(entry, sock)
+        for job in self._new_jobs:
+            self._missed_before[job] = self._missed
+        if not is_all:
+            self._uncertain |= self._jobs
+
+    def missed(self, job: str) -> int | None:
+        """Bytes sent to other hosts since the job is followed that may be its own; None: nobody knows."""
+        if job in self._uncertain:
+            return None
+        return self._missed - self._missed_before.get(job, self._missed)
 
     def drop(self, jobs: Iterable[str]) -> None:
         """Forget these jobs; if they are followed again it is as if for the first time."""
@@ -111,27 +188,73 @@ class Census:
         return {remote: Traffic(sent, received) for remote, (sent, received) in self._bytes.get(job, {}).items()}
 
     def _admit(self, new: list[Socket], verdict: Verdict, added: frozenset[str], changed: set[str]) -> None:
-        undecided: dict[int, int] = {}
+        undecided: dict[int, float] = {}
         for sock in new:
             job = verdict.owners.get(sock.cookie)
             if job is not None and job in self._jobs:
                 entry = self._known[sock.cookie] = _Entry(job, sock)
-                if job in added:
+                if job in added or sock.cookie in self._strangers:
+                    # What it has carried before is not the job's.
                     entry.acked, entry.received = sock.acked, sock.received
                 else:
                     self._count(entry, sock)
                 changed.add(job)
                 self.opened += sock.state != LISTEN
+                self._note_port(job, sock)
             elif sock.cookie in verdict.undecided:
-                looks = self._undecided.get(sock.cookie, 0) + 1
+                looks = self._undecided.get(sock.cookie, 0.0) + verdict.asked
                 if looks < UNDECIDED_LOOKS:
                     # It stays unknown, and so is new again.
                     undecided[sock.cookie] = looks
                 else:
                     self._known[sock.cookie] = None
+                    self._note_port(None, sock)
             else:
                 self._known[sock.cookie] = None
+                self._note_port(None, sock)
         self._undecided = undecided
+        while len(self._ports) > MAX_PORTS:
+            self._ports.popitem(last=False)
+
+    def _settle_unseen(self, sock: Socket, listeners: Mapping[int, str | None], peers: Container[bytes]) -> None:
+        """A connection that no look has seen."""
+        if sock.local_port in listeners:
+            job = listeners[sock.local_port]
+            if job is None:
+                # Another program's, which answers whom it answers.
+                return
+        else:
+            port = self._ports.get((sock.remote, sock.remote_port))
+            job = port.owner if port is not None else None
+        if job is None:
+            if sock.remote in peers:
+                self._missed += sock.acked
+        elif job in self._jobs and job not in self._new_jobs:
+            self._count(_Entry(job, sock), sock)
+            self.opened += 1
+            self.closed += 1
+
+    def _listeners(self) -> dict[int, str | None]:
+        """Whose connections through a port that is listened on are; None: another program's, or several jobs'."""
+        found: dict[int, str | None] = {}
+        for sock in self.sockets:
+            if sock.state == LISTEN:
+                entry = self._known.get(sock.cookie)
+                job = entry.job if entry is not None else None
+                found[sock.local_port] = job if found.get(sock.local_port, job) == job else None
+        return found
+
+    def _note_port(self, job: str | None, sock: Socket) -> None:
+        if sock.state == LISTEN:
+            return
+        key = (sock.remote, sock.remote_port)
+        port = self._ports.pop(key, None) or _Port()
+        if job is None:
+            port.others = True
+        else:
+            port.jobs.add(job)
+            port.connections += 1
+        self._ports[key] = port
 
     def _count(self, entry: _Entry, sock: Socket) -> None:
         by_peer = self._bytes.setdefault(entry.job, {}).setdefault(sock.remote, [0, 0])
@@ -143,5 +266,10 @@ class Census:
         if jobs:
             for job in jobs:
                 self._bytes.pop(job, None)
+                self._missed_before.pop(job, None)
+            self._uncertain -= jobs
+            self._leaving = OrderedDict((c, e) for c, e in self._leaving.items() if e.job not in jobs)
+            for port in self._ports.values():
+                port.jobs -= jobs
             # Their sockets may be another job's from now on.
             self._known = {c: e for c, e in self._known.items() if e is None or e.job not in jobs}

@@ -6,6 +6,7 @@ mark is marked here, on the sockets themselves.
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
-from host_reporter.discovery.census import Census, Traffic
+from host_reporter.discovery.census import UNDECIDED_LOOKS, Census, Traffic
 from host_reporter.discovery.links import Link, Links, Uses
 from host_reporter.discovery.namespaces import Namespaces
 from host_reporter.discovery.netlink import Diag
@@ -34,7 +35,12 @@ LOOK_SECONDS = 1.0
 GAP_SECONDS = 0.2
 """Between two looks at least, whatever is new."""
 
+CLEARED_LOOKS = UNDECIDED_LOOKS
+"""At so many looks what an agent that was killed has left on a job's sockets is taken away, and what they inherited."""
+
 STOP_SECONDS = 5.0
+
+_ENDED = "connections that ended: bytes of short ones may be missing from jobs' measured demand"
 
 
 class Addresses(Protocol):
@@ -59,7 +65,10 @@ class _Job:
 
 
 class Discovery:
-    """Looks for the sockets of the jobs that it is told to ``follow``; idle without any. ``stop`` takes marks away."""
+    """Looks for the sockets of the jobs that it is told to ``follow``; idle without any. ``stop`` takes marks away.
+
+    ``is_marking`` of False: no socket is touched, whoever has marked it.
+    """
 
     def __init__(
         self,
@@ -70,9 +79,11 @@ class Discovery:
         *,
         moved: Callable[[Whereabouts], None],
         failed: Callable[[Exception], None],
+        is_marking: bool = True,
     ) -> None:
         self._host = host
         self._book = book
+        self._is_marking = is_marking
         self._reports = Reports(host, receiver, notices)
         self._notices = notices
         self._moved = moved
@@ -80,12 +91,17 @@ class Discovery:
         self._owners = Owners(notices)
         self._namespaces = Namespaces(notices)
         self._own = Census()
+        self._ipv6 = Census()
+        """What is only counted: nothing of it is told or marked."""
         self._diag: Diag | None = None
         self._jobs: dict[str, _Job] = {}
         self._followed: Mapping[str, Place] = {}
         self._where = Whereabouts()
         self._known_addresses: Mapping[str, str] | None = None
+        self._peers: frozenset[bytes] = frozenset()
         self._marks = SocketMarks()
+        self._uncleared: dict[str, int] = {}
+        """Looks that are left in which what others left on a job's sockets is taken away."""
         self._news = threading.Condition()
         self._places: Mapping[str, Place] = {}
         self._wanted: Mapping[str, int] = {}
@@ -171,6 +187,7 @@ class Discovery:
         if places or self._jobs:
             self._look(now)
         self._mark(wanted, everywhere)
+        self._clear()
 
     def _set_jobs(self, places: Mapping[str, Place]) -> None:
         before, self._followed = self._followed, places
@@ -180,19 +197,28 @@ class Discovery:
         for job in gone:
             del self._jobs[job]
             self._notices.clear(f"marks {job}")
+            self._notices.clear(f"ipv6 {job}")
         for job in places.keys() - self._jobs.keys():
             self._reports.begin(job)
             self._jobs[job] = _Job()
+            self._uncleared[job] = CLEARED_LOOKS
         # A job whose place is another one begins anew.
         stay = {job for job, place in places.items() if before.get(job) == place}
-        for census in (self._own, *self._namespaces.censuses()):
+        for census in (self._own, self._ipv6, *self._namespaces.censuses()):
             census.drop(before.keys() - stay)
         if places:
             self._book.start()
+        elif self._diag is not None:
+            # What ends while nobody looks would fill the room for it.
+            self._diag.close()
+            self._diag = None
 
     def _look(self, now: float) -> None:
         self._owners.look()
         self._enter_namespaces(now)
+        if self._owners.has_joined:
+            for census in (self._own, *self._namespaces.censuses()):
+                census.ask_again()
         changed: set[str] = set()
         looked: list[tuple[int, Census]] = []
         for number, (diag, census) in enumerate([(self._open(), self._own), *self._namespaces.each()]):
@@ -200,14 +226,23 @@ class Discovery:
                 if diag is None:
                     return
                 changed |= census.take(diag.sockets(), self._jobs, self._owners.judge)
+                ended = diag.ended()
+                census.settle(ended.sockets, self._peers, is_all=ended.is_all)
                 looked.append((id(census) if number else 0, census))
             except DiagError as error:
                 self._notices.say(f"sockets {number}", f"jobs' sockets are not found: {error}")
                 continue
             self._notices.clear(f"sockets {number}", "jobs' sockets are found")
+            if not ended.is_all:
+                self._notices.say(f"ended {number}", f"the kernel did not tell of all {_ENDED}")
+            if not number:
+                self._say_ipv6(diag)
         self._link(changed | self._reports.due(now), looked, now)
         if (addresses := self._book.addresses) is not None:
-            found = {job: Found(its.found, its.connections, self._traffic(job)) for job, its in self._jobs.items()}
+            found = {
+                job: Found(its.found, its.connections, self._traffic(job), self._missed(job))
+                for job, its in self._jobs.items()
+            }
             self._reports.tell(found, addresses, now)
         self._say_where()
 
@@ -229,6 +264,7 @@ class Discovery:
             self._reports.tell_all_again()
         own = network_namespace("self") or 0
         others = frozenset(address for address, name in addresses.items() if name != self._host)
+        self._peers = frozenset(map(socket.inet_aton, others))
         self._namespaces.follow(self._owners.namespaces(own, now), others)
 
     def _link(self, jobs: Iterable[str], looked: list[tuple[int, Census]], now: float) -> None:
@@ -236,25 +272,23 @@ class Discovery:
         jobs = set(jobs)
         if not jobs:
             return
-        found: dict[str, set[Link]] = {job: set() for job in jobs}
-        count: dict[str, int] = dict.fromkeys(jobs, 0)
-        here: dict[str, frozenset[Link]] = {}
-        for number, census in looked:
-            uses, by_job = Uses(census.sockets), census.by_job()
-            for job in jobs:
-                own = by_job.get(job, [])
-                known = self._jobs[job].links.setdefault(number, Links())
-                links = known.look(own, uses, now)
-                found[job] |= links
-                count[job] += sum(sock.state != LISTEN for sock in own)
-                if number == 0:
-                    here[job] = links
-        numbers = {number for number, _ in looked}
+        # On the wire containers that share an address are one host: what is used in one of them is used.
+        uses = Uses(sock for _, census in looked for sock in census.sockets)
+        owned = {number: census.by_job() for number, census in looked}
         for job in jobs:
             its = self._jobs[job]
-            its.links = {number: links for number, links in its.links.items() if number in numbers}
-            its.found, its.connections = frozenset(found[job]), count[job]
-            its.here = here.get(job, its.here)
+            own = {number: by_job[job] for number, by_job in owned.items() if job in by_job}
+            everywhere = Uses(sock for sockets in own.values() for sock in sockets) if len(own) > 1 else None
+            its.links = {
+                number: its.links.get(number) or Links() for number in owned if number in its.links or number in own
+            }
+            found = {
+                number: links.look(own.get(number, ()), uses, now, everywhere) for number, links in its.links.items()
+            }
+            its.found = frozenset[Link]().union(*found.values())
+            its.connections = sum(sock.state != LISTEN for sockets in own.values() for sock in sockets)
+            if 0 in owned:
+                its.here = found.get(0, frozenset())
 
     def _traffic(self, job: str) -> dict[bytes, Traffic]:
         total = self._own.traffic(job)
@@ -264,21 +298,51 @@ class Discovery:
                 total[remote] = Traffic(known.sent + more.sent, known.received + more.received)
         return total
 
+    def _missed(self, job: str) -> int | None:
+        """Bytes that may be missing from the job's; None: nobody knows how many."""
+        total = 0
+        for census in (self._own, *self._namespaces.censuses()):
+            missed = census.missed(job)
+            if missed is None:
+                return None
+            total += missed
+        return total
+
+    def _say_ipv6(self, diag: Diag) -> None:
+        self._ipv6.take(diag.ipv6, self._jobs, self._owners.judge)
+        for job, sockets in self._ipv6.by_job().items():
+            self._notices.say(f"ipv6 {job}", f"job {job}: connections over IPv6, {len(sockets)} now, are not ordered")
+
     def _say_where(self) -> None:
         groups = {job: group for job in self._jobs if (group := self._owners.group(job)) is not None}
         where = Whereabouts(
             jobs=frozenset(self._jobs),
             groups={job: Group(group.path, group.id) for job, group in groups.items()},
             links={job: its.here for job, its in self._jobs.items()},
+            brought=self._brought(),
         )
         if where != self._where:
             self._where = where
             self._moved(where)
 
+    def _brought(self) -> dict[str, frozenset[Link]]:
+        """Connections in the agent's own namespace that jobs' processes had before they were in their cgroups."""
+        inodes = {job: inodes for job in self._jobs if (inodes := self._owners.brought(job))}
+        return {
+            job: frozenset(
+                Link(sock.remote, sock.local_port, sock.remote_port)
+                for sock in sockets
+                if sock.inode in inodes[job] and sock.state != LISTEN
+            )
+            for job, sockets in (self._own.by_job().items() if inodes else ())
+            if job in inodes
+        }
+
     def _mark(self, wanted: Mapping[str, int], everywhere: frozenset[str]) -> None:
         """Mark sockets, and give back those of jobs that are not to be marked any more."""
         for job in self._marks.jobs - (wanted.keys() & self._jobs.keys()):
             self._marks.unmark(job)
+            self._uncleared[job] = CLEARED_LOOKS
             self._notices.clear(f"marks {job}")
         elsewhere = self._namespaces.censuses()
         if not wanted or not (everywhere or elsewhere or self._marks.jobs):
@@ -298,3 +362,15 @@ class Discovery:
                 self._notices.say(f"marks {job}", f"job {job}: {trouble}")
             else:
                 self._notices.clear(f"marks {job}", f"job {job}: its sockets are marked")
+
+    def _clear(self) -> None:
+        """Take classes from jobs' sockets that nobody marks now: set by an agent before this one, or inherited."""
+        if not self._uncleared:
+            return
+        found: dict[str, list[Socket]] = {}
+        for census in (self._own, *self._namespaces.censuses()) if self._is_marking else ():
+            for job, sockets in census.by_job().items():
+                found.setdefault(job, []).extend(sockets)
+        for job in self._uncleared.keys() & found.keys():
+            self._marks.clear(found[job], partial(self._owners.holders, job))
+        self._uncleared = {job: looks - 1 for job, looks in self._uncleared.items() if looks > 1 and job in self._jobs}

@@ -52,12 +52,15 @@ class Links:
         self._shared: set[_Port] = set()
         self._counted: set[int] = set()
 
-    def look(self, own: Iterable[Socket], uses: Uses, now: float) -> frozenset[Link]:
-        """The links now. ``own``: the job's sockets; ``uses``: of all sockets; ``now``: of a steady clock."""
+    def look(self, own: Iterable[Socket], uses: Uses, now: float, everywhere: Uses | None = None) -> frozenset[Link]:
+        """The links now. ``own``: the job's sockets; ``uses``: of all sockets of the host; ``now``: of a steady clock.
+
+        ``everywhere``: of the job's sockets in all network namespaces of the host, where there are several.
+        """
         own = list(own)
         listens = {sock.local_port for sock in own if sock.state == LISTEN}
         talking = [sock for sock in own if sock.state != LISTEN]
-        here = Uses(talking)
+        here = Uses(talking) if everywhere is None else everywhere
         self._remember(talking, now)
         found: set[Link] = set()
         for sock in talking:

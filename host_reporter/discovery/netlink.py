@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import errno
 import fcntl
 import os
 import socket
 import struct
 import threading
 from pathlib import Path
+from typing import NamedTuple
 
 from host_reporter.discovery.sock_diag import DiagError, Parser, Socket, request
 
 _NETLINK_SOCK_DIAG = 4
+_TCP_DESTROYED = 1 << 0
+"""The group that hears of each TCP socket over IPv4 that is gone: SKNLGRP_INET_TCP_DESTROY of linux/sock_diag.h."""
+_TCP6_DESTROYED = 1 << 2
+_SO_RCVBUFFORCE = 33
+_EVENT_BYTES = 4 * 1024 * 1024
+"""Of events that wait for the next look: some 4,000 sockets, as the kernel counts them."""
 _RECEIVE_BYTES = 256 * 1024
 _TIMEOUT_SECONDS = 2.0
 _TRIES = 3
@@ -24,23 +33,38 @@ _MAX_INTERFACES = 1024
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
+class Ended(NamedTuple):
+    """Sockets that are gone, with their last counts; no inode and no cgroup. ``is_all``: none is missing."""
+
+    sockets: list[Socket]
+    is_all: bool
+
+
+class _Opened(NamedTuple):
+    """Netlink sockets of one namespace: for questions, and for what the kernel tells of itself, if it does."""
+
+    questions: socket.socket
+    events: socket.socket | None
+
+
 class Diag:
     """The sockets of one namespace. For one thread at a time."""
 
-    def __init__(self, sock: socket.socket | None = None) -> None:
-        """``sock``: opened in the namespace (None: here). Raises DiagError."""
+    def __init__(self, opened: _Opened | None = None) -> None:
+        """``opened``: in the namespace (None: here). Raises DiagError."""
         try:
-            self._socket = sock if sock is not None else _open()
+            self._socket, self._events = opened if opened is not None else _open()
         except OSError as error:
             raise DiagError(f"the kernel does not answer about sockets: {error.strerror}") from error
         self._buffer = bytearray(_RECEIVE_BYTES)
-        self._parser = Parser()
+        self._parser, self._ended = Parser(), Parser()
 
     def sockets(self) -> list[Socket]:
         """All TCP sockets over IPv4, those of both families included. Raises DiagError."""
         for tries_left in reversed(range(_TRIES)):
             try:
                 found: list[Socket] = []
+                self._parser.ipv6 = []
                 for family in (socket.AF_INET, socket.AF_INET6):
                     self._ask(family, found)
                 return found
@@ -54,9 +78,36 @@ class Diag:
                     raise DiagError(f"the kernel does not answer about sockets: {error.strerror}") from error
         raise AssertionError
 
+    @property
+    def ipv6(self) -> list[Socket]:
+        """Connections over IPv6 to other hosts, as of the latest question."""
+        return self._parser.ipv6
+
+    def ended(self) -> Ended:
+        """The sockets that are gone since it was asked last, or since this was opened."""
+        found: list[Socket] = []
+        if self._events is None:
+            return Ended(found, is_all=False)
+        is_all = True
+        view = memoryview(self._buffer)
+        while True:
+            try:
+                count = self._events.recv_into(view)
+                self._ended.parse(view[:count], found)
+                self._ended.ipv6.clear()
+            except BlockingIOError:
+                return Ended(found, is_all)
+            except (OSError, DiagError) as error:
+                # Too many for the room that there is; what fitted can still be read.
+                is_all = False
+                if not isinstance(error, OSError) or error.errno != errno.ENOBUFS:
+                    return Ended(found, is_all)
+
     def close(self) -> None:
         """Let go of the namespace."""
         self._socket.close()
+        if self._events is not None:
+            self._events.close()
 
     def _ask(self, family: int, found: list[Socket]) -> None:
         self._socket.send(request(family))
@@ -82,7 +133,7 @@ def open_in(namespace: Path) -> tuple[Diag, frozenset[str]]:
     A thread of its own enters it and opens the netlink socket there, which stays there; the thread ends. Raises
     DiagError, OSError: PermissionError without CAP_SYS_ADMIN.
     """
-    made: list[tuple[socket.socket, frozenset[str]]] = []
+    made: list[tuple[_Opened, frozenset[str]]] = []
     failed: list[OSError] = []
     descriptor = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
 
@@ -103,8 +154,8 @@ def open_in(namespace: Path) -> tuple[Diag, frozenset[str]]:
         os.close(descriptor)
     if failed:
         raise failed[0]
-    sock, addresses = made[0]
-    return Diag(sock), addresses
+    opened, addresses = made[0]
+    return Diag(opened), addresses
 
 
 def _addresses() -> frozenset[str]:
@@ -120,7 +171,30 @@ def _addresses() -> frozenset[str]:
     return frozenset(address for address in found if not address.startswith("127."))
 
 
-def _open() -> socket.socket:
-    made = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETLINK_SOCK_DIAG)
-    made.settimeout(_TIMEOUT_SECONDS)
-    return made
+def _open() -> _Opened:
+    """Raises OSError."""
+    questions = _netlink()
+    questions.settimeout(_TIMEOUT_SECONDS)
+    events = None
+    # Kernels before 4.3 have no such group, and some sandboxes refuse it.
+    with contextlib.suppress(OSError):
+        events = _netlink()
+        try:
+            _make_room(events)
+            events.setblocking(False)
+            events.bind((0, _TCP_DESTROYED | _TCP6_DESTROYED))
+        except OSError:
+            events.close()
+            events = None
+    return _Opened(questions, events)
+
+
+def _netlink() -> socket.socket:
+    return socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETLINK_SOCK_DIAG)
+
+
+def _make_room(events: socket.socket) -> None:
+    try:
+        events.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _EVENT_BYTES)
+    except PermissionError:
+        events.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _EVENT_BYTES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -26,7 +27,10 @@ _NO_STAMP: Stamp = (0, 0, 0, 0)
 
 @dataclass
 class _Job:
-    """A job's place, and what is there now. ``ids`` are those of its cgroups; ``tree`` is of one with a process."""
+    """A job's place, and what is there now. ``ids`` are those of its cgroups; ``tree`` is of one with a process.
+
+    ``brought``: sockets that its processes had opened before they were in its cgroup, by inode.
+    """
 
     place: Place
     group: cgroups.Group | None = None
@@ -34,6 +38,7 @@ class _Job:
     tree: Tree | None = None
     pids: frozenset[int] = frozenset()
     holds: dict[int, Held] = field(default_factory=dict)
+    brought: set[int] = field(default_factory=set)
 
 
 class Owners:
@@ -48,6 +53,8 @@ class Owners:
         self._names_groups = True
         self._is_fresh = False
         self._turn = 0
+        self._joined: dict[int, str] = {}
+        """What processes hold that have come into a job's cgroup since the look before."""
         self._namespaces: dict[int, tuple[int, float]] = {}
         self._written = WrittenAt()
 
@@ -66,8 +73,9 @@ class Owners:
     def look(self) -> None:
         """See which processes and groups there are now."""
         self._is_fresh = False
+        self._joined = {}
         for name, job in self._jobs.items():
-            trouble = self._find_group(job) if job.place.cgroup is not None else self._find_tree(job)
+            trouble = self._find_group(name, job) if job.place.cgroup is not None else self._find_tree(job)
             if trouble is None:
                 self._notices.clear(f"place {name}", f"job {name}: its processes are found")
             else:
@@ -77,6 +85,16 @@ class Owners:
         """A job's cgroup of the second version; None where it has none."""
         known = self._jobs.get(job)
         return known.group if known is not None and known.group is not None and known.group.id else None
+
+    @property
+    def has_joined(self) -> bool:
+        """Whether a process has come into a job's cgroup since the look before that may have brought sockets."""
+        return bool(self._joined)
+
+    def brought(self, job: str) -> frozenset[int]:
+        """Sockets, by inode, that no packet filter knows for the job's: made before their process was in its cgroup."""
+        known = self._jobs.get(job)
+        return frozenset(known.brought) if known is not None else frozenset()
 
     def judge(self, sockets: list[Socket]) -> Verdict:
         """Whose new sockets are."""
@@ -93,14 +111,17 @@ class Owners:
                     self._foreign.add(sock.cgroup)
             if job is not None:
                 owners[sock.cookie] = job
+            elif sock.inode in self._joined:
+                owners[sock.cookie] = self._joined[sock.inode]
+                self._jobs[self._joined[sock.inode]].brought.add(sock.inode)
             elif sock.inode:
                 rest.append(sock)
         asked = [(name, job) for name, job in self._jobs.items() if self._is_by_process(job)]
         if not asked or not rest:
             return Verdict(owners)
-        held = self._held(asked, {sock.inode for sock in rest})
+        held, share = self._held(asked, {sock.inode for sock in rest})
         owners |= {sock.cookie: held[sock.inode] for sock in rest if sock.inode in held}
-        return Verdict(owners, frozenset(sock.cookie for sock in rest if sock.inode not in held))
+        return Verdict(owners, frozenset(sock.cookie for sock in rest if sock.inode not in held), share)
 
     def holders(self, job: str, inodes: Iterable[int]) -> dict[int, Held]:
         """Where a job's processes hold these sockets, as far as they do and we may look. What is known is kept."""
@@ -132,7 +153,7 @@ class Owners:
 
     # Inside --------------------------------------------------------------------------------------------------------
 
-    def _find_group(self, job: _Job) -> str | None:
+    def _find_group(self, own: str, job: _Job) -> str | None:
         name = str(job.place.cgroup)
         if job.group is None or not _is_there(job.group):
             job.group, job.ids = cgroups.find(name, self._mounted), set()
@@ -142,8 +163,19 @@ class Owners:
             if not self._mounted:
                 return "no cgroup hierarchy is mounted here; name the job's pid or pidfile instead"
             return f"there is no cgroup {name} now"
-        job.pids = frozenset(cgroups.pids(job.group))
+        before, job.pids = job.pids, frozenset(cgroups.pids(job.group))
+        if not self._is_by_process(job):
+            self._see_joined(own, job.pids - before)
         return None
+
+    def _see_joined(self, own: str, pids: Iterable[int]) -> None:
+        """What new processes of a job's cgroup hold: a socket is of the cgroup that it was made in."""
+        for process in filter(None, map(processes.identify, pids)):
+            if len(self._joined) >= MAX_DESCRIPTORS:
+                return
+            # Without the right to look, what was made in the cgroup is found all the same.
+            with contextlib.suppress(PermissionError):
+                self._joined |= {inode: own for inode, _ in processes.sockets_of(process)}
 
     def _find_tree(self, job: _Job) -> str | None:
         try:
@@ -221,8 +253,8 @@ class Owners:
     def _is_by_process(self, job: _Job) -> bool:
         return job.place.cgroup is None or not self._names_groups or (job.group is not None and not job.group.id)
 
-    def _held(self, asked: list[tuple[str, _Job]], wanted: set[int]) -> dict[int, str]:
-        """Which job holds which of these inodes."""
+    def _held(self, asked: list[tuple[str, _Job]], wanted: set[int]) -> tuple[dict[int, str], float]:
+        """Which job holds which of these inodes, and the share of the jobs that were looked at."""
         found: dict[int, str] = {}
         left = MAX_DESCRIPTORS
         count = len(asked)
@@ -230,7 +262,7 @@ class Owners:
         for i in range(count):
             if left <= 0 or wanted <= found.keys():
                 self._turn = (start + i) % count
-                break
+                return found, i / count
             name, job = asked[(start + i) % count]
             before = left
             for inode, held in self._descriptors(name, job, before):
@@ -238,7 +270,7 @@ class Owners:
                 if inode in wanted and inode not in found:
                     found[inode] = name
                     job.holds[inode] = held
-        return found
+        return found, 1.0
 
     def _descriptors(self, name: str, job: _Job, most: int) -> Iterable[tuple[int, Held]]:
         count = 0

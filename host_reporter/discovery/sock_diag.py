@@ -29,6 +29,7 @@ _HEADER = struct.Struct("=IHHII")
 _ATTRIBUTE = struct.Struct("=HH")
 _NUMBER = struct.Struct("=i")
 _MESSAGE_BYTES = 72
+_LOOPBACK = bytes(15) + b"\1"
 _MAPPED = b"\0" * 10 + b"\xff\xff"
 # Header, then family, state, ports, addresses, cookie, inode of struct inet_diag_msg.
 _V4 = "=IHHIIBB2xHH4s12x4s12x4xQ16xI"
@@ -40,10 +41,11 @@ class DiagError(RuntimeError):
 
 
 class Socket(NamedTuple):
-    """A TCP socket over IPv4. ``cookie`` is its identity, and no other socket's ever.
+    """A TCP socket. ``cookie`` is its identity, and no other socket's ever.
 
     ``inode`` is 0 where no program holds it any more; ``cgroup`` is 0 where the kernel does not say. Addresses are four
-    bytes. ``acked``: bytes that the peer has acknowledged; ``received``: bytes that came.
+    bytes; those of ``Parser.ipv6`` have sixteen. ``acked``: bytes that the peer has acknowledged; ``received``: bytes
+    that came.
     """
 
     cookie: int
@@ -75,9 +77,13 @@ class _Layout(NamedTuple):
 
 
 class Parser:
-    """Of the answers to one or more questions. Not for several threads."""
+    """Of the answers to one or more questions. Not for several threads.
+
+    ``ipv6``: connections that are over IPv6 and lead to other hosts, of all that was parsed since it was emptied.
+    """
 
     def __init__(self) -> None:
+        self.ipv6: list[Socket] = []
         self._layouts: dict[tuple[int, int], _Layout] = {}
 
     def parse(self, data: bytes | memoryview, found: list[Socket]) -> bool:
@@ -111,9 +117,12 @@ class Parser:
         state, local_port, remote_port, local, remote, cookie, inode = values[6:13]
         if family == socket.AF_INET6:
             # A socket of both families that talks, or may be talked to, over IPv4.
-            if local[:12] != _MAPPED and not (state == LISTEN and local == bytes(16)):
+            if local[:12] == _MAPPED or (state == LISTEN and local == bytes(16)):
+                local, remote = local[12:], remote[12:]
+            elif state == LISTEN or remote in (bytes(16), _LOOPBACK):
                 return
-            local, remote = local[12:], remote[12:]
+            else:
+                found = self.ipv6
         at = 13
         cgroup = acked = received = 0
         if layout.has_cgroup:

@@ -3,6 +3,9 @@
 For where the kernel's packet filter cannot tell a job's packets: no iptables, or a network namespace of the job's own.
 Needs ptrace rights on the job's processes. A new connection is marked at the next look; what was there before is put
 back at the end.
+
+A class's DSCP is never what was there before: it was inherited from a marked socket that listens, left by an agent that
+was killed, or claimed by the program. It is put back as 0, like the packet filter clears it.
 """
 
 from __future__ import annotations
@@ -11,12 +14,14 @@ import ctypes
 import errno
 import os
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 
+from controller.model import CLASS_DSCP
 from host_reporter.discovery.processes import Held, is_alive
 from host_reporter.discovery.sock_diag import Socket
 
 _PIDFD_GETFD = 438
+_CLASS_TOS = frozenset(dscp << 2 for dscp in CLASS_DSCP)
 _libc = ctypes.CDLL(None, use_errno=True)
 
 _Key = tuple[int, int]
@@ -70,6 +75,17 @@ class SocketMarks:
             self._put_back(marked)
         self.trouble.pop(job, None)
 
+    def clear(self, sockets: Iterable[Socket], holders: Holders) -> None:
+        """Take a class's DSCP from sockets that are not marked here: nobody would ever put them back."""
+        ours = {key for marked in self._jobs.values() for key in marked}
+        inodes = [sock.inode for sock in sockets if sock.inode and (sock.cookie, sock.inode) not in ours]
+        for inode, held in (holders(inodes) if inodes else {}).items():
+            try:
+                _set_tos(held, inode, 0, only_if=_CLASS_TOS)
+            except OSError:
+                # It has ended, or may not be touched; then neither could it have been marked.
+                continue
+
     def _mark(self, job: str, key: _Key, held: Held, dscp: int) -> None:
         known, inode = self._jobs[job].get(key), key[1]
         try:
@@ -81,21 +97,22 @@ class SocketMarks:
             self.trouble[job] = f"a socket of process {held.process.pid} cannot be marked: {reason}"
             return
         if before is not None:
-            self._jobs[job][key] = _Marked(inode, held, dscp, known.before if known is not None else before)
+            was = 0 if before & ~3 in _CLASS_TOS else before
+            self._jobs[job][key] = _Marked(inode, held, dscp, known.before if known is not None else was)
 
     @staticmethod
     def _put_back(marked: _Marked) -> None:
         try:
-            _set_tos(marked.held, marked.inode, marked.before, only_if=marked.dscp << 2)
+            _set_tos(marked.held, marked.inode, marked.before, only_if={marked.dscp << 2})
         except OSError:
             # It has ended, and its sockets with it; or it may not be touched any more.
             return
 
 
-def _set_tos(held: Held, inode: int, tos: int, only_if: int | None = None) -> int | None:
+def _set_tos(held: Held, inode: int, tos: int, only_if: Container[int] | None = None) -> int | None:
     """Set the TOS of a socket that a process holds; what it was. None: the socket is not there any more.
 
-    ``only_if``: only where it still is this. Raises OSError.
+    ``only_if``: only where it still is one of these. Raises OSError.
     """
     try:
         process = os.pidfd_open(held.process.pid)
@@ -122,7 +139,7 @@ def _set_tos(held: Held, inode: int, tos: int, only_if: int | None = None) -> in
         with sock:
             before = sock.getsockopt(socket.IPPROTO_IP, socket.IP_TOS)
             # The lowest two bits are congestion control's.
-            if only_if is None or before & ~3 == only_if:
+            if only_if is None or before & ~3 in only_if:
                 sock.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, (tos & ~3) | (before & 3))
             return before
     finally:

@@ -13,11 +13,15 @@ from host_reporter.discovery.links import Link
 
 
 class Found(NamedTuple):
-    """What a look found of a job, over all network namespaces."""
+    """What a look found of a job, over all network namespaces.
+
+    ``missed``: bytes sent that may be its own beside those of ``traffic``; None: nobody knows how many.
+    """
 
     links: frozenset[Link]
     connections: int
     traffic: Mapping[bytes, Traffic]
+    missed: int | None = 0
 
 
 class Told(NamedTuple):
@@ -71,6 +75,7 @@ def tell(
                 PeerBytes(peer=peer, sent=float(sent), received=float(received))
                 for peer, (sent, received) in sorted(peers.items())[:MAX_PEERS]
             ),
+            missed=None if found.missed is None else float(found.missed),
         ),
         frozenset(unknown),
     )

@@ -13,9 +13,11 @@ from host_reporter.marking import Group
 class Whereabouts:
     """What packet filters can tell jobs' packets by: the cgroup, or the links in the agent's own namespace.
 
-    ``jobs``: all whose sockets are looked for.
+    ``jobs``: all whose sockets are looked for. ``brought``: of jobs with a group, connections that are not of it: their
+    processes had them before they came into it.
     """
 
     jobs: frozenset[str] = frozenset()
     groups: Mapping[str, Group] = field(default_factory=dict)
     links: Mapping[str, frozenset[Link]] = field(default_factory=dict)
+    brought: Mapping[str, frozenset[Link]] = field(default_factory=dict)

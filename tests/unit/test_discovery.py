@@ -92,6 +92,19 @@ def test_what_nobody_holds_is_asked_for_again_for_a_while() -> None:
     assert census.take([sock(2)], {"a"}, judge) == {"a"}
 
 
+def test_what_was_looked_for_at_some_jobs_only_is_looked_for_again() -> None:
+    census, asked = Census(), 0
+
+    def half(new: list[Socket]) -> Verdict:
+        nonlocal asked
+        asked += 1
+        return Verdict({}, frozenset(sock.cookie for sock in new), 0.5)
+
+    for _ in range(10):
+        census.take([sock(1)], {"a"}, half)
+    assert asked == 2 * UNDECIDED_LOOKS
+
+
 def test_a_job_that_comes_later_gets_what_was_nobodys() -> None:
     census = Census()
     census.take([sock(1), sock(2)], {"a"}, By({1: "a"}))
@@ -101,6 +114,91 @@ def test_a_job_that_comes_later_gets_what_was_nobodys() -> None:
     census.take([sock(1), sock(2)], {"b"}, By({}))
     census.take([sock(1), sock(2)], {"b", "c"}, By({1: "c"}))
     assert {job: len(found) for job, found in census.by_job().items()} == {"b": 1, "c": 1}
+
+
+# Connections that ended between two looks ----------------------------------------------------------------------------
+
+
+class Looks:
+    """A census of job a (and b), whose looks are a list of sockets and those that ended since."""
+
+    def __init__(self, owners: Mapping[int, str]) -> None:
+        self.census, self.judge = Census(), By(owners)
+
+    def take(self, sockets: list[Socket], *ended: Socket, jobs: str = "a", is_all: bool = True) -> None:
+        self.census.take(sockets, set(jobs), self.judge)
+        self.census.settle(ended, {PEER, OTHER}, is_all=is_all)
+
+    def sent(self, job: str = "a") -> dict[bytes, int]:
+        return {remote: traffic.sent for remote, traffic in self.census.traffic(job).items()}
+
+
+def test_a_socket_that_was_a_strangers_counts_from_when_it_is_the_jobs() -> None:
+    looks = Looks({})
+    looks.take([sock(1, acked=500), sock(2, 40_001, acked=5)])
+    looks.judge.owners = {1: "a"}
+    looks.take([sock(1, acked=500), sock(2, 40_001, acked=5)])
+    assert looks.census.by_job() == {}, "it was asked for already"
+    looks.census.ask_again()
+    looks.take([sock(1, acked=520), sock(2, 40_001, acked=5)])
+    looks.take([sock(1, acked=530), sock(2, 40_001, acked=5)])
+    assert looks.sent() == {PEER: 10}
+
+
+def test_the_last_bytes_of_a_connection_count_whenever_the_kernel_tells_them() -> None:
+    looks = Looks({1: "a", 2: "a", 3: "a"})
+    looks.take([])
+    looks.take([sock(1, acked=10), sock(2, 40_001, acked=10), sock(3, 40_002, acked=10)])
+    # The first ends after the look and before the question; the second is half closed, and ends much later.
+    looks.take([sock(1, acked=10), sock(3, 40_002, acked=20)], sock(1, acked=15))
+    assert looks.sent() == {PEER: 45}
+    looks.take([sock(3, 40_002, acked=20)])
+    looks.take([sock(3, 40_002, acked=20)], sock(2, 40_001, acked=500))
+    assert looks.sent() == {PEER: 535}
+    looks.take([], sock(3, 40_002, acked=20))
+    assert looks.sent() == {PEER: 535} and looks.census.missed("a") == 0
+    looks.take([], sock(9, 1, 2, remote=bytes((192, 0, 2, 1)), acked=1000))
+    assert looks.census.missed("a") == 0, "what goes to no host is nobody's demand"
+
+
+def test_short_connections_to_a_jobs_port_are_its_own_if_nobody_else_uses_it() -> None:
+    looks = Looks({1: "a", 2: "a", 4: "b"})
+    looks.take([], jobs="ab")
+    looks.take([sock(1), sock(2, 40_001)], jobs="ab")
+    looks.take([sock(1), sock(2, 40_001)], sock(5, 40_005, acked=70), jobs="ab")
+    assert looks.sent() == {PEER: 70} and looks.census.missed("a") == 0
+    # Toward another host, or another port, they are anybody's: both jobs hear of them.
+    looks.take([sock(1)], sock(6, 40_006, remote=OTHER, acked=30), sock(7, 40_007, 6000, acked=3), jobs="ab")
+    assert looks.sent() == {PEER: 70}
+    assert (looks.census.missed("a"), looks.census.missed("b")) == (33, 33)
+    # Now another job has one there, too.
+    looks.take([sock(1), sock(4, 40_009)], sock(8, 40_010, acked=10), jobs="ab")
+    assert looks.sent() == {PEER: 70} and looks.sent("b") == {PEER: 0} and looks.census.missed("b") == 43
+
+
+def test_short_connections_through_a_port_that_is_listened_on_are_the_listeners() -> None:
+    looks = Looks({1: "a"})
+    looks.take([listening(1, 5000), listening(2, 22)])
+    both = [listening(1, 5000), listening(2, 22)]
+    looks.take(both, sock(5, 5000, 40_000, acked=8, received=9), sock(6, 22, 40_001, acked=7))
+    assert looks.census.traffic("a") == {PEER: Traffic(8, 9)}
+    assert looks.census.missed("a") == 0, "what ssh sends is no job's"
+
+
+def test_a_job_hears_of_what_ended_since_it_is_followed() -> None:
+    looks = Looks({1: "a", 2: "a", 3: "b"})
+    looks.take([], sock(5, acked=10))
+    looks.take([listening(1, 5000)], sock(6, acked=20))
+    assert looks.census.missed("a") == 20
+    looks.take([listening(1, 5000), listening(3, 6000)], sock(7, acked=30), sock(8, 6000, acked=5), jobs="ab")
+    assert (looks.census.missed("a"), looks.census.missed("b")) == (50, 0)
+    assert looks.sent("b") == {}, "it was not followed yet"
+    # Where the kernel has told of some only, nobody knows.
+    looks.take([], is_all=False, jobs="ab")
+    assert looks.census.missed("a") is None and looks.census.missed("b") is None
+    looks.take([], jobs="b")
+    looks.take([], jobs="ab")
+    assert looks.census.missed("a") == 0, "followed anew"
 
 
 @settings(max_examples=200, deadline=None)
@@ -159,6 +257,15 @@ def test_a_port_that_others_use_too_does_not_stand_for_the_job() -> None:
     assert links(own, [sock(3, 40_003, 2049)]) == {Link(PEER, 40_001, 2049), Link(PEER, 40_002, 2049)}
     # Toward another peer they may.
     assert links(own, [sock(3, 40_003, 2049, remote=OTHER)]) == {Link(PEER, None, 2049)}
+
+
+def test_a_port_of_a_peer_that_jobs_in_two_containers_use_stands_for_neither() -> None:
+    one = [sock(1, 40_001), sock(2, 40_002)]
+    other = [sock(3, 40_003), sock(4, 40_004)]
+    uses = Uses([*one, *other])
+    assert Links().look(one, uses, 0.0, Uses(one)) == {Link(PEER, 40_001, 5000), Link(PEER, 40_002, 5000)}
+    # If both are the same job's, it does.
+    assert Links().look(one, uses, 0.0, uses) == {Link(PEER, None, 5000)}
 
 
 def test_short_connections_through_one_port_change_nothing_after_the_second() -> None:
@@ -228,6 +335,8 @@ def test_what_is_told_names_hosts_and_leaves_unknown_addresses_out() -> None:
     ]  # fmt: skip
     assert [(peer.peer, peer.sent, peer.received) for peer in told.traffic.peers] == [("h2", 10.0, 20.0)]
     assert (told.traffic.connections, told.traffic.left_out, told.traffic.counter) == (9, 0, 3)
+    assert told.traffic.missed == 0.0
+    assert tell("a", found._replace(missed=None), ADDRESSES, "h1", as_of=0.0, counter=3).traffic.missed is None
 
 
 def test_too_many_links_are_counted_and_every_peer_is_still_named() -> None:

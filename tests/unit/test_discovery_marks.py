@@ -103,6 +103,18 @@ def test_a_whole_job_is_marked_by_its_cgroup_before_all_ports() -> None:
     assert host.sockets == ({"a": 59}, set())
 
 
+def test_connections_that_are_older_than_the_cgroup_are_marked_by_their_ports_beside_it() -> None:
+    host = Host()
+    brought = Link(PEER, 40_009, 7000)
+    host.enforcement.moved(BOTH)
+    assert host.enforcement.apply(plan(PORT, WHOLE))
+    host.enforcement.moved(Whereabouts(BOTH.jobs, BOTH.groups, BOTH.links, {"a": frozenset({brought})}))
+    assert host.filters.marks[0] == GroupMark("a", 59, GROUP)
+    assert as_tuples(host.filters.marks) == {("a", 59, 40_009, "10.0.0.2", 7000)}
+    host.enforcement.moved(BOTH)
+    assert host.filters.marks == (GroupMark("a", 59, GROUP), PORT)
+
+
 def test_new_connections_of_a_job_with_a_cgroup_change_no_rule() -> None:
     host = Host()
     host.enforcement.moved(BOTH)

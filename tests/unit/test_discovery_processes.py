@@ -249,6 +249,37 @@ def test_live_sockets_of_another_process_are_marked_and_put_back(
         assert marks.jobs == frozenset()
 
 
+def test_what_a_marked_listener_accepts_inherits_its_class_and_loses_it_again(tmp_path: Path, notices: Notices) -> None:
+    with JobProcess() as job, ClosingDiag() as diag:
+        its, marks = Owners(notices), SocketMarks()
+        its.set_jobs({"a": by_pid(tmp_path, job)})
+        port = job.do(f"listen {PEER} 0")
+
+        def ours() -> list[Socket]:
+            return [sock for sock in diag.sockets() if sock.local_port == port]
+
+        def mark(dscp: int) -> None:
+            its.look()
+            marks.mark("a", dscp, ours(), lambda inodes: its.holders("a", inodes))
+
+        mark(59)
+        with socket.create_connection((PEER, port)):
+            job.do("accept")
+            assert job.do("tos") == 59 << 2, "the kernel gives it what its listener has"
+            mark(11)
+            assert job.do("tos") == 11 << 2 and marks.count("a") == 2
+            marks.unmark("a")
+            assert job.do("tos") == 0
+        # One that nobody has seen before the marks were taken away.
+        mark(59)
+        with socket.create_connection((PEER, port)):
+            job.do("accept")
+            marks.unmark("a")
+            assert job.do("tos") == 59 << 2
+            marks.clear(ours(), lambda inodes: its.holders("a", inodes))
+            assert job.do("tos") == 0
+
+
 def test_what_the_program_sets_itself_meanwhile_stays(tmp_path: Path, notices: Notices) -> None:
     marks = SocketMarks()
     with connections(1) as (server, (client, _)), ClosingDiag() as diag:
@@ -261,6 +292,23 @@ def test_what_the_program_sets_itself_meanwhile_stays(tmp_path: Path, notices: N
         client.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 0x48)
         marks.unmark("a")
         assert client.getsockopt(socket.IPPROTO_IP, socket.IP_TOS) == 0x48
+
+
+def test_only_classes_are_cleared_and_only_where_they_are_not_marked(tmp_path: Path, notices: Notices) -> None:
+    marks = SocketMarks()
+    with connections(2) as (server, (client, _, other, _)), ClosingDiag() as diag:
+        its = Owners(notices)
+        its.set_jobs({"a": by_pid(tmp_path, os.getpid())})
+        its.look()
+        client.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 0x28)
+        other.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 59 << 2)
+        both = sockets_to(diag, server)
+        marks.clear(both, lambda inodes: its.holders("a", inodes))
+        assert client.getsockopt(socket.IPPROTO_IP, socket.IP_TOS) == 0x28
+        assert other.getsockopt(socket.IPPROTO_IP, socket.IP_TOS) == 0
+        marks.mark("a", 59, both, lambda inodes: its.holders("a", inodes))
+        marks.clear(both, lambda inodes: its.holders("a", inodes))
+        assert client.getsockopt(socket.IPPROTO_IP, socket.IP_TOS) == 59 << 2
 
 
 def test_an_ipv6_socket_that_talks_over_ipv4_is_marked(tmp_path: Path, notices: Notices) -> None:
@@ -404,6 +452,41 @@ def test_many_short_connections_are_told_once(tmp_path: Path, peer: socket.socke
             time.sleep(0.2)
         assert whole.links["a"] == {("h2", None, port)}
         assert whole.reports - before <= 3, "bytes now and then, and no other links"
+
+
+def test_bytes_of_connections_that_no_look_sees_are_counted(tmp_path: Path, peer: socket.socket, whole: Whole) -> None:
+    port = peer.getsockname()[1]
+    with JobProcess() as job, JobProcess() as other:
+        whole.discovery.follow({"a": by_pid(tmp_path, job)})
+        assert wait_for(lambda: whole.links.get("a") == set(), 5)
+        to_peer(peer, job)
+        to_peer(peer, job)
+        assert wait_for(lambda: whole.links["a"] == {("h2", None, port)}, 5)
+        job.do(f"churn {PEER} {port} 300")
+        # A byte each; the opening and the end of each count one, too.
+        assert wait_for(lambda: whole.told["a"].peers and 600 <= whole.told["a"].peers[0].sent <= 910, 10)
+        assert whole.told["a"].missed == 0
+        # Somebody else, to a port that the job does not use: it may be the job's all the same.
+        with socket.create_server((PEER, 0), backlog=200) as server:
+            other.do(f"churn {PEER} {server.getsockname()[1]} 100")
+            assert wait_for(lambda: (whole.told["a"].missed or 0) >= 200, 10)
+        assert whole.told["a"].peers[0].sent <= 910
+
+
+def test_an_agent_takes_away_what_one_that_was_killed_has_left(
+    tmp_path: Path, peer: socket.socket, whole: Whole
+) -> None:
+    with JobProcess() as job, JobProcess() as marked, JobProcess() as free:
+        for process in (job, marked, free):
+            to_peer(peer, process)
+            process.do("claim 59")
+        # Its plan may mark the one job, and not the other; who is no job is none of its business.
+        whole.discovery.mark({"b": 59}, {"b"})
+        whole.discovery.follow({"a": by_pid(tmp_path, job), "b": by_pid(tmp_path, marked)})
+        assert wait_for(lambda: job.do("tos") == 0, 5)
+        assert marked.do("tos") == 59 << 2 and free.do("tos") == 59 << 2
+        whole.discovery.mark({}, ())
+        assert wait_for(lambda: marked.do("tos") == 0, 5)
 
 
 def test_sockets_are_marked_and_put_back_at_the_end(tmp_path: Path, peer: socket.socket, whole: Whole) -> None:

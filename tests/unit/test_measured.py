@@ -125,6 +125,7 @@ def test_a_steady_job_is_measured_whatever_the_moments(
 
 def test_what_is_declared_and_measured_otherwise_is_said_by_host() -> None:
     measured = Measurement((Demand("h1", "h2", 10 * MB), Demand("h1", "h3", 10 * MB)), 20.0, frozenset({"h1", "h4"}))
+    measured = measured._replace(missed={"h1": 0.0, "h4": 0.0})
     assert disagreements([Demand("h1", "h2", 15 * MB)], measured) == ()
     (problem,) = disagreements([Demand("h1", "h2", 4 * MB)], measured)
     assert "4e+06 bytes an iteration from h1" in problem and "2e+07 were measured over 20" in problem
@@ -134,3 +135,28 @@ def test_what_is_declared_and_measured_otherwise_is_said_by_host() -> None:
         disagreements([Demand("h1", "h2", 20 * MB), Demand("h5", "h1", 90 * MB), Demand("h4", "h1", 60_000)], measured)
         == ()
     )
+
+
+def test_too_much_is_declared_only_if_no_short_connection_can_have_carried_it() -> None:
+    seen = Measurement((Demand("h1", "h2", MB),), 20.0, frozenset({"h1"}), {"h1": 0.0})
+    declared = [Demand("h1", "h2", 10 * MB)]
+    assert len(disagreements(declared, seen)) == 1
+    assert disagreements(declared, seen._replace(missed={"h1": 5 * MB})) == ()
+    assert len(disagreements(declared, seen._replace(missed={"h1": MB}))) == 1
+    assert disagreements(declared, seen._replace(missed={})) == (), "the host does not know what it missed"
+    # More than what is declared was seen, whatever was not.
+    assert len(disagreements([Demand("h1", "h2", MB / 4)], seen._replace(missed={}))) == 1
+
+
+def test_missed_bytes_are_an_iterations_and_follow_what_is_known() -> None:
+    measured = Measured()
+    for time in range(0, 31, 5):
+        measured.note("h1", "s", float(time), {"h2": (MB * time, 0.0)}, 1000.0 + 5.0 * time)
+        measured.note("h2", "s", float(time), {"h1": (MB * time, 0.0)}, None if time == 0 else 0.0)
+    assert measured.measure(progress(40))
+    assert measured.value is not None and measured.value.missed == pytest.approx({"h1": 5.0, "h2": 0.0})
+    for time in range(35, 61, 5):
+        measured.note("h1", "s", float(time), {"h2": (MB * time, 0.0)}, None)
+        measured.note("h2", "s", float(time), {"h1": (MB * time, 0.0)}, 0.0)
+    assert not measured.measure(progress(70)), "the demand is the same"
+    assert measured.value.missed == {"h2": 0.0}

@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loopback import connections, exchange, pair
+from reporter_server import wait_for
 
+from host_reporter.discovery import netlink
 from host_reporter.discovery.netlink import Diag
 from host_reporter.discovery.sock_diag import ESTABLISHED, LISTEN, DiagError, Parser, Socket, request
 
@@ -69,6 +71,64 @@ def test_an_ipv6_socket_that_talks_over_ipv4_is_told_as_what_it_is_on_the_wire(d
         assert (socket.inet_ntoa(found.remote), found.remote_port) == client.getsockname()
         assert found.received == 1000
         assert (listening := find(diag, server)) is not None and listening.state == LISTEN
+
+
+def test_what_has_ended_is_told_with_its_ports_and_its_last_bytes(diag: Diag) -> None:
+    with connections(1) as (server, (client, accepted)):
+        port = server.getsockname()[1]
+        known = find(diag, client)
+        assert known is not None
+        diag.ended()
+        exchange(client, accepted, 3000)
+        # Too short for any look.
+        with contextlib.ExitStack() as stack:
+            short, taken = map(stack.enter_context, pair(server))
+            exchange(short, taken, 5000)
+            local = short.getsockname()[1]
+        client.close()
+        accepted.close()
+        found: dict[tuple[int, int], Socket] = {}
+
+        def all_told() -> bool:
+            ended = diag.ended()
+            assert ended.is_all
+            found.update({(sock.local_port, sock.remote_port): sock for sock in ended.sockets})
+            return {(local, port), (port, local), (known.local_port, port)} <= found.keys()
+
+        assert wait_for(all_told, 5)
+        assert found[known.local_port, port].cookie == known.cookie
+        # The opening and the end count one each.
+        assert 3000 <= found[known.local_port, port].acked <= 3002
+        assert 5000 <= found[local, port].acked <= 5002 and 5000 <= found[port, local].received <= 5002
+        assert diag.ended().sockets == []
+
+
+def test_more_ends_than_there_is_room_for_are_said_to_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(netlink, "_EVENT_BYTES", 4096)
+    diag = Diag()
+    for _ in range(100):
+        with connections(1):
+            pass
+    assert wait_for(lambda: not diag.ended().is_all, 5)
+    with connections(1):
+        pass
+    assert wait_for(lambda: diag.ended() == ([], True), 5), "and it goes on"
+    diag.close()
+
+
+def test_connections_over_ipv6_are_told_apart_and_those_to_the_host_itself_are_none(diag: Diag) -> None:
+    with socket.create_server(("::1", 0), family=socket.AF_INET6) as server, contextlib.ExitStack() as stack:
+        client = stack.enter_context(socket.create_connection(("::1", server.getsockname()[1])))
+        assert find(diag, client) is None
+        inode = os.fstat(client.fileno()).st_ino
+        assert inode not in {found.inode for found in diag.ipv6}
+        # The same answer, with another host's address in it.
+        asking = stack.enter_context(socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 4))
+        asking.send(request(socket.AF_INET6))
+        answer = asking.recv(1 << 18).replace(bytes(15) + b"\1", bytes.fromhex("20010db8") + bytes(11) + b"\1")
+        parser, found = Parser(), list[Socket]()
+        parser.parse(answer, found)
+        assert inode in {sock.inode for sock in parser.ipv6} and inode not in {sock.inode for sock in found}
 
 
 def test_what_is_over_is_not_told_any_more(diag: Diag) -> None:
