@@ -12,7 +12,7 @@ from topologies.lab import run_lab
 from topologies.lab_result import ArmResult, LabRequest, LabResult, load_result
 from topologies.tensorlights_claim import FAIR, ONE
 
-ITERATIONS = 12
+ITERATIONS = 8
 LINK_BPS = 10e6
 SERVER = "h1"
 pytestmark = pytest.mark.timeout(420)

@@ -16,7 +16,7 @@ from reporter_server import wait_for
 
 from controller.wire import JobTraffic
 from host_reporter.discovery import owners as owners_module
-from host_reporter.discovery import processes, socket_marks
+from host_reporter.discovery import processes, reports, socket_marks
 from host_reporter.discovery.finder import Discovery
 from host_reporter.discovery.netlink import Diag
 from host_reporter.discovery.owners import Owners
@@ -401,7 +401,9 @@ class Whole:
 
 
 @pytest.fixture
-def whole(notices: Notices) -> Iterator[Whole]:
+def whole(notices: Notices, monkeypatch: pytest.MonkeyPatch) -> Iterator[Whole]:
+    # Bytes that only grow are told sooner than to a real controller.
+    monkeypatch.setattr(reports, "BYTES_SECONDS", 1.0)
     made = Whole(notices)
     yield made
     made.discovery.stop()
@@ -437,7 +439,10 @@ def test_connections_are_told_within_two_looks_by_job_and_go_again(
         assert whole.links["a"] == set()
 
 
-def test_many_short_connections_are_told_once(tmp_path: Path, peer: socket.socket, whole: Whole) -> None:
+def test_many_short_connections_are_told_once(
+    tmp_path: Path, peer: socket.socket, whole: Whole, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reports, "BYTES_SECONDS", 5.0)
     port = peer.getsockname()[1]
     with JobProcess() as job, JobProcess() as taker:
         taker.do(f"listen {PEER} 0")
