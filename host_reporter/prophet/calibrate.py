@@ -11,28 +11,32 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 
-from host_reporter.prophet import bench
+from host_reporter.prophet import bench, shapes
 from host_reporter.prophet.calibration import Calibration, Collective, Context, Roofline, Wrapping
+from host_reporter.prophet.calibration_layers import layers
 from host_reporter.prophet.calibration_set import Exercise, exercises
 from host_reporter.prophet.costs import VIEW_WEIGHT, dtype_of
 from host_reporter.prophet.device import provenance
 from host_reporter.prophet.errors import ProphetError
 from host_reporter.prophet.fit import fit
-from host_reporter.prophet.graph import Graph, Operator
+from host_reporter.prophet.graph import PHASES, Graph, Operator
 from host_reporter.prophet.loop import iteration, timed
 from host_reporter.prophet.measured import Measurement
+from host_reporter.prophet.spec import parse
 from host_reporter.prophet.trace import How, trace
 
 Say = Callable[[str], None]
 
-PRIORS = (1.0, 0.7, 2e-11, 3e-6)
-"""Of a context's factors, before anything was measured: as alone, far inputs as far, memory at 50 GB/s, 3 us a call."""
+PRIORS = (1.0, 0.7, 2e-11, 3e-6, 3e-6, 3e-6)
+"""Of a context's factors, before anything was measured: as alone, far inputs as far, memory at 50 GB/s, 3 us a call of
+each phase.
+"""
 
 TRUST = 0.01
 LEAST_OF_FAMILY = 4
@@ -50,8 +54,12 @@ def calibrate(device: torch.device, threads: int, say: Say, *, quick: bool = Fal
     chosen = list(exercises(quick=quick))
     graphs = {one.name: trace(one.subject(), How(one.optimizer, device=device)) for one in chosen}
     half = [trace(one.subject(), How(one.optimizer, "bfloat16", device=device)) for one in chosen[-HALF_TYPES:]]
-    table = _table([*graphs.values(), *half], device, say)
-    operators = [operator for graph in (*graphs.values(), *half) for operator in graph.operators]
+    parts = [trace(one.subject(), How(one.optimizer, device=device)) for one in layers(quick=quick)]
+    everything = [*graphs.values(), *half, *parts]
+    keys = [operator.key for graph in (*graphs.values(), *half) for operator in graph.operators]
+    keys += [operator.key for graph in parts for operator in graph.operators if operator.family != "view"]
+    table = _table(dict.fromkeys(keys), device, say)
+    operators = [operator for graph in everything for operator in graph.operators]
     exercised = [(one, row(graphs[one.name], table)) for one in chosen]
     contexts = []
     for neighbours in _neighbours(about.cores, threads, device):
@@ -77,8 +85,7 @@ def _neighbours(cores: int, threads: int, device: torch.device) -> list[int]:
     return sorted({0, most})
 
 
-def _table(graphs: Sequence[Graph], device: torch.device, say: Say) -> dict[str, Measurement]:
-    keys = list(dict.fromkeys(operator.key for graph in graphs for operator in graph.operators))
+def _table(keys: Collection[str], device: torch.device, say: Say) -> dict[str, Measurement]:
     found: dict[str, Measurement] = {}
     for number, key in enumerate(keys):
         if number % 100 == 0:
@@ -99,26 +106,28 @@ def rooflines(operators: Sequence[Operator], table: dict[str, Measurement]) -> I
     for (family, dtype), members in groups.items():
         if len(members) < LEAST_OF_FAMILY:
             continue
-        rows = [(1.0, one.flops, one.bytes) for one in members.values()]
+        rows = [(1.0, one.flops, one.bytes, *shapes.terms(parse(key), one.flops)) for key, one in members.items()]
         near = fit(rows, [table[key].near for key in members])
         further = [table[key].far - table[key].near for key in members]
         moved = sum(one.bytes for one in members.values())
+        once, flop, byte, *terms = near.factors
         yield Roofline(
-            family=family, dtype=dtype, once=near.factors[0], flop=near.factors[1], byte=near.factors[2],
+            family=family, dtype=dtype, once=once, flop=flop, byte=byte, terms=tuple(terms),
             far_byte=sum(further) / moved if moved else 0.0, low=near.low, high=near.high, samples=len(members),
         )  # fmt: skip
 
 
 def row(graph: Graph, table: dict[str, Measurement]) -> tuple[float, ...]:
     """What a context's factors are multiplied with, of one graph."""
-    near = far = moved = calls = 0.0
+    near = far = moved = 0.0
+    calls = dict.fromkeys(PHASES, 0.0)
     for operator in graph.operators:
-        calls += VIEW_WEIGHT if operator.family == "view" else 1.0
+        calls[operator.phase] += VIEW_WEIGHT if operator.family == "view" else 1.0
         moved += operator.bytes
         if (found := table.get(operator.key)) is not None:
             near += found.near
             far += (found.far - found.near) * operator.far_share
-    return near, far, moved, calls
+    return near, far, moved, *calls.values()
 
 
 def _context(
@@ -139,10 +148,10 @@ def _context(
             )
             say(f"  {one.name}: {1e3 * seconds[-1]:.2f} ms")
     found = fit(rows, seconds, priors=PRIORS, trust=TRUST)
-    near, far, byte, call = found.factors
+    near, far, byte, forward, backward, update = found.factors
     return Context(
-        neighbours=neighbours, near=near, far=far, byte=byte, call=call, low=found.low, high=found.high,
-        samples=len(rows),
+        neighbours=neighbours, near=near, far=far, byte=byte, calls=(forward, backward, update),
+        low=found.low, high=found.high, samples=len(rows),
     )  # fmt: skip
 
 

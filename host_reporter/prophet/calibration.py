@@ -15,7 +15,7 @@ from controller.wire import Message
 from host_reporter.prophet.errors import InputError
 from host_reporter.prophet.measured import Measurement
 
-FORMAT = 1
+FORMAT = 2
 _Part = Annotated[float, Field(ge=0, le=1e12)]
 
 
@@ -34,8 +34,8 @@ class Provenance(Message):
 
 
 class Roofline(Message):
-    """Seconds of an operator of a family: once, a flop, a byte; ``low`` and ``high``: measured over predicted, 10-90
-    %.
+    """Seconds of an operator of a family: once, a flop, a byte, and each of ``shapes.terms``; ``low`` and ``high``:
+    measured over predicted, 10-90 %.
     """
 
     family: str
@@ -43,6 +43,7 @@ class Roofline(Message):
     once: _Part
     flop: _Part
     byte: _Part
+    terms: Annotated[tuple[_Part, ...], Field(strict=False)] = ()
     far_byte: _Part
     low: _Part
     high: _Part
@@ -53,15 +54,15 @@ class Context(Message):
     """What operators take in an iteration, from what they take alone; beside ``neighbours`` other busy workers.
 
     ``near`` times the near cost, ``far`` times what far inputs add, by the share that is far; seconds of a byte that is
-    moved, since results go to memory that is not at hand, and of a call. ``low`` and ``high``: measured over predicted
-    of whole iterations, 10-90 %.
+    moved, since results go to memory that is not at hand, and of a call in each phase (forward, backward, optimizer).
+    ``low`` and ``high``: measured over predicted of whole iterations, 10-90 %.
     """
 
     neighbours: Annotated[int, Field(ge=0)]
     near: _Part
     far: _Part
     byte: _Part
-    call: _Part
+    calls: Annotated[tuple[_Part, _Part, _Part], Field(strict=False)]
     low: _Part
     high: _Part
     samples: int

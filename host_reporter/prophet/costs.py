@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from host_reporter.prophet import shapes
 from host_reporter.prophet.calibration import Calibration, Context, Roofline
-from host_reporter.prophet.graph import Graph, Operator
+from host_reporter.prophet.graph import PHASES, Graph, Operator, Phase
 from host_reporter.prophet.measured import Measurement
 from host_reporter.prophet.spec import parse
 
@@ -52,10 +53,10 @@ class Unseen:
 def costs(graph: Graph, known: Calibration, fresh: Mapping[str, Measurement], neighbours: float = 0.0) -> list[Cost]:
     """The cost of each operator, beside so many busy neighbours."""
     context = context_for(known.contexts, neighbours)
-    found: dict[tuple[str, float], Cost] = {}
+    found: dict[tuple[str, Phase, float], Cost] = {}
     answer = []
     for operator in graph.operators:
-        same = (operator.key, round(operator.far_share, 2))
+        same = (operator.key, operator.phase, round(operator.far_share, 2))
         if same not in found:
             found[same] = _cost(operator, known, fresh, context)
         answer.append(found[same])
@@ -71,11 +72,13 @@ def context_for(contexts: Sequence[Context], neighbours: float) -> Context:
     if low.neighbours >= high.neighbours:
         return low
     share = (neighbours - low.neighbours) / (high.neighbours - low.neighbours)
-    mixed = {
-        name: getattr(low, name) + share * (getattr(high, name) - getattr(low, name))
-        for name in ("near", "far", "byte", "call", "low", "high")
-    }
-    return low.model_copy(update=mixed)
+
+    def between(one: float, other: float) -> float:
+        return one + share * (other - one)
+
+    mixed = {name: between(getattr(low, name), getattr(high, name)) for name in ("near", "far", "byte", "low", "high")}
+    calls = tuple(map(between, low.calls, high.calls))
+    return low.model_copy(update={**mixed, "calls": calls})
 
 
 def total(parts: Sequence[Cost], context: Context) -> tuple[float, float, float]:
@@ -102,7 +105,8 @@ def unseen(graph: Graph, parts: Sequence[Cost]) -> dict[str, Unseen]:
 
 
 def _cost(operator: Operator, known: Calibration, fresh: Mapping[str, Measurement], context: Context) -> Cost:
-    each = context.call * (VIEW_WEIGHT if operator.family == "view" else 1.0) + context.byte * operator.bytes
+    call = context.calls[PHASES.index(operator.phase)]
+    each = call * (VIEW_WEIGHT if operator.family == "view" else 1.0) + context.byte * operator.bytes
     measurement = fresh.get(operator.key)
     way: Way = "measured"
     if measurement is None:
@@ -133,7 +137,7 @@ def _by_roofline(operator: Operator, rooflines: Sequence[Roofline], context: Con
         # The middle of what the known families would take.
         ordered = sorted(candidates, key=lambda r: roofline_seconds(r, operator))
         roofline, widen, way = ordered[len(ordered) // 2], UNSEEN, "guess"
-    near = roofline.once + roofline.flop * operator.flops + roofline.byte * operator.bytes
+    near = roofline_seconds(roofline, operator)
     alone = context.near * near + context.far * roofline.far_byte * operator.bytes * operator.far_share
     low, high = min(roofline.low, 1.0) / widen, max(roofline.high, 1.0) * widen
     return Cost(alone + each, alone * low + each, alone * high + each, way, f"{operator.family}/{roofline.dtype}")
@@ -141,7 +145,12 @@ def _by_roofline(operator: Operator, rooflines: Sequence[Roofline], context: Con
 
 def roofline_seconds(roofline: Roofline, operator: Operator) -> float:
     """What a roofline says of an operator with its inputs near."""
-    return roofline.once + roofline.flop * operator.flops + roofline.byte * operator.bytes
+    seconds = roofline.once + roofline.flop * operator.flops + roofline.byte * operator.bytes
+    if any(roofline.terms):
+        own = shapes.terms(parse(operator.key), operator.flops)
+        # Of another family, where this is a guess, there may be more or fewer.
+        seconds += sum(factor * term for factor, term in zip(roofline.terms, own, strict=False))
+    return seconds
 
 
 def dtype_of(key: str) -> str:

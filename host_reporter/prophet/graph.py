@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Phase = Literal["forward", "backward", "optimizer"]
+PHASES: tuple[Phase, ...] = ("forward", "backward", "optimizer")
 
 
 @dataclass(frozen=True, slots=True)

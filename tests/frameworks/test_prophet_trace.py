@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from host_reporter.prophet import bench
 from host_reporter.prophet.buckets import FIRST_BYTES, LIMIT_BYTES, buckets
+from host_reporter.prophet.calibration_layers import layers
 from host_reporter.prophet.calibration_set import exercises
 from host_reporter.prophet.graph import Graph, Parameter
 from host_reporter.prophet.loop import iteration
@@ -201,7 +202,7 @@ def test_calibration_shares_no_operator_of_weight_with_what_is_judged() -> None:
     def keys(graph: Graph) -> set[str]:
         return {o.key for o in graph.operators if o.family in heavy or o.family.startswith("conv")}
 
-    mine = set().union(*(keys(trace(one.subject())) for one in exercises()))
+    mine = set().union(*(keys(trace(one.subject(), How("none"))) for one in (*exercises(), *layers())))
     for name in prophet_models.FAMILIES:
         for size in (8, 16, 32, 64):
             assert not mine & keys(trace(subject(prophet_models.factory(name)(size)))), name

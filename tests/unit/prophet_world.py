@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from host_reporter.prophet.calibration import Calibration, Collective, Context, Provenance, Roofline, Wrapping
 from host_reporter.prophet.graph import Graph, Operator, Parameter, Phase
 from host_reporter.prophet.spec import Call, TensorSpec
@@ -33,8 +35,8 @@ def graph(*gradients: int, size: int = 8, buffers: tuple[int, ...] = ()) -> Grap
     )
 
 
-def context(**more: float) -> Context:
-    plain = {"near": 1.0, "far": 1.0, "byte": 0.0, "call": 0.0}
+def context(**more: Any) -> Context:
+    plain = {"near": 1.0, "far": 1.0, "byte": 0.0, "calls": (0.0, 0.0, 0.0)}
     return Context(**{"neighbours": 0, **plain, "low": 1.0, "high": 1.0, "samples": 1, **more})
 
 

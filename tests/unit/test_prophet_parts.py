@@ -251,7 +251,7 @@ def test_uncalibrated_device_is_told_how(tmp_path: Path) -> None:
         (lambda text: text.replace('"threads":1', '"threads":0'), "provenance.threads"),
         (lambda text: text.replace('"near":1.0', '"near":-1.0'), "contexts.0.near"),
         (lambda text: text.replace('"kernel"', '"kern"'), "provenance.kernel"),
-        (lambda text: text.replace('"format":1', '"format":7'), "format 7"),
+        (lambda text: text.replace('"format":2', '"format":7'), "format 7"),
         (lambda _: "[]", ""),
         (lambda _: "", ""),
     ],

@@ -34,7 +34,7 @@ def even(count: int, rate: float = 8e6 / GOODPUT, latency: float = 0.0) -> Netwo
 
 
 def test_cost_from_the_table_by_how_far_its_inputs_are() -> None:
-    known = calibration(contexts=(context(near=2.0, far=0.5, byte=1e-3, call=0.01),))
+    known = calibration(contexts=(context(near=2.0, far=0.5, byte=1e-3, calls=(0.01, 0.5, 0.5)),))
     known = known.with_table({key(): Measurement(1.0, 3.0, 0.9, 1.3)})
     one = Graph((operator(far=0.25, bytes=40.0),), (), (), 1, "float32")
     (cost,) = costing.costs(one, known, {})
