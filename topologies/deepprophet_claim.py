@@ -2,8 +2,10 @@
 
 [known] The 2019 thesis reports under 10 % average error. [ours] What it is tried on: 14 models of five families, a
 worker alone with several batch sizes, and real DistributedDataParallel jobs of 2 to 4 ranks over two link rates. The
-device is calibrated first, with models that are none of these. More ranks than cores are told apart, and beside each
-error stands that of measuring the same thing twice.
+device is calibrated with models that are none of these. More ranks than cores are told apart.
+
+A machine is not as fast at one time as at another, which no prediction can know. So everything is measured twice, once
+before the calibration and once after it, and how far the two are apart stands beside the errors.
 
 What is quoted is the command as it is when nothing else is asked of it (``DEFAULT_WAY``). Predictions of one model at
 several batch sizes, workers and rates err together: a model's errors count as one, their mean, and all intervals are
@@ -13,7 +15,7 @@ over models.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -48,31 +50,40 @@ GPU = "not measured: this evaluation runs on processors"
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One model in all its cases; ``model`` of None: the calibration, which comes before all."""
+    """One model in all its cases, measured for the first time (``is_first``), or predicted and measured again.
+
+    ``model`` of None: the calibration, between the two.
+    """
 
     model: str | None
     cases: tuple[Case, ...]
     quick: bool = False
+    is_first: bool = False
     seed: int = 0
 
     @property
     def name(self) -> str:
         """What the group's folder is called."""
+        if self.is_first:
+            return f"{self.model}-before"
         return self.model or prophet_arms.CALIBRATION
 
     @property
     def arms(self) -> int:
         """Everything that is measured, and the predictions."""
-        return 1 + len(self.cases)
+        return len(self.cases) + (not self.is_first)
 
     def asked(self) -> dict[str, Any]:
         """What it measures."""
-        return {"model": self.model, "cases": [asdict(case) for case in self.cases], "quick": self.quick}
+        cases = [asdict(case) for case in self.cases]
+        return {"model": self.model, "cases": cases, "quick": self.quick, "is_first": self.is_first}
 
     def run(self, setting: Setting) -> GroupResult:
         """Measure and predict. Raises LabError, CalledProcessError, OSError."""
         if self.model is None:
             found = prophet_arms.calibrate(setting.folder, quick=self.quick, stop=setting.stop)
+        elif self.is_first:
+            found = prophet_arms.measure_first(self.model, self.cases, quick=self.quick, stop=setting.stop)
         else:
             calibration = setting.folder.parent / prophet_arms.CALIBRATION / prophet_arms.CALIBRATION_FILE
             found = prophet_arms.measure(self.model, self.cases, calibration, quick=self.quick, stop=setting.stop)
@@ -89,7 +100,8 @@ class Group:
 
 
 def groups(*, quick: bool = False, others: bool = True) -> list[Group]:
-    """The calibration, then a group a model; quick: a model a kind, one batch size, two workers, one rate.
+    """A group a model, the calibration, and again a group a model; quick: a model a kind, one batch size, two workers,
+    one rate.
 
     ``others`` of False: without jobs of more than two ranks.
     """
@@ -99,14 +111,24 @@ def groups(*, quick: bool = False, others: bool = True) -> list[Group]:
     rates = RATES_BPS[1:] if quick else RATES_BPS
     cases = [Case(size, 1, None) for size in sizes]
     cases += [Case(DISTRIBUTED_BATCH_SIZE, count, rate) for count in workers for rate in rates]
-    return [Group(None, (), quick), *(Group(name, tuple(cases), quick) for name in names)]
+    first = [Group(name, tuple(cases), quick, is_first=True) for name in names]
+    return [*first, Group(None, (), quick), *(Group(name, tuple(cases), quick) for name in names)]
 
 
 def add_up(results: Sequence[tuple[Group, GroupResult]]) -> dict[str, Any]:
     """Errors by kind and way, by family, of operators; what a prediction takes; where the calibration comes from."""
-    found = [(group.model, case, result) for group, result in results if group.model for case in result.cases]
+    predicted = [(group, result) for group, result in results if not group.is_first]
+    before = {
+        (group.model, case.place): case.runs for group, result in results if group.is_first for case in result.cases
+    }
+    found = [
+        (group.model, replace(case, runs=before.get((group.model, case.place), ()) + case.runs), result)
+        for group, result in predicted
+        if group.model
+        for case in result.cases
+    ]
     by_kind = {kind: [(m, c) for m, c, r in found if _kind(c, r.cores) == kind] for kind in KINDS}
-    if len({result.calibrated for _, result in results}) > 1:
+    if len({result.calibrated for _, result in predicted}) > 1:
         raise LabError("the models were predicted with different calibrations; without --resume all are measured anew")
     operators = [one for _, result in results for one in result.operators]
     calibrations = [result.calibration for group, result in results if group.model is None]

@@ -67,6 +67,11 @@ class CaseResult:
     measuring_seconds: float
 
     @property
+    def place(self) -> Case:
+        """What was predicted and measured."""
+        return Case(self.batch_size, self.workers, self.rate_bps)
+
+    @property
     def seconds(self) -> float:
         """The mean of the runs' medians."""
         return statistics.fmean(self.runs)
@@ -111,18 +116,28 @@ def calibrate(folder: Path, *, quick: bool, stop: Event) -> GroupResult:
     return GroupResult(cores=os.cpu_count() or 1, calibration=json.loads(told), calibrated=_digest(path))
 
 
+def measure_first(model: str, cases: Sequence[Case], *, quick: bool, stop: Event) -> GroupResult:
+    """Measure one model's cases for the first time. Raises LabError, CalledProcessError, OSError."""
+    seconds = QUICK_SECONDS if quick else SECONDS
+    found = [
+        CaseResult(
+            case.batch_size, case.workers, case.rate_bps, (_real(model, case, seconds, stop),), {},
+            compute=0.0, exposed=0.0, wire=0.0, measuring_seconds=0.0,
+        )
+        for case in cases
+    ]  # fmt: skip
+    return GroupResult(os.cpu_count() or 1, tuple(found))
+
+
 def measure(model: str, cases: Sequence[Case], calibration: Path, *, quick: bool, stop: Event) -> GroupResult:
-    """Measure and predict one model's cases. Raises LabError, CalledProcessError, OSError."""
+    """Predict one model's cases, and measure them. Raises LabError, CalledProcessError, OSError."""
     if not calibration.exists():
         raise LabError(f"{calibration} is not there: the calibration comes first, and failed")
     seconds = QUICK_SECONDS if quick else SECONDS
     cores = os.cpu_count() or 1
     asked = json.dumps([[case.batch_size, case.workers, case.rate_bps] for case in cases])
-    # All is measured twice: once before the predictions, once after them.
-    runs = {case: [_real(model, case, seconds, stop)] for case in cases}
     told = json.loads(_run([[python(), "-m", "topologies.prophet_guesses", model, str(calibration), asked]], stop))
-    for case in cases:
-        runs[case].append(_real(model, case, seconds, stop))
+    runs = {case: (_real(model, case, seconds, stop),) for case in cases}
     found = []
     rows = {(row["batch_size"], row["workers"], row["rate_bps"]): row for row in told["cases"]}
     for case in cases:
@@ -130,7 +145,7 @@ def measure(model: str, cases: Sequence[Case], calibration: Path, *, quick: bool
         ways = {way: (row[way]["seconds"], row[way]["low"], row[way]["high"]) for way in WAYS}
         found.append(
             CaseResult(
-                case.batch_size, case.workers, case.rate_bps, tuple(runs[case]), ways,
+                case.batch_size, case.workers, case.rate_bps, runs[case], ways,
                 compute=row["compute"], exposed=row["exposed"], wire=row["wire"],
                 measuring_seconds=row["measuring_seconds"],
             )

@@ -11,24 +11,25 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 
-from host_reporter.prophet import bench, shapes
-from host_reporter.prophet.calibration import Calibration, Collective, Context, Roofline, Wrapping
+from host_reporter.prophet import bench
+from host_reporter.prophet.calibration import Calibration, Collective, Context, Wrapping
 from host_reporter.prophet.calibration_layers import layers
 from host_reporter.prophet.calibration_set import Exercise, exercises
-from host_reporter.prophet.costs import VIEW_WEIGHT, dtype_of
+from host_reporter.prophet.costs import VIEW_WEIGHT
 from host_reporter.prophet.device import provenance
 from host_reporter.prophet.errors import ProphetError
 from host_reporter.prophet.fit import fit
-from host_reporter.prophet.graph import PHASES, Graph, Operator
+from host_reporter.prophet.graph import PHASES, Graph
 from host_reporter.prophet.loop import iteration, timed
 from host_reporter.prophet.measured import Measurement
-from host_reporter.prophet.spec import parse
+from host_reporter.prophet.probe import REST
+from host_reporter.prophet.rooflines import rooflines
 from host_reporter.prophet.trace import How, trace
 
 Say = Callable[[str], None]
@@ -39,7 +40,6 @@ each phase.
 """
 
 TRUST = 0.01
-LEAST_OF_FAMILY = 4
 HALF_TYPES = 4
 """Of so many exercises the operators are measured in bfloat16 too: for what is asked of it without a measurement."""
 
@@ -55,16 +55,17 @@ def calibrate(device: torch.device, threads: int, say: Say, *, quick: bool = Fal
     graphs = {one.name: trace(one.subject(), How(one.optimizer, device=device)) for one in chosen}
     half = [trace(one.subject(), How(one.optimizer, "bfloat16", device=device)) for one in chosen[-HALF_TYPES:]]
     parts = [trace(one.subject(), How(one.optimizer, device=device)) for one in layers(quick=quick)]
-    everything = [*graphs.values(), *half, *parts]
-    keys = [operator.key for graph in (*graphs.values(), *half) for operator in graph.operators]
-    keys += [operator.key for graph in parts for operator in graph.operators if operator.family != "view"]
-    table = _table(dict.fromkeys(keys), device, say)
+    keys = [operator.key for graph in parts for operator in graph.operators if operator.family != "view"]
+    keys += [operator.key for graph in half for operator in graph.operators]
+    table: dict[str, Measurement] = {}
+    _add(table, keys, device, say)
+    rows, alone = _alone(chosen, graphs, table, device, say)
+    contexts = [_context(rows, alone, 0)]
+    if neighbours := _neighbours(about.cores, threads, device):
+        beside = _beside(chosen, alone, device, threads=threads, neighbours=neighbours, say=say)
+        contexts.append(_context(rows, beside, neighbours))
+    everything = (*graphs.values(), *half, *parts)
     operators = [operator for graph in everything for operator in graph.operators]
-    exercised = [(one, row(graphs[one.name], table)) for one in chosen]
-    contexts = []
-    for neighbours in _neighbours(about.cores, threads, device):
-        say(f"whole iterations, {neighbours} busy neighbours")
-        contexts.append(_context(exercised, device, threads=threads, neighbours=neighbours, say=say))
     wrapping, collective = Wrapping(), None
     if torch.distributed.is_available():
         say("what distributed training adds")
@@ -80,41 +81,63 @@ def calibrate(device: torch.device, threads: int, say: Say, *, quick: bool = Fal
     )
 
 
-def _neighbours(cores: int, threads: int, device: torch.device) -> list[int]:
-    most = max(cores // threads, 1) - 1 if device.type == "cpu" else 0
-    return sorted({0, most})
+def _neighbours(cores: int, threads: int, device: torch.device) -> int:
+    """How many more workers there is room for beside one."""
+    return max(cores // threads, 1) - 1 if device.type == "cpu" else 0
 
 
-def _table(keys: Collection[str], device: torch.device, say: Say) -> dict[str, Measurement]:
-    found: dict[str, Measurement] = {}
-    for number, key in enumerate(keys):
-        if number % 100 == 0:
-            say(f"operators alone: {number} of {len(keys)}")
+def _add(table: dict[str, Measurement], keys: Iterable[str], device: torch.device, say: Say | None = None) -> None:
+    """Measure the operators that are not in the table."""
+    wanted = [key for key in dict.fromkeys(keys) if key not in table]
+    for number, key in enumerate(wanted):
+        if say is not None and number % 100 == 0:
+            say(f"operators alone: {number} of {len(wanted)}")
         try:
-            found[key] = bench.measure(key, device)
+            table[key] = bench.measure(key, device)
         except bench.CannotMeasureError:
             continue
+
+
+def _alone(
+    chosen: Sequence[Exercise],
+    graphs: Mapping[str, Graph],
+    table: dict[str, Measurement],
+    device: torch.device,
+    say: Say,
+) -> tuple[list[tuple[float, ...]], list[float]]:
+    """The operators of each model, and then at once its whole iterations: a machine is not as fast all the time."""
+    rows, seconds = [], []
+    for one in chosen:
+        _add(table, (operator.key for operator in graphs[one.name].operators), device)
+        rows.append(row(graphs[one.name], table))
+        seconds.append(_seconds(one, device, 0.8))
+        say(f"whole iterations of {one.name}: {1e3 * seconds[-1]:.2f} ms")
+    return rows, seconds
+
+
+def _beside(
+    chosen: Sequence[Exercise],
+    alone: Sequence[float],
+    device: torch.device,
+    *,
+    threads: int,
+    neighbours: int,
+    say: Say,
+) -> list[float]:
+    """Whole iterations beside busy neighbours: by as much longer as they take than without them a moment before."""
+    found = []
+    with _busy(neighbours, threads) as tell:
+        for one, before in zip(chosen, alone, strict=True):
+            tell(REST)
+            quiet = _seconds(one, device, 0.4)
+            tell(one.name)
+            found.append(before * _seconds(one, device, 0.8) / quiet)
+            say(f"beside {neighbours} busy neighbours, {one.name}: {1e3 * found[-1]:.2f} ms")
     return found
 
 
-def rooflines(operators: Sequence[Operator], table: dict[str, Measurement]) -> Iterator[Roofline]:
-    """A roofline a family and type of number, fitted to what was measured."""
-    groups: dict[tuple[str, str], dict[str, Operator]] = {}
-    for operator in operators:
-        if operator.key in table:
-            groups.setdefault((operator.family, dtype_of(operator.key)), {})[operator.key] = operator
-    for (family, dtype), members in groups.items():
-        if len(members) < LEAST_OF_FAMILY:
-            continue
-        rows = [(1.0, one.flops, one.bytes, *shapes.terms(parse(key), one.flops)) for key, one in members.items()]
-        near = fit(rows, [table[key].near for key in members])
-        further = [table[key].far - table[key].near for key in members]
-        moved = sum(one.bytes for one in members.values())
-        once, flop, byte, *terms = near.factors
-        yield Roofline(
-            family=family, dtype=dtype, once=once, flop=flop, byte=byte, terms=tuple(terms),
-            far_byte=sum(further) / moved if moved else 0.0, low=near.low, high=near.high, samples=len(members),
-        )  # fmt: skip
+def _seconds(one: Exercise, device: torch.device, seconds: float) -> float:
+    return statistics.median(timed(iteration(one.subject(), one.optimizer, device), device, seconds=seconds))
 
 
 def row(graph: Graph, table: dict[str, Measurement]) -> tuple[float, ...]:
@@ -130,23 +153,7 @@ def row(graph: Graph, table: dict[str, Measurement]) -> tuple[float, ...]:
     return near, far, moved, *calls.values()
 
 
-def _context(
-    exercised: Sequence[tuple[Exercise, tuple[float, ...]]],
-    device: torch.device,
-    *,
-    threads: int,
-    neighbours: int,
-    say: Say,
-) -> Context:
-    rows, seconds = [], []
-    with _busy(neighbours, threads) as keep_busy:
-        for one, factors in exercised:
-            keep_busy(one.name)
-            rows.append(factors)
-            seconds.append(
-                statistics.median(timed(iteration(one.subject(), one.optimizer, device), device, seconds=0.8))
-            )
-            say(f"  {one.name}: {1e3 * seconds[-1]:.2f} ms")
+def _context(rows: Sequence[Sequence[float]], seconds: Sequence[float], neighbours: int) -> Context:
     found = fit(rows, seconds, priors=PRIORS, trust=TRUST)
     near, far, byte, forward, backward, update = found.factors
     return Context(
@@ -157,7 +164,7 @@ def _context(
 
 @contextmanager
 def _busy(neighbours: int, threads: int) -> Iterator[Callable[[str], None]]:
-    """Processes that train the model that they are told, beside this one."""
+    """Processes that train the model that they are told, or rest, beside this one."""
     running = [_probe("neighbour", str(threads), talks=True) for _ in range(neighbours)]
 
     def tell(name: str) -> None:

@@ -35,10 +35,11 @@ class Provenance(Message):
 
 class Roofline(Message):
     """Seconds of an operator of a family: once, a flop, a byte, and each of ``shapes.terms``; ``low`` and ``high``:
-    measured over predicted, 10-90 %.
+    measured over predicted, 10-90 %. ``name``: of this operator alone; empty: of all of the family.
     """
 
     family: str
+    name: str = ""
     dtype: str
     once: _Part
     flop: _Part

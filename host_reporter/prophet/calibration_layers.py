@@ -19,7 +19,12 @@ from torch.nn import functional
 from host_reporter.prophet.calibration_set import Exercise
 
 SEED = 11
-WIDTHS = (12, 20, 28, 44, 72, 104, 152, 232, 360, 552, 840, 1304, 2008, 3080)
+WIDTHS = (
+    12, 20, 24, 44, 48, 72, 80, 96, 104, 144, 160, 176, 208, 240, 320, 336, 400, 448, 560, 640, 720, 880, 1120, 1440,
+    1760, 2008, 2240, 2880,
+)  # fmt: skip
+"""Most fill a processor's blocks of channels, as most models' do, and some do not."""
+
 SIDES = (5, 6, 9, 11, 13, 18, 22, 26, 36, 44, 54, 72, 90, 110)
 COUNTS = (2, 3, 5, 6, 10, 12, 20, 24, 40, 48, 72, 120)
 LENGTHS = (10, 18, 30, 44, 72, 100, 150)
@@ -147,7 +152,7 @@ def _recurrent(draw: random.Random) -> Callable[[], Any]:
 def _words(draw: random.Random) -> Callable[[], Any]:
     count, length, width, words = _drawn(
         draw, lambda n, t, w, v: 4e3 <= n * t * w <= 5e5 and v * w <= 4e6 and n * t * v <= 4e6,
-        COUNTS, LENGTHS, WIDTHS[:9], (700, 1900, 5200, 14000),
+        COUNTS, LENGTHS, WIDTHS[:14], (700, 1900, 5200, 14000),
     )  # fmt: skip
 
     def run(table: nn.Module, tokens: torch.Tensor) -> torch.Tensor:
@@ -161,10 +166,10 @@ def _words(draw: random.Random) -> Callable[[], Any]:
 
 _KINDS: dict[str, tuple[Callable[[random.Random], Callable[[], Any]], int]] = {
     "dense": (_dense, 48),
-    "point": (_convolution(1, 1), 22),
-    "spatial": (_convolution(3, 1), 18),
-    "spatial by two": (_convolution(3, 2), 8),
-    "point by two": (_convolution(1, 2), 4),
+    "point": (_convolution(1, 1), 30),
+    "spatial": (_convolution(3, 1), 26),
+    "spatial by two": (_convolution(3, 2), 12),
+    "point by two": (_convolution(1, 2), 10),
     "wide window": (_convolution(5, 1), 4),
     "of a picture": (_convolution(7, 2, into=(3,)), 4),
     "grouped": (_convolution(3, 1, grouped=True), 8),

@@ -14,6 +14,7 @@ from typing import Literal
 
 from host_reporter.prophet import shapes
 from host_reporter.prophet.calibration import Calibration, Context, Roofline
+from host_reporter.prophet.families import short
 from host_reporter.prophet.graph import PHASES, Graph, Operator, Phase
 from host_reporter.prophet.measured import Measurement
 from host_reporter.prophet.spec import parse
@@ -121,17 +122,15 @@ def _cost(operator: Operator, known: Calibration, fresh: Mapping[str, Measuremen
 
 
 def _by_roofline(operator: Operator, rooflines: Sequence[Roofline], context: Context, each: float) -> Cost:
-    dtype = dtype_of(operator.key)
-    of_family = [roofline for roofline in rooflines if roofline.family == operator.family]
-    of_type = [roofline for roofline in of_family if roofline.dtype == dtype]
+    name, dtype = short(parse(operator.key).name), dtype_of(operator.key)
+    fitting = [r for r in rooflines if r.family == operator.family and r.name in ("", name)]
     way: Way = "roofline"
-    widen = 1.0
-    if of_type:
-        roofline = of_type[0]
-    elif of_family:
-        roofline, widen = of_family[0], OTHER_TYPE
+    if fitting:
+        roofline = max(fitting, key=lambda r: (r.dtype == dtype, r.name == name))
+        widen = 1.0 if roofline.dtype == dtype else OTHER_TYPE
     else:
-        candidates = [r for r in rooflines if r.family != "view"] or list(rooflines)
+        of_families = [r for r in rooflines if not r.name]
+        candidates = [r for r in of_families if r.family != "view"] or of_families
         if not candidates:
             return Cost(each, 0.0, UNSEEN * each, "guess", operator.family)
         # The middle of what the known families would take.
@@ -140,7 +139,13 @@ def _by_roofline(operator: Operator, rooflines: Sequence[Roofline], context: Con
     near = roofline_seconds(roofline, operator)
     alone = context.near * near + context.far * roofline.far_byte * operator.bytes * operator.far_share
     low, high = min(roofline.low, 1.0) / widen, max(roofline.high, 1.0) * widen
-    return Cost(alone + each, alone * low + each, alone * high + each, way, f"{operator.family}/{roofline.dtype}")
+    return Cost(
+        alone + each,
+        alone * low + each,
+        alone * high + each,
+        way,
+        f"{operator.family}/{roofline.name}/{roofline.dtype}",
+    )
 
 
 def roofline_seconds(roofline: Roofline, operator: Operator) -> float:

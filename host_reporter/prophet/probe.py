@@ -1,8 +1,8 @@
 """Processes that the calibration starts: ``python -m host_reporter.prophet.probe neighbour|wrapping|collective ...``.
 
-``neighbour THREADS``: trains the model whose name it reads, until it reads another or its input ends. ``wrapping
-THREADS NAME...``: what DistributedDataParallel adds to a worker alone, a JSON line a model. ``collective RANK WORLD
-FILE``: what an all-reduce over this host's loopback takes, a JSON line a size, from rank 0.
+``neighbour THREADS``: trains the model whose name it reads, until it reads another or REST, or its input ends.
+``wrapping THREADS NAME...``: what DistributedDataParallel adds to a worker alone, a JSON line a model. ``collective
+RANK WORLD FILE``: what an all-reduce over this host's loopback takes, a JSON line a size, from rank 0.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ CPU = torch.device("cpu")
 SIZES = (4 * 1024, 64 * 1024, 2**19, 2**21, 2**23, 25 * 2**20)
 LEAST_SAMPLES, MOST_SAMPLES, SECONDS_A_SIZE = 7, 200, 0.5
 PATIENCE = timedelta(seconds=60)
+REST = "-"
 
 
 def main(arguments: list[str]) -> int:
@@ -53,6 +54,10 @@ def _neighbour(known: dict[str, Exercise]) -> None:
             name = sys.stdin.readline().strip()
             if not name:
                 return
+            if name == REST:
+                run = None
+                _tell({"running": None})
+                continue
             chosen = known[name]
             run = iteration(chosen.subject(), chosen.optimizer, CPU)
             run()

@@ -2,8 +2,9 @@
 
 [ours] A kernel works in tiles, and packs or unfolds its inputs before it multiplies. So beside an operation and a byte
 a roofline has what every product of matrices pays for dimensions that are short (operations over the dimension) or laid
-out the other way (bytes), a convolution for its filters and for the windows that it unfolds, a norm for each of its
-rows. The factors are the device's, fitted to what was measured of it; none is below 0.
+out the other way (bytes), a convolution for its filters, for the windows that it unfolds, for channels that do not fill
+its blocks and for steps, a norm for each of its rows. The factors are the device's, fitted to what was measured of it;
+none is below 0.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from collections.abc import Callable, Mapping
 
 from host_reporter.prophet import families
 from host_reporter.prophet.spec import Call, TensorSpec
+
+BLOCK = 16
+"""Channels that a processor's convolutions take together."""
 
 Terms = tuple[float, ...]
 
@@ -57,7 +61,8 @@ def _convolution(call: Call, flops: float) -> Terms:
     window = math.prod(weight.shape[1:])
     return (
         _over(flops, places), _over(flops, window), _over(flops, weight.shape[0]), float(weight.bytes),
-        4.0 * places * window,
+        4.0 * places * window, flops * _unfilled(weight.shape[1]), flops * _unfilled(weight.shape[0]),
+        flops if math.prod(stride) > 1 else 0.0,
     )  # fmt: skip
 
 
@@ -93,6 +98,11 @@ _OF_FAMILY: Mapping[str, Callable[[Call, float], Terms]] = {
     "matmul": _matmul, "recurrent": _recurrent, "attention": _attention, "reduce": _rows, "normalise": _rows,
     "normalise-grad": _rows, "softmax": _rows, "lookup": _rows, "lookup-grad": _rows,
 }  # fmt: skip
+
+
+def _unfilled(size: int) -> float:
+    """What blocks of channels have more than there are, as a share of these."""
+    return -(-size // BLOCK) * BLOCK / max(size, 1) - 1.0
 
 
 def _over(flops: float, size: int) -> float:

@@ -16,7 +16,7 @@ from topologies import deepprophet_claim as claim
 from topologies import prophet_arms
 from topologies.claim import Setting
 from topologies.errors import LabError
-from topologies.prophet_arms import Case, CaseResult, GroupResult
+from topologies.prophet_arms import CaseResult, GroupResult
 
 
 def case(batch: int, workers: int, rate: float | None, *, table: float, roofline: float, runs=(1.0,)) -> CaseResult:
@@ -35,7 +35,7 @@ OPERATORS = {
 
 
 def results() -> list[tuple[claim.Group, GroupResult]]:
-    calibration = GroupResult(2, calibration={"device": "a CPU", "torch": "2.13.0"})
+    calibration = GroupResult(2, calibration={"device": "a CPU", "torch": "2.13.0"}, calibrated="one")
     found = [(claim.Group(None, ()), calibration)]
     for model, off in (("mlp-wide", 0.1), ("resnet18", 0.3)):
         cases = (
@@ -43,14 +43,22 @@ def results() -> list[tuple[claim.Group, GroupResult]]:
             case(16, 2, 1e9, table=1 - off, roofline=0.5, runs=(2.0, 2.0)),
             case(16, 4, 1e9, table=1 + 2 * off, roofline=2.0),
         )
-        asked = tuple(Case(one.batch_size, one.workers, one.rate_bps) for one in cases)
-        found.append((claim.Group(model, asked), GroupResult(2, cases, (OPERATORS,), predict_seconds=3.0)))
+        asked = tuple(one.place for one in cases)
+        # What was measured before the calibration, of all but the last, and what after it.
+        first = tuple(replace(one, runs=one.runs[:1], predicted={}) for one in cases if len(one.runs) > 1)
+        found.insert(0, (claim.Group(model, asked, is_first=True), GroupResult(2, first)))
+        again = tuple(replace(one, runs=one.runs[-1:]) for one in cases)
+        result = GroupResult(2, again, (OPERATORS,), predict_seconds=3.0, calibrated=calibration.calibrated)
+        found.append((claim.Group(model, asked), result))
     return found
 
 
 def test_what_the_issue_asks_is_measured() -> None:
-    first, *groups = claim.groups()
-    assert first.model is None  # the calibration comes before all
+    everything = claim.groups()
+    middle = next(place for place, group in enumerate(everything) if group.model is None)
+    before, groups = everything[:middle], everything[middle + 1 :]
+    assert all(group.is_first for group in before) and not any(group.is_first for group in groups)
+    assert [(group.model, group.cases) for group in before] == [(group.model, group.cases) for group in groups]
     assert len(groups) >= 12
     assert len(set(claim.MODELS.values())) >= 5
     for group in groups:
@@ -59,9 +67,9 @@ def test_what_the_issue_asks_is_measured() -> None:
         assert {one.rate_bps for one in group.cases if one.workers > 1} == set(claim.RATES_BPS)
     names = [group.name for group in claim.groups()]
     assert len(set(names)) == len(names)
-    assert {one.workers for group in claim.groups(others=False)[1:] for one in group.cases} == {1, 2}
+    assert {one.workers for group in claim.groups(others=False) for one in group.cases} == {1, 2}
     quick = claim.groups(quick=True)
-    assert len(quick) < 5
+    assert len(quick) < 8
     assert all(group.quick for group in quick)
 
 
@@ -99,10 +107,9 @@ def test_errors_add_up_apart_by_ranks_and_cores() -> None:
 
 
 def test_models_of_different_calibrations_are_not_added_up() -> None:
-    first, second, *rest = results()
-    other = (second[0], replace(second[1], calibrated="another"))
+    *rest, last = results()
     with pytest.raises(LabError, match="different calibrations"):
-        claim.add_up([first, other, *rest])
+        claim.add_up([*rest, (last[0], replace(last[1], calibrated="another"))])
 
 
 def test_predictions_of_one_model_count_as_one() -> None:
@@ -157,7 +164,7 @@ def test_tables_and_picture(tmp_path: Path) -> None:
 
 
 def test_result_comes_back_as_it_was_kept(tmp_path: Path) -> None:
-    group, result = results()[1]
+    group, result = results()[-1]
     (tmp_path / prophet_arms.RESULT).write_bytes(TypeAdapter(GroupResult).dump_json(result))
     assert group.read(tmp_path) == result
     (tmp_path / prophet_arms.RESULT).write_text("{}")
@@ -166,7 +173,7 @@ def test_result_comes_back_as_it_was_kept(tmp_path: Path) -> None:
 
 
 def test_group_without_calibration_is_refused(tmp_path: Path) -> None:
-    group = claim.groups(quick=True)[1]
+    group = claim.groups(quick=True)[-1]
     with pytest.raises(LabError, match="the calibration comes first"):
         group.run(Setting(tmp_path / group.name, "auto", None, threading.Event()))
 
