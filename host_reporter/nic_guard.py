@@ -67,7 +67,7 @@ class NicGuard:
 
 def main() -> int:
     """Give an interface back, after the agent's end. Exit status 1: it could not be; 2: none was named."""
-    from host_reporter.nic import Nic  # noqa: PLC0415 - as below
+    from host_reporter.nic import Nic  # noqa: PLC0415 - which imports this
     from host_reporter.tensorlights_nic import TensorLightsNic  # noqa: PLC0415 - only now is it needed
 
     if len(sys.argv) != 2:

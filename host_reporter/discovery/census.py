@@ -103,29 +103,32 @@ class Census:
         changed: set[str] = set()
         self._new_jobs = added = self._jobs - before
         if added:
-            self.ask_again()
-        known, current, new = self._known, {}, []
+            # What was nobody's may be theirs.
+            self._ask_again(list(self._known))
+            self._undecided = {}
+            for port in self._ports.values():
+                port.others = False
+        known, current, new, again = self._known, {}, [], 0
         for sock in sockets:
             cookie = sock[0]
             try:
                 current[cookie] = entry = known[cookie]
             except KeyError:
-                new.append(sock)
-                continue
+                # A list that changes while it is made may have left one out.
+                entry = self._leaving.pop(cookie, None)
+                if entry is None:
+                    new.append(sock)
+                    continue
+                current[cookie] = entry
+                changed.add(entry.job)
+                again += 1
             if entry is not None:
                 if sock[8] != entry.acked or sock[9] != entry.received:
                     self._count(entry, sock)
                 entry.socket = sock
-        if len(current) < len(known):
-            for cookie in known.keys() - current.keys():
-                gone = known[cookie]
-                if gone is not None:
-                    changed.add(gone.job)
-                    if gone.socket.state != LISTEN:
-                        self.closed += 1
-                        self._leaving[cookie] = gone
-            while len(self._leaving) > MAX_LEAVING:
-                self._leaving.popitem(last=False)
+        self.closed -= again
+        if len(current) - again < len(known):
+            changed |= self._let_go({cookie: known[cookie] for cookie in known.keys() - current.keys()})
         self._known, self.sockets = current, sockets
         if new:
             self._admit(new, judge(new), added, changed)
@@ -134,13 +137,15 @@ class Census:
         self._strangers = set()
         return frozenset(changed)
 
-    def ask_again(self) -> None:
-        """At the next look of whose sockets are that were nobody's: a job, or a process of one, has come."""
-        self._strangers |= {cookie for cookie, entry in self._known.items() if entry is None}
-        self._known = {cookie: entry for cookie, entry in self._known.items() if entry is not None}
-        for port in self._ports.values():
-            port.others = False
-        self._undecided = {}
+    def ask_again(self, inodes: Container[int]) -> None:
+        """At the next look whose these are, as far as they were nobody's: a process that holds them has come."""
+        self._ask_again({sock.cookie for sock in self.sockets if sock.inode in inodes})
+
+    def _ask_again(self, cookies: Iterable[int]) -> None:
+        for cookie in cookies:
+            if cookie in self._known and self._known[cookie] is None:
+                del self._known[cookie]
+                self._strangers.add(cookie)
 
     def settle(self, ended: Iterable[Socket], peers: Container[bytes], *, is_all: bool) -> None:
         """Sockets that have ended, with their last counts; to be called after ``take``.
@@ -186,6 +191,16 @@ class Census:
     def traffic(self, job: str) -> dict[bytes, Traffic]:
         """Bytes of a job by the peer's address, of all its connections since it is followed."""
         return {remote: Traffic(sent, received) for remote, (sent, received) in self._bytes.get(job, {}).items()}
+
+    def _let_go(self, gone: Mapping[int, _Entry | None]) -> set[str]:
+        """Sockets that are not listed any more; the jobs that had them."""
+        for cookie, entry in gone.items():
+            if entry is not None and entry.socket.state != LISTEN:
+                self.closed += 1
+                self._leaving[cookie] = entry
+        while len(self._leaving) > MAX_LEAVING:
+            self._leaving.popitem(last=False)
+        return {entry.job for entry in gone.values() if entry is not None}
 
     def _admit(self, new: list[Socket], verdict: Verdict, added: frozenset[str], changed: set[str]) -> None:
         undecided: dict[int, float] = {}

@@ -216,9 +216,9 @@ class Discovery:
     def _look(self, now: float) -> None:
         self._owners.look()
         self._enter_namespaces(now)
-        if self._owners.has_joined:
+        if joined := self._owners.joined:
             for census in (self._own, *self._namespaces.censuses()):
-                census.ask_again()
+                census.ask_again(joined)
         changed: set[str] = set()
         looked: list[tuple[int, Census]] = []
         for number, (diag, census) in enumerate([(self._open(), self._own), *self._namespaces.each()]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from host_reporter.discovery import cgroups, pid_files, processes
@@ -87,9 +87,9 @@ class Owners:
         return known.group if known is not None and known.group is not None and known.group.id else None
 
     @property
-    def has_joined(self) -> bool:
-        """Whether a process has come into a job's cgroup since the look before that may have brought sockets."""
-        return bool(self._joined)
+    def joined(self) -> Collection[int]:
+        """The sockets, by inode, of processes that have come into a job's cgroup since the look before."""
+        return self._joined.keys()
 
     def brought(self, job: str) -> frozenset[int]:
         """Sockets, by inode, that no packet filter knows for the job's: made before their process was in its cgroup."""

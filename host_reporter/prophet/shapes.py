@@ -47,14 +47,11 @@ def _convolution(call: Call, flops: float) -> Terms:
     tensors = list(call.tensors())
     if "backward" in call.name:
         result, given, weight = tensors[:3]
+        # The sizes of the bias stand before it.
+        stride = _sizes(call, 4)
     else:
         given, weight = tensors[:2]
-        result = None
-    stride = next((a for a in call.arguments if isinstance(a, list) and a and type(a[0]) is int), [1])
-    if "backward" in call.name:
-        # The first list is of the bias's sizes, where there is one.
-        lists = [a for a in call.arguments if isinstance(a, list) and a and type(a[0]) is int]
-        stride = next((one for one in lists if len(one) == len(weight.shape) - 2), [1])
+        result, stride = None, _sizes(call, 3)
     places = given.shape[0] * (
         math.prod(result.shape[2:]) if result is not None else math.prod(given.shape[2:]) // max(math.prod(stride), 1)
     )
@@ -64,6 +61,12 @@ def _convolution(call: Call, flops: float) -> Terms:
         4.0 * places * window, flops * _unfilled(weight.shape[1]), flops * _unfilled(weight.shape[0]),
         flops if math.prod(stride) > 1 else 0.0,
     )  # fmt: skip
+
+
+def _sizes(call: Call, place: int) -> list[int]:
+    """Of whole numbers an argument; [1] where another library's operator has something else there."""
+    value = call.arguments[place] if place < len(call.arguments) else None
+    return value if isinstance(value, list) and value and all(type(part) is int for part in value) else [1]
 
 
 def _recurrent(call: Call, flops: float) -> Terms:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
 import signal
 import socket
 import subprocess
@@ -18,82 +17,29 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from controller.model import CLASS_DSCP, MAX_CLASSES
 from controller.wire import HostPlan
+from tests.bench.agent_load import JOBS, PEERS, Churn, groups, running_jobs, socket_count
 from tests.bench.figures import Bench, Figure
 from tests.host.own_namespace import own_namespace
-from tests.job_process import JobProcess, in_group, second_hierarchy
+from tests.job_process import JobProcess, in_group
 from tests.sniffer import Sniffer
 from tests.unit.reporter_server import ReporterServer
 
-JOBS = 100
-SOCKETS_A_JOB = 50
-PEERS = 10
 WARM_UP_SECONDS = 8.0
 SECONDS = 20.0
 ROUNDS = 2
 CONNECTIONS = 12
 SS_RUNS = 20
 PERIOD_SECONDS = 1.0
-CHURN_SECONDS, CHURN_CONNECTIONS = 0.1, 17
-"""Between two bursts of short connections, and how many: 10,200 a minute."""
-
 CPU_LIMIT_PERCENT = 10.0
 MEMORY_LIMIT_MB = 100.0
-
-# Each job listens, connects to the next one's port at another address, and sends a little on each connection.
-_JOBS = r"""
-import json, os, resource, socket, sys, time
-jobs, each, peers, place = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
-hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65536), hard))
-told, tell = os.pipe()
-hear = [os.pipe() for _ in range(jobs)]
-pids = []
-for n in range(jobs):
-    pid = os.fork()
-    if pid == 0:
-        if place != "-":
-            with open(f"{place}/job{n}/cgroup.procs", "w") as procs:
-                procs.write("0")
-        for m in range(jobs):
-            os.close(hear[m][1])
-            if m != n:
-                os.close(hear[m][0])
-        server = socket.create_server((f"127.0.0.{2 + n % peers}", 0), backlog=1000)
-        os.write(tell, (json.dumps([n, *server.getsockname()]) + "\n").encode())
-        address = tuple(json.loads(os.read(hear[n][0], 4096)))
-        out = [socket.create_connection(address, 20, ("127.0.0.1", 0)) for _ in range(each // 2)]
-        took = [server.accept()[0] for _ in range(each // 2)]
-        for sock in took:
-            sock.setblocking(False)
-        while True:
-            for sock in out:
-                sock.send(b"x" * 200)
-            for sock in took:
-                try:
-                    sock.recv(65536)
-                except BlockingIOError:
-                    pass
-            time.sleep(1.0)
-    pids.append(pid)
-addresses, lines = {}, os.fdopen(told)
-while len(addresses) < jobs:
-    n, *address = json.loads(lines.readline())
-    addresses[n] = address
-for n in range(jobs):
-    os.write(hear[n][1], json.dumps(addresses[(n + 1) % jobs]).encode())
-print(*pids, flush=True)
-sys.stdin.read()
-for pid in pids:
-    os.kill(pid, 9)
-for pid in pids:
-    os.waitpid(pid, 0)
-"""
 
 
 class Server(ReporterServer):
@@ -128,82 +74,75 @@ def run(folder: Path, _data: Path | None) -> Bench:
     except PermissionError as error:
         raise RuntimeError("a network namespace cannot be made; run it as root") from error
 
-    def mean(name: str) -> float:
-        return sum(float(one[name]) for one in rounds) / len(rounds)
-
-    def ci(value: str, floor: str) -> tuple[float, float]:
-        shares = [1 - one[value] / one[floor] for one in rounds]
-        return min(shares), max(shares)
-
-    return Bench(
-        figures=(
-            Figure(
-                "The agent with 100 jobs and 5,000 sockets, looked at every second",
-                metric="agent_cpu",
-                unit="% of a core",
-                value=mean("cpu_percent"),
-                baseline=mean("ss_percent"),
-                baseline_name="ss, which lists the same sockets once a second",
-                ci95=ci("cpu_percent", "ss_percent"),
-                limit=CPU_LIMIT_PERCENT,
-            ),
-            Figure(
-                "Memory of the agent with 100 jobs and 5,000 sockets",
-                metric="agent_memory",
-                unit="MB",
-                value=mean("memory_mb"),
-                baseline=mean("bare_memory_mb"),
-                baseline_name="the same agent, looking for no sockets",
-                ci95=ci("memory_mb", "bare_memory_mb"),
-                limit=MEMORY_LIMIT_MB,
-            ),
-            Figure(
-                "A new connection is told the controller, at most",
-                metric="new_connection",
-                unit="s",
-                value=max(float(one["slowest_seconds"]) for one in rounds),
-                baseline=PERIOD_SECONDS,
-                baseline_name="the period in which sockets are looked at",
-                ci95=ci("slowest_seconds", "period_seconds"),
-                limit=2 * PERIOD_SECONDS,
-            ),
-            Figure(
-                "The agent that marks these jobs, with 10,000 short connections a minute beside",
-                metric="agent_marking_cpu",
-                unit="% of a core",
-                value=mean("marking_cpu_percent"),
-                baseline=mean("cpu_percent"),
-                baseline_name="without marks and short connections",
-                ci95=ci("marking_cpu_percent", "cpu_percent"),
-                limit=CPU_LIMIT_PERCENT,
-            ),
-            Figure(
-                "Its memory",
-                metric="agent_marking_memory",
-                unit="MB",
-                value=mean("marking_memory_mb"),
-                baseline=mean("memory_mb"),
-                baseline_name="without marks and short connections",
-                ci95=ci("marking_memory_mb", "memory_mb"),
-                limit=MEMORY_LIMIT_MB,
-            ),
-            Figure(
-                "A new connection's packets have their class, at most",
-                metric="new_connection_marked",
-                unit="s",
-                value=max(float(one["slowest_marked_seconds"]) for one in rounds),
-                baseline=PERIOD_SECONDS,
-                baseline_name="the period in which sockets are looked at",
-                ci95=ci("slowest_marked_seconds", "period_seconds"),
-                limit=2 * PERIOD_SECONDS,
-            ),
+    plain = _Arm(
+        rounds,
+        (
+            "The agent with 100 jobs and 5,000 sockets, looked at every second",
+            "Memory of the agent with 100 jobs and 5,000 sockets",
+            "A new connection is told the controller, at most",
         ),
-        details={"rounds": rounds},
+        "",
+        ("ss_percent", "ss, which lists the same sockets once a second"),
+        ("bare_memory_mb", "the same agent, looking for no sockets"),
     )
+    without = "without marks and short connections"
+    marking = _Arm(
+        rounds,
+        (
+            "The agent that marks these jobs, with 10,000 short connections a minute beside",
+            "Its memory",
+            "A new connection's packets have their class, at most",
+        ),
+        "marking_",
+        ("cpu_percent", without),
+        ("memory_mb", without),
+    )
+    return Bench(figures=(*plain.figures(), *marking.figures()), details={"rounds": rounds})
+
+
+@dataclass(frozen=True)
+class _Arm:
+    """What is told of one arm, of its processor time, its memory and the slowest connection; each beside a baseline."""
+
+    rounds: Sequence[Mapping[str, Any]]
+    claims: tuple[str, str, str]
+    prefix: str
+    cpu_beside: tuple[str, str]
+    memory_beside: tuple[str, str]
+
+    def figures(self) -> Iterator[Figure]:
+        """One each."""
+        period = ("period_seconds", "the period in which sockets are looked at")
+        yield self._figure(0, "cpu_percent", "% of a core", fmean, self.cpu_beside, CPU_LIMIT_PERCENT)
+        yield self._figure(1, "memory_mb", "MB", fmean, self.memory_beside, MEMORY_LIMIT_MB)
+        yield self._figure(2, "slowest_seconds", "s", max, period, 2 * PERIOD_SECONDS)
+
+    def _figure(
+        self,
+        place: int,
+        name: str,
+        unit: str,
+        of_rounds: Callable[[list[float]], float],
+        beside: tuple[str, str],
+        limit: float,
+    ) -> Figure:
+        own = [float(one[self.prefix + name]) for one in self.rounds]
+        other = [float(one[beside[0]]) for one in self.rounds]
+        shares = [1 - value / floor for value, floor in zip(own, other, strict=True)]
+        return Figure(
+            self.claims[place],
+            metric=f"agent_{self.prefix}{name}",
+            unit=unit,
+            value=of_rounds(own),
+            baseline=fmean(other),
+            baseline_name=beside[1],
+            ci95=(min(shares), max(shares)),
+            limit=limit,
+        )
 
 
 def _round(folder: Path) -> dict[str, Any]:
-    with _groups() as place, _jobs(place) as pids:
+    with groups() as place, running_jobs(place) as pids:
         bare = _measure(folder, {}, None)
         places: dict[str, dict[str, Any]]
         if place is not None:
@@ -214,7 +153,7 @@ def _round(folder: Path) -> dict[str, Any]:
         marking = _measure(folder, places, place, marking=True)
         return {
             "by": "pid" if place is None else "cgroup",
-            "sockets": _socket_count(),
+            "sockets": socket_count(),
             "cpu_percent": found["cpu_percent"],
             "bare_cpu_percent": bare["cpu_percent"],
             "ss_percent": _ss_percent(),
@@ -226,54 +165,10 @@ def _round(folder: Path) -> dict[str, Any]:
             "marking_memory_mb": marking["memory_mb"],
             "short_connections": marking["short_connections"],
             "marked_by": marking["marked_by"],
-            "slowest_marked_seconds": max(marking["seconds"]),
-            "marked_seconds": marking["seconds"],
+            "marking_slowest_seconds": max(marking["seconds"]),
+            "marking_seconds": marking["seconds"],
             "period_seconds": PERIOD_SECONDS,
         }
-
-
-@contextlib.contextmanager
-def _groups() -> Iterator[Path | None]:
-    """A folder with a cgroup of the second version for each job; None where none can be made."""
-    second = second_hierarchy()
-    if second is None:
-        yield None
-        return
-    place = second / f"trainyard-bench-{secrets.token_hex(4)}"
-    names = [place / f"job{n}" for n in range(JOBS)] + [place / "fresh", place / "churn"]
-    try:
-        for name in names:
-            name.mkdir(parents=True)
-        yield place
-    finally:
-        for name in (*names, place):
-            with contextlib.suppress(OSError):
-                name.rmdir()
-
-
-@contextlib.contextmanager
-def _jobs(place: Path | None) -> Iterator[list[int]]:
-    command = [sys.executable, "-S", "-c", _JOBS, str(JOBS), str(SOCKETS_A_JOB), str(PEERS), str(place or "-")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            pids = [int(pid) for pid in process.stdout.readline().split()]
-            deadline = time.monotonic() + 60
-            while _socket_count() < JOBS * SOCKETS_A_JOB:
-                if len(pids) < JOBS or time.monotonic() > deadline:
-                    raise RuntimeError(f"only {_socket_count()} of {JOBS * SOCKETS_A_JOB} sockets could be opened")
-                time.sleep(0.5)
-            yield pids
-        finally:
-            assert process.stdin is not None
-            process.stdin.close()
-            process.wait(20)
-
-
-def _socket_count() -> int:
-    """The established TCP sockets of this network namespace."""
-    listed = subprocess.run(["ss", "-tHn", "state", "established"], capture_output=True, text=True, check=True)
-    return listed.stdout.count("\n")
 
 
 def _ss_percent() -> float:
@@ -343,44 +238,6 @@ def _plan() -> dict[str, Any]:
             "class_floor": 0.01, "other_floor": 0.1, "egress_bps": 1e9, "marks": marks,
         }
     ).model_dump(mode="json")  # fmt: skip
-
-
-class Churn:
-    """Short connections of one job to another address, so many a minute, while it is entered."""
-
-    def __init__(self, place: Path | None) -> None:
-        self.count = 0
-        self._job = JobProcess(*(() if place is None else in_group(place / "churn")))
-        self.pid = self._job.pid
-        self._server = socket.create_server(("127.0.0.3", 0), backlog=1000)
-        self._ends = threading.Event()
-        self._threads = [threading.Thread(target=body, daemon=True) for body in (self._accept, self._connect)]
-
-    def __enter__(self) -> Churn:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ends.set()
-        self._threads[1].join()
-        self._server.shutdown(socket.SHUT_RDWR)
-        self._threads[0].join()
-        self._server.close()
-        self._job.end()
-
-    def _connect(self) -> None:
-        port = self._server.getsockname()[1]
-        due = time.monotonic()
-        while not self._ends.wait(max(due - time.monotonic(), 0.0)):
-            self._job.do(f"churn 127.0.0.3 {port} {CHURN_CONNECTIONS}")
-            self.count += CHURN_CONNECTIONS
-            due += CHURN_SECONDS
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                self._server.accept()[0].close()
 
 
 def _marked_by() -> str:

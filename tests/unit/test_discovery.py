@@ -139,10 +139,30 @@ def test_a_socket_that_was_a_strangers_counts_from_when_it_is_the_jobs() -> None
     looks.judge.owners = {1: "a"}
     looks.take([sock(1, acked=500), sock(2, 40_001, acked=5)])
     assert looks.census.by_job() == {}, "it was asked for already"
-    looks.census.ask_again()
+    looks.census.ask_again({1001})
+    assert looks.judge.asked == [1, 2]
     looks.take([sock(1, acked=520), sock(2, 40_001, acked=5)])
     looks.take([sock(1, acked=530), sock(2, 40_001, acked=5)])
     assert looks.sent() == {PEER: 10}
+    assert looks.judge.asked == [1, 2, 1], "of the other one nothing is new"
+
+
+def test_a_socket_that_a_list_has_left_out_is_no_new_one() -> None:
+    looks = Looks({1: "a"})
+    looks.take([])
+    looks.take([sock(1, acked=500)])
+    looks.take([])
+    looks.take([sock(1, acked=520)])
+    assert looks.sent() == {PEER: 520} and looks.judge.asked == [1]
+    assert (looks.census.opened, looks.census.closed) == (1, 0)
+    looks.take([], sock(1, acked=530))
+    assert looks.sent() == {PEER: 530} and looks.census.closed == 1
+    # Two come back while a third goes.
+    looks = Looks({1: "a", 2: "a", 3: "a"})
+    looks.take([sock(1), sock(2, 40_001), sock(3, 40_002)])
+    looks.take([sock(3, 40_002)])
+    looks.take([sock(1), sock(2, 40_001)])
+    assert [sock.cookie for sock in looks.census.by_job()["a"]] == [1, 2] and looks.census.closed == 1
 
 
 def test_the_last_bytes_of_a_connection_count_whenever_the_kernel_tells_them() -> None:
