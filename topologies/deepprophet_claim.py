@@ -27,7 +27,7 @@ from simulator.reports.statistics import mean_interval, paired_bootstrap
 from topologies import prophet_arms, summary
 from topologies.claim import Setting
 from topologies.errors import LabError
-from topologies.prophet_arms import DEFAULT_WAY, WAYS, Case, CaseResult, GroupResult
+from topologies.prophet_arms import COSTED, DEFAULT_WAY, WAYS, Case, CaseResult, GroupResult
 
 TESTBED = False
 MODELS = {
@@ -231,7 +231,7 @@ def _gain(cases: Sequence[tuple[str, CaseResult]]) -> tuple[float, float]:
 def _operators(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The mean over graphs of an operator's error, by the way in which its cost is known."""
     answer: dict[str, Any] = {"graphs": len(found), "same_as_traced": sum(bool(one["same_as_traced"]) for one in found)}
-    for way in WAYS:
+    for way in COSTED:
         known = [one[way] for one in found if one.get(way) and one[way]["error"] is not None]
         answer[way] = {
             "error": fmean(one["error"] for one in known) if known else None,
@@ -300,7 +300,7 @@ def tables(fields: Mapping[str, Any]) -> Iterator[Table]:
                 "-" if rest is None else f"{rest:.1%}",
             )  # fmt: skip
     yield wired
-    taken = Table(title="seconds of trainyard predict", caption=f"GPU: {fields['gpu']}")
+    taken = Table(title="seconds of trainyard predict, the longest of its batch sizes", caption=f"GPU: {fields['gpu']}")
     for number, name in enumerate(("model", "takes", "limit")):
         taken.add_column(name, justify="right" if number else "left")
     for model, seconds in fields["predict_seconds"].items():
@@ -309,10 +309,10 @@ def tables(fields: Mapping[str, Any]) -> Iterator[Table]:
     single = Table(title="single operators inside an iteration")
     for number, name in enumerate(("costs by", "error", "of the time")):
         single.add_column(name, justify="right" if number else "left")
-    for way in WAYS:
+    for way in COSTED:
         found = fields["operators"][way]
         single.add_row(
-            "table, what is in it" if way == "table" else _WAYS[way],
+            _OPERATORS[way],
             "-" if found["error"] is None else f"{found['error']:.1%}",
             f"{found['share_of_time']:.0%}",
         )
@@ -322,10 +322,13 @@ def tables(fields: Mapping[str, Any]) -> Iterator[Table]:
 
 
 _WAYS = {
-    "table": "table, else roofline (the default)",
-    "measured": "micro-benchmarks (--measure)",
+    "default": "table, some measured, roofline (the default)",
+    "table": "table, else roofline (--measure 0)",
+    "measured": "table, all else measured (--measure)",
     "roofline": "roofline only",
 }
+
+_OPERATORS = {"table": "table, what is in it", "measured": "micro-benchmarks", "roofline": "roofline only"}
 
 
 def plot(fields: Mapping[str, Any], folder: Path) -> None:

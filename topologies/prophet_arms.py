@@ -18,9 +18,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Event
 from typing import Any
 
+from controller.model import BITS_PER_BYTE
 from topologies.errors import LabError
 from topologies.prophet_spaces import spaces
 
@@ -30,13 +32,16 @@ CALIBRATION_FILE = "calibration.json"
 RESULT = "result.json"
 SECONDS, QUICK_SECONDS = 6.0, 2.0
 PATIENCE_SECONDS = 1800.0
-BATCH_OF_SPEED = 32
-WAYS = ("table", "measured", "roofline")
-"""How an operator's cost is known: by the device's table, else a roofline; what the table lacks measured for the
-prediction (``--measure``); rooflines only."""
+NETWORK_FILE = "network.json"
+DEFAULT_WAY = "default"
+"""What ``trainyard predict`` does when it is asked for nothing else: of what the device's table lacks it measures some,
+for as long as it takes under five seconds."""
 
-DEFAULT_WAY = "table"
-"""What ``trainyard predict`` does when it is asked for nothing else."""
+COSTED = ("table", "measured", "roofline")
+"""How operators' costs are known otherwise: by the device's table, else a roofline (``--measure 0``); all that the
+table lacks measured (``--measure``); rooflines only."""
+
+WAYS = (DEFAULT_WAY, *COSTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,36 +142,62 @@ def measure(model: str, cases: Sequence[Case], calibration: Path, *, quick: bool
     cores = os.cpu_count() or 1
     asked = json.dumps([[case.batch_size, case.workers, case.rate_bps] for case in cases])
     told = json.loads(_run([[python(), "-m", "topologies.prophet_guesses", model, str(calibration), asked]], stop))
+    by_default, longest = _by_default(model, cases, calibration, stop)
     runs = {case: (_real(model, case, seconds, stop),) for case in cases}
     found = []
-    rows = {(row["batch_size"], row["workers"], row["rate_bps"]): row for row in told["cases"]}
+    rows = {Case(row["batch_size"], row["workers"], row["rate_bps"]): row for row in told["cases"]}
     for case in cases:
-        row = rows[case.batch_size, case.workers, case.rate_bps]
-        ways = {way: (row[way]["seconds"], row[way]["low"], row[way]["high"]) for way in WAYS}
+        row, one = rows[case], by_default[case]
+        ways = {way: (row[way]["seconds"], row[way]["low"], row[way]["high"]) for way in COSTED}
+        ways[DEFAULT_WAY] = (one["iteration_seconds"], *one["interval_seconds"])
+        sent = one["bytes_per_iteration"] / case.workers * BITS_PER_BYTE
         found.append(
             CaseResult(
                 case.batch_size, case.workers, case.rate_bps, runs[case], ways,
-                compute=row["compute"], exposed=row["exposed"], wire=row["wire"],
-                measuring_seconds=row["measuring_seconds"],
+                compute=one["compute_seconds"], exposed=one["exposed_communication_seconds"],
+                wire=sent / case.rate_bps if case.rate_bps else 0.0, measuring_seconds=row["measuring_seconds"],
             )
         )  # fmt: skip
     return GroupResult(
-        cores, tuple(found), tuple(told["operators"]),
-        predict_seconds=_speed(model, calibration, stop), calibrated=_digest(calibration),
-    )  # fmt: skip
+        cores, tuple(found), tuple(told["operators"]), predict_seconds=longest, calibrated=_digest(calibration)
+    )
 
 
 def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
-def _speed(model: str, calibration: Path, stop: Event) -> float:
-    """Wall seconds of the whole command, from its start to its end."""
+def _by_default(
+    model: str, cases: Sequence[Case], calibration: Path, stop: Event
+) -> tuple[dict[Case, dict[str, Any]], float]:
+    """What the command tells of each case, and the wall seconds of the longest command, from its start to its end."""
     factory = f"topologies.prophet_models:{model.replace('-', '_')}"
-    command = [python(), "-m", "host_reporter.prophet", factory, "--calibration", str(calibration), "--json"]
-    began = time.monotonic()
-    _run([[*command, "--batch-size", str(BATCH_OF_SPEED), "--workers", "2"]], stop)
-    return time.monotonic() - began
+    answer: dict[Case, dict[str, Any]] = {}
+    longest = 0.0
+    with TemporaryDirectory() as folder:
+        described = Path(folder) / NETWORK_FILE
+        described.write_text(json.dumps(_described(max(case.workers for case in cases))))
+        for size in dict.fromkeys(case.batch_size for case in cases):
+            own = [case for case in cases if case.batch_size == size]
+            command = [
+                python(), "-m", "host_reporter.prophet", factory, "--calibration", str(calibration), "--json",
+                "--network", str(described), "--batch-size", str(size),
+                "--workers", ",".join(str(count) for count in dict.fromkeys(case.workers for case in own)),
+            ]  # fmt: skip
+            if rates := [str(rate) for rate in dict.fromkeys(case.rate_bps for case in own) if rate is not None]:
+                command += ["--link-rate", ",".join(rates)]
+            began = time.monotonic()
+            told = json.loads(_run([command], stop))
+            longest = max(longest, time.monotonic() - began)
+            for one in told["predictions"]:
+                answer[Case(size, one["workers"], one["link_bps"])] = one
+    return answer, longest
+
+
+def _described(count: int) -> dict[str, Any]:
+    """What the ranks of ``prophet_spaces`` are on: hosts of one machine, which share its cores."""
+    cores = os.cpu_count() or 1
+    return {"hosts": [{"name": f"h{number}", "machine": "m", "cores": cores} for number in range(count)]}
 
 
 def _real(model: str, case: Case, seconds: float, stop: Event) -> float:

@@ -1,8 +1,8 @@
 """Predictions to be judged: ``python -m topologies.prophet_guesses MODEL CALIBRATION CASES``. Needs PyTorch.
 
 CASES is JSON: a list of [batch size, workers, link rate or null]. It tells one JSON document: each case predicted with
-the table and rooflines of the calibration, with micro-benchmarks of what is not in the table, and with rooflines only;
-and each operator alone in each of these ways beside what it took inside a real iteration.
+the table and rooflines of the calibration, with micro-benchmarks of all that is not in the table, and with rooflines
+only; and each operator alone in each of these ways beside what it took inside a real iteration.
 """
 
 from __future__ import annotations
@@ -19,18 +19,16 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from controller.model import BITS_PER_BYTE
 from host_reporter.prophet import bench, costs, network, store
 from host_reporter.prophet.calibration import Calibration
-from host_reporter.prophet.engine import measure
 from host_reporter.prophet.graph import Graph
 from host_reporter.prophet.loop import iteration
 from host_reporter.prophet.measured import Measurement
+from host_reporter.prophet.missing import measure
 from host_reporter.prophet.prediction import Asked, predict
 from host_reporter.prophet.subject import Subject, subject
 from host_reporter.prophet.trace import trace
 from topologies import prophet_models
-from topologies.prophet_arms import DEFAULT_WAY
 
 CPU = torch.device("cpu")
 ROUNDS = 7
@@ -54,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
         given = subject(prophet_models.factory(model)(batch_size))
         graph = trace(given)
         began = time.perf_counter()
-        fresh = measure(graph, known, CPU, math.inf)
+        fresh = measure(graph, known, CPU, math.inf, bench.THOROUGH)
         measuring = time.perf_counter() - began
         ways: dict[str, tuple[Calibration, dict[str, Measurement]]] = {
             "table": (known, {}), "measured": (known, fresh), "roofline": (known.without_table(), {}),
@@ -66,9 +64,6 @@ def main(arguments: list[str] | None = None) -> int:
             for way, (calibration, more) in ways.items():
                 found = predict(graph, calibration, more, asked)
                 row[way] = {"seconds": found.seconds, "low": found.low, "high": found.high}
-                if way == DEFAULT_WAY:
-                    row["compute"], row["exposed"] = found.played.compute, found.played.exposed
-                    row["wire"] = found.bytes / workers * BITS_PER_BYTE / rate if rate else 0.0
             made.append(row)
         operators.append({"batch_size": batch_size, **_operators(graph, given, ways)})
     sys.stdout.write(json.dumps({"cases": made, "operators": operators}) + "\n")

@@ -13,6 +13,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -22,10 +23,9 @@ from host_reporter.prophet.made_inputs import CannotMakeError, make
 from host_reporter.prophet.measured import Measurement
 from host_reporter.prophet.spec import Call, parse
 
-WANTED_SECONDS = 0.03
-"""For one operator in one state of the caches."""
+LOOPS = 9
+"""Of a small operator's calls, for a median."""
 
-LEAST_SAMPLES, MOST_SAMPLES = 5, 25
 SMALL_BYTES = 16 * 1024
 """An operator on less is timed in a loop: a clock's own time would count, and caches do not."""
 
@@ -33,17 +33,36 @@ NEAR_FLUSH, FAR_FLUSH = 4 * 2**20, 48 * 2**20
 """What is gone over: more than a core's own cache; more than a processor's."""
 
 
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How long an operator is measured in one state of the caches, and from how many calls; ``far``: in both states."""
+
+    seconds: float = 0.03
+    least: int = 5
+    most: int = 25
+    warm: int = 2
+    far: bool = True
+
+
+THOROUGH = Effort()
+BRIEF = Effort(seconds=0.003, least=2, most=5, warm=1, far=False)
+"""About four calls: for who waits."""
+
+
 class CannotMeasureError(Exception):
     """An operator that does not run alone on random tensors."""
 
 
-def measure(key: str, device: torch.device, seconds: float = WANTED_SECONDS) -> Measurement:
-    """What the operator of a key takes. Raises CannotMeasureError."""
+def measure(key: str, device: torch.device, effort: Effort = THOROUGH) -> Measurement:
+    """What the operator of a key takes; with effort that is not ``far`` far inputs take what near ones do.
+
+    Raises CannotMeasureError.
+    """
     call = parse(key)
     try:
         # As an iteration calls them: after autograd had its turn, in the mode for training.
         with _collected(), torch._C._AutoDispatchBelowAutograd():
-            return _measured(call, device, seconds)
+            return _measured(call, device, effort)
     except CannotMakeError as error:
         raise CannotMeasureError(str(error)) from error
     except Exception as error:  # random values may be none that the operator takes
@@ -51,11 +70,11 @@ def measure(key: str, device: torch.device, seconds: float = WANTED_SECONDS) -> 
         raise CannotMeasureError(f"{type(error).__name__}: {said[0][:200]}") from error
 
 
-def _measured(call: Call, device: torch.device, seconds: float) -> Measurement:
+def _measured(call: Call, device: torch.device, effort: Effort) -> Measurement:
     operator = resolve(call.name)
     arguments, options = make(call, device)
     inputs = [x for x in tree_flatten((arguments, options))[0] if isinstance(x, torch.Tensor)]
-    for _ in range(2):
+    for _ in range(effort.warm):
         results = operator(*arguments, **options)
     _finish(device)
     written = [x for x in tree_flatten(results)[0] if isinstance(x, torch.Tensor)]
@@ -66,14 +85,14 @@ def _measured(call: Call, device: torch.device, seconds: float) -> Measurement:
         operator(*arguments, **options)
 
     if size < SMALL_BYTES or _is_view(operator):
-        return _summary(_looped(run, seconds, device), [])
+        return _summary(_looped(run, effort.seconds, device), [])
 
     def touch() -> None:
         for tensor in inputs:
             tensor.sum()
 
-    near = _singles(run, seconds, device, _scratch(NEAR_FLUSH, device), touch)
-    far = _singles(run, seconds, device, _scratch(FAR_FLUSH, device), None)
+    near = _singles(run, effort, device, _scratch(NEAR_FLUSH, device), touch)
+    far = _singles(run, effort, device, _scratch(FAR_FLUSH, device), None) if effort.far else []
     return _summary(near, far)
 
 
@@ -104,9 +123,9 @@ def _looped(run: Callable[[], None], seconds: float, device: torch.device) -> li
     _finish(device)
     once = max(time.perf_counter() - began, 5e-7)
     # In-place operators change their inputs: not so often that numbers run out of range.
-    each = max(1, min(100, round(seconds / 9 / once)))
+    each = max(1, min(100, round(seconds / LOOPS / once)))
     found = []
-    for _ in range(9):
+    for _ in range(LOOPS):
         began = time.perf_counter()
         for _ in range(each):
             run()
@@ -117,14 +136,14 @@ def _looped(run: Callable[[], None], seconds: float, device: torch.device) -> li
 
 def _singles(
     run: Callable[[], None],
-    seconds: float,
+    effort: Effort,
     device: torch.device,
     scratch: torch.Tensor,
     touch: Callable[[], None] | None,
 ) -> list[float]:
     found: list[float] = []
     began = time.perf_counter()
-    while len(found) < LEAST_SAMPLES or (len(found) < MOST_SAMPLES and time.perf_counter() - began < seconds):
+    while len(found) < effort.least or (len(found) < effort.most and time.perf_counter() - began < effort.seconds):
         scratch.add_(1)
         if touch is not None:
             touch()
@@ -133,7 +152,7 @@ def _singles(
         run()
         _finish(device)
         found.append(time.perf_counter() - start)
-        if len(found) >= 3 and sum(found) > 4 * seconds:
+        if len(found) >= min(3, effort.least) and sum(found) > 4 * effort.seconds:
             break
     return found
 

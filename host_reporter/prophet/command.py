@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +17,9 @@ FAILED, WRONG_INPUT, INTERRUPTED = 1, 2, 130
 TYPES = {"fp32": "float32", "bf16": "bfloat16"}
 OPTIMIZERS = ("sgd", "momentum", "adam", "adamw", "none")
 MEASURE_SECONDS = 60.0
+WHOLE_SECONDS = 5.0
+"""A prediction takes no longer, as far as measuring can help it."""
+
 MOST_WORKERS = 4095
 """With a parameter server beside them they are all the processes that a job's registration can name."""
 
@@ -71,8 +75,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--calibration", type=Path, metavar="FILE", help="instead of this device's own")
     where.add_argument(
         "--measure", type=_seconds, nargs="?", const=MEASURE_SECONDS, metavar="S",
-        help="measure operators that the calibration has not seen, and keep what was found; for at most S seconds "
-        f"({MEASURE_SECONDS:g})",
+        help="measure operators that the calibration has not seen, and keep what was found, for at most S seconds "
+        f"({MEASURE_SECONDS:g}); 0: none. Without it a few calls are measured each, for as long as all takes under "
+        f"{WHOLE_SECONDS:g} s, and not kept",
     )  # fmt: skip
     told = parser.add_argument_group("what is told")
     told.add_argument("--json", action="store_true", help="one JSON document on stdout")
@@ -85,6 +90,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """The command: 0 done, 1 failed, 2 wrong input."""
+    began = time.perf_counter()
     if options.calibrate == (options.factory is not None):
         return _fail("give MODULE:FACTORY, or --calibrate", WRONG_INPUT)
     if find_spec("torch") is None:
@@ -93,8 +99,7 @@ def run(options: argparse.Namespace) -> int:
     from host_reporter.prophet.errors import InputError, ProphetError
 
     try:
-        work = engine.calibrate_device if options.calibrate else engine.predict_all
-        return work(options)
+        return engine.calibrate_device(options) if options.calibrate else engine.predict_all(options, began)
     except InputError as error:
         return _fail(str(error), WRONG_INPUT)
     except BrokenPipeError:

@@ -16,11 +16,14 @@ from host_reporter.prophet import shapes
 from host_reporter.prophet.calibration import Calibration, Context, Roofline
 from host_reporter.prophet.families import short
 from host_reporter.prophet.graph import PHASES, Graph, Operator, Phase
+from host_reporter.prophet.kin import Kin
 from host_reporter.prophet.measured import Measurement
 from host_reporter.prophet.spec import parse
 
 Way = Literal["table", "measured", "roofline", "guess"]
 WAYS: tuple[Way, ...] = ("table", "measured", "roofline", "guess")
+
+_LEAST_KNOWN: tuple[Way, ...] = ("guess", "roofline", "measured")
 
 UNSEEN = 3.0
 """Of a family that no calibration has seen the cost is a guess by all others', right up to this factor."""
@@ -45,7 +48,9 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """An operator that was never measured: the seconds that it is thought to take in an iteration, and whence."""
+    """An operator that the calibration has not seen: the seconds that it is thought to take in an iteration, and
+    whence.
+    """
 
     seconds: float
     way: Way
@@ -54,12 +59,13 @@ class Unseen:
 def costs(graph: Graph, known: Calibration, fresh: Mapping[str, Measurement], neighbours: float = 0.0) -> list[Cost]:
     """The cost of each operator, beside so many busy neighbours."""
     context = context_for(known.contexts, neighbours)
+    kin = _kin(graph, known.rooflines, fresh)
     found: dict[tuple[str, Phase, float], Cost] = {}
     answer = []
     for operator in graph.operators:
         same = (operator.key, operator.phase, round(operator.far_share, 2))
         if same not in found:
-            found[same] = _cost(operator, known, fresh, context)
+            found[same] = _cost(operator, known, fresh, context, kin)
         answer.append(found[same])
     return answer
 
@@ -96,16 +102,28 @@ def total(parts: Sequence[Cost], context: Context) -> tuple[float, float, float]
 
 
 def unseen(graph: Graph, parts: Sequence[Cost]) -> dict[str, Unseen]:
-    """Operators that were never measured, by key. Those of unknown families come first, then the longest."""
+    """Operators that the calibration has not seen, by key. Those of unknown families come first, then the longest of
+    those predicted by family, then those that were measured for this prediction.
+    """
     found: dict[str, Unseen] = {}
     for operator, part in zip(graph.operators, parts, strict=True):
-        if part.way in ("roofline", "guess"):
+        if part.way != "table":
             so_far = found[operator.key].seconds if operator.key in found else 0.0
             found[operator.key] = Unseen(so_far + part.seconds, part.way)
-    return dict(sorted(found.items(), key=lambda item: (item[1].way != "guess", -item[1].seconds)))
+    return dict(sorted(found.items(), key=lambda item: (_LEAST_KNOWN.index(item[1].way), -item[1].seconds)))
 
 
-def _cost(operator: Operator, known: Calibration, fresh: Mapping[str, Measurement], context: Context) -> Cost:
+def _kin(graph: Graph, rooflines: Sequence[Roofline], fresh: Mapping[str, Measurement]) -> Kin:
+    """What was just measured beside what rooflines say of it."""
+    measured = {operator.key: operator for operator in graph.operators if operator.key in fresh}
+    told = []
+    for key, operator in measured.items():
+        if (roofline := roofline_for(operator, rooflines)) is not None:
+            told.append((roofline, dtype_of(key), roofline_seconds(roofline, operator), fresh[key].near))
+    return Kin(told)
+
+
+def _cost(operator: Operator, known: Calibration, fresh: Mapping[str, Measurement], context: Context, kin: Kin) -> Cost:
     call = context.calls[PHASES.index(operator.phase)]
     each = call * (VIEW_WEIGHT if operator.family == "view" else 1.0) + context.byte * operator.bytes
     measurement = fresh.get(operator.key)
@@ -118,15 +136,20 @@ def _cost(operator: Operator, known: Calibration, fresh: Mapping[str, Measuremen
         low = seconds - context.near * (measurement.near - measurement.low)
         high = seconds + context.near * (measurement.high - measurement.near)
         return Cost(seconds, min(low, seconds), max(high, seconds), way, operator.key)
-    return _by_roofline(operator, known.rooflines, context, each)
+    return _by_roofline(operator, known.rooflines, context, each, kin)
 
 
-def _by_roofline(operator: Operator, rooflines: Sequence[Roofline], context: Context, each: float) -> Cost:
+def roofline_for(operator: Operator, rooflines: Sequence[Roofline]) -> Roofline | None:
+    """The roofline of an operator's family, of its own where there is one, and of its type of number if possible."""
     name, dtype = short(parse(operator.key).name), dtype_of(operator.key)
     fitting = [r for r in rooflines if r.family == operator.family and r.name in ("", name)]
+    return max(fitting, key=lambda r: (r.dtype == dtype, r.name == name), default=None)
+
+
+def _by_roofline(operator: Operator, rooflines: Sequence[Roofline], context: Context, each: float, kin: Kin) -> Cost:
+    roofline, dtype = roofline_for(operator, rooflines), dtype_of(operator.key)
     way: Way = "roofline"
-    if fitting:
-        roofline = max(fitting, key=lambda r: (r.dtype == dtype, r.name == name))
+    if roofline is not None:
         widen = 1.0 if roofline.dtype == dtype else OTHER_TYPE
     else:
         of_families = [r for r in rooflines if not r.name]
@@ -137,7 +160,8 @@ def _by_roofline(operator: Operator, rooflines: Sequence[Roofline], context: Con
         ordered = sorted(candidates, key=lambda r: roofline_seconds(r, operator))
         roofline, widen, way = ordered[len(ordered) // 2], UNSEEN, "guess"
     near = roofline_seconds(roofline, operator)
-    alone = context.near * near + context.far * roofline.far_byte * operator.bytes * operator.far_share
+    alone = context.near * near + context.far * far_seconds(roofline, operator) * operator.far_share
+    alone *= 1.0 if way == "guess" else kin.factor(roofline, dtype, near)
     low, high = min(roofline.low, 1.0) / widen, max(roofline.high, 1.0) * widen
     return Cost(
         alone + each,
@@ -156,6 +180,11 @@ def roofline_seconds(roofline: Roofline, operator: Operator) -> float:
         # Of another family, where this is a guess, there may be more or fewer.
         seconds += sum(factor * term for factor, term in zip(roofline.terms, own, strict=False))
     return seconds
+
+
+def far_seconds(roofline: Roofline, operator: Operator) -> float:
+    """What it adds if all its inputs are far."""
+    return roofline.far_byte * operator.bytes
 
 
 def dtype_of(key: str) -> str:

@@ -138,7 +138,8 @@ def facts(made: Made) -> list[tuple[str, str]]:
 def unseen_facts(unseen: Mapping[str, Unseen]) -> list[tuple[str, str]]:
     """Which operators the calibration has not seen, for people. Whose family is unknown errs most: those are apart."""
     guessed = [item for item in unseen.items() if item[1].way == "guess"]
-    by_family = [item for item in unseen.items() if item[1].way != "guess"]
+    by_family = [item for item in unseen.items() if item[1].way == "roofline"]
+    measured = [item for item in unseen.items() if item[1].way == "measured"]
     told = []
     if guessed:
         count = f"{_count(guessed)}, guessed from all other families; --measure measures them. "
@@ -146,6 +147,9 @@ def unseen_facts(unseen: Mapping[str, Unseen]) -> list[tuple[str, str]]:
     if by_family:
         count = f"{_count(by_family)}, predicted by family; --measure measures them. "
         told.append(("never measured", count + _longest(by_family, MOST_TOLD)))
+    if measured:
+        count = f"{_count(measured)} that the calibration has not seen. "
+        told.append(("measured just now", count + _longest(measured, MOST_TOLD)))
     return told
 
 

@@ -9,19 +9,21 @@ import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from host_reporter.prophet import bench, calibrate, costs, device, document, network, store, subject, targets
+from host_reporter.prophet import bench, calibrate, device, document, network, store, subject, targets
 from host_reporter.prophet.calibration import Calibration
-from host_reporter.prophet.command import TYPES
+from host_reporter.prophet.command import TYPES, WHOLE_SECONDS
 from host_reporter.prophet.document import Made
 from host_reporter.prophet.errors import InputError
 from host_reporter.prophet.graph import Graph
 from host_reporter.prophet.measured import Measurement
+from host_reporter.prophet.missing import measure
 from host_reporter.prophet.network import NetworkSpec
 from host_reporter.prophet.own_output import stdout_to_stderr
 from host_reporter.prophet.prediction import Asked, Prediction, predict
@@ -29,6 +31,12 @@ from host_reporter.prophet.trace import How, trace
 
 MOST_TABLE = 20_000
 """Operators that a calibration keeps; older measurements that were made while predicting go first."""
+
+MEASURED_BY = WHOLE_SECONDS - 0.6
+"""Seconds after the command began. What is left is for the predictions, and for what is measured last."""
+
+LEAST_MEASURING = 0.3
+"""Seconds for each graph, however long the rest takes."""
 
 PICTURES = (".png", ".svg", ".pdf")
 
@@ -57,12 +65,15 @@ def calibrate_device(options: argparse.Namespace) -> int:
     return 0
 
 
-def predict_all(options: argparse.Namespace) -> int:
-    """Predict every combination that was asked, and tell. Raises ProphetError, OSError."""
+def predict_all(options: argparse.Namespace, began: float) -> int:
+    """Predict every combination that was asked, and tell. ``began``: the command, by ``time.perf_counter``.
+
+    Raises ProphetError, OSError.
+    """
     _check(options)
     # The factory and its model are anybody's code, and may print.
     with stdout_to_stderr():
-        made, head = _predictions(options)
+        made, head = _predictions(options, began)
     if options.json:
         sys.stdout.write(json.dumps(document.document(made, head), indent=2, allow_nan=False) + "\n")
     else:
@@ -70,63 +81,70 @@ def predict_all(options: argparse.Namespace) -> int:
     return 0
 
 
-def _predictions(options: argparse.Namespace) -> tuple[list[Made], dict[str, Any]]:
+def _predictions(options: argparse.Namespace, began: float) -> tuple[list[Made], dict[str, Any]]:
     """Every prediction, with what they were made with; the files that were asked for are written."""
-    began = time.perf_counter()
     where = device.pick(options.device)
-    path = options.calibration or store.place(os.environ, device.describe(where), options.threads)
-    known = store.read(path, device.describe(where), options.threads, _how(options))
+    here = device.describe(where)
+    path = options.calibration or store.place(os.environ, here, options.threads)
+    known = store.read(path, here, options.threads, _how(options))
     described = network.read(options.network) if options.network is not None else None
     torch.set_num_threads(options.threads)
-    notes = _provenance_notes(known, options.threads, device.describe(where))
-    if options.measure is not None and known.provenance.device != device.describe(where):
+    notes = _provenance_notes(known, options.threads, here)
+    if options.measure and known.provenance.device != here:
         raise InputError(
-            f"--measure adds to a calibration what is measured here, on {device.describe(where)}; {path} is of "
-            f"{known.provenance.device}"
+            f"--measure adds to a calibration what is measured here, on {here}; {path} is of {known.provenance.device}"
         )
-    fresh: dict[str, Measurement] = {}
+    sizes = options.batch_size or [None]
+    measuring = _Measuring(known, where, options.measure, began, len(sizes) * len(options.dtype))
     made: list[Made] = []
-    traced = measured = 0.0
-    for size in options.batch_size or [None]:
+    traced = 0.0
+    for size in sizes:
         example = subject.load(options.factory, size)
         for dtype in options.dtype:
             start = time.perf_counter()
             graph = trace(example, How(options.optimizer, TYPES[dtype], size, where))
             traced += time.perf_counter() - start
-            if options.measure is not None:
-                start = time.perf_counter()
-                left = options.measure - measured
-                fresh |= measure(graph, known.with_table(fresh), where, left)
-                measured += time.perf_counter() - start
+            # What another device takes cannot be measured here.
+            if known.provenance.device == here:
+                measuring.add(graph)
             made += [
-                _made(predict(graph, known, fresh, asked), dtype, link, options)
+                _made(predict(graph, known, measuring.fresh, asked), dtype, link, options)
                 for asked, link in _asked(described, options)
             ]
-    if fresh:
-        _keep(path, known, fresh)
+    if measuring.fresh and options.measure is not None:
+        _keep(path, known, measuring.fresh)
     head = {
         "command": shlex.join(["trainyard", *sys.argv[1:]]) if sys.argv[1:2] == ["predict"] else "trainyard predict",
         "calibration": {"file": str(path), **known.provenance.model_dump()},
-        "seconds": {"tracing": traced, "measuring": measured, "all": time.perf_counter() - began},
+        "seconds": {"tracing": traced, "measuring": measuring.seconds, "all": time.perf_counter() - began},
         "notes": notes,
     }
     _write_files(made, options)
     return made, head
 
 
-def measure(graph: Graph, known: Calibration, where: torch.device, seconds: float) -> dict[str, Measurement]:
-    """Measurements of operators that the calibration has not seen, unknown families and the costliest first."""
-    parts = costs.costs(graph, known, {})
-    until = time.perf_counter() + seconds
-    found: dict[str, Measurement] = {}
-    for key in costs.unseen(graph, parts):
-        if time.perf_counter() >= until:
-            break
-        try:
-            found[key] = bench.measure(key, where)
-        except bench.CannotMeasureError:
-            continue
-    return found
+@dataclass
+class _Measuring:
+    """What is measured for a command's graphs: for as long as was ``asked`` (seconds), or as there is time left."""
+
+    known: Calibration
+    where: torch.device
+    asked: float | None
+    began: float
+    graphs_left: int
+    fresh: dict[str, Measurement] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def add(self, graph: Graph) -> None:
+        """Measure what a graph has that nobody has measured."""
+        start = time.perf_counter()
+        if self.asked is not None:
+            effort, left = bench.THOROUGH, self.asked - self.seconds
+        else:
+            effort, left = bench.BRIEF, max((MEASURED_BY - (start - self.began)) / self.graphs_left, LEAST_MEASURING)
+        self.fresh |= measure(graph, self.known.with_table(self.fresh), self.where, left, effort)
+        self.graphs_left -= 1
+        self.seconds += time.perf_counter() - start
 
 
 def _made(found: Prediction, dtype: str, link: float | None, options: argparse.Namespace) -> Made:

@@ -10,6 +10,9 @@ import torch
 from host_reporter.prophet.families import short
 from host_reporter.prophet.spec import Call, TensorSpec, Word
 
+DRAWN = 2**18
+"""Numbers that are drawn for a tensor, at most."""
+
 
 class CannotMakeError(Exception):
     """Arguments that cannot be made up."""
@@ -59,12 +62,18 @@ def tensor(spec: TensorSpec, device: torch.device, most: int = 1) -> torch.Tenso
     if spec.strides is not None:
         elements = 1 + sum((size - 1) * step for size, step in zip(spec.shape, spec.strides, strict=True) if size > 0)
     if kind.is_floating_point or kind.is_complex:
-        flat = torch.randn(elements, dtype=kind, device=device)
+        flat = _normal(elements, kind, device)
     elif kind is torch.bool:
         flat = torch.rand(elements, device=device) > 0.5
     else:
         flat = torch.randint(0, max(most, 1), (elements,), dtype=kind, device=device)
     return flat.view(spec.shape) if spec.strides is None else flat.as_strided(spec.shape, spec.strides)
+
+
+def _normal(elements: int, kind: torch.dtype, device: torch.device) -> torch.Tensor:
+    """Of many numbers the first ones again and again: to draw each would take longer than most operators on them."""
+    drawn = torch.randn(min(elements, DRAWN), dtype=kind, device=device)
+    return drawn if elements <= DRAWN else drawn.repeat(-(-elements // DRAWN))[:elements]
 
 
 def _indices(call: Call) -> Callable[[int], int]:

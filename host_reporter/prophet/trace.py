@@ -8,6 +8,7 @@ operators that eager PyTorch runs: `torch.export` has no backward, and a compile
 from __future__ import annotations
 
 import copy
+import sys
 import traceback
 import warnings
 from collections.abc import Iterator
@@ -64,10 +65,13 @@ def trace(subject: Subject, how: How = How()) -> Graph:
 
 def _refuse_compiled(model: torch.nn.Module) -> None:
     """Raises TraceError for what calls no operator of eager PyTorch that could be seen."""
+    # Who compiles has loaded the compiler; to load it for this question takes more than a second.
+    compiler = sys.modules.get("torch._dynamo")
+    compiled = () if compiler is None else compiler.OptimizedModule
     for name, module in model.named_modules():
         if isinstance(module, torch.jit.ScriptModule):
             what = "is compiled by TorchScript"
-        elif isinstance(module, torch._dynamo.OptimizedModule):
+        elif isinstance(module, compiled) or module._compiled_call_impl is not None:
             what = "is compiled by torch.compile"
         else:
             continue

@@ -18,7 +18,7 @@ import pytest
 import torch
 
 from controller.wire import JobSpec
-from host_reporter.prophet import command, store
+from host_reporter.prophet import command, engine, store
 from host_reporter.prophet.loop import iteration, timed
 from host_reporter.prophet.subject import subject
 from topologies import prophet_models
@@ -121,17 +121,44 @@ def test_prediction_is_near_what_happens(predict: Predict, own: Path, name: str)
     assert min(before, after) / 4 < one["iteration_seconds"] < max(before, after) * 4
 
 
+def known_by(prediction: dict[str, Any]) -> set[str]:
+    return {part["known_by"] for part in prediction["unseen_operators"]}
+
+
 def test_measured_operators_are_kept(predict: Predict, own: Path) -> None:
     asked = ("prophet_subjects:adapted", "--calibration", own, "--json")
-    (before,) = document(predict(*asked))["predictions"]
+    (before,) = document(predict(*asked, "--measure", "0"))["predictions"]
     assert before["unseen_count"] > 0
     assert len(before["unseen_operators"]) == min(before["unseen_count"], 20)
+    assert known_by(before) == {"roofline"}
     (measured,) = document(predict(*asked, "--measure", "100"))["predictions"]
-    assert measured["unseen_count"] == 0
+    assert measured["unseen_count"] == before["unseen_count"]
+    assert known_by(measured) == {"measured"}
     assert measured["cost_shares"]["measured"] > 0
     (after,) = document(predict(*asked))["predictions"]
+    assert after["unseen_count"] == 0
     assert after["cost_shares"]["table"] == pytest.approx(1.0)
     assert after["iteration_seconds"] == pytest.approx(measured["iteration_seconds"])
+
+
+def test_without_a_word_a_prediction_measures_and_keeps_nothing(predict: Predict, own: Path) -> None:
+    before = own.read_bytes()
+    told = document(predict("prophet_subjects:adapted", "--calibration", own, "--json"))
+    (one,) = told["predictions"]
+    assert "measured" in known_by(one)
+    assert one["cost_shares"]["measured"] > 0
+    assert own.read_bytes() == before
+    _, lines, _ = predict("prophet_subjects:adapted", "--calibration", own)
+    assert "measured just now" in lines
+
+
+def test_without_a_word_a_prediction_measures_for_as_long_as_there_is_time(predict: Predict, own: Path) -> None:
+    told = document(predict("topologies.prophet_models:resnet50", "--calibration", own, "--json", "--batch-size", "64"))
+    (one,) = told["predictions"]
+    # On a machine that is busy all but the measuring may take as long.
+    assert told["seconds"]["measuring"] < engine.MEASURED_BY + 1
+    assert one["cost_shares"]["roofline"] > 0
+    assert one["unseen_count"] > 20
 
 
 def test_measuring_keeps_to_its_time(predict: Predict, own: Path) -> None:
@@ -143,13 +170,19 @@ def test_measuring_keeps_to_its_time(predict: Predict, own: Path) -> None:
 
 
 def test_operator_of_an_unknown_family_widens_the_interval_and_is_listed(predict: Predict, calibrated: Path) -> None:
-    (one,) = document(predict("prophet_subjects:known", "--calibration", calibrated, "--json"))["predictions"]
+    asked = ("prophet_subjects:known", "--calibration", calibrated)
+    (one,) = document(predict(*asked, "--json", "--measure", "0"))["predictions"]
     first, *others = one["unseen_operators"]
     assert (first["operator"], first["known_by"]) == ("prophet_tests.thrice float32[3,4]", "guess")
     assert {part["known_by"] for part in others} == {"roofline"}
     assert one["cost_shares"]["guess"] > 0
+    (measured,) = document(predict(*asked, "--json"))["predictions"]
+    named = {part["operator"]: part["known_by"] for part in measured["unseen_operators"]}
+    assert named["prophet_tests.thrice float32[3,4]"] == "measured"
+    low, high = one["interval_seconds"]
+    assert high / low > measured["interval_seconds"][1] / measured["interval_seconds"][0]
     for more in ([], ["--workers", "1,2"]):
-        _, told, _ = predict("prophet_subjects:known", "--calibration", calibrated, *more)
+        _, told, _ = predict(*asked, "--measure", "0", *more)
         lines = dict(re.split(r"  +", line, maxsplit=1) for line in told.splitlines() if " measures them" in line)
         assert "prophet_tests.thrice float32[3,4]" in lines["unknown family"]
         assert "thrice" not in lines["never measured"]
@@ -159,7 +192,7 @@ def test_operator_of_an_unknown_family_widens_the_interval_and_is_listed(predict
 def test_what_if(predict: Predict, calibrated: Path) -> None:
     told = document(
         predict(
-            "prophet_subjects:sized", "--calibration", calibrated, "--json", "--batch-size", "8,32",
+            "prophet_subjects:sized", "--calibration", calibrated, "--json", "--batch-size", "8,32", "--measure", "0",
             "--dtype", "fp32,bf16",
             "--workers", "1,2,4", "--architecture", "ring,ps", "--link-rate", "1e6,1e7",
         )
@@ -186,7 +219,11 @@ def test_what_if(predict: Predict, calibrated: Path) -> None:
 
 
 def test_batch_size_without_a_word_from_the_factory(predict: Predict, calibrated: Path) -> None:
-    told = document(predict("prophet_subjects:adapted", "--calibration", calibrated, "--json", "--batch-size", "4,64"))
+    told = document(
+        predict(
+            "prophet_subjects:adapted", "--calibration", calibrated, "--json", "--batch-size", "4,64", "--measure", "0"
+        )
+    )
     small, large = told["predictions"]
     assert (small["batch_size"], large["batch_size"]) == (4, 64)
     assert large["model_compute_seconds"][0] > small["model_compute_seconds"][0]
@@ -226,7 +263,7 @@ def test_lines_for_people(predict: Predict, calibrated: Path) -> None:
         "exposed communication",
         "critical path",
         "bytes an iteration",
-        "never measured",
+        "measured just now",
     ):
         assert any(line.startswith(word) for line in lines.splitlines())
     assert "spare.weight" in lines
@@ -409,6 +446,7 @@ def test_calibration_of_another_device_is_told_and_not_added_to(predict: Predict
     status, out, _ = predict("prophet_subjects:adapted", "--calibration", own, "--json")
     assert status == 0
     assert any("Abacus 3000" in note and here in note for note in json.loads(out)["notes"])
+    assert known_by(json.loads(out)["predictions"][0]) == {"roofline"}
     before = own.read_bytes()
     status, _, errors = predict("prophet_subjects:adapted", "--calibration", own, "--measure", "1")
     assert status == 2 and "Abacus 3000" in errors

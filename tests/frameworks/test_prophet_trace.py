@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import prophet_subjects
@@ -162,7 +163,7 @@ def test_every_operator_of_a_model_runs_alone(name: str) -> None:
     torch.set_num_threads(1)
     keys = {operator.key for operator in trace(subject(prophet_models.factory(name)(2)), How("adam")).operators}
     for key in keys:
-        found = bench.measure(key, CPU, seconds=0.0005)
+        found = bench.measure(key, CPU, replace(bench.THOROUGH, seconds=0.0005))
         assert 0 < found.near <= found.far
         assert found.low <= found.near <= found.high
 

@@ -75,6 +75,18 @@ def test_operators_of_unknown_families_are_told_first_and_apart_however_short() 
     assert "[9,9]" in told["never measured"]
 
 
+def test_what_was_measured_is_told_last_and_apart() -> None:
+    known = calibration({key(): 1.0}, rooflines=(roofline(once=0.1),))
+    one = Graph((operator(size=9), operator(size=10)), (), (), 1, "float32")
+    unseen = costing.unseen(one, costing.costs(one, known, {key(size=9): Measurement(5.0, 5.0, 5.0, 5.0)}))
+    assert [(name, part.way) for name, part in unseen.items()] == [
+        (key(size=10), "roofline"),
+        (key(size=9), "measured"),
+    ]
+    told = dict(document.unseen_facts(unseen))
+    assert "[9,9]" in told["measured just now"] and "[9,9]" not in told["never measured"]
+
+
 def test_other_type_of_number_widens_the_interval() -> None:
     known = calibration(rooflines=(roofline(once=1.0),))
     one = Graph((operator(size=9, dtype="bfloat16"),), (), (), 1, "bfloat16")

@@ -1,0 +1,53 @@
+"""Measures operators that a calibration has not seen, those first that tell most for the time that they take. Needs
+PyTorch.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import torch
+
+from host_reporter.prophet import bench, costs
+from host_reporter.prophet.bench import Effort
+from host_reporter.prophet.calibration import Calibration
+from host_reporter.prophet.graph import Graph, Operator
+from host_reporter.prophet.measured import Measurement
+from host_reporter.prophet.worth import in_order, wanted
+
+SPREAD = 0.15
+"""How far a few calls may be from what many would have told, beside what they differ by themselves."""
+
+
+def measure(
+    graph: Graph, known: Calibration, where: torch.device, seconds: float, effort: Effort
+) -> dict[str, Measurement]:
+    """Measurements of operators that are not in the calibration's table, by key, for at most so many seconds."""
+    until = time.perf_counter() + seconds
+    calls = effort.warm + effort.least * (2 if effort.far else 1)
+    answer: dict[str, Measurement] = {}
+    for one in in_order(wanted(graph, known), calls):
+        left = until - time.perf_counter()
+        if left <= 0:
+            break
+        if one.takes(calls) > left:
+            continue
+        try:
+            found = bench.measure(one.operator.key, where, effort)
+        except bench.CannotMeasureError:
+            continue
+        answer[one.operator.key] = found if effort.far else _completed(found, one.operator, known)
+    return answer
+
+
+def _completed(found: Measurement, operator: Operator, known: Calibration) -> Measurement:
+    """With what far inputs add by the roofline, and with the doubt of few calls."""
+    roofline = costs.roofline_for(operator, known.rooflines)
+    further = 0.0 if roofline is None else costs.far_seconds(roofline, operator)
+    return replace(
+        found,
+        far=found.near + further,
+        low=min(found.low, found.near / (1 + SPREAD)),
+        high=max(found.high, found.near * (1 + SPREAD)),
+    )
