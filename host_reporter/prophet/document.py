@@ -142,10 +142,10 @@ def unseen_facts(unseen: Mapping[str, Unseen]) -> list[tuple[str, str]]:
     measured = [item for item in unseen.items() if item[1].way == "measured"]
     told = []
     if guessed:
-        count = f"{_count(guessed)}, guessed from all other families; --measure measures them. "
+        count = f"{_count(guessed)}, guessed from all other families; --measure has more time. "
         told.append(("unknown family", count + _longest(guessed, MOST_UNSEEN)))
     if by_family:
-        count = f"{_count(by_family)}, predicted by family; --measure measures them. "
+        count = f"{_count(by_family)}, predicted by family; --measure has more time. "
         told.append(("never measured", count + _longest(by_family, MOST_TOLD)))
     if measured:
         count = f"{_count(measured)} that the calibration has not seen. "

@@ -134,6 +134,12 @@ def compiled():
     return torch.compile(nn.Linear(4, 4)), torch.randn(3, 4)
 
 
+def compiled_in_place():
+    model = nn.Linear(4, 4)
+    model.compile()
+    return model, torch.randn(3, 4)
+
+
 class Foreign(Selecting):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.from_numpy(self.layer(x).detach().numpy() * 2).mean()  # leaves PyTorch

@@ -181,7 +181,7 @@ def test_operator_of_an_unknown_family_widens_the_interval_and_is_listed(predict
     assert named["prophet_tests.thrice float32[3,4]"] == "measured"
     for more in ([], ["--workers", "1,2"]):
         _, told, _ = predict(*asked, "--measure", "0", *more)
-        lines = dict(re.split(r"  +", line, maxsplit=1) for line in told.splitlines() if " measures them" in line)
+        lines = dict(re.split(r"  +", line, maxsplit=1) for line in told.splitlines() if " has more time" in line)
         assert "prophet_tests.thrice float32[3,4]" in lines["unknown family"]
         assert "thrice" not in lines["never measured"]
         assert "predicted by family" in lines["never measured"]
@@ -428,6 +428,7 @@ def test_gpu_that_is_not_there(predict: Predict, calibrated: Path) -> None:
     [
         ("scripted", "its module part is compiled by TorchScript"),
         ("compiled", "the model is compiled by torch.compile"),
+        ("compiled_in_place", "the model is compiled by torch.compile"),
     ],
 )
 def test_model_whose_operators_cannot_be_seen(predict: Predict, calibrated: Path, factory: str, words: str) -> None:
