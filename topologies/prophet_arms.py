@@ -176,7 +176,7 @@ def _by_default(
     longest = 0.0
     with TemporaryDirectory() as folder:
         described = Path(folder) / NETWORK_FILE
-        described.write_text(json.dumps(_described(max(case.workers for case in cases))))
+        described.write_text(json.dumps(one_machine(max(case.workers for case in cases))))
         for size in dict.fromkeys(case.batch_size for case in cases):
             own = [case for case in cases if case.batch_size == size]
             command = [
@@ -194,8 +194,8 @@ def _by_default(
     return answer, longest
 
 
-def _described(count: int) -> dict[str, Any]:
-    """What the ranks of ``prophet_spaces`` are on: hosts of one machine, which share its cores."""
+def one_machine(count: int) -> dict[str, Any]:
+    """What the ranks of ``prophet_spaces`` are on, as a network's file: hosts of one machine, which share its cores."""
     cores = os.cpu_count() or 1
     return {"hosts": [{"name": f"h{number}", "machine": "m", "cores": cores} for number in range(count)]}
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import statistics
 import sys
 import time
@@ -29,6 +28,7 @@ from host_reporter.prophet.prediction import Asked, predict
 from host_reporter.prophet.subject import Subject, subject
 from host_reporter.prophet.trace import trace
 from topologies import prophet_models
+from topologies.prophet_arms import one_machine
 
 CPU = torch.device("cpu")
 ROUNDS = 7
@@ -58,7 +58,8 @@ def main(arguments: list[str] | None = None) -> int:
             "table": (known, {}), "measured": (known, fresh), "roofline": (known.without_table(), {}),
         }  # fmt: skip
         for workers, rate in cases_of_size:
-            asked = Asked(workers, "ring", _network(workers, rate))
+            described = network.NetworkSpec.model_validate(one_machine(workers))
+            asked = Asked(workers, "ring", described if rate is None else network.at_rate(described, rate))
             row: dict[str, Any] = {"batch_size": batch_size, "workers": workers, "rate_bps": rate}
             row["measuring_seconds"] = measuring
             for way, (calibration, more) in ways.items():
@@ -68,14 +69,6 @@ def main(arguments: list[str] | None = None) -> int:
         operators.append({"batch_size": batch_size, **_operators(graph, given, ways)})
     sys.stdout.write(json.dumps({"cases": made, "operators": operators}) + "\n")
     return 0
-
-
-def _network(workers: int, rate: float | None) -> network.NetworkSpec:
-    """What the ranks of ``topologies.prophet_spaces`` are on: hosts of one machine, which share its cores."""
-    cores = os.cpu_count() or 1
-    plain = network.uniform(workers, rate or 1e9, network.NetworkSpec.model_fields["latency_seconds"].default)
-    hosts = tuple(host.model_copy(update={"machine": "m", "cores": cores}) for host in plain.hosts)
-    return plain.model_copy(update={"hosts": hosts})
 
 
 class _Clock(TorchDispatchMode):
