@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import torch
@@ -34,9 +34,9 @@ from host_reporter.prophet.trace import How, trace
 
 Say = Callable[[str], None]
 
-PRIORS = (1.0, 0.7, 2e-11, 3e-6, 3e-6, 3e-6)
-"""Of a context's factors, before anything was measured: as alone, far inputs as far, memory at 50 GB/s, 3 us a call of
-each phase.
+PRIORS = (1.0, 0.7, 2e-11, 2.5e-10, 3e-6, 3e-6, 3e-6)
+"""Of a context's factors, before anything was measured: as alone, far inputs as far, memory at 50 GB/s, 1 us a new
+page, 3 us a call of each phase.
 """
 
 TRUST = 0.01
@@ -45,6 +45,8 @@ HALF_TYPES = 4
 
 WRAPPED = ("dense-192x3-24", "dense-1400x1-20", "residual-176-40-20", "attention-400x8-56", "attention-160x4-48")
 PATIENCE_SECONDS = 300.0
+WHOLE_SECONDS = 0.8
+"""That a model's whole iterations are measured."""
 
 
 def calibrate(device: torch.device, threads: int, say: Say, *, quick: bool = False) -> Calibration:
@@ -107,11 +109,12 @@ def _alone(
 ) -> tuple[list[tuple[float, ...]], list[float]]:
     """The operators of each model, and then at once its whole iterations: a machine is not as fast all the time."""
     rows, seconds = [], []
-    for one in chosen:
-        _add(table, (operator.key for operator in graphs[one.name].operators), device)
-        rows.append(row(graphs[one.name], table))
-        seconds.append(_seconds(one, device, 0.8))
-        say(f"whole iterations of {one.name}: {1e3 * seconds[-1]:.2f} ms")
+    with _trained("alone", str(torch.get_num_threads()), str(device)) as tell:
+        for one in chosen:
+            _add(table, (operator.key for operator in graphs[one.name].operators), device)
+            rows.append(row(graphs[one.name], table))
+            seconds.append(tell(f"{one.name} {WHOLE_SECONDS}")["seconds"])
+            say(f"whole iterations of {one.name}: {1e3 * seconds[-1]:.2f} ms")
     return rows, seconds
 
 
@@ -131,7 +134,7 @@ def _beside(
             tell(REST)
             quiet = _seconds(one, device, 0.4)
             tell(one.name)
-            found.append(before * _seconds(one, device, 0.8) / quiet)
+            found.append(before * _seconds(one, device, WHOLE_SECONDS) / quiet)
             say(f"beside {neighbours} busy neighbours, {one.name}: {1e3 * found[-1]:.2f} ms")
     return found
 
@@ -142,22 +145,23 @@ def _seconds(one: Exercise, device: torch.device, seconds: float) -> float:
 
 def row(graph: Graph, table: dict[str, Measurement]) -> tuple[float, ...]:
     """What a context's factors are multiplied with, of one graph."""
-    near = far = moved = 0.0
+    near = far = moved = fresh = 0.0
     calls = dict.fromkeys(PHASES, 0.0)
     for operator in graph.operators:
         calls[operator.phase] += VIEW_WEIGHT if operator.family == "view" else 1.0
         moved += operator.bytes
+        fresh += operator.fresh_bytes
         if (found := table.get(operator.key)) is not None:
             near += found.near
             far += (found.far - found.near) * operator.far_share
-    return near, far, moved, *calls.values()
+    return near, far, moved, fresh, *calls.values()
 
 
 def _context(rows: Sequence[Sequence[float]], seconds: Sequence[float], neighbours: int) -> Context:
     found = fit(rows, seconds, priors=PRIORS, trust=TRUST)
-    near, far, byte, forward, backward, update = found.factors
+    near, far, byte, fresh, forward, backward, update = found.factors
     return Context(
-        neighbours=neighbours, near=near, far=far, byte=byte, calls=(forward, backward, update),
+        neighbours=neighbours, near=near, far=far, byte=byte, fresh=fresh, calls=(forward, backward, update),
         low=found.low, high=found.high, samples=len(rows),
     )  # fmt: skip
 
@@ -165,26 +169,39 @@ def _context(rows: Sequence[Sequence[float]], seconds: Sequence[float], neighbou
 @contextmanager
 def _busy(neighbours: int, threads: int) -> Iterator[Callable[[str], None]]:
     """Processes that train the model that they are told, or rest, beside this one."""
-    running = [_probe("neighbour", str(threads), talks=True) for _ in range(neighbours)]
+    with ExitStack() as stack:
+        running = [stack.enter_context(_trained("neighbour", str(threads))) for _ in range(neighbours)]
 
-    def tell(name: str) -> None:
-        for one in running:
-            assert one.stdin is not None
-            assert one.stdout is not None
-            try:
-                one.stdin.write(f"{name}\n")
-                one.stdin.flush()
-            except BrokenPipeError:
-                raise ProphetError("a neighbour of the calibration ended by itself") from None
-            if not one.stdout.readline():
-                raise ProphetError("a neighbour of the calibration ended by itself")
+        def tell(name: str) -> None:
+            for one in running:
+                one(name)
+
+        yield tell
+
+
+@contextmanager
+def _trained(*arguments: str) -> Iterator[Callable[[str], dict[str, Any]]]:
+    """A process that answers each line with a JSON object. It raises ProphetError where it ends by itself."""
+    process = _probe(*arguments, talks=True)
+
+    def tell(line: str) -> dict[str, Any]:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        said = ""
+        with suppress(BrokenPipeError):
+            process.stdin.write(f"{line}\n")
+            process.stdin.flush()
+            said = process.stdout.readline()
+        if not said:
+            raise ProphetError(f"a process that trains models for the calibration ended by itself ({line})")
+        answer: dict[str, Any] = json.loads(said)
+        return answer
 
     try:
         yield tell
     finally:
-        for one in running:
-            one.kill()
-            one.communicate()
+        process.kill()
+        process.communicate()
 
 
 def _wrapping(threads: int, names: Sequence[str]) -> Wrapping:

@@ -15,7 +15,7 @@ from controller.wire import Message
 from host_reporter.prophet.errors import InputError
 from host_reporter.prophet.measured import Measurement
 
-FORMAT = 2
+FORMAT = 3
 _Part = Annotated[float, Field(ge=0, le=1e12)]
 
 
@@ -55,7 +55,8 @@ class Context(Message):
     """What operators take in an iteration, from what they take alone; beside ``neighbours`` other busy workers.
 
     ``near`` times the near cost, ``far`` times what far inputs add, by the share that is far; seconds of a byte that is
-    moved, since results go to memory that is not at hand, and of a call in each phase (forward, backward, optimizer).
+    moved, since results go to memory that is not at hand, of a byte on a new page, and of a call in each phase (forward,
+    backward, optimizer).
     ``low`` and ``high``: measured over predicted of whole iterations, 10-90 %.
     """
 
@@ -63,6 +64,7 @@ class Context(Message):
     near: _Part
     far: _Part
     byte: _Part
+    fresh: _Part
     calls: Annotated[tuple[_Part, _Part, _Part], Field(strict=False)]
     low: _Part
     high: _Part

@@ -60,10 +60,10 @@ def costs(graph: Graph, known: Calibration, fresh: Mapping[str, Measurement], ne
     """The cost of each operator, beside so many busy neighbours."""
     context = context_for(known.contexts, neighbours)
     kin = _kin(graph, known.rooflines, fresh)
-    found: dict[tuple[str, Phase, float], Cost] = {}
+    found: dict[tuple[str, Phase, float, float], Cost] = {}
     answer = []
     for operator in graph.operators:
-        same = (operator.key, operator.phase, round(operator.far_share, 2))
+        same = (operator.key, operator.phase, round(operator.far_share, 2), operator.fresh_bytes)
         if same not in found:
             found[same] = _cost(operator, known, fresh, context, kin)
         answer.append(found[same])
@@ -83,7 +83,10 @@ def context_for(contexts: Sequence[Context], neighbours: float) -> Context:
     def between(one: float, other: float) -> float:
         return one + share * (other - one)
 
-    mixed = {name: between(getattr(low, name), getattr(high, name)) for name in ("near", "far", "byte", "low", "high")}
+    mixed = {
+        name: between(getattr(low, name), getattr(high, name))
+        for name in ("near", "far", "byte", "fresh", "low", "high")
+    }
     calls = tuple(map(between, low.calls, high.calls))
     return low.model_copy(update={**mixed, "calls": calls})
 
@@ -126,6 +129,7 @@ def _kin(graph: Graph, rooflines: Sequence[Roofline], fresh: Mapping[str, Measur
 def _cost(operator: Operator, known: Calibration, fresh: Mapping[str, Measurement], context: Context, kin: Kin) -> Cost:
     call = context.calls[PHASES.index(operator.phase)]
     each = call * (VIEW_WEIGHT if operator.family == "view" else 1.0) + context.byte * operator.bytes
+    each += context.fresh * operator.fresh_bytes
     measurement = fresh.get(operator.key)
     way: Way = "measured"
     if measurement is None:

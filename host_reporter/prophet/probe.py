@@ -1,8 +1,10 @@
-"""Processes that the calibration starts: ``python -m host_reporter.prophet.probe neighbour|wrapping|collective ...``.
+"""Processes that the calibration starts: ``python -m host_reporter.prophet.probe WHAT ...``.
 
-``neighbour THREADS``: trains the model whose name it reads, until it reads another or REST, or its input ends.
-``wrapping THREADS NAME...``: what DistributedDataParallel adds to a worker alone, a JSON line a model. ``collective
-RANK WORLD FILE``: what an all-reduce over this host's loopback takes, a JSON line a size, from rank 0.
+``alone THREADS DEVICE``: reads lines, each a model's name and seconds, and trains each for so long in a process of its
+own, whose memory is as of one that just began; a JSON line a model. ``neighbour THREADS``: trains the model whose name
+it reads, until it reads another or REST, or its input ends. ``wrapping THREADS NAME...``: what DistributedDataParallel
+adds to a worker alone, a JSON line a model. ``collective RANK WORLD FILE``: what an all-reduce over this host's
+loopback takes, a JSON line a size, from rank 0.
 """
 
 from __future__ import annotations
@@ -35,7 +37,10 @@ REST = "-"
 def main(arguments: list[str]) -> int:
     """Be one of the processes."""
     what, *rest = arguments
-    if what == "neighbour":
+    if what == "alone":
+        torch.set_num_threads(int(rest[0]))
+        _alone({exercise.name: exercise for exercise in exercises()}, torch.device(rest[1]))
+    elif what == "neighbour":
         torch.set_num_threads(int(rest[0]))
         _neighbour({exercise.name: exercise for exercise in exercises()})
     elif what == "wrapping":
@@ -45,6 +50,20 @@ def main(arguments: list[str]) -> int:
         torch.set_num_threads(1)
         _collective(int(rest[0]), int(rest[1]), Path(rest[2]))
     return 0
+
+
+def _alone(known: dict[str, Exercise], device: torch.device) -> None:
+    for line in sys.stdin:
+        name, seconds = line.split()
+        child = os.fork()
+        if not child:
+            chosen = known[name]
+            run = iteration(chosen.subject(), chosen.optimizer, device)
+            _tell({"seconds": statistics.median(timed(run, device, seconds=float(seconds)))})
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        if status:
+            sys.exit(f"{name} could not be trained: it ended with {os.waitstatus_to_exitcode(status)}")
 
 
 def _neighbour(known: dict[str, Exercise]) -> None:

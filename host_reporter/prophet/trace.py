@@ -31,6 +31,8 @@ from torch.utils._pytree import tree_flatten
 from host_reporter.prophet import families
 from host_reporter.prophet.errors import TraceError, exited
 from host_reporter.prophet.graph import Graph, Operator, Parameter, Phase
+from host_reporter.prophet.heap import fresh_bytes
+from host_reporter.prophet.lifetimes import Lifetimes
 from host_reporter.prophet.reuse import Reuse
 from host_reporter.prophet.spec import Call, TensorSpec, Word
 from host_reporter.prophet.subject import Subject, optimiser, total
@@ -113,9 +115,8 @@ def _traced(subject: Subject, recorder: _Recorder, how: How) -> Graph:
             hook.remove()
     if not ready:
         raise TraceError("no parameter gets a gradient: the loss must depend on the model's parameters")
-    shares = recorder.reuse.far_shares()
     return Graph(
-        operators=tuple(replace(o, far_share=share) for o, share in zip(recorder.operators, shares, strict=True)),
+        operators=tuple(_placed(recorder, how.device)),
         parameters=tuple(
             Parameter(name, p.numel() * p.element_size(), _name(p.dtype), ready.get(name))
             for name, p in trained.items()
@@ -126,19 +127,30 @@ def _traced(subject: Subject, recorder: _Recorder, how: How) -> Graph:
     )
 
 
+def _placed(recorder: _Recorder, device: torch.device) -> Iterator[Operator]:
+    """The operators, with where their inputs are and how much of their results' memory is new."""
+    count = len(recorder.operators)
+    # Accelerators keep what was given back.
+    fresh = fresh_bytes(recorder.lifetimes.held, count) if device.type == "cpu" else [0.0] * count
+    for operator, share, new in zip(recorder.operators, recorder.reuse.far_shares(), fresh, strict=True):
+        yield replace(operator, far_share=share, fresh_bytes=new)
+
+
 class _Recorder(TorchDispatchMode):
-    """Notes each operator with its shapes, who made its inputs, and when they were touched before."""
+    """Notes each operator with its shapes, who made its inputs, when they were touched before, and how long memory is
+    held.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.operators: list[Operator] = []
         self.reuse = Reuse()
+        self.lifetimes = Lifetimes()
         self.phase: Phase = "forward"
         self.module = ""
         self.at: Any = None
         self._modules_of: dict[int, str] = {}
         self._made: dict[int, int] = {}
-        self._alive: list[Any] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = str(func)
@@ -146,6 +158,7 @@ class _Recorder(TorchDispatchMode):
             return func(*args, **(kwargs or {}))
         self.at = name
         options = kwargs or {}
+        self.lifetimes.look(len(self.operators))
         if _asks_for_sparse_gradients(func, args, options):
             # Its backward would be refused too, but then the model's line is not known any more.
             raise _SparseError
@@ -171,9 +184,7 @@ class _Recorder(TorchDispatchMode):
             self._made[storage] = place
         size = families.moved(call, specs)
         self.reuse.note([] if kind == "view" else read, [] if kind == "view" else written, size)
-        # Storages are known by their address: none may die, and its address come again. The tensors themselves must not
-        # be kept: of a gradient that somebody else holds autograd makes a copy.
-        self._alive.extend(x.untyped_storage() for x in results)
+        self.lifetimes.note(place, [storage for storage, _ in read], results)
         self.operators.append(
             Operator(
                 key=call.key(),

@@ -36,7 +36,7 @@ def graph(*gradients: int, size: int = 8, buffers: tuple[int, ...] = ()) -> Grap
 
 
 def context(**more: Any) -> Context:
-    plain = {"near": 1.0, "far": 1.0, "byte": 0.0, "calls": (0.0, 0.0, 0.0)}
+    plain = {"near": 1.0, "far": 1.0, "byte": 0.0, "fresh": 0.0, "calls": (0.0, 0.0, 0.0)}
     return Context(**{"neighbours": 0, **plain, "low": 1.0, "high": 1.0, "samples": 1, **more})
 
 

@@ -1,0 +1,181 @@
+"""How much memory of an iteration the system has to give anew, page by page. Pure.
+
+PyTorch takes a tensor's memory from glibc's malloc, and an iteration gives back what it took. Most of it is kept and
+comes again; but what was mapped by itself is unmapped, and the end of the heap is cut off where much of it is free. What
+is taken there afterwards are new pages, which the system clears and maps one by one at the first touch: of a model with
+large gradients and little to compute that is up to half of an iteration.
+
+[known] The rules are those of glibc's malloc (malloc/malloc.c of 2.36; mallopt(3)): free neighbours are joined, the
+smallest free chunk that is large enough is taken, else the heap grows, or from ``mmap_threshold`` on the request is
+mapped; the threshold grows with what is unmapped; small chunks are put aside for the next request of their size. [ours]
+Tensors are played, each with the two small objects that describe it; what else a process has in its heap is not
+known, and may keep its end from being cut off. So this is the most that is to be expected, and what a byte of it costs
+on average is fitted to the calibration's iterations.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+PAGE_BYTES = 4096
+HEADER_BYTES = 16 + 64
+"""Of a chunk: its own, and what aligning to 64 bytes takes."""
+
+FIRST_THRESHOLD_BYTES = 0.9 * 2**20
+"""Where mapping begins once PyTorch is imported: glibc begins with 128 KiB, and the import unmaps blocks of so many
+bytes (2.12, measured)."""
+
+MOST_THRESHOLD_BYTES = 32 * 2**20
+PAD_BYTES = 128 * 1024
+"""So much more than asked the heap grows, and so much of a free end is left."""
+
+LOOK_BYTES = 64 * 1024
+"""A free chunk from this size on has the end of the heap looked at."""
+
+DESCRIPTION_BYTES = (208, 112)
+"""A tensor and its storage, as C++ objects."""
+
+ASIDE = 7
+"""So many small chunks of one size are put aside and not joined."""
+
+ROUNDS, WARM_ROUNDS = 5, 1
+"""Iterations that are played, and of them those that do not count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Memory of one tensor: ``size`` bytes, taken by the operator at ``born``, given back before the one at ``died``.
+
+    ``died`` of None: with the next iteration's beginning, as gradients are.
+    """
+
+    size: int
+    born: int
+    died: int | None
+
+
+def fresh_bytes(held: Sequence[Held], count: int) -> list[float]:
+    """For each of ``count`` operators the bytes of new pages that it is the first to touch, a mean over iterations.
+
+    Without tensors over 32 MiB: these are mapped whenever the operator is called, alone too.
+    """
+    taken: list[list[int]] = [[] for _ in range(count)]
+    given: list[list[int]] = [[] for _ in range(count + 1)]
+    left = []
+    for number, one in enumerate(held):
+        taken[one.born].append(number)
+        if one.died is None:
+            left.append(number)
+        else:
+            given[one.died].append(number)
+    heap = _Heap()
+    tensors: dict[int, list[_Chunk]] = {}
+    fresh = [0.0] * count
+    for turn in range(ROUNDS):
+        for number in left:
+            heap.give_tensor(tensors.pop(number, []))
+        for place in range(count):
+            for number in given[place]:
+                heap.give_tensor(tensors.pop(number))
+            for number in taken[place]:
+                tensors[number], new = heap.take_tensor(held[number].size)
+                if turn >= WARM_ROUNDS:
+                    fresh[place] += new / (ROUNDS - WARM_ROUNDS)
+        for number in given[count]:
+            heap.give_tensor(tensors.pop(number))
+    return fresh
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """A piece of the heap, or, without a start, one that was mapped by itself. ``asked``: bytes without its header."""
+
+    start: int | None
+    size: int
+    asked: int
+
+
+@dataclass
+class _Heap:
+    _by_size: list[tuple[int, int]] = field(default_factory=list)
+    _starts: dict[int, int] = field(default_factory=dict)
+    _ends: dict[int, int] = field(default_factory=dict)
+    _aside: dict[int, list[_Chunk]] = field(default_factory=lambda: {size: [] for size in DESCRIPTION_BYTES})
+    _top: int = 0
+    _end: int = 0
+    _touched: int = 0
+    _map_from: float = FIRST_THRESHOLD_BYTES
+    _trim_from: float = 2 * FIRST_THRESHOLD_BYTES
+
+    def take_tensor(self, size: int) -> tuple[list[_Chunk], int]:
+        """Its memory and its description; the bytes of its memory that are new."""
+        memory, new = self._take(size)
+        described = [self._aside[one].pop() if self._aside[one] else self._take(one)[0] for one in DESCRIPTION_BYTES]
+        return [memory, *described], new if size <= MOST_THRESHOLD_BYTES else 0
+
+    def give_tensor(self, chunks: Sequence[_Chunk]) -> None:
+        for chunk in chunks[:1]:
+            self._give(chunk)
+        for chunk in chunks[1:]:
+            aside = self._aside[chunk.asked]
+            if len(aside) < ASIDE:
+                aside.append(chunk)
+            else:
+                self._give(chunk)
+
+    def _take(self, size: int) -> tuple[_Chunk, int]:
+        need = _up(size + HEADER_BYTES, 16)
+        at = bisect_left(self._by_size, (need, -1))
+        if at < len(self._by_size):
+            length, start = self._by_size[at]
+            self._remove(start, length)
+            if length > need:
+                self._add(start + need, length - need)
+            return _Chunk(start, need, size), 0
+        if self._end - self._top < need:
+            if need >= self._map_from:
+                # More than asked: the same once more is below the threshold when this has been given back.
+                whole = _up(need + 1, PAGE_BYTES)
+                return _Chunk(None, whole, size), whole
+            self._end += _up(need + PAD_BYTES - (self._end - self._top), PAGE_BYTES)
+        start, self._top = self._top, self._top + need
+        new = max(0, self._top - max(start, self._touched))
+        self._touched = max(self._touched, self._top)
+        return _Chunk(start, need, size), new
+
+    def _give(self, chunk: _Chunk) -> None:
+        if chunk.start is None:
+            if self._map_from < chunk.size <= MOST_THRESHOLD_BYTES:
+                self._map_from, self._trim_from = chunk.size, 2 * chunk.size
+            return
+        start, size = chunk.start, chunk.size
+        if (before := self._ends.get(start)) is not None:
+            self._remove(before, start - before)
+            start, size = before, size + start - before
+        if (after := self._starts.get(start + size)) is not None:
+            self._remove(start + size, after)
+            size += after
+        if start + size == self._top:
+            size += self._end - self._top
+            self._top = start
+        else:
+            self._add(start, size)
+        if size >= LOOK_BYTES and self._end - self._top >= self._trim_from:
+            self._end = min(self._end, _up(self._top + PAD_BYTES, PAGE_BYTES))
+            self._touched = min(self._touched, self._end)
+
+    def _add(self, start: int, size: int) -> None:
+        insort(self._by_size, (size, start))
+        self._starts[start] = size
+        self._ends[start + size] = start
+
+    def _remove(self, start: int, size: int) -> None:
+        del self._by_size[bisect_left(self._by_size, (size, start))]
+        del self._starts[start]
+        del self._ends[start + size]
+
+
+def _up(size: int, step: int) -> int:
+    return -(-size // step) * step
