@@ -28,8 +28,8 @@ LOOPS = 9
 """Of a small operator's calls, for a median."""
 
 SMALL_BYTES = 128 * 1024
-"""An operator on less is timed in a loop: its code and its data stay in a core's own cache from one call to the next, in
-an iteration as well, and a clock's own time would count."""
+"""An operator on less is timed in a loop: its code and its data stay in a core's own cache from one call to the next,
+in an iteration as well, and a clock's own time would count."""
 
 NEAR_FLUSH, FAR_FLUSH = 4 * 2**20, 48 * 2**20
 """What is gone over: more than a core's own cache; more than a processor's."""

@@ -61,11 +61,11 @@ def calibrate(device: torch.device, threads: int, say: Say, *, quick: bool = Fal
     keys += [operator.key for graph in half for operator in graph.operators]
     table: dict[str, Measurement] = {}
     _add(table, keys, device, say)
-    rows, alone = _alone(chosen, graphs, table, device, say)
-    contexts = [_context(rows, alone, 0)]
+    rows, alone, happens = _alone(chosen, graphs, table, device, say)
+    contexts = [_context(rows, alone, 0, happens)]
     if neighbours := _neighbours(about.cores, threads, device):
         beside = _beside(chosen, alone, device, threads=threads, neighbours=neighbours, say=say)
-        contexts.append(_context(rows, beside, neighbours))
+        contexts.append(_context(rows, beside, neighbours, happens))
     everything = (*graphs.values(), *half, *parts)
     operators = [operator for graph in everything for operator in graph.operators]
     wrapping, collective = Wrapping(), None
@@ -106,16 +106,23 @@ def _alone(
     table: dict[str, Measurement],
     device: torch.device,
     say: Say,
-) -> tuple[list[tuple[float, ...]], list[float]]:
-    """The operators of each model, and then at once its whole iterations: a machine is not as fast all the time."""
+) -> tuple[list[tuple[float, ...]], list[float], float]:
+    """The operators of each model, and then at once its whole iterations: a machine is not as fast all the time.
+
+    The rows to be fitted, the seconds of whole iterations, and how much there is of the new pages that are played.
+    """
     rows, seconds = [], []
+    played = counted = 0.0
     with _trained("alone", str(torch.get_num_threads()), str(device)) as tell:
         for one in chosen:
             _add(table, (operator.key for operator in graphs[one.name].operators), device)
-            rows.append(row(graphs[one.name], table))
-            seconds.append(tell(f"{one.name} {WHOLE_SECONDS}")["seconds"])
+            found = tell(f"{one.name} {WHOLE_SECONDS}")
+            rows.append(row(graphs[one.name], table, found["fresh"]))
+            seconds.append(found["seconds"])
+            played += sum(operator.fresh_bytes for operator in graphs[one.name].operators)
+            counted += found["fresh"]
             say(f"whole iterations of {one.name}: {1e3 * seconds[-1]:.2f} ms")
-    return rows, seconds
+    return rows, seconds, min(counted / played, 1.0) if played else 0.0
 
 
 def _beside(
@@ -143,25 +150,25 @@ def _seconds(one: Exercise, device: torch.device, seconds: float) -> float:
     return statistics.median(timed(iteration(one.subject(), one.optimizer, device), device, seconds=seconds))
 
 
-def row(graph: Graph, table: dict[str, Measurement]) -> tuple[float, ...]:
-    """What a context's factors are multiplied with, of one graph."""
-    near = far = moved = fresh = 0.0
+def row(graph: Graph, table: dict[str, Measurement], fresh: float) -> tuple[float, ...]:
+    """What a context's factors are multiplied with, of one graph; ``fresh``: bytes on new pages, as counted."""
+    near = far = moved = 0.0
     calls = dict.fromkeys(PHASES, 0.0)
     for operator in graph.operators:
         calls[operator.phase] += VIEW_WEIGHT if operator.family == "view" else 1.0
         moved += operator.bytes
-        fresh += operator.fresh_bytes
         if (found := table.get(operator.key)) is not None:
             near += found.near
             far += (found.far - found.near) * operator.far_share
     return near, far, moved, fresh, *calls.values()
 
 
-def _context(rows: Sequence[Sequence[float]], seconds: Sequence[float], neighbours: int) -> Context:
+def _context(rows: Sequence[Sequence[float]], seconds: Sequence[float], neighbours: int, happens: float) -> Context:
+    """``happens``: so much of the new pages that are played a process needs indeed, on average."""
     found = fit(rows, seconds, priors=PRIORS, trust=TRUST)
     near, far, byte, fresh, forward, backward, update = found.factors
     return Context(
-        neighbours=neighbours, near=near, far=far, byte=byte, fresh=fresh, calls=(forward, backward, update),
+        neighbours=neighbours, near=near, far=far, byte=byte, fresh=happens * fresh, calls=(forward, backward, update),
         low=found.low, high=found.high, samples=len(rows),
     )  # fmt: skip
 

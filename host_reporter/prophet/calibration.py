@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from controller.wire import Message
 from host_reporter.prophet.errors import InputError
@@ -55,8 +55,8 @@ class Context(Message):
     """What operators take in an iteration, from what they take alone; beside ``neighbours`` other busy workers.
 
     ``near`` times the near cost, ``far`` times what far inputs add, by the share that is far; seconds of a byte that is
-    moved, since results go to memory that is not at hand, of a byte on a new page, and of a call in each phase (forward,
-    backward, optimizer).
+    moved, since results go to memory that is not at hand, of a byte on a new page, and of a call in each phase
+    (forward, backward, optimizer).
     ``low`` and ``high``: measured over predicted of whole iterations, 10-90 %.
     """
 
@@ -115,15 +115,36 @@ class Calibration(Message):
         return self.model_copy(update={"table": {}})
 
 
+class _Format(Message):
+    model_config = ConfigDict(extra="ignore")
+
+    format: Annotated[int, Field(ge=0, le=1_000_000)]
+
+
 def from_text(text: str, path: str) -> Calibration:
     """Raises InputError, with the file and the field."""
     again = "calibrate again (trainyard predict --calibrate)"
+
+    def other(number: int) -> InputError:
+        return InputError(f"{path}: format {number}; this version reads {FORMAT}; {again}")
+
     try:
         found = Calibration.model_validate_json(text)
     except ValidationError as error:
+        # Another format is said to be that, not to be a wrong one of this.
+        if (number := _format(text)) not in (None, FORMAT):
+            raise other(number) from error
         first = error.errors()[0]
         field = ".".join(str(part)[:60] for part in first["loc"])
         raise InputError(f"{path}: {field + ': ' if field else ''}{first['msg'].lower()}; {again}") from error
     if found.format != FORMAT:
-        raise InputError(f"{path}: format {found.format}; this version reads {FORMAT}; {again}")
+        raise other(found.format)
     return found
+
+
+def _format(text: str) -> int | None:
+    """What a calibration says that it is, whatever else is in it."""
+    try:
+        return _Format.model_validate_json(text).format
+    except ValidationError:
+        return None

@@ -32,7 +32,7 @@ from host_reporter.prophet.trace import How, trace
 MOST_TABLE = 20_000
 """Operators that a calibration keeps; older measurements that were made while predicting go first."""
 
-MEASURED_BY = WHOLE_SECONDS - 0.6
+MEASURED_BY = WHOLE_SECONDS - 1.0
 """Seconds after the command began. What is left is for the predictions, and for what is measured last."""
 
 LEAST_MEASURING = 0.3

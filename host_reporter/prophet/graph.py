@@ -16,8 +16,8 @@ class Operator:
     """One operator call. ``key`` names it with its shapes; ``after``: the positions of those whose results it uses.
 
     ``flops`` are multiplications and additions, ``bytes`` what it reads and writes; ``far_share`` of what it reads is
-    no longer in the caches, by how much was touched since; ``fresh_bytes`` of what it writes are on pages that the system
-    has to give anew. ``module`` is the part of the model that it belongs to.
+    no longer in the caches, by how much was touched since; ``fresh_bytes`` of what it writes are on pages that the
+    system has to give anew. ``module`` is the part of the model that it belongs to.
     """
 
     key: str

@@ -1,16 +1,16 @@
 """How much memory of an iteration the system has to give anew, page by page. Pure.
 
 PyTorch takes a tensor's memory from glibc's malloc, and an iteration gives back what it took. Most of it is kept and
-comes again; but what was mapped by itself is unmapped, and the end of the heap is cut off where much of it is free. What
-is taken there afterwards are new pages, which the system clears and maps one by one at the first touch: of a model with
-large gradients and little to compute that is up to half of an iteration.
+comes again; but what was mapped by itself is unmapped, and the end of the heap is cut off where much of it is free.
+What is taken there afterwards are new pages, which the system clears and maps one by one at the first touch: of a model
+with large gradients and little to compute that is up to half of an iteration.
 
 [known] The rules are those of glibc's malloc (malloc/malloc.c of 2.36; mallopt(3)): free neighbours are joined, the
 smallest free chunk that is large enough is taken, else the heap grows, or from ``mmap_threshold`` on the request is
 mapped; the threshold grows with what is unmapped; small chunks are put aside for the next request of their size. [ours]
 Tensors are played, each with the two small objects that describe it; what else a process has in its heap is not
-known, and may keep its end from being cut off. So this is the most that is to be expected, and what a byte of it costs
-on average is fitted to the calibration's iterations.
+known, and may keep its end from being cut off, and what a library takes for itself is not seen. So the calibration
+counts the new pages of its own iterations: what one costs, and how many there are for those that are played.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ DESCRIPTION_BYTES = (208, 112)
 ASIDE = 7
 """So many small chunks of one size are put aside and not joined."""
 
-ROUNDS, WARM_ROUNDS = 5, 1
+ROUNDS, WARM_ROUNDS = 6, 2
 """Iterations that are played, and of them those that do not count."""
 
 
@@ -70,8 +70,8 @@ def fresh_bytes(held: Sequence[Held], count: int) -> list[float]:
             left.append(number)
         else:
             given[one.died].append(number)
-    heap = _Heap()
-    tensors: dict[int, list[_Chunk]] = {}
+    heap = Heap()
+    tensors: dict[int, list[Chunk]] = {}
     fresh = [0.0] * count
     for turn in range(ROUNDS):
         for number in left:
@@ -89,7 +89,7 @@ def fresh_bytes(held: Sequence[Held], count: int) -> list[float]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Chunk:
+class Chunk:
     """A piece of the heap, or, without a start, one that was mapped by itself. ``asked``: bytes without its header."""
 
     start: int | None
@@ -98,24 +98,27 @@ class _Chunk:
 
 
 @dataclass
-class _Heap:
+class Heap:
+    """A heap as malloc keeps it: where it ends, what of it is free, and how far it was touched."""
+
     _by_size: list[tuple[int, int]] = field(default_factory=list)
     _starts: dict[int, int] = field(default_factory=dict)
     _ends: dict[int, int] = field(default_factory=dict)
-    _aside: dict[int, list[_Chunk]] = field(default_factory=lambda: {size: [] for size in DESCRIPTION_BYTES})
+    _aside: dict[int, list[Chunk]] = field(default_factory=lambda: {size: [] for size in DESCRIPTION_BYTES})
     _top: int = 0
     _end: int = 0
     _touched: int = 0
     _map_from: float = FIRST_THRESHOLD_BYTES
     _trim_from: float = 2 * FIRST_THRESHOLD_BYTES
 
-    def take_tensor(self, size: int) -> tuple[list[_Chunk], int]:
+    def take_tensor(self, size: int) -> tuple[list[Chunk], int]:
         """Its memory and its description; the bytes of its memory that are new."""
         memory, new = self._take(size)
         described = [self._aside[one].pop() if self._aside[one] else self._take(one)[0] for one in DESCRIPTION_BYTES]
         return [memory, *described], new if size <= MOST_THRESHOLD_BYTES else 0
 
-    def give_tensor(self, chunks: Sequence[_Chunk]) -> None:
+    def give_tensor(self, chunks: Sequence[Chunk]) -> None:
+        """Give back what ``take_tensor`` gave."""
         for chunk in chunks[:1]:
             self._give(chunk)
         for chunk in chunks[1:]:
@@ -125,7 +128,7 @@ class _Heap:
             else:
                 self._give(chunk)
 
-    def _take(self, size: int) -> tuple[_Chunk, int]:
+    def _take(self, size: int) -> tuple[Chunk, int]:
         need = _up(size + HEADER_BYTES, 16)
         at = bisect_left(self._by_size, (need, -1))
         if at < len(self._by_size):
@@ -133,19 +136,19 @@ class _Heap:
             self._remove(start, length)
             if length > need:
                 self._add(start + need, length - need)
-            return _Chunk(start, need, size), 0
+            return Chunk(start, need, size), 0
         if self._end - self._top < need:
             if need >= self._map_from:
                 # More than asked: the same once more is below the threshold when this has been given back.
                 whole = _up(need + 1, PAGE_BYTES)
-                return _Chunk(None, whole, size), whole
+                return Chunk(None, whole, size), whole
             self._end += _up(need + PAD_BYTES - (self._end - self._top), PAGE_BYTES)
         start, self._top = self._top, self._top + need
         new = max(0, self._top - max(start, self._touched))
         self._touched = max(self._touched, self._top)
-        return _Chunk(start, need, size), new
+        return Chunk(start, need, size), new
 
-    def _give(self, chunk: _Chunk) -> None:
+    def _give(self, chunk: Chunk) -> None:
         if chunk.start is None:
             if self._map_from < chunk.size <= MOST_THRESHOLD_BYTES:
                 self._map_from, self._trim_from = chunk.size, 2 * chunk.size

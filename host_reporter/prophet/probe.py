@@ -1,21 +1,23 @@
 """Processes that the calibration starts: ``python -m host_reporter.prophet.probe WHAT ...``.
 
 ``alone THREADS DEVICE``: reads lines, each a model's name and seconds, and trains each for so long in a process of its
-own, whose memory is as of one that just began; a JSON line a model. ``neighbour THREADS``: trains the model whose name
-it reads, until it reads another or REST, or its input ends. ``wrapping THREADS NAME...``: what DistributedDataParallel
-adds to a worker alone, a JSON line a model. ``collective RANK WORLD FILE``: what an all-reduce over this host's
-loopback takes, a JSON line a size, from rank 0.
+own, whose memory is as of one that just began; a JSON line a model: what an iteration takes, and its bytes on new
+pages. ``neighbour THREADS``: trains the model whose name it reads, until it reads another or REST, or its input ends.
+``wrapping THREADS NAME...``: what DistributedDataParallel adds to a worker alone, a JSON line a model. ``collective
+RANK WORLD FILE``: what an all-reduce over this host's loopback takes, a JSON line a size, from rank 0.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import resource
 import select
 import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from host_reporter.prophet.calibration_set import Exercise, exercises
-from host_reporter.prophet.loop import iteration, timed
+from host_reporter.prophet.loop import WARM_ITERATIONS, iteration, timed
 
 CPU = torch.device("cpu")
 SIZES = (4 * 1024, 64 * 1024, 2**19, 2**21, 2**23, 25 * 2**20)
@@ -58,12 +60,25 @@ def _alone(known: dict[str, Exercise], device: torch.device) -> None:
         child = os.fork()
         if not child:
             chosen = known[name]
-            run = iteration(chosen.subject(), chosen.optimizer, device)
-            _tell({"seconds": statistics.median(timed(run, device, seconds=float(seconds)))})
+            _tell(_whole(iteration(chosen.subject(), chosen.optimizer, device), device, float(seconds)))
             os._exit(0)
         _, status = os.waitpid(child, 0)
         if status:
             sys.exit(f"{name} could not be trained: it ended with {os.waitstatus_to_exitcode(status)}")
+
+
+def _whole(run: Callable[[], None], device: torch.device, seconds: float) -> dict[str, float]:
+    """What an iteration takes, and bytes on pages that it is the first to touch."""
+    pages: list[int] = []
+
+    def counted() -> None:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        run()
+        pages.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+
+    found = timed(counted, device, seconds=seconds)
+    fresh = statistics.median(pages[WARM_ITERATIONS:]) * resource.getpagesize()
+    return {"seconds": statistics.median(found), "fresh": fresh if device.type == "cpu" else 0.0}
 
 
 def _neighbour(known: dict[str, Exercise]) -> None:

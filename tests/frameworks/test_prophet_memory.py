@@ -1,0 +1,102 @@
+"""The memory of an iteration: who holds it how long, what of it is new, and how it is kept while operators are
+measured.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import prophet_subjects
+import pytest
+import torch
+
+from host_reporter.prophet.lifetimes import Lifetimes
+from host_reporter.prophet.subject import subject
+from host_reporter.prophet.trace import How, trace
+from topologies import prophet_models
+
+ROOT = Path(__file__).parents[2]
+MIB = 2**20
+
+TRAINED = """
+import json, resource, statistics, sys, torch
+from host_reporter.prophet.loop import iteration
+from host_reporter.prophet.subject import subject
+from topologies import prophet_models
+torch.set_num_threads(1)
+run = iteration(subject(prophet_models.factory(sys.argv[1])(32)), "sgd", torch.device("cpu"))
+found = []
+for _ in range(15):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    run()
+    found.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+print(json.dumps(statistics.median(found[4:]) * resource.getpagesize()))
+"""
+
+GIVEN_BACK = """
+import json, resource, sys, torch
+from host_reporter.prophet.allocator import keep_memory
+kept = keep_memory() if sys.argv[1] == "kept" else None
+torch.ones(20 * 2**18)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for size in range(8, 18):
+    torch.ones(size * 2**18)
+print(json.dumps({"kept": kept, "faults": resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before}))
+"""
+
+
+def told(program: str, word: str):
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program, word],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_memory_is_held_until_nobody_needs_it() -> None:
+    lifetimes = Lifetimes()
+    kept = torch.zeros(5)
+    first, view = torch.ones(1000), None
+    lifetimes.look(0)
+    lifetimes.note(0, [], [first])
+    view = first[:10]
+    lifetimes.look(1)
+    lifetimes.note(1, [first.untyped_storage()._cdata], [view])
+    second = kept + 1
+    lifetimes.look(2)
+    lifetimes.note(2, [kept.untyped_storage()._cdata], [second])
+    del first
+    lifetimes.look(3)
+    assert [(one.size, one.born, one.died) for one in lifetimes.held] == [(4000, 0, None), (20, 2, None)]
+    del view
+    lifetimes.look(4)
+    assert [(one.size, one.born, one.died) for one in lifetimes.held] == [(4000, 0, 4), (20, 2, None)]
+
+
+def test_new_pages_are_about_as_many_as_the_system_gives() -> None:
+    graph = trace(subject(prophet_models.factory("dlrm")(32)))
+    played = sum(operator.fresh_bytes for operator in graph.operators)
+    real = told(TRAINED, "dlrm")
+    assert real > 2 * MIB
+    assert real / 2 < played < real * 2
+
+
+def test_a_small_model_needs_no_new_page() -> None:
+    graph = trace(subject(prophet_subjects.watched()))
+    assert [operator.fresh_bytes for operator in graph.operators] == [0.0] * len(graph.operators)
+
+
+def test_accelerators_keep_their_memory() -> None:
+    graph = trace(subject(prophet_models.factory("mlp-deep")(8)), How(device=torch.device("meta")))
+    assert sum(operator.fresh_bytes for operator in graph.operators) == 0.0
+
+
+def test_memory_is_kept_while_operators_are_measured() -> None:
+    lost, kept = told(GIVEN_BACK, "lost"), told(GIVEN_BACK, "kept")
+    if not kept["kept"]:
+        pytest.skip("the C library is not glibc")
+    assert kept["faults"] < 500 < lost["faults"]
