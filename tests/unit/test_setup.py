@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
@@ -40,11 +41,13 @@ class Checkout:
     def fails(self, name: str) -> None:
         self.command(name, f"printf '{NOISE}\\n' >&2; exit 9")
 
+    def environment(self) -> dict[str, str]:
+        return os.environ | {"PATH": f"{self.path}:{os.environ['PATH']}", "TMPDIR": str(self.logs)}
+
     def set_up(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        own = {"PATH": f"{self.path}:{os.environ['PATH']}", "TMPDIR": str(self.logs)}
         return subprocess.run(
             [self.folder / "scripts" / "setup", *arguments],
-            env=os.environ | own | environment,
+            env=self.environment() | environment,
             capture_output=True,
             text=True,
             check=False,
@@ -109,6 +112,53 @@ def test_who_wants_the_lab_is_told_at_once_that_it_is_not_there(checkout: Checko
     first, second = lines(done)
     assert first == "setup: installing mininet"
     assert second.startswith("setup: could not install mininet:")
+
+
+LOCKED = "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 7 (apt-get)"
+
+
+def test_who_else_installs_packages_is_waited_for(checkout: Checkout) -> None:
+    with_environment(checkout)
+    there = checkout.folder / "there"
+    checkout.command("dpkg-query", f'[ "$4" != mininet ] || [ -e {there} ] || exit 1; echo -n install ok installed')
+    free = checkout.folder / "free"
+    checkout.command("sleep", f"touch {free}")
+    checkout.command(
+        "apt-get", f'[ -e {free} ] || {{ echo "{LOCKED}" >&2; exit 100; }}; [ "$1" = update ] || touch {there}'
+    )
+    done = checkout.set_up("--lab")
+    assert (done.returncode, lines(done)) == (
+        0,
+        ["setup: installing mininet", "setup: another program is installing packages; waiting for it", "setup: done"],
+    )
+    assert list(checkout.logs.iterdir()) == [], "no log is left"
+
+
+def test_who_never_ends_installing_packages_is_told_of(checkout: Checkout) -> None:
+    with_environment(checkout)
+    checkout.command("dpkg-query", 'case "$4" in mininet) exit 1 ;; *) echo -n install ok installed ;; esac')
+    slept = checkout.folder / "slept"
+    checkout.command("sleep", f"echo $1 >>{slept}")
+    checkout.command("apt-get", f'echo "{LOCKED}" >&2; exit 100')
+    last = lines(checkout.set_up("--lab"))[-1]
+    assert last.startswith("setup: could not install mininet: another program is still installing packages;")
+    assert log_of(last) == f"{LOCKED}\n"
+    assert sum(map(float, slept.read_text().split())) == pytest.approx(600, rel=0.02)
+
+
+def test_two_at_once_take_turns(checkout: Checkout) -> None:
+    with_environment(checkout)
+    with (checkout.folder / "scripts" / "setup").open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        waiting = subprocess.Popen(
+            [checkout.folder / "scripts" / "setup"], env=checkout.environment(), stderr=subprocess.PIPE, text=True
+        )
+        assert waiting.stderr is not None
+        assert waiting.stderr.readline() == "setup: another scripts/setup is at work in this checkout; waiting for it\n"
+        assert waiting.poll() is None
+        fcntl.flock(held, fcntl.LOCK_UN)
+    _, said = waiting.communicate(timeout=60)
+    assert (waiting.returncode, said.splitlines()[-1]) == (0, "setup: done")
 
 
 def test_packages_without_root_are_one_line(checkout: Checkout) -> None:
