@@ -37,6 +37,16 @@ for _ in range(15):
 print(json.dumps(statistics.median(found[4:]) * resource.getpagesize()))
 """
 
+ONE_OPERATOR = """
+import json, sys, torch
+from host_reporter.prophet import bench
+torch.set_num_threads(1)
+key = json.dumps(["aten.embedding_dense_backward.default", [
+    {"t": ["float32", [8, 48, 320], None]}, {"t": ["int64", [8, 48], None]}, 6000, -1, False], {}])
+efforts = {"brief": bench.BRIEF, "thorough": bench.THOROUGH}
+print(json.dumps([bench.measure(key, torch.device("cpu"), efforts[name]).near for name in sys.argv[1].split(",")]))
+"""
+
 GIVEN_BACK = """
 import json, resource, sys, torch
 from host_reporter.prophet.allocator import keep_memory
@@ -106,3 +116,9 @@ def test_memory_is_kept_while_operators_are_measured() -> None:
     if not kept["kept"]:
         pytest.skip("the C library is not glibc")
     assert kept["faults"] < lost["faults"] / 10
+
+
+def test_a_few_calls_tell_what_many_do() -> None:
+    """The first calls of an operator take its result's memory from the system, which takes longer than it does."""
+    brief, thorough = told(ONE_OPERATOR, "brief,thorough")
+    assert thorough / 2 < brief < thorough * 2
