@@ -44,7 +44,7 @@ NEAR_FLUSH, FAR_FLUSH = 4 * 2**20, 48 * 2**20
 class Effort:
     """How long an operator is measured in one state of the caches, and from how many calls; ``far``: in both states.
 
-    ``fastest``: the share of the calls that count. The first ten or so take longer, which few calls must leave out.
+    ``fastest``: the share of the calls that count. The first take longer, which few calls must leave out.
     """
 
     seconds: float = 0.03

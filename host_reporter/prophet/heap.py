@@ -3,7 +3,7 @@
 PyTorch takes a tensor's memory from glibc's malloc, and an iteration gives back what it took. Most of it is kept and
 comes again; but what was mapped by itself is unmapped, and the end of the heap is cut off where much of it is free.
 What is taken there afterwards are new pages, which the system clears and maps one by one at the first touch: of a model
-with large gradients and little to compute that is up to half of an iteration.
+with large gradients and little to compute that is a large part of an iteration.
 
 [known] The rules are those of glibc's malloc (malloc/malloc.c of 2.36; mallopt(3)): free neighbours are joined, the
 smallest free chunk that is large enough is taken, else the heap grows, or from ``mmap_threshold`` on the request is
@@ -25,7 +25,7 @@ HEADER_BYTES = 16 + 64
 
 FIRST_THRESHOLD_BYTES = 0.9 * 2**20
 """Where mapping begins once PyTorch is imported: glibc begins with 128 KiB, and the import unmaps blocks of so many
-bytes (2.12, measured)."""
+bytes (measured)."""
 
 MOST_THRESHOLD_BYTES = 32 * 2**20
 PAD_BYTES = 128 * 1024
