@@ -1,4 +1,4 @@
-"""What the registry knows of a host's agent: its lease, which batches were taken, how far its clock is off."""
+"""What the registry knows of a host's agent: its lease, what it marks, which batches were taken, its clock's offset."""
 
 from __future__ import annotations
 
@@ -41,12 +41,13 @@ class HostRecord:
     of a clock that no one sets: a step of the wall's clock must not end a lease.
     """
 
-    __slots__ = ("_sessions", "clock", "last_seen", "session_since")
+    __slots__ = ("_sessions", "clock", "last_seen", "marks_acknowledgements", "session_since")
 
     def __init__(self) -> None:
         self.last_seen: float | None = None
         self.session_since = float("-inf")
         self.clock = HostClock()
+        self.marks_acknowledgements = False
         self._sessions: OrderedDict[str, Sequence] = OrderedDict()
 
     @property
@@ -78,6 +79,7 @@ class HostRecord:
             sessions=tuple((name, its.top, tuple(sorted(its.ahead))) for name, its in self._sessions.items()),
             clock=tuple(recent),
             strays=tuple(strays),
+            marks_acknowledgements=self.marks_acknowledgements,
         )
 
     @classmethod
@@ -86,6 +88,7 @@ class HostRecord:
         host = cls()
         host.last_seen = host.session_since = now
         host.clock = HostClock(body.clock, body.strays)
+        host.marks_acknowledgements = body.marks_acknowledgements
         for name, top, ahead in body.sessions:
             host._sessions[name] = Sequence(top, set(ahead))
         return host

@@ -75,11 +75,12 @@ class SeenBody(Body):
 
 
 class HostBody(Body):
-    """A host: by session the batches that were taken (all up to a number, and some after it), and its clock."""
+    """A host: what it marks, its clock, and by session the batches that were taken: up to a number, and some after."""
 
     sessions: tuple[tuple[Name, Count, tuple[Count, ...]], ...]
     clock: tuple[float, ...]
     strays: tuple[float, ...]
+    marks_acknowledgements: bool = False
 
 
 class GraveBody(Body):

@@ -20,6 +20,11 @@ BITS_PER_BYTE = 8
 MAX_CLASSES = 7
 CLASS_DSCP: tuple[int, ...] = tuple(((MAX_CLASSES - k) << 3) | 0b011 for k in range(MAX_CLASSES))
 OTHER_DSCP = 0
+ACKNOWLEDGEMENT_DSCP = 0b111111
+"""Of a job's packets that carry no data, which are served with class 0 whatever the job's class: without its
+acknowledgements a job could not send where nobody else does. Pool 2 too, and of the same precedence as class 0."""
+OWN_DSCP = (*CLASS_DSCP, ACKNOWLEDGEMENT_DSCP)
+"""All that mean something to a switch, so that no program may set them."""
 
 
 class Direction(StrEnum):
@@ -188,7 +193,8 @@ class Snapshot:
 
     ``period`` is the controller's T in seconds, the unit in which ageing counts. ``routes`` is None where nothing but
     the hosts' own links can be scarce, or it is not known what else is. ``degraded``: there are more flows than
-    switches have room for, so that they look at the hosts' marks instead.
+    switches have room for, so that they look at the hosts' marks instead. ``acknowledging``: hosts that mark their
+    jobs' acknowledgements, and let no program do so.
     """
 
     now: float
@@ -200,6 +206,7 @@ class Snapshot:
     period: float = 5.0
     routes: Routes | None = None
     degraded: bool = False
+    acknowledging: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

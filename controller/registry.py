@@ -236,6 +236,15 @@ class Registry:
         agent = self._agents.get(host)
         return agent is not None and agent.alive(self._steady(), self.lease_seconds)
 
+    def acknowledging(self) -> frozenset[str]:
+        """The hosts that mark acknowledgements, as far as their leases run."""
+        now = self._steady()
+        return frozenset(
+            host
+            for host, agent in self._agents.items()
+            if agent.marks_acknowledgements and agent.alive(now, self.lease_seconds)
+        )
+
     # Reports -----------------------------------------------------------------------------------------------------
 
     def report(self, host: str, report: HostReport, received_at: float) -> ReportAnswer:
@@ -249,6 +258,8 @@ class Registry:
         agent = self._agents.setdefault(host, HostRecord())
         agent.last_seen = self._steady()
         is_new = agent.take(report.session, report.seq, report.sent_at, now)
+        if is_new and report.session == agent.session:
+            agent.marks_acknowledgements = report.marks_acknowledgements
         save_host(self._store, host, agent)
         merge = Merge(
             host,
@@ -332,6 +343,7 @@ class Registry:
             stages=tuple(Stage(stage, tuple(members)) for stage, members in sorted(stages.items())),
             switches=tuple(switches),
             period=period,
+            acknowledging=self.acknowledging(),
         )
 
     # Inside ------------------------------------------------------------------------------------------------------

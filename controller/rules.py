@@ -6,9 +6,10 @@ and ``dataplane/queues.py`` knows how a switch numbers its queues.
 The pipeline of every switch, after its gate:
 
 - classify: ARP and the controller's own traffic to class 0. Mode *classified*: a rule a job flow, where its source is
-  attached; what comes in from another switch is believed by its DSCP; a class's DSCP on any other packet is
-  cleared. Mode *marked*: a rule a class, by DSCP; where ports are told apart, one a class and trusted port, and a
-  class's DSCP from any other port is cleared. All that matches nothing is other traffic.
+  attached, and one a host whose agent marks acknowledgements, which go first; what comes in from another switch is
+  believed by its DSCP; a DSCP of ours on any other packet is cleared. Mode *marked*: a rule a class and one for
+  acknowledgements, by DSCP; where ports are told apart, so many a trusted port, and a DSCP of ours from any other port
+  is cleared. All that matches nothing is other traffic.
 - forward, *normal*: the switch's own learning. *paths*: shortest paths by destination address, for IPv4 and for what
   ARP asks about. So an ARP request goes straight to its target and nothing is ever flooded: loops are harmless.
   What is for an address that is not among the hosts is dropped there.
@@ -26,7 +27,18 @@ from typing import ClassVar, Literal, NamedTuple
 
 from controller.fabric import Link, LinkLike, as_links, paths
 from controller.memo import Memo
-from controller.model import CLASS_DSCP, MAX_CLASSES, OTHER_DSCP, Flow, Host, Job, Snapshot, Switch
+from controller.model import (
+    ACKNOWLEDGEMENT_DSCP,
+    CLASS_DSCP,
+    MAX_CLASSES,
+    OTHER_DSCP,
+    OWN_DSCP,
+    Flow,
+    Host,
+    Job,
+    Snapshot,
+    Switch,
+)
 
 ETH_IPV4 = 0x0800
 ETH_ARP = 0x0806
@@ -41,6 +53,7 @@ MISS = 0
 BY_DSCP = 100
 BY_TRUSTED_PORT = 200
 JOB_FLOW = 1000
+ACKNOWLEDGEMENT = 1500
 BY_INNER_PORT = 2000
 CONTROL = 3000
 # In the forward table.
@@ -266,6 +279,8 @@ def compile_rules(
         switches = tuple(switch.dpid for switch in snapshot.switches)
         parts.append(_paths(switches, tuple(sorted(attached)), as_links(links)))
     if mode == "classified":
+        if snapshot.acknowledging:
+            parts.append(_acknowledgements(snapshot.switches, _believed_hosts(snapshot)))
         switches = tuple(switch.dpid for switch in snapshot.switches)
         for job, service_class, declared, found in claimed_flows(snapshot, classes):
             parts.append(_job_rules(job.id, service_class, declared, switches))
@@ -347,21 +362,44 @@ def _pipeline(switches: tuple[Switch, ...], count: int, mode: Mode, control: tup
 
 def _by_dscp(switch: Switch, count: int, mode: Mode) -> Iterator[Rule]:
     """The rules that read the DSCP: whom to believe, and what to clear."""
+    served = {CLASS_DSCP[service_class]: service_class for service_class in range(count)} | {ACKNOWLEDGEMENT_DSCP: 0}
     if mode == "marked" and switch.trusted_ports is None:
-        for service_class in range(count):
-            match = Match(eth_type=ETH_IPV4, ip_dscp=CLASS_DSCP[service_class])
-            yield from _classify(switch.dpid, BY_DSCP, match, service_class)
+        for dscp, service_class in served.items():
+            yield from _classify(switch.dpid, BY_DSCP, Match(eth_type=ETH_IPV4, ip_dscp=dscp), service_class)
         return
-    for dscp in CLASS_DSCP:
+    for dscp in OWN_DSCP:
         match = Match(eth_type=ETH_IPV4, ip_dscp=dscp)
         yield from _classify(switch.dpid, BY_DSCP, match, None, SetDscp(OTHER_DSCP))
     believed = dict.fromkeys(switch.inner_ports, BY_INNER_PORT)
     if mode == "marked" and switch.trusted_ports is not None:
         believed |= dict.fromkeys(switch.trusted_ports - switch.inner_ports, BY_TRUSTED_PORT)
     for port, priority in believed.items():
-        for service_class in range(count):
-            match = Match(in_port=port, eth_type=ETH_IPV4, ip_dscp=CLASS_DSCP[service_class])
+        for dscp, service_class in served.items():
+            match = Match(in_port=port, eth_type=ETH_IPV4, ip_dscp=dscp)
             yield from _classify(switch.dpid, priority, match, service_class)
+
+
+def _believed_hosts(snapshot: Snapshot) -> tuple[tuple[str, int | None, int | None], ...]:
+    """Address, switch and port of the hosts whose agents mark acknowledgements."""
+    hosts = (snapshot.hosts[name] for name in sorted(snapshot.acknowledging) if name in snapshot.hosts)
+    return tuple((host.address, host.switch, host.switch_port) for host in hosts if host.address is not None)
+
+
+@lru_cache(maxsize=16)
+def _acknowledgements(
+    switches: tuple[Switch, ...], hosts: tuple[tuple[str, int | None, int | None], ...]
+) -> frozenset[Rule]:
+    """What such hosts mark as acknowledgements goes first, whichever job's it is; but not from a port not trusted."""
+    found: list[Rule] = []
+    for switch in switches:
+        for address, home, port in hosts:
+            if home not in (None, switch.dpid):
+                continue
+            if home is not None and switch.trusted_ports is not None and port not in switch.trusted_ports:
+                continue
+            match = Match(eth_type=ETH_IPV4, ip_proto=PROTO_TCP, ipv4_src=address, ip_dscp=ACKNOWLEDGEMENT_DSCP)
+            found += _classify(switch.dpid, ACKNOWLEDGEMENT, match, 0)
+    return frozenset(found)
 
 
 def _classify(switch: int, priority: int, match: Match, service_class: int | None, *more: Action) -> Iterator[Rule]:

@@ -121,7 +121,9 @@ def _with_controller(
     follower = Follower(directory, told, notices, places=discovery.follow)
     nic = None if options.interface is None or lights is not None else Nic(options.interface, options.rate_bps)
     enforcement = Enforcement(Marker() if options.marking else None, nic, notices, mark_sockets=discovery.mark)
-    plans = PlanFollower(address, options.host, enforcement, notices, count=sender.count_sent, failed=failed)
+    plans = PlanFollower(
+        address, options.host, enforcement, notices, count=sender.count_sent, marked=sender.marks, failed=failed
+    )
     for last in (follower.close, plans.stop, discovery.stop, book.stop, sender.stop):
         ending.callback(last)
     log.info("host %s reports to %s; job files in %s", options.host, options.controller, options.jobs_dir)

@@ -84,6 +84,11 @@ class Enforcement:
         """Whether there are bytes to count, and rules to look after."""
         return self._marker is not None and self._marker.is_marking
 
+    @property
+    def marks_acknowledgements(self) -> bool:
+        """Whether jobs' acknowledgements leave with their own DSCP, and nothing else does."""
+        return self._filters and self._marker is not None and self._marker.marks_acknowledgements
+
     def open(self) -> None:
         """Take the marks away: all traffic is served alike, and no program takes a class for itself meanwhile."""
         with self._lock:

@@ -31,6 +31,7 @@ class Marker:
         self._sent = marking.SentBytes()
         self._uncounted: tuple[AnyMark, ...] | None = None
         self._is_up = False
+        self._acknowledgements = True
 
     def apply(self, marks: Sequence[AnyMark]) -> None:
         """Mark what ``marks`` say, and nothing else, from one moment to the next. Raises IptablesError.
@@ -80,6 +81,11 @@ class Marker:
         """Whether there are rules to count, and to put back if someone removed them."""
         return self._is_up
 
+    @property
+    def marks_acknowledgements(self) -> bool:
+        """Whether jobs' acknowledgements have their own DSCP, and no program's packets have."""
+        return self._is_up and self._acknowledgements
+
     def remove(self) -> None:
         """Take the chains away. Raises IptablesError."""
         if self._is_up:
@@ -91,7 +97,10 @@ class Marker:
     def _switch_over(self, wanted: tuple[AnyMark, ...], *, jump: bool) -> None:
         generation = 1 - self._generation
         try:
-            text, alone = (marking.switch_over(wanted, generation, jump=jump, alone=alone) for alone in (False, True))
+            text, alone = (
+                marking.switch_over(wanted, generation, jump=jump, alone=alone, acknowledgements=self._acknowledgements)
+                for alone in (False, True)
+            )
         except marking.MarkError as error:
             raise IptablesError(str(error)) from error
         emptied = False
@@ -133,28 +142,36 @@ class Marker:
         return self._run([f"{self._variant}-save", "-c", "-t", "mangle"])
 
     def _find(self) -> str:
-        """The variant that can do all that is needed here."""
+        """The variant that can do what is needed here; one that can tell acknowledgements, if there is any."""
+        try:
+            variant, self._acknowledgements = self._find_with(marking.ACKNOWLEDGEMENT), True
+        except IptablesError:
+            variant, self._acknowledgements = self._find_with("-j DSCP --set-dscp 0"), False
+        return variant
+
+    def _find_with(self, action: str) -> str:
         reasons = []
         for variant in VARIANTS:
             try:
                 try:
-                    self._try(variant)
+                    self._try(variant, action)
                 except IptablesError:
                     # An agent that was killed may have left rules of a cgroup that is gone by now: with one of them
                     # the older iptables can change nothing.
                     if not self._clear_away(variant):
                         raise
-                    self._try(variant)
+                    self._try(variant, action)
             except IptablesError as error:
                 reasons.append(f"{variant}: {error}")
             else:
                 return variant
         raise IptablesError("; ".join(reasons))
 
-    def _try(self, variant: str) -> None:
-        """With rules that match nothing and are gone after. Raises IptablesError."""
+    def _try(self, variant: str, action: str) -> None:
+        """With rules that nothing leads to and that are gone after. Raises IptablesError."""
         chain = f"{marking.CHAIN}-TRY"
-        text = f"*mangle\n:{chain} - [0:0]\n-A {chain} -p tcp --dport 1 -m dscp --dscp 1 -j DSCP --set-dscp 0\nCOMMIT\n"
+        rules = f"-A {chain} -p tcp --dport 1 -m dscp --dscp 1 -j DSCP --set-dscp 0\n-A {chain} {action}\n"
+        text = f"*mangle\n:{chain} - [0:0]\n{rules}COMMIT\n"
         restore = [f"{variant}-restore", "--noflush", "-w", _LOCK_SECONDS]
         self._run(restore, text)
         self._run(restore, f"*mangle\n-F {chain}\n-X {chain}\nCOMMIT\n")

@@ -5,8 +5,11 @@ its job, which sets the DSCP. ``-g`` makes the first match decide, like the swit
 rule of the job's chain, so the marks go on counting. A change of what is matched fills the chain that is idle and
 switches over in one commit, so no packet is unmarked meanwhile, and the old chain's last counts can be read after.
 
-A class's DSCP that a program set itself is cleared before the marks are looked at: what no mark matches leaves with
+A DSCP of ours that a program set itself is cleared before the marks are looked at: what no mark matches leaves with
 DSCP 0 or one that is none of ours. Before, not after: the two chains hold the marks' rules alone, which are counted.
+
+What opens a connection or acknowledges carries no data, and has a DSCP of its own: it goes first whatever the job's
+class. Behind the job's data, in a class that has only its floor, it would slow the job where nobody else sends.
 """
 
 from __future__ import annotations
@@ -16,13 +19,21 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from controller.model import CLASS_DSCP, OTHER_DSCP
+from controller.model import ACKNOWLEDGEMENT_DSCP, OTHER_DSCP, OWN_DSCP
 from controller.wire import Mark
 
 CHAIN = "TRAINYARD"
 CLEAR = f"{CHAIN}-CLEAR"
 GENERATIONS = (f"{CHAIN}-A", f"{CHAIN}-B")
 JUMP = f"-A OUTPUT -j {CHAIN}"
+MOST_HEADERS = 80
+"""Bytes of an IPv4 header without options and the longest TCP header (RFC 9293, section 3.1)."""
+
+# What ends a connection stays behind its data, and what has PSH carries some. A piece of data of a few bytes without it
+# may go first too: TCP puts it back into its place.
+ACKNOWLEDGEMENT = (
+    f"-p tcp --tcp-flags FIN,RST,PSH NONE -m length --length 0:{MOST_HEADERS} -j DSCP --set-dscp {ACKNOWLEDGEMENT_DSCP}"
+)
 _COUNTED = re.compile(rf"^\[\d+:(\d+)\] -A ({CHAIN}-[AB]) ")
 _OWN_CHAIN = re.compile(rf"^:({CHAIN}(?:-[A-Z0-9]+)?) ", re.MULTILINE)
 
@@ -49,20 +60,24 @@ class MarkError(ValueError):
     """A mark that cannot be made a rule; the message says why."""
 
 
-def switch_over(marks: Sequence[AnyMark], generation: int, *, jump: bool, alone: bool = False) -> str:
+def switch_over(
+    marks: Sequence[AnyMark], generation: int, *, jump: bool, alone: bool = False, acknowledgements: bool = True
+) -> str:
     """Text that fills chain ``generation`` (0 or 1) with the marks and leads traffic to it, cleared of others' claims.
 
     ``jump``: OUTPUT does not lead to our chain yet. ``alone``: the other chain is emptied, and its last counts are
-    lost. Raises MarkError.
+    lost. ``acknowledgements``: they get their own DSCP. Raises MarkError.
     """
     chain = GENERATIONS[generation]
     target = {key: f"{chain}{number}" for number, key in enumerate(_targets(marks))}
     lines = ["*mangle", f":{CHAIN} - [0:0]", f":{CLEAR} - [0:0]", f":{chain} - [0:0]"]
     lines += [f":{GENERATIONS[1 - generation]} - [0:0]"] * alone
     lines += [f":{name} - [0:0]" for name in target.values()]
-    lines += [f"-A {name} -j DSCP --set-dscp {dscp}" for (_, dscp), name in target.items()]
+    for (_, dscp), name in target.items():
+        # Of a job's rules the first is the one that a new class replaces.
+        lines += [f"-A {name} -j DSCP --set-dscp {dscp}", *[f"-A {name} {ACKNOWLEDGEMENT}"] * acknowledgements]
     lines += [f"-A {chain} {_match(mark)} -g {target[mark.job, mark.dscp]}" for mark in marks]
-    lines += [f"-A {CLEAR} -m dscp --dscp {dscp} -j DSCP --set-dscp {OTHER_DSCP}" for dscp in CLASS_DSCP]
+    lines += [f"-A {CLEAR} -m dscp --dscp {dscp} -j DSCP --set-dscp {OTHER_DSCP}" for dscp in OWN_DSCP]
     # Most packets have no DSCP: one look is all that they cost.
     lines.append(f"-A {CHAIN} -m dscp ! --dscp {OTHER_DSCP} -j {CLEAR}")
     lines += [f"-A {CHAIN} -g {chain}", *([JUMP] if jump else []), "COMMIT", ""]

@@ -2,14 +2,16 @@
 
 A parameter server's fan-out queues at its own NIC, so the order must hold there too. The tree: a root with handle
 ``7472:``, one class with the link's rate, under it a leaf a job class (priority k, a small floor) and one for all
-other traffic (lowest priority, a floor of its own; the default). Filters on the TOS byte lead to the leaves. HTB:
-M. Devera, Hierarchical Token Bucket theory, 2002. What is below its floor goes first whatever its priority, so the
-floors hold while higher classes are busy.
+other traffic (lowest priority, a floor of its own; the default). Filters on the TOS byte lead to the leaves,
+acknowledgements to that of class 0. HTB: M. Devera, Hierarchical Token Bucket theory, 2002. What is below its floor
+goes first whatever its priority, so the floors hold while higher classes are busy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+
+from controller.model import ACKNOWLEDGEMENT_DSCP
 
 HANDLE = "7472"
 """Major number of our root qdisc, by which we know it again."""
@@ -68,8 +70,10 @@ def htb_parts(
     classes = len(class_dscp)
     if not 1 <= classes <= MAX_CLASSES:
         raise ValueError(f"{classes} classes; there can be 1 to {MAX_CLASSES}")
-    if len(set(class_dscp)) != classes or not all(1 <= dscp <= 63 for dscp in class_dscp):
-        raise ValueError(f"the classes' DSCP {tuple(class_dscp)} must differ, each from 1 to 63")
+    if len(set(class_dscp)) != classes or not all(1 <= dscp < ACKNOWLEDGEMENT_DSCP for dscp in class_dscp):
+        raise ValueError(
+            f"the classes' DSCP {tuple(class_dscp)} must differ, each from 1 to {ACKNOWLEDGEMENT_DSCP - 1}"
+        )
     if not (class_floor >= 0 and other_floor >= 0 and classes * class_floor + other_floor <= 1):
         raise ValueError(f"the floors {class_floor} x {classes} and {other_floor} are more than the link")
     if not rate_bps >= 8:
@@ -90,7 +94,8 @@ def htb_parts(
             f"qdisc replace dev {interface} parent {HANDLE}:{minor:x} handle {queue_handle(minor):x}: "
             f"bfifo limit {limit}",
         ]
-    return lines + [_filter(interface, k, dscp) for k, dscp in enumerate(class_dscp)]
+    lines += [_filter(interface, k, dscp) for k, dscp in enumerate(class_dscp)]
+    return [*lines, _filter(interface, 0, ACKNOWLEDGEMENT_DSCP)]
 
 
 def signature(interface: str) -> str:
@@ -103,7 +108,7 @@ def surplus(interface: str, class_dscp: Sequence[int], filters: Collection[int],
     wanted = {OTHER_LEAF, MADE} | {leaf(k) for k in range(len(class_dscp))}
     lines = [
         f"filter del dev {interface} parent {HANDLE}: protocol ip prio {DSCP_PREF} handle 800::{dscp:x} u32"
-        for dscp in sorted(set(filters) - set(class_dscp))
+        for dscp in sorted(set(filters) - {*class_dscp, ACKNOWLEDGEMENT_DSCP})
     ]
     return lines + [
         f"class del dev {interface} classid {HANDLE}:{minor:x}" for minor in sorted(set(leaves) - wanted - {1})

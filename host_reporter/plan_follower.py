@@ -35,7 +35,9 @@ log = logging.getLogger(__name__)
 
 
 class PlanFollower:
-    """A thread that waits for plans. ``count`` takes bytes sent by job; ``failed`` a fault that ended the thread."""
+    """A thread that waits for plans. ``count`` takes bytes sent by job, ``marked`` whether acknowledgements have their
+    DSCP; ``failed`` a fault that ended the thread.
+    """
 
     def __init__(
         self,
@@ -45,6 +47,7 @@ class PlanFollower:
         notices: Notices,
         *,
         count: Callable[[Mapping[str, Sent]], None],
+        marked: Callable[[bool], None],
         failed: Callable[[Exception], None],
     ) -> None:
         self._failed = failed
@@ -53,6 +56,7 @@ class PlanFollower:
         self._enforcement = enforcement
         self._notices = notices
         self._count = count
+        self._marked = marked
         self._backoff = Backoff()
         self._stopping = threading.Event()
         self._tag: str | None = None
@@ -104,6 +108,7 @@ class PlanFollower:
         if self._plan is not None and due:
             self._enforcement.apply(self._plan)
             self._apply_again_at = time.monotonic() + AGAIN_SECONDS
+        self._marked(self._enforcement.marks_acknowledgements)
         if self._enforcement.is_marking and time.monotonic() >= self._count_at:
             self._count(self._enforcement.sent_bytes())
             self._count_at = time.monotonic() + COUNT_SECONDS

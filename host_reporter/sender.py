@@ -63,6 +63,7 @@ class Sender:
         self._backoff = Backoff()
         self._backlog = Backlog()
         self._call: Registration | Batch | None = None
+        self._marks_acknowledgements = False
         self._news = threading.Condition()
         self._stop_at: float | None = None
         self._thread = threading.Thread(target=self._run, name="sender", daemon=True)
@@ -99,6 +100,13 @@ class Sender:
         """Bytes that each job has sent from this host, by its present count; told with the next lease at the latest."""
         with self._news:
             self._backlog.count_sent(totals)
+
+    def marks(self, acknowledgements: bool) -> None:
+        """Whether this host marks acknowledgements; what has changed is told soon."""
+        with self._news:
+            if acknowledgements != self._marks_acknowledgements:
+                self._marks_acknowledgements, self._lease_at = acknowledgements, 0.0
+                self._news.notify()
 
     def found(self, parts: Iterable[JobTraffic]) -> None:
         """What was found of jobs' connections: other links are told at once, other bytes with the next progress."""
@@ -199,7 +207,12 @@ class Sender:
 
     def _post(self, batch: Batch) -> None:
         report = HostReport(
-            session=self._session, seq=batch.seq, sent_at=time.time(), jobs=batch.parts, traffic=batch.traffic
+            session=self._session,
+            seq=batch.seq,
+            sent_at=time.time(),
+            marks_acknowledgements=self._marks_acknowledgements,
+            jobs=batch.parts,
+            traffic=batch.traffic,
         )
         body = report.model_dump_json(exclude_defaults=True)
         answer = self._connection.request("POST", f"/v1/hosts/{self._host}/reports", body)

@@ -10,7 +10,7 @@ MODULES: tuple[str, ...] = (
     "openvswitch", "veth", "bridge", "dummy", "ifb", "tun",
     "sch_htb", "sch_prio", "sch_netem", "sch_tbf", "sch_fq_codel", "cls_u32", "cls_fw", "cls_matchall", "act_police",
     "ip_tables", "iptable_mangle", "iptable_filter", "xt_DSCP", "xt_dscp", "xt_tcpudp", "xt_comment", "xt_multiport",
-    "xt_cgroup", "nf_tables", "tcp_diag", "inet_diag",
+    "xt_cgroup", "xt_length", "nf_tables", "tcp_diag", "inet_diag",
 )  # fmt: skip
 """Loaded at boot; tcp_diag and inet_diag are built in where they are not modules."""
 

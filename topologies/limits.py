@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from controller.model import CLASS_DSCP
+from controller.model import ACKNOWLEDGEMENT_DSCP, CLASS_DSCP
 from host_reporter.nic import htb_tree
 from topologies.openvswitch import vsctl
 
@@ -73,15 +73,15 @@ def _one_transaction(
 
 
 def classify_by_dscp(ports: Mapping[str, float], classes: int) -> None:
-    """Filters on the switch ports' own HTB that put a class's DSCP into its queue.
+    """Filters on the switch ports' own HTB that put a class's DSCP into its queue, and acknowledgements into the first.
 
     For the userspace datapath, where ``set_queue`` does nothing. Whoever changes the queues drops the filters.
     """
+    served = [*enumerate(CLASS_DSCP[:classes]), (0, ACKNOWLEDGEMENT_DSCP)]
     lines = [
-        f"filter add dev {port} parent 1: protocol ip prio 1 u32 match ip tos {CLASS_DSCP[k] << 2:#04x} 0xfc "
-        f"flowid 1:{k + 2:x}"
+        f"filter add dev {port} parent 1: protocol ip prio 1 u32 match ip tos {dscp << 2:#04x} 0xfc flowid 1:{k + 2:x}"
         for port in ports
-        for k in range(classes)
+        for k, dscp in served
     ]
     subprocess.run(["tc", "-batch", "-"], input="\n".join(lines) + "\n", text=True, check=True, capture_output=True)
 

@@ -38,6 +38,7 @@ def _causeless(problems: list[str]) -> list[str]:
 def status(services: Services, _call: Call) -> Reply:
     """The controller's state in numbers."""
     loop, metrics = services.loop, services.metrics
+    acknowledging = services.registry.acknowledging()
     causes = {
         sample.labels["cause"]: int(sample.value)
         for family in metrics.plan_causes.collect()
@@ -62,7 +63,12 @@ def status(services: Services, _call: Call) -> Reply:
             report_to_plan=_latency(metrics.report_to_plan),
             bytes_by_class=_class_bytes(services),
             hosts=tuple(
-                HostState(name=name, address=host.address, alive=services.registry.host_alive(name))
+                HostState(
+                    name=name,
+                    address=host.address,
+                    alive=services.registry.host_alive(name),
+                    marks_acknowledgements=name in acknowledging,
+                )
                 for name, host in services.registry.hosts.items()
             ),
             switches=tuple(map(_switch, services.dataplane.status())),

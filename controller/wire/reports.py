@@ -114,6 +114,9 @@ class HostReport(Message):
     ``session`` names one run of the agent; ``seq`` counts its batches from 1. A batch that was already taken is
     ignored, one that comes late is merged; both are answered like any other. An empty batch renews the lease.
 
+    ``marks_acknowledgements``: the host gives what its jobs send without data the DSCP for that, and clears it where a
+    program has set it, so that switches may believe it.
+
     Connections that an earlier session told are forgotten if this one does not tell them within 45 s of its first
     batch, and all that a host has told when its lease runs out. A batch has the traffic of at most MAX_TRAFFIC jobs.
     """
@@ -121,6 +124,7 @@ class HostReport(Message):
     session: Name
     seq: Annotated[int, Field(ge=1, le=2**62)]
     sent_at: Seconds
+    marks_acknowledgements: bool = False
     jobs: Annotated[tuple[JobReport, ...], Field(max_length=4096, strict=False)] = ()
     flows: Annotated[tuple[FlowSeen, ...], Field(max_length=MAX_FLOWS, strict=False)] = ()
     traffic: Annotated[tuple[JobTraffic, ...], Field(max_length=MAX_TRAFFIC, strict=False)] = ()

@@ -45,11 +45,12 @@ class SwitchState(Message):
 
 
 class HostState(Message):
-    """A host of the settings, and whether its agent's lease runs."""
+    """A host of the settings, whether its agent's lease runs, and whether that marks acknowledgements now."""
 
     name: Name
     address: str | None
     alive: bool
+    marks_acknowledgements: bool = False
 
 
 class LatencyState(Message):

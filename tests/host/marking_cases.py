@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 
+from controller.model import ACKNOWLEDGEMENT_DSCP as FIRST
 from controller.wire import Mark
 from host_reporter import iptables
 from host_reporter.iptables import IptablesError, Marker
@@ -52,14 +53,15 @@ def main() -> None:
     marker = Marker()
     # Without a mark no program's own claim on a class is believed; what is none of ours is left alone.
     marker.apply(())
-    for own, arrives in ((59, 0), (11, 0), (46, 46)):
+    for own, arrives in ((59, 0), (11, 0), (FIRST, 0), (46, 46)):
         send(10_000, own)
-        say(f"dscp {arrives}")
+        say(f"dscp {arrives} {arrives}")
     assert marker.sent_bytes() == {}
+    assert marker.marks_acknowledgements
     # The first that matches decides.
     marker.apply((mark("a", 10, remote_port=9), mark("b", 12, remote_port=None)))
     send(100_000)
-    say("dscp 10")
+    say(f"dscp 10 {FIRST}")
     first = sent(marker)
     assert 100_000 < first["a"] < 150_000, first
     assert first.get("b", 0) == 0, first
@@ -67,16 +69,16 @@ def main() -> None:
     marker.apply((mark("b", 12), mark("a", 34, remote_port=9)))
     assert 0 <= sent(marker)["a"] - first["a"] < 500, "the count lives on over a change of the marks"
     send(50_000)
-    say("dscp 12")
+    say(f"dscp 12 {FIRST}")
     marker.apply((mark("a", 34, remote_port=9),))
     send(50_000)
-    say("dscp 34")
+    say(f"dscp 34 {FIRST}")
     assert first["a"] + 50_000 < sent(marker)["a"] < first["a"] + 100_000
     assert "b" not in sent(marker)
     before = sent(marker)["a"]
     marker.apply((mark("a", 18, remote_port=9),))
     send(50_000)
-    say("dscp 18")
+    say(f"dscp 18 {FIRST}")
     assert before + 50_000 < sent(marker)["a"] < before + 100_000, "a new class counts on"
     # Changes may be seldom: whoever makes them must not have fallen asleep.
     time.sleep(6.0)
@@ -84,17 +86,17 @@ def main() -> None:
     before = sent(marker)["a"]
     marker.open()
     send(50_000, 59)
-    say("dscp 0")
+    say("dscp 0 0")
     marker.apply((mark("a", 34, remote_port=9),))
     send(50_000, 59)
-    say("dscp 34")
+    say(f"dscp 34 {FIRST}")
     assert before + 50_000 < sent(marker)["a"] < before + 100_000, "and what left without a mark is not counted"
     # Somebody flushes the tables.
     for command in (("-D", "OUTPUT", "-j", "TRAINYARD"), ("-F", "TRAINYARD-CLEAR")):
         subprocess.run([VARIANT, "-t", "mangle", *command], check=True)
     marker.sent_bytes()
     assert saved().count("-j TRAINYARD\n") == 1
-    assert saved().count("TRAINYARD-CLEAR -m dscp") == 7, saved()
+    assert saved().count("TRAINYARD-CLEAR -m dscp") == 8, saved()
     held = saved()
     for remote in ("10.0.0.1\n-A OUTPUT -j DROP", "::1", "example.com"):
         try:
@@ -110,11 +112,12 @@ def main() -> None:
     second.apply((mark("a", 14, remote_port=9),))
     assert saved().count("-j TRAINYARD\n") == 1
     send(1000)
-    say("dscp 14")
+    say(f"dscp 14 {FIRST}")
     second.apply(())
     send(1000, 59)
-    say("dscp 0")
+    say("dscp 0 0")
     second.remove()
+    assert not second.marks_acknowledgements
     assert "TRAINYARD" not in saved(), saved()
     sys.stdout.write("done\n")
 

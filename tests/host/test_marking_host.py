@@ -8,7 +8,8 @@ import sys
 
 from tests.host.two_hosts import RECEIVER, two_hosts
 
-# Takes connections on port 9 and prints, for each line on stdin, the DSCPs of the data packets that came meanwhile.
+# Takes connections on port 9 and prints, for each line on stdin, the DSCPs of the packets that came meanwhile: of those
+# with data, and of those without (what opens a connection or acknowledges; not what ends it).
 _PEER = """
 import json, select, socket, sys, threading
 raw = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800))
@@ -22,12 +23,16 @@ def serve():
 threading.Thread(target=serve, daemon=True).start()
 print("ready", flush=True)
 for line in sys.stdin:
-    seen = set()
+    seen = set(), set()
     while select.select([raw], [], [], 0.1)[0]:
         packet, where = raw.recvfrom(65536)
-        if where[2] != socket.PACKET_OUTGOING and packet[9] == 6 and len(packet) > 500:
-            seen.add(packet[1] >> 2)
-    print(json.dumps(sorted(seen)), flush=True)
+        if where[2] == socket.PACKET_OUTGOING or packet[9] != 6:
+            continue
+        header = (packet[0] & 15) * 4
+        data = len(packet) - header - (packet[header + 12] >> 4) * 4
+        if data > 0 or not packet[header + 13] & 5:
+            seen[data == 0].add(packet[1] >> 2)
+    print(json.dumps([*map(sorted, seen)]), flush=True)
 """
 
 
@@ -67,12 +72,13 @@ def _cases(variant: str) -> None:
             while (line := cases.stdout.readline().strip()).startswith("dscp"):
                 peer.stdin.write("\n")
                 peer.stdin.flush()
-                assert json.loads(peer.stdout.readline()) == [int(line.split()[1])], f"{variant}, step {len(steps)}"
+                expected = [[int(dscp)] for dscp in line.split()[1:]]
+                assert json.loads(peer.stdout.readline()) == expected, f"{variant}, step {len(steps)}"
                 steps.append(line)
                 cases.stdin.write("\n")
                 cases.stdin.flush()
             assert line == "done", f"{variant} after {steps}: {cases.stderr.read()}"
-            assert len(steps) == 11
+            assert len(steps) == 12
         finally:
             peer.kill()
             cases.kill()

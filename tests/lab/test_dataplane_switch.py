@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.model import CLASS_DSCP
+from controller.model import OWN_DSCP
 from tests.lab.conftest import Stage
 from tests.lab.switch_fixtures import (
     ANSWER_SECONDS,
@@ -79,7 +79,7 @@ def test_the_pipeline_is_there_the_queues_are_proven_and_traffic_flows(bridge: B
     tables = [rule.split(",")[0].split()[0] for rule in bridge.flows()]
     assert {table: tables.count(table) for table in tables} == {
         "table=0": 1,
-        "table=1": 2 + len(CLASS_DSCP),
+        "table=1": 2 + len(OWN_DSCP),
         "table=2": 1,
     }
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -44,9 +44,16 @@ class Yard:
 
     def register(self, job: str, receiver: str, port: int, sender: str, *, arrival: float) -> None:
         """Put a job, and wait until it is planned and its sender marks it, which is so in both modes."""
-        self.controller.call("PUT", f"/v1/jobs/{job}", job_spec(receiver, port, sender) | {"arrival": arrival})
+        self.put(job, port, sender, job_spec(receiver, port, sender) | {"arrival": arrival})
+
+    def put(self, job: str, port: int, sender: str, spec: dict[str, Any]) -> None:
+        """The same with any description."""
+        self.controller.call("PUT", f"/v1/jobs/{job}", spec)
         assert poll(lambda: classes(self.controller, [job])[job] is not None), f"{job} is not planned"
         assert poll(lambda: str(port) in self.marks(sender), 30), f"{sender} does not mark {job}"
+
+    def acknowledging(self) -> set[str]:
+        return {host.name for host in self.controller.status().hosts if host.marks_acknowledgements}
 
     def marks(self, host: str) -> str:
         """The rules in place, whichever of the two kinds of iptables the agent uses here."""
@@ -98,6 +105,20 @@ def test_a_new_plan_moves_a_living_connection(yard: Yard) -> None:
         (received,) = stream.result()
     assert after["0"] - before["0"] < 0.1 * (after["1"] - before["1"])
     assert received > 0.8 * LINK_BPS
+
+
+def test_a_job_sends_where_nobody_else_does_though_its_other_direction_has_to_wait(yard: Yard) -> None:
+    """What it acknowledges leaves by a link that another job fills, where the job's own data waits."""
+    assert poll(lambda: yard.acknowledging() == set(yard.emulation.hosts) - {STRANGER}, 30)
+    yard.register("first", "h2", 5301, "h1", arrival=1000.0)
+    both = [{"role": "peer", "host": "h1", "port": 5302}, {"role": "peer", "host": "h3", "port": 5302}]
+    yard.put("both", 5302, "h1", {"tasks": both, "arrival": 1001.0})
+    streams = [Stream("h1", "h2", 5301), Stream("h1", "h3", 5302), Stream("h3", "h1", 5302)]
+    first, waits, free = measure(yard.emulation, streams, seconds=8)
+    told = (first, waits, free)
+    assert first > 0.8 * LINK_BPS, told
+    assert waits < 0.1 * LINK_BPS, told
+    assert free > 0.8 * LINK_BPS, told
 
 
 def test_an_unchanged_plan_sends_nothing_but_the_gates_renewal(yard: Yard) -> None:

@@ -31,6 +31,19 @@ def test_a_job_of_which_nobody_tells_any_more_leaves_and_returns(world: World) -
     assert world.triggers == ["return"]
 
 
+def test_a_host_that_marks_acknowledgements_is_believed_while_its_agent_lives(world: World) -> None:
+    world.tell("h1", marks_acknowledgements=True)
+    world.tell("h2")
+    assert world.snapshot().acknowledging == {"h1"}
+    world.tell("h1", marks_acknowledgements=False, session="before", seq=1)
+    world.tell("h1", marks_acknowledgements=True)
+    assert world.snapshot().acknowledging == set(), "of the present session alone"
+    world.tell("h1", marks_acknowledgements=True, session="before", seq=2)
+    assert world.snapshot().acknowledging == {"h1"}
+    world.clock.now += 31
+    assert world.snapshot().acknowledging == set()
+
+
 def test_a_job_that_several_hosts_tell_of_is_lost_with_the_last_of_them(world: World) -> None:
     world.put()
     for host in ("h1", "h2"):

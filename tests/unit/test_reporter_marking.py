@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.model import CLASS_DSCP
-from controller.wire import Mark
+from controller.model import ACKNOWLEDGEMENT_DSCP, OWN_DSCP
+from controller.wire import HostPlan, Mark
 from host_reporter.enforcement import Enforcement
 from host_reporter.iptables import IptablesError, Marker
 from host_reporter.marking import (
@@ -65,7 +65,16 @@ def dscp_of(text: str, generation: int, remote: str, sport: int, dport: int) -> 
     return None
 
 
-def sent_dscp(text: str, dscp: int, remote: str = "10.0.0.9", sport: int = 1, dport: int = 1) -> int:
+def sent_dscp(
+    text: str,
+    dscp: int,
+    remote: str = "10.0.0.9",
+    sport: int = 1,
+    dport: int = 1,
+    *,
+    length: int = 1500,
+    flags: frozenset[str] = frozenset({"ACK"}),
+) -> int:
     """The DSCP with which a packet leaves that a program sent with ``dscp``: OUTPUT's rules, followed as a kernel does.
 
     A chain that was gone to (-g) returns to where its caller was called from (-j).
@@ -86,6 +95,12 @@ def sent_dscp(text: str, dscp: int, remote: str = "10.0.0.9", sport: int = 1, dp
                 return
 
     def fits(words: list[str]) -> bool:
+        if "--length" in words:
+            least, most = map(int, words[words.index("--length") + 1].split(":"))
+            mask, wanted = words[words.index("--tcp-flags") + 1 :][:2]
+            assert wanted == "NONE"
+            if not least <= length <= most or flags & set(mask.split(",")):
+                return False
         has = {"-d": remote, "--sport": str(sport), "--dport": str(dport), "--dscp": str(dscp)}
         return all(
             (words[words.index(key) + 1] == value) != (words[words.index(key) - 1] == "!")
@@ -101,14 +116,42 @@ def sent_dscp(text: str, dscp: int, remote: str = "10.0.0.9", sport: int = 1, dp
 def test_no_program_takes_a_class_for_itself(marks: list[Mark]) -> None:
     text = switch_over(marks, 0, jump=True)
     for dscp in range(64):
-        assert sent_dscp(text, dscp) == (0 if dscp in CLASS_DSCP else dscp), "another's DSCP is none of our business"
+        assert sent_dscp(text, dscp) == (0 if dscp in OWN_DSCP else dscp), "another's DSCP is none of our business"
 
 
-@pytest.mark.parametrize("own", [0, 46, *CLASS_DSCP])
+@pytest.mark.parametrize("own", [0, 46, *OWN_DSCP])
 def test_a_mark_decides_whatever_the_program_set(own: int) -> None:
     text = switch_over([mark("a", 51, remote="10.0.0.2", remote_port=80), mark("b", 11, local_port=90)], 1, jump=True)
     assert sent_dscp(text, own, "10.0.0.2", dport=80) == 51
     assert sent_dscp(text, own, sport=90) == 11
+
+
+@pytest.mark.parametrize(
+    ("flags", "length", "goes_first"),
+    [
+        ("SYN", 60, True),
+        ("SYN ACK", 60, True),
+        ("ACK", 40, True),
+        ("ACK", 52, True),
+        ("ACK", 80, True),
+        ("ACK", 81, False),
+        ("ACK", 65_000, False),
+        ("ACK PSH", 60, False),
+        ("ACK FIN", 52, False),
+        ("RST", 40, False),
+    ],
+)
+def test_what_carries_no_data_goes_first_but_no_end_before_its_data(flags: str, length: int, goes_first: bool) -> None:
+    marks = [mark("a", 11, remote="10.0.0.2", remote_port=80)]
+
+    def sent(**packet: object) -> int:
+        return sent_dscp(text, 0, length=length, flags=frozenset(flags.split()), **packet)
+
+    text = switch_over(marks, 0, jump=True)
+    assert sent(remote="10.0.0.2", dport=80) == (ACKNOWLEDGEMENT_DSCP if goes_first else 11)
+    assert sent() == 0, "what is no job's stays as it is"
+    text = switch_over(marks, 0, jump=True, acknowledgements=False)
+    assert sent(remote="10.0.0.2", dport=80) == 11
 
 
 def test_only_the_marks_have_rules_that_are_counted() -> None:
@@ -228,3 +271,26 @@ def test_an_old_order_is_opened_and_only_the_agents_end_takes_the_clearing_away(
     enforcement.remove()
     assert marker.did == ("open", "remove")
     assert "the marks cannot be taken away: locked" in caplog.text
+
+
+def test_where_the_kernel_cannot_tell_acknowledgements_they_stay_with_their_job() -> None:
+    class Old(Marker):
+        committed = ""
+
+        @staticmethod
+        def _run(_command: object, text: str = "") -> str:
+            if "-m length" in text:
+                raise IptablesError("Extension length revision 0 not supported, missing kernel module?")
+            return ""
+
+        def _commit(self, text: str) -> None:
+            assert "-m length" not in text
+            self.committed = text
+
+    marker = Old()
+    enforcement = Enforcement(marker, None, Notices(logging.getLogger("test")))
+    plan = {"host": "h1", "epoch": 1, "policy": "fifo", "mode": "marked", "class_dscp": [59], "class_floor": 0.01}
+    marks = [mark("a", 59, remote="10.0.0.2", remote_port=80)]
+    assert enforcement.apply(HostPlan.model_validate(plan | {"other_floor": 0.1, "egress_bps": 1e9, "marks": marks}))
+    assert sent_dscp(marker.committed, 0, "10.0.0.2", dport=80, length=52) == 59
+    assert not enforcement.marks_acknowledgements

@@ -34,6 +34,7 @@ class Recorder(Enforcement):
         self.did: list[str] = []
         self.fault: Exception | None = None
         self.marks = 0
+        self.marks_first = False
 
     def apply(self, plan: HostPlan, *, look: bool = True) -> bool:
         if self.fault is not None:
@@ -44,6 +45,10 @@ class Recorder(Enforcement):
 
     def sent_bytes(self) -> Mapping[str, Sent]:
         return {"a": Sent(1000)}
+
+    @property
+    def marks_acknowledgements(self) -> bool:
+        return self.marks_first
 
     @property
     def is_marking(self) -> bool:
@@ -63,6 +68,7 @@ class Plans:
         notices = Notices(logging.getLogger("test"))
         self.enforcement = Recorder(notices)
         self.counted: list[Mapping[str, Sent]] = []
+        self.marked: list[bool] = []
         self.faults: list[Exception] = []
         self.follower = PlanFollower(
             Address(self.server.url),
@@ -70,6 +76,7 @@ class Plans:
             self.enforcement,
             notices,
             count=self.counted.append,
+            marked=self.marked.append,
             failed=self.faults.append,
         )
 
@@ -101,8 +108,11 @@ def test_a_plan_is_carried_out_at_once_and_not_again(plans: Plans, monkeypatch: 
     assert wait_for(lambda: plans.did == ["apply 1"])
     assert plans.server.plan_waits.wait(5)
     began = time.monotonic()
+    assert plans.marked[-1] is False
+    plans.enforcement.marks_first = True
     plans.server.set_plan(plan(2))
     assert wait_for(lambda: plans.did == ["apply 1", "apply 2"])
+    assert wait_for(lambda: plans.marked[-1]), "whether acknowledgements are marked is told after each plan"
     assert time.monotonic() - began < 1.0
     counted = len(plans.counted)
     assert wait_for(lambda: len(plans.counted) >= counted + 3), "bytes are counted meanwhile"

@@ -33,6 +33,7 @@ class Server(http.server.ThreadingHTTPServer):
         self.ended: list[str] = []
         self.seen: set[tuple[str, int]] = set()
         self.repeats = 0
+        self.acknowledging = False
         self.connections: list[socket.socket] = []
         self.put_status: Callable[[str], int] = lambda _job: 201
         self.post_status: list[int] = []
@@ -55,6 +56,7 @@ class Server(http.server.ThreadingHTTPServer):
         known = (report.session, report.seq) in self.seen
         self.seen.add((report.session, report.seq))
         self.repeats += known
+        self.acknowledging = report.marks_acknowledgements
         for part in () if known else report.jobs:
             if part.job not in self.jobs:
                 refused.append({"job": part.job, "reason": "unknown job; register it first"})
@@ -151,6 +153,12 @@ def test_a_batch_that_was_not_taken_comes_again_and_counts_once(
     sender.stop()
     assert server.jobs["a"] == [1, 2, 3]
     assert server.ended == ["a"]
+
+
+def test_whether_acknowledgements_are_marked_is_told(server: Server, sender: Sender) -> None:
+    for value in (True, False, True):
+        sender.marks(value)
+        wait(lambda value=value: server.acknowledging is value)
 
 
 def test_a_batch_that_is_wrong_is_dropped_and_the_next_goes_on(server: Server, sender: Sender) -> None:

@@ -28,7 +28,8 @@ def test_a_tree_has_a_leaf_and_a_filter_a_class_and_floors_within_the_link(
     assert [re.findall(r"prio (\d)", line) for line in leaves] == [[str(k)] for k in range(classes)] + [["7"]]
     floors = sum(int(re.findall(r"rate (\d+)bit", line)[0]) for line in leaves)
     assert floors <= round(rate) + 16 * len(leaves)
-    assert sum("match ip tos" in line for line in lines) == classes
+    assert sum("match ip tos" in line for line in lines) == classes + 1
+    assert f"match ip tos 0xfc 0xfc flowid {HANDLE}:10" in "".join(lines), "acknowledgements go with class 0"
     assert all(int(limit) >= 2 * 65536 for line in lines for limit in re.findall(r"limit (\d+)", line))
     assert not any("\n" in line for line in lines)
 
@@ -41,6 +42,7 @@ def test_a_tree_has_a_leaf_and_a_filter_a_class_and_floors_within_the_link(
         (1e8, (8, 8), 0.01, 0.1),
         (1e8, (0,), 0.01, 0.1),
         (1e8, (64,), 0.01, 0.1),
+        (1e8, (63,), 0.01, 0.1),
         (1e8, (8, 16), 0.5, 0.1),
         (1e8, (8,), -0.1, 0.1),
         (1e8, (8,), float("nan"), 0.1),

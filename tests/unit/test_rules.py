@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.fabric import Fabric, Link, as_links, inner_ports, pick
-from controller.model import CLASS_DSCP, MAX_CLASSES, Flow, Host, Job, Snapshot, Switch
+from controller.model import ACKNOWLEDGEMENT_DSCP, CLASS_DSCP, MAX_CLASSES, OWN_DSCP, Flow, Host, Job, Snapshot, Switch
 from controller.rules import Endpoint, Match, Rule, SetClass, Table, compile_rules, difference
 from tests.fake_switch import FakeNetwork, FakeSwitch, Packet, arp
 
@@ -67,7 +67,7 @@ def test_other_traffic_is_in_no_class_and_keeps_a_dscp_that_is_not_ours() -> Non
 
 def test_a_dscp_that_no_rule_gave_is_cleared() -> None:
     switch = one_switch(snapshot(job("a", (1, 2, 5000))), {"a": 0})
-    for dscp in CLASS_DSCP:
+    for dscp in OWN_DSCP:
         verdict = switch.receive(packet(1, 2, 9999, dscp=dscp), 1)
         assert (verdict.service_class, verdict.packet.ip_dscp) == (None, 0)
         assert switch.receive(packet(1, 2, 5000, dscp=dscp), 1).packet.ip_dscp == CLASS_DSCP[0]
@@ -135,9 +135,9 @@ def test_marked_mode_costs_a_rule_a_class_whatever_the_jobs() -> None:
     jobs = [job(f"j{i}", (1, 2, 5000 + i)) for i in range(100)]
     many = compile_rules(snapshot(*jobs), {j.id: i % 7 for i, j in enumerate(jobs)}, mode="marked", forwarding="normal")
     assert few == many
-    assert sum(rule.match.ip_dscp is not None for rule in many) == MAX_CLASSES
+    assert sum(rule.match.ip_dscp is not None for rule in many) == MAX_CLASSES + 1
     switch = FakeSwitch(1, many)
-    for k, dscp in enumerate(CLASS_DSCP):
+    for k, dscp in [*enumerate(CLASS_DSCP), (0, ACKNOWLEDGEMENT_DSCP)]:
         verdict = switch.receive(packet(1, 2, 5000, dscp=dscp), 1)
         assert (verdict.service_class, verdict.packet.ip_dscp) == (k, dscp)
     assert switch.receive(packet(1, 2, 5000), 1).service_class is None
@@ -146,12 +146,42 @@ def test_marked_mode_costs_a_rule_a_class_whatever_the_jobs() -> None:
 def test_marked_mode_clears_the_dscp_of_a_port_that_is_not_trusted() -> None:
     switches = (Switch(1, inner_ports=frozenset({101}), trusted_ports=frozenset({1})),)
     switch = one_switch(snapshot(switches=switches), {}, "marked")
-    for k, dscp in enumerate(CLASS_DSCP):
+    for k, dscp in [*enumerate(CLASS_DSCP), (0, ACKNOWLEDGEMENT_DSCP)]:
         for port in (1, 101):
             verdict = switch.receive(packet(1, 2, 5000, dscp=dscp), port)
             assert (verdict.service_class, verdict.packet.ip_dscp) == (k, dscp)
         verdict = switch.receive(packet(2, 1, 5000, dscp=dscp), 2)
         assert (verdict.service_class, verdict.packet.ip_dscp) == (None, 0)
+
+
+@pytest.mark.parametrize("attached", [True, False])
+def test_acknowledgements_go_first_where_the_host_marks_them(attached: bool) -> None:
+    shot = snapshot(job("a", (1, 2, 5000), (3, 2, 5000)), attached=attached)
+    switch = one_switch(replace(shot, acknowledging=frozenset({"h1", "gone"})), {"a": 4})
+    believed = switch.receive(packet(1, 2, 5000, dscp=ACKNOWLEDGEMENT_DSCP), 1)
+    assert (believed.service_class, believed.packet.ip_dscp) == (0, ACKNOWLEDGEMENT_DSCP)
+    for dscp in CLASS_DSCP:
+        assert switch.receive(packet(1, 2, 5000, dscp=dscp), 1).service_class == 4, "its plan may be an old one"
+    # Nobody on the third host keeps programs from setting it.
+    verdict = switch.receive(packet(3, 2, 5000, dscp=ACKNOWLEDGEMENT_DSCP), 3)
+    assert (verdict.service_class, verdict.packet.ip_dscp) == (4, CLASS_DSCP[4])
+
+
+def test_acknowledgements_of_a_host_that_is_not_trusted_stay_with_their_job() -> None:
+    switches = (Switch(1, trusted_ports=frozenset({2})),)
+    shot = snapshot(job("a", (1, 3, 5000), (2, 3, 5000)), switches=switches)
+    switch = one_switch(replace(shot, acknowledging=frozenset({"h1", "h2"})), {"a": 4})
+    verdicts = [switch.receive(packet(n, 3, 5000, dscp=ACKNOWLEDGEMENT_DSCP), n) for n in (1, 2)]
+    assert [verdict.service_class for verdict in verdicts] == [4, 0]
+
+
+@pytest.mark.parametrize("mode", ["classified", "marked"])
+def test_acknowledgements_go_first_on_every_hop_of_a_fabric(mode: str) -> None:
+    shot = snapshot(job("a", (1, 5, 5000)), switches=fabric_switches())
+    network = fabric(replace(shot, acknowledging=frozenset({"h1"})), {"a": 2}, mode)
+    hops, left = network.send(packet(1, 5, 5000, dscp=ACKNOWLEDGEMENT_DSCP), 1, 1)
+    assert left == (2, 5)
+    assert [hop.verdict.service_class for hop in hops] == [0, 0, 0]
 
 
 @pytest.mark.parametrize("mode", ["classified", "marked"])
