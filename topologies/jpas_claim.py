@@ -71,7 +71,7 @@ class Group(LabGroup):
 
 
 def groups(*, quick: bool = False, others: bool = True) -> list[Group]:
-    """All arms of the claim, the longest group first; quick: one seed of the light load, fair and jpas only.
+    """All arms of the claim, the heaviest load first; quick: one seed of the light load, fair and jpas only.
 
     ``others`` of False: fair sharing and JPAS alone at every load.
     """
@@ -86,7 +86,8 @@ def groups(*, quick: bool = False, others: bool = True) -> list[Group]:
         for load, seeds in SEEDS.items()
         for seed in seeds
     ]
-    return sorted(made, key=lambda group: -group.cost)
+    # Where the network is scarcest the claim is hardest to keep: whether it does is known first.
+    return sorted(made, key=lambda group: (-group.load.jobs, -group.cost))
 
 
 def alone(experiment: Experiment, per_iteration: Mapping[str, float]) -> dict[str, dict[Measure, float]]:
