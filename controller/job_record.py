@@ -127,8 +127,9 @@ class JobRecord:
 
     def merge_sent(self, host: str, count: str, sent: float) -> bool:
         """Merge the bytes of one of a host's counts, each of which only grows; whether it grew."""
+        is_first = host not in self._sent  # that it is counted at all tells something, were it 0 bytes
         changed = self._sent.setdefault(host, SentCounts()).merge(count, sent)
-        if changed:
+        if changed or is_first:
             self._value = None
         return changed
 
@@ -198,6 +199,7 @@ class JobRecord:
                 found_more=self.traffic.left_out,
                 found_on=self.traffic.hosts,
                 sent_bytes=self.sent,
+                is_counted=bool(self._sent),
             )
         return self._value
 

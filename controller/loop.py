@@ -16,6 +16,7 @@ from typing import Protocol
 
 import eventlet
 import eventlet.event
+import eventlet.semaphore
 import eventlet.tpool
 
 from controller.causes import REPORTED, UNTIMED, Cause
@@ -41,6 +42,8 @@ from controller.wire import Settings
 LOG = logging.getLogger("trainyard.loop")
 Marks = Mapping[str, tuple[FlowMark, ...]]
 COALESCE_SECONDS = 0.01
+MOST_LATE = 10_000
+"""Causes of plans that failed, of which the latency is still to be measured: the first so many."""
 
 
 class Network(Protocol):
@@ -100,6 +103,10 @@ class Loop:
         self.refusals: tuple[str, ...] = ()
         """What switches said to a plan that is newer than the one in force; empty: there is none."""
         self._triggers: list[tuple[str, float]] = []
+        self._late: list[tuple[str, float]] = []
+        """What plans were to be made for that failed: their change is not in force yet."""
+        self._planning = eventlet.semaphore.Semaphore()
+        """Policies remember what they have learnt from plan to plan, and two threads must not change that at once."""
         self._budget = TableBudget(config.table_budget)
         self.fitted: Fitted | None = None
         """The flows of the plan made last, and how switches tell them apart."""
@@ -139,8 +146,9 @@ class Loop:
 
     def dry_run(self, policy: Policy) -> tuple[Plan, Snapshot]:
         """What ``policy`` would do now; nothing is applied. Raises whatever the policy raises."""
-        snapshot = self._take_snapshot()
-        made: Plan = eventlet.tpool.execute(plan, snapshot, self._made, policy=policy, assign=self._config.assign)
+        with self._planning:
+            snapshot = self._take_snapshot()
+            made: Plan = eventlet.tpool.execute(plan, snapshot, self._made, policy=policy, assign=self._config.assign)
         return made, snapshot
 
     def _try(self, policy: Policy, field: str) -> None:
@@ -203,6 +211,7 @@ class Loop:
     def _run(self) -> None:
         due = time.monotonic()
         while True:
+            causes: list[tuple[str, float]] = []
             try:
                 with eventlet.Timeout(max(0.0, due - time.monotonic()), False):
                     self._wake.wait()
@@ -219,14 +228,16 @@ class Loop:
                     self._say(None)
             except Exception as error:  # a policy's or a switch's fault must not end the loop
                 self._metrics.plan_errors.inc()
+                self._late = [*self._late, *causes][:MOST_LATE]
                 self._say(f"{type(error).__name__}: {error}", error)
 
     def _turn(self, causes: list[tuple[str, float]]) -> None:
-        began = time.monotonic()
-        snapshot = self._fit(self._take_snapshot())
-        new, new_marks = eventlet.tpool.execute(
-            _plan_and_mark, snapshot, self._made, self.settings.policy, self._compile, self._config.assign
-        )
+        with self._planning:
+            began = time.monotonic()
+            snapshot = self._fit(self._take_snapshot())
+            new, new_marks = eventlet.tpool.execute(
+                _plan_and_mark, snapshot, self._made, self.settings.policy, self._compile, self._config.assign
+            )
         self._made = new
         self._metrics.plan_seconds.observe(time.monotonic() - began)
         self._registry.set_watch(new.ordering.watch, snapshot.now)
@@ -274,16 +285,21 @@ class Loop:
     def _measure(self, causes: list[tuple[str, float]], applied: Applied) -> None:
         now = time.monotonic()
         self._metrics.plans.inc()
+        for reason, _ in causes:
+            self._metrics.plan_causes.labels(cause=reason).inc()
+        self._metrics.flow_mods.inc(applied.flow_mods)
+        self._metrics.apply_errors.inc(len(applied.errors))
+        if applied.errors:
+            return
+        # What failed before is in force only now, and took as long.
+        causes, self._late = [*self._late, *causes], []
         to_rule = {True: self._metrics.report_to_rule, False: self._metrics.change_to_rule}
         for reason, received_at in causes:
-            self._metrics.plan_causes.labels(cause=reason).inc()
             if reason in UNTIMED:
                 continue
             self._metrics.report_to_plan.add(now - received_at)
-            if applied.flow_mods and not applied.errors:
+            if applied.flow_mods:
                 to_rule[reason in REPORTED].add(now - received_at)
-        self._metrics.flow_mods.inc(applied.flow_mods)
-        self._metrics.apply_errors.inc(len(applied.errors))
 
     def _keep_gates(self) -> None:
         while True:

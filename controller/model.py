@@ -123,8 +123,9 @@ class Job:
 
     ``demand`` is for one iteration; ``iterations_left`` may be fractional or 0. ``iterations_total`` is the
     length of the whole run where it is known. ``sent_bytes`` is what has been measured to leave each host
-    for this job since it began (empty: not measured). ``found`` are flows that hosts found beside the declared
-    ``flows``, and ``found_more`` how many were too many to name; a host of ``found_on`` knows the job's sockets itself.
+    for this job since it began; ``is_counted``: whether any host measures it. ``found`` are flows that hosts found
+    beside the declared ``flows``, and ``found_more`` how many were too many to name; a host of ``found_on`` knows the
+    job's sockets itself.
     """
 
     id: str
@@ -143,6 +144,7 @@ class Job:
     found_more: int = 0
     found_on: frozenset[str] = frozenset()
     sent_bytes: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    is_counted: bool = True
 
     @property
     def iterations_done(self) -> float:

@@ -17,6 +17,8 @@ def attained(snapshot: Snapshot, bottlenecks: Floats) -> Floats:
     is more. ``bottlenecks`` are the seconds that an iteration of each takes there.
 
     The measured part is what each sending host counted, so a job that never reports gains nothing by silence.
+    Of a job that no host counts (agents that do not mark, or no agent at all) only its reports are known; since the
+    last of them, or its arrival, it is taken to have sent as much as it can have, for the same reason.
     Only egress is measured; a receiver's port is at least as loaded as progress says. Where a link between switches is
     slower than a job's hosts, what it sent took as much longer there.
     """
@@ -25,8 +27,20 @@ def attained(snapshot: Snapshot, bottlenecks: Floats) -> Floats:
         at_hosts = load_matrix(replace(snapshot, routes=None)).bottlenecks()
         np.divide(bottlenecks, at_hosts, out=longer, where=at_hosts > 0)
     by_progress = bottlenecks * np.array([job.iterations_done for job in snapshot.jobs], dtype=float)
-    attained_seconds: Floats = np.maximum(_measured(snapshot) * longer, by_progress)
+    attained_seconds: Floats = np.maximum(_measured(snapshot) * longer, by_progress + _silent(snapshot, bottlenecks))
     return attained_seconds
+
+
+def _silent(snapshot: Snapshot, bottlenecks: Floats) -> Floats:
+    """Seconds of its bottleneck port that each job can have used unseen, since it last was heard of (jobs,)."""
+    seconds = np.zeros(len(snapshot.jobs))
+    for i, job in enumerate(snapshot.jobs):
+        if not job.is_counted:
+            since = job.progress[-1].time if job.progress else job.arrival
+            # In an iteration that computes for longer than it sends, both at once.
+            iteration = max(float(bottlenecks[i]), job.compute_seconds)
+            seconds[i] = max(snapshot.now - since, 0.0) * bottlenecks[i] / iteration if iteration > 0 else 0.0
+    return seconds
 
 
 def _measured(snapshot: Snapshot) -> Floats:

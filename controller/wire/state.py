@@ -68,7 +68,8 @@ class Status(Message):
     ``plans``: how many were made; ``plan_causes``: what for, where several causes may share a plan. ``report_to_rule``
     counts from the arrival of a host's report that triggered a plan to the barrier reply, for plans that changed rules;
     ``change_to_rule`` does for all other calls that trigger one (registrations, removals, stages, settings);
-    ``report_to_plan`` is of both, rules changed or not. ``bytes_by_class`` is by switch and class ("other": all other
+    ``report_to_plan`` is of both, rules changed or not. What a failed plan was made for is counted when a later one is
+    in force. ``bytes_by_class`` is by switch and class ("other": all other
     traffic). ``mode`` is PlanView's; ``flow_rules``: what the jobs' flows need at one switch, at most, in the plan in
     force, beside the ``table_budget``.
     """

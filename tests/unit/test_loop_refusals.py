@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import eventlet
 import pytest
 from test_loop import Yard, eventually
 
 from controller.dataplane.values import Applied, SwitchChange
+from controller.metrics import counted
 from controller.model import Ordering, Snapshot
 from controller.policies._base import Policy
+from controller.policies.fifo import Fifo
 from controller.policies.registry import PolicyError, make
 from controller.refusals import Invalid, Unavailable
 from controller.rules import Rule
@@ -73,6 +76,49 @@ def test_hosts_follow_their_own_switch() -> None:
         assert yard.metrics.change_to_rule.latency().count == 1
     finally:
         yard.stop()
+
+
+def test_what_a_refused_plan_was_made_for_took_until_a_later_one_was_in_force(yard: Yard) -> None:
+    yard.network.refusal = "switch 1: table full"
+    yard.put("a", 5000)
+    eventually(lambda: bool(yard.loop.refusals))
+    time.sleep(0.2)
+    yard.network.refusal = None
+    assert yard.metrics.change_to_rule.latency().count == 0
+    yard.loop.trigger("switch", time.monotonic())
+    eventually(lambda: yard.loop.classes == {"a": 0})
+    latency = yard.metrics.change_to_rule.latency()
+    assert latency.count == 1
+    assert latency.p50 is not None
+    assert latency.p50 > 0.2
+    yard.put("b", 5001)
+    eventually(lambda: yard.metrics.change_to_rule.latency().count == 2)
+    assert counted(yard.metrics.plan_causes.labels(cause="registration")) == 2, "each is told once"
+
+
+class Alone(Fifo):
+    """Takes a while, and notes whether another plan was made meanwhile."""
+
+    def __init__(self) -> None:
+        self.at_work = self.most = 0
+
+    def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
+        self.at_work += 1
+        self.most = max(self.most, self.at_work)
+        time.sleep(0.05)
+        self.at_work -= 1
+        return super().order(snapshot, previous)
+
+
+def test_no_two_plans_are_made_at_once(yard: Yard) -> None:
+    policy = Alone()
+    yard.loop.settings.policy = policy
+    yard.put("a", 5000)
+    asked = [eventlet.spawn(yard.loop.dry_run, policy) for _ in range(3)]
+    eventually(lambda: yard.loop.classes == {"a": 0})
+    for thread in asked:
+        thread.wait()
+    assert policy.most == 1
 
 
 class Turns(Policy):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from controller.policies.sebf import Sebf
 from controller.policies.sincronia import Sincronia
 from controller.policies.tensorlights_one import TensorLightsOne
 from controller.policies.tensorlights_rr import TensorLightsRr
+from controller.service import attained
 
 HOSTS = {name: Host(name, 1e9, 1e9) for name in ("h1", "h2", "h3", "h4", "h5")}
 SECOND = 125e6  # bytes that take a second of a 1 Gbit/s port
@@ -403,3 +405,15 @@ def test_service_counts_by_progress_where_nothing_is_measured() -> None:
     fresh = job("fresh", 1.0, arrival=2.0)
     assert make("las").order(snapshot(done, fresh), None).bands == (("fresh",), ("done",))
     assert FifoLm(heavy_bytes=2.5 * SECOND).order(snapshot(done, fresh), None).bands == (("done", "fresh"),)
+
+
+def test_a_job_that_nobody_counts_has_sent_since_it_was_last_heard_of() -> None:
+    def service(**fields: Any) -> float:
+        known = snapshot(job("a", 2.0, is_counted=False, **fields))
+        return float(attained(known, load_matrix(known).bottlenecks())[0])
+
+    assert service(arrival=90.0) == pytest.approx(10.0)
+    assert service(arrival=110.0) == 0.0, "clocks may differ"
+    assert service(arrival=90.0, compute_seconds=8.0) == pytest.approx(2.5), "at most a quarter of its time"
+    assert service(arrival=0.0, progress=(Progress(7.0, 97.0),)) == pytest.approx(2.0 * 7 + 3.0)
+    assert service(arrival=0.0, progress=(Progress(7.0, 100.0),)) == pytest.approx(14.0)

@@ -178,6 +178,14 @@ def test_plain_progress_waits_for_the_period(world: World) -> None:
     assert world.triggers == []
 
 
+def test_a_job_is_counted_once_a_host_tells_its_bytes_were_there_none(world: World) -> None:
+    world.put()
+    world.tell(jobs=[progress("a", (1, 0.1))])
+    assert not world.snapshot().jobs[0].is_counted
+    world.tell(jobs=[{"job": "a", "sent_bytes": 0.0}])
+    assert world.snapshot().jobs[0].is_counted
+
+
 def test_bytes_add_up_over_an_agents_counts(world: World) -> None:
     world.put()
 
