@@ -18,11 +18,12 @@ from rich.table import Table
 from simulator.reports.statistics import reduction, reduction_interval
 from topologies import plots, summary
 from topologies.beamer_workload import RUNGS, STUDIES, experiment
+from topologies.datapath import Wanted
 from topologies.experiment import Experiment
 from topologies.lab_group import LabGroup
 from topologies.lab_result import ArmResult, LabRequest, LabResult, PolicyChoice
 
-TESTBED = True
+DATAPATH: Wanted = "auto"
 FAIR, BEAMER = PolicyChoice("fair"), PolicyChoice("beamer")
 SINCRONIA, FIFO_LM = PolicyChoice("sincronia"), PolicyChoice("fifo-lm")
 POLICIES = (FAIR, BEAMER, SINCRONIA, FIFO_LM)

@@ -38,7 +38,7 @@ R_co = TypeVar("R_co", bound=Result, covariant=True)
 class Setting:
     """Where a group is measured. ``folder`` is its own; once ``stop`` is set, ``run`` must end soon.
 
-    ``wanted`` is as the command was asked, ``datapath`` what that means here (None: a claim without a testbed).
+    ``wanted`` is as the command or the claim says, ``datapath`` what that means here (None: a claim without a testbed).
     """
 
     folder: Path
@@ -79,8 +79,11 @@ class Claim(Protocol[R]):
     """A module ``topologies.NAME_claim``."""
 
     @property
-    def TESTBED(self) -> bool:  # noqa: N802 - a module's constant
-        """Whether it runs on the emulated network. Without one its groups are measured one at a time."""
+    def DATAPATH(self) -> Wanted | None:  # noqa: N802 - a module's constant
+        """Where its switches run unless the command says otherwise.
+
+        None: it needs no emulated network, and its groups are measured one at a time.
+        """
 
     def groups(self, *, quick: bool, others: bool) -> Sequence[Group[R]]:
         """All that is to be measured, the longest first; quick: one seed, baseline and subject, under 5 minutes.

@@ -29,7 +29,7 @@ from topologies.claim import Setting
 from topologies.errors import LabError
 from topologies.prophet_arms import COSTED, DEFAULT_WAY, WAYS, Case, CaseResult, GroupResult
 
-TESTBED = False
+DATAPATH = None
 MODELS = {
     "mlp-wide": "mlp", "mlp-deep": "mlp", "vgg": "cnn", "alexnet": "cnn", "resnet18": "residual cnn",
     "resnet50": "residual cnn", "lstm": "recurrent", "gru": "recurrent", "encoder": "transformer encoder",

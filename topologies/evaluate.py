@@ -35,7 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="scripts/evaluate", description=main.__doc__)
     parser.add_argument("claim", choices=CLAIMS)
     parser.add_argument("--quick", action="store_true", help="one seed, baseline and subject only; never to be quoted")
-    parser.add_argument("--datapath", choices=get_args(Wanted), default="auto", help="where the switches run")
+    parser.add_argument(
+        "--datapath", choices=get_args(Wanted), default=None, help="where the switches run (as the claim says)"
+    )
     parser.add_argument(
         "--boxes", type=_positive, default=None, metavar="N", help="networks at once, where each has a box (cores)"
     )
@@ -87,12 +89,12 @@ def _positive(text: str) -> int:
 class Evaluation:
     """One run of the command: where it measures, and what it has measured so far, by the groups' names.
 
-    ``quick``: what it measures is kept apart from a full run's, and a full run's summary and plot are left as they are.
-    ``others`` of False: without what stands beside baseline and subject.
+    ``wanted`` of None: where the claim says. ``quick``: what it measures is kept apart from a full run's, and a full
+    run's summary and plot are left as they are. ``others`` of False: without what stands beside baseline and subject.
     """
 
     claim: Claim[Any]
-    wanted: Wanted
+    wanted: Wanted | None
     folder: Path
     console: Console
     boxes: int | None
@@ -105,7 +107,7 @@ class Evaluation:
     def document(self, command: str) -> dict[str, Any]:
         """Measure the groups, write summary and plot, give the summary. Raises one of EXPECTED_ERRORS, OSError."""
         groups = self.claim.groups(quick=self.quick, others=self.others)
-        datapath = choose(self.wanted) if self.claim.TESTBED else None
+        datapath = choose(self._wanted) if self.claim.DATAPATH is not None else None
         # Boxes are apart from each other; networks on the machine's own kernel are not.
         at_once = (self.boxes or os.cpu_count() or 1) if datapath == "uml" else 1
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -120,6 +122,10 @@ class Evaluation:
         summary.write(folder / SUMMARY, made)
         self.claim.plot(made, folder)
         return made
+
+    @property
+    def _wanted(self) -> Wanted:
+        return self.wanted or self.claim.DATAPATH or "auto"
 
     def _for_summary(self) -> Path:
         """Where summary and plot go: a quick run's never in the place of a full one's."""
@@ -170,7 +176,7 @@ class Evaluation:
         folder, asked, commit = self._place(group), group.asked(), summary.commit()
         with one_line_errors():
             kept.begin(folder)
-            result = group.run(Setting(folder, self.wanted, datapath, self._stop))
+            result = group.run(Setting(folder, self._wanted, datapath, self._stop))
             kept.keep(folder, asked, commit)
         return Measured(result, commit)
 

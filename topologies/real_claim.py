@@ -26,13 +26,14 @@ from simulator.reports.statistics import reduction, reduction_interval
 from topologies import comparison, real_lab, summary
 from topologies.claim import Setting
 from topologies.comparison import MEASURES
+from topologies.datapath import Wanted
 from topologies.lab_result import ArmResult, PolicyChoice
 from topologies.real_history import against, largest_difference
 from topologies.real_request import LEAST_IDLE_SHARE, MOST_WAITING_SHARE, RealRequest, RealResult, load
 from topologies.real_workload import FULL, LINK_BPS, QUICK, Shape, generate
 from topologies.workload import PERIOD_SECONDS
 
-TESTBED = True
+DATAPATH: Wanted = "auto"
 FAIR, JPAS = PolicyChoice("fair"), PolicyChoice("jpas")
 SEEDS = range(71, 79)
 """Seeds that nothing was trained on before."""

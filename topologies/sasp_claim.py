@@ -24,9 +24,10 @@ from host_reporter.intrajob.scheme import parse
 from simulator.reports.statistics import reduction, reduction_interval
 from topologies import sasp_lab, summary
 from topologies.claim import Setting
+from topologies.datapath import Wanted
 from topologies.sasp_request import FAMILIES, ArmResult, Family, SaspRequest, SaspResult, Training
 
-TESTBED = True
+DATAPATH: Wanted = "auto"
 
 WORKERS = 4
 RATES_BPS = (30e6, 60e6)

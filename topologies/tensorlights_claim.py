@@ -20,13 +20,14 @@ from rich.table import Table
 
 from simulator.reports.statistics import reduction, reduction_interval
 from topologies import comparison, plots, summary
+from topologies.datapath import Wanted
 from topologies.experiment import Experiment
 from topologies.lab_group import LabGroup
 from topologies.lab_result import ArmResult, LabRequest, LabResult, PolicyChoice
 from topologies.meters import LinkUse
 from topologies.tensorlights_workload import JOBS, experiment
 
-TESTBED = True
+DATAPATH: Wanted = "auto"
 SERVER_HOSTS = (1, 2, 3, 6, 12)
 """How many hosts the jobs' servers stand on: all on one, by six, by four, by two, one each."""
 

@@ -244,7 +244,7 @@ class SumGroup:
 class Sums:
     """A claim whose arms no lab runs."""
 
-    TESTBED = False
+    DATAPATH = None
 
     def __init__(self, *numbers: tuple[int, ...]) -> None:
         self.numbers = numbers
@@ -271,7 +271,7 @@ class Sums:
 
 def evaluation(claim: Sums, folder: Path, *, resume: bool = False, quick: bool = False) -> evaluate.Evaluation:
     console = Console(stderr=True)
-    return evaluate.Evaluation(claim, "auto", folder, console, boxes=4, resume=resume, quick=quick)
+    return evaluate.Evaluation(claim, None, folder, console, boxes=4, resume=resume, quick=quick)
 
 
 def test_a_claim_without_a_lab_is_measured_kept_and_resumed_by_its_own_value(
@@ -291,6 +291,21 @@ def test_a_claim_without_a_lab_is_measured_kept_and_resumed_by_its_own_value(
     assert made["headline"][0]["claim"] == "sums are small"
     changed = evaluation(Sums((1, 3), (4,)), tmp_path, resume=True).document("scripts/evaluate sums")
     assert changed["by_seed"] == {0: 4, 1: 4}, "what answers something else is measured anew"
+
+
+class Emulated(Sums):
+    """A claim that says where its switches run."""
+
+    DATAPATH = "user"
+
+
+@pytest.mark.parametrize(("asked", "taken"), [(None, "user"), ("auto", "auto"), ("uml", "uml")])
+def test_a_claims_switches_run_where_it_says_unless_the_command_does(asked, taken, tmp_path: Path, monkeypatch) -> None:
+    wanted: list[str] = []
+    monkeypatch.setattr(evaluate, "choose", wanted.append)
+    one = evaluate.Evaluation(Emulated((1, 2)), asked, tmp_path, Console(stderr=True), None, resume=False, quick=True)
+    one.document("scripts/evaluate emulated")
+    assert wanted == [taken]
 
 
 def test_a_quick_run_of_any_claim_says_so(tmp_path: Path) -> None:
