@@ -46,6 +46,17 @@ class _Known:
     """None: it is to be read again, whether it changes or not."""
     job_id: str | None = None
     missing_since: float | None = None
+    is_twin: bool = False
+    """Its text names the job of another file now, and was refused for that."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether it may be right once another file is away."""
+        return self.job_id is None or self.is_twin
+
+
+class _TwinError(JobFileError):
+    """The job has a file already."""
 
 
 @dataclass
@@ -73,10 +84,11 @@ class JobsDirectory:
             known = self._known[path]
             if known.missing_since is None:
                 known.missing_since = now
-            if now - known.missing_since >= GONE_SECONDS and not self._moved(path, known, present):
+            if now - known.missing_since >= GONE_SECONDS:
                 self._forget(path)
-                if known.job_id is not None:
-                    yield Gone(known.job_id)
+                gone = self._moved(known, present)
+                if gone.job_id is not None:
+                    yield Gone(gone.job_id)
         for path, entry in sorted(present.items()):
             seen = self._known.get(path)
             if seen is not None:
@@ -85,31 +97,35 @@ class JobsDirectory:
                 self._refused(path, None, f"it cannot be read: {entry.strerror}")
             elif seen is None or seen.stamp != entry.stamp:
                 yield from self._changed(path, entry.stamp, young=0 <= wall - entry.modified < UNFINISHED_SECONDS)
-        self.is_understood = all(path in self._known and self._known[path].job_id is not None for path in present)
+        self.is_understood = all(path in self._known and not self._known[path].waits for path in present)
 
     @property
     def unsettled(self) -> bool:
         """Whether a look is due soon even if nothing happens."""
         return any(known.missing_since is not None for known in self._known.values())
 
-    def _moved(self, path: Path, known: _Known, present: dict[Path, _Entry | OSError]) -> bool:
-        """Whether the file only has another name now: its job goes on."""
+    def _moved(self, known: _Known, present: dict[Path, _Entry | OSError]) -> _Known:
+        """What is gone with a file: if it only has another name now its job goes on, and what had the name is gone."""
         for other, entry in present.items():
             if isinstance(entry, OSError) or entry.stamp != known.stamp:
                 continue
-            if other not in self._known or self._known[other].job_id is None:
-                self._forget(path)
+            before = self._known.get(other, _Known(None))
+            if before.waits:
                 self._known[other] = known
                 known.missing_since = None
-                return True
-        return False
+                self.notices.clear(str(other))
+                return before
+        return known
 
     def _forget(self, path: Path) -> None:
         del self._known[path]
         self.notices.clear(str(path))
-        # What was refused because of this file may be right now.
+        self._look_again()
+
+    def _look_again(self) -> None:
+        """What was refused because of a file that is away, or names another job now, may be right."""
         for known in self._known.values():
-            if known.job_id is None:
+            if known.waits:
                 known.stamp = None
 
     def _list(self) -> dict[Path, _Entry | OSError] | None:
@@ -152,23 +168,27 @@ class JobsDirectory:
                 # Not by a change of its text will it be readable.
                 self._refused(path, None, f"it cannot be read: {error.strerror}")
             elif not young:
-                self._refused(path, stamp, str(error), error.line)
+                self._refused(path, stamp, str(error), error.line, is_twin=isinstance(error, _TwinError))
             return
         if known is not None and known.job_id not in (None, job.id):
             yield Gone(str(known.job_id))
+            self._look_again()
         self._known[path] = _Known(stamp, job.id)
         self.notices.clear(str(path), f"{path}: understood now")
         yield Found(job)
 
-    def _refused(self, path: Path, stamp: _Stamp | None, reason: str, line: int | None = None) -> None:
-        self._known.setdefault(path, _Known(stamp)).stamp = stamp
+    def _refused(
+        self, path: Path, stamp: _Stamp | None, reason: str, line: int | None = None, *, is_twin: bool = False
+    ) -> None:
+        known = self._known.setdefault(path, _Known(stamp))
+        known.stamp, known.is_twin = stamp, is_twin
         place = f"{path}:{line}" if line is not None else f"{path}"
         self.notices.say(str(path), f"{place}: {reason}")
 
     def _check_unique(self, path: Path, job_id: str) -> None:
         for other, known in self._known.items():
             if other != path and known.job_id == job_id:
-                raise JobFileError(f"id: {job_id} is the job of {other} already; each job has one file")
+                raise _TwinError(f"id: {job_id} is the job of {other} already; each job has one file")
 
     @staticmethod
     def _text(path: Path) -> str:

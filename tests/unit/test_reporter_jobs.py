@@ -223,6 +223,46 @@ def test_two_files_of_one_job(folder: Folder, complaints: Complaints) -> None:
     assert changes == [("-", "a"), ("+", "a")], "the other file is right now"
 
 
+def both(folder: Folder) -> None:
+    """Two files, followed, a of job a and b of job b."""
+    folder.write("a.json", {"id": "a"})
+    folder.write("b.json", {"id": "b"})
+    assert folder.scan() == [("+", "a"), ("+", "b")]
+
+
+def settled(folder: Folder) -> list[tuple[str, str]]:
+    """What becomes of it in a while, through which nothing else changes."""
+    return folder.scan() + folder.scan(after=GONE_SECONDS) + folder.scan(after=GONE_SECONDS)
+
+
+def test_a_file_that_takes_anothers_name_ends_the_job_that_had_it(folder: Folder) -> None:
+    both(folder)
+    (folder.path / "b.json").rename(folder.path / "a.json")
+    assert settled(folder) == [("-", "a")], "and b goes on"
+    assert folder.directory.is_understood
+    (folder.path / "a.json").unlink()
+    assert settled(folder) == [("-", "b")]
+
+
+def test_a_file_that_names_anothers_job_has_it_once_the_other_is_gone(folder: Folder, complaints: Complaints) -> None:
+    both(folder)
+    folder.write("a.json", {"id": "b"}, age=30)
+    assert settled(folder) == []
+    assert "a.json: id: b is the job of" in complaints()[0]
+    assert not folder.directory.is_understood, "nobody knows what has become of job a"
+    (folder.path / "b.json").unlink()
+    assert settled(folder) == [("-", "b"), ("-", "a"), ("+", "b")]
+    assert folder.directory.is_understood
+
+
+def test_a_file_that_names_anothers_job_has_it_once_the_other_names_a_third(folder: Folder) -> None:
+    both(folder)
+    folder.write("a.json", {"id": "b"}, age=30)
+    assert settled(folder) == []
+    folder.write("b.json", {"id": "c"}, age=20)
+    assert settled(folder) == [("-", "b"), ("+", "c"), ("-", "a"), ("+", "b")]
+
+
 def test_a_bad_file_is_said_once_and_the_others_go_on(folder: Folder, complaints: Complaints) -> None:
     bad = folder.write("a.json", {"id": "a", "spec": {"weight": -1}})
     folder.write("b.json", {"id": "b"})
