@@ -178,6 +178,8 @@ class Follower:
         waiting = set()
         while self._heard:
             self._held.add(self._heard.popleft())
+        # They run, or have ended as their files will tell.
+        to_come = frozenset(self._trials.waiting if self._held else ())
         for job_id in tuple(self._held):
             job = self._jobs.get(job_id)
             if job is not None:
@@ -185,7 +187,7 @@ class Follower:
                     continue
                 if job.over_at is not None:
                     self._receiver.end_earlier(job_id, job.over_at)
-            elif not is_settled or any(leaving.file.id == job_id for leaving in self._leaving):
+            elif not is_settled or job_id in to_come or any(leaving.file.id == job_id for leaving in self._leaving):
                 continue
             elif not self._directory.is_understood:
                 waiting.add(job_id)

@@ -48,6 +48,11 @@ class Study:
         return (*self._followed, *self._turn)
 
     @property
+    def waiting(self) -> Collection[str]:
+        """The trials that are to be followed when there is room, or at the next look."""
+        return self._waiting.keys()
+
+    @property
     def is_full(self) -> bool:
         """Whether there are more trials at a time than are followed."""
         return bool(self._waiting)

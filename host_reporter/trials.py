@@ -56,6 +56,11 @@ class Trials:
         return [job for study in self._studies.values() for job in study.known]
 
     @property
+    def waiting(self) -> Collection[str]:
+        """The ids of trials that are to be followed when there is room, or at the next look."""
+        return [job for study in self._studies.values() for job in study.waiting]
+
+    @property
     def folders(self) -> Collection[Path]:
         """Where trials begin."""
         return {study.file.followed for study in self._studies.values()}

@@ -15,7 +15,7 @@ import pytest
 from reporter_server import wait_for
 
 from controller.wire import JobSpec
-from host_reporter import ProgressFile, followed, study, trials
+from host_reporter import ProgressFile, followed, follower, study, trials
 from host_reporter.backlog import Told
 from host_reporter.follower import Follower
 from host_reporter.jobs_dir import JobsDirectory
@@ -215,6 +215,22 @@ def test_more_trials_than_agreed_are_left_out_and_said(world: World, caplog: pyt
     for job in sorted(world.receiver.running):
         world.trial(job).end()
     assert wait_for(lambda: sum(call[0] == "declare" for call in world.receiver.calls) == 4)
+
+
+def test_a_trial_that_waits_for_room_has_not_ended_because_the_agent_began_anew(world: World) -> None:
+    world.file("study", trials={"most": 1})
+    files = [world.trial(f"study.t{number}") for number in range(2)]
+    for number, file in enumerate(files):
+        file.report(iteration=1)
+        file.flush(5.0)
+        os.utime(file.path, (time.time() + number - 10, time.time() + number - 10))
+    world.follower.hold(["study.t1", "study.gone"])
+    world.start()
+    assert wait_for(lambda: ("end earlier", "study.gone") in world.receiver.calls)
+    time.sleep(follower.LOOK_SECONDS)
+    assert world.receiver.of("study.t1") == []
+    files[0].end()
+    assert wait_for(lambda: ("point", "1") in world.receiver.of("study.t1"))
 
 
 def test_a_trial_of_a_tuner_that_was_killed_is_over_after_a_while(
