@@ -150,6 +150,18 @@ class JobRecord:
         """What hosts found of its connections is another set now."""
         self._found = self._value = None
 
+    def leave_hosts(self) -> bool:
+        """Forget what hosts have found that the job does not involve any more, whose word on it is no longer taken.
+
+        Whether there was any.
+        """
+        left = self.traffic.hosts - self.hosts
+        self.measured.drop(left)
+        dropped = self.traffic.drop(left)
+        if dropped:
+            self.found_changed()
+        return self.give_up(lambda flow: self.hosts.isdisjoint(flow[:2])) or dropped
+
     def measure(self) -> None:
         """Measure its demand anew, by its traffic and its progress."""
         if self.measured.measure(self.history.points()) and not self._demand:

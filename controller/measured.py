@@ -95,6 +95,11 @@ class Measured:
             half = MAX_SAMPLES // 2
             series.samples = series.samples[:half:2] + series.samples[half:]
 
+    def drop(self, hosts: Iterable[str]) -> None:
+        """What these hosts counted is of another time."""
+        for host in hosts:
+            self._series.pop(host, None)
+
     def measure(self, progress: Sequence[Progress]) -> bool:
         """Measure anew; whether ``value`` is another one."""
         if not self._series or not progress:

@@ -133,6 +133,8 @@ class Registry:
             live.arrival = arrival if arrival is not None else live.arrival
             live.set_spec(spec)
             live.registrar = registrar
+            if live.leave_hosts():
+                save_seen(self._store, live)
         self._owners = None
         for other in self._live():
             # What a job declares goes before what was found by chance.

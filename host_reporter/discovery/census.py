@@ -192,6 +192,20 @@ class Census:
         """Bytes of a job by the peer's address, of all its connections since it is followed."""
         return {remote: Traffic(sent, received) for remote, (sent, received) in self._bytes.get(job, {}).items()}
 
+    def inherit(self, other: Census) -> None:
+        """Another one, of a namespace that nobody of ours is in any more, ends: what its jobs have sent stays sent."""
+        for job in self._jobs & other._jobs:
+            mine = self._bytes.setdefault(job, {})
+            for remote, (sent, received) in other._bytes.get(job, {}).items():
+                by_peer = mine.setdefault(remote, [0, 0])
+                by_peer[0] += sent
+                by_peer[1] += received
+            missed = other.missed(job)
+            if missed is None:
+                self._uncertain.add(job)
+            else:
+                self._missed_before[job] = self._missed_before.get(job, self._missed) - missed
+
     def _let_go(self, gone: Mapping[int, _Entry | None]) -> set[str]:
         """Sockets that are not listed any more; the jobs that had them."""
         for cookie, entry in gone.items():

@@ -89,8 +89,8 @@ class Discovery:
         self._moved = moved
         self._failed = failed
         self._owners = Owners(notices)
-        self._namespaces = Namespaces(notices)
         self._own = Census()
+        self._namespaces = Namespaces(notices, self._own)
         self._ipv6 = Census()
         """What is only counted: nothing of it is told or marked."""
         self._diag: Diag | None = None

@@ -21,10 +21,11 @@ MAX_NAMESPACES = 256
 
 
 class Namespaces:
-    """For one thread. No method raises."""
+    """For one thread. No method raises. ``heir``: who goes on with the counts of those that are let go."""
 
-    def __init__(self, notices: Notices) -> None:
+    def __init__(self, notices: Notices, heir: Census) -> None:
         self._notices = notices
+        self._heir = heir
         self._open: dict[int, tuple[Diag, Census]] = {}
         self._elsewhere: set[int] = set()
         """Other hosts', and those that may not be entered."""
@@ -32,7 +33,7 @@ class Namespaces:
     def follow(self, present: Mapping[int, int], others: frozenset[str]) -> None:
         """Have those open that processes are in now, by inode. ``others``: the addresses of other hosts."""
         for inode in self._open.keys() - present.keys():
-            self._open.pop(inode)[0].close()
+            self._let_go(inode)
         self._elsewhere &= present.keys()
         for inode, pid in present.items():
             if inode not in self._open and inode not in self._elsewhere and len(self._open) < MAX_NAMESPACES:
@@ -53,9 +54,13 @@ class Namespaces:
 
     def close(self) -> None:
         """Let go of all."""
-        for diag, _ in self._open.values():
-            diag.close()
-        self._open.clear()
+        for inode in list(self._open):
+            self._let_go(inode)
+
+    def _let_go(self, inode: int) -> None:
+        diag, census = self._open.pop(inode)
+        self._heir.inherit(census)
+        diag.close()
 
     def _enter(self, inode: int, pid: int, others: frozenset[str]) -> None:
         try:

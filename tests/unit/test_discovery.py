@@ -147,6 +147,23 @@ def test_a_socket_that_was_a_strangers_counts_from_when_it_is_the_jobs() -> None
     assert looks.judge.asked == [1, 2, 1], "of the other one nothing is new"
 
 
+def test_what_was_sent_in_a_namespace_stays_sent_when_that_is_let_go() -> None:
+    host, inside = Looks({1: "a"}), Looks({2: "a", 3: "b"})
+    for looks in (host, inside):
+        looks.take([], jobs="ab")
+    host.take([sock(1, acked=100)], jobs="ab")
+    # One of them is too short to be told whose it was.
+    inside.take([sock(2, acked=40), sock(3, remote=OTHER, acked=7)], sock(9, 40_009, 6000, acked=3), jobs="ab")
+    host.census.inherit(inside.census)
+    assert (host.sent("a"), host.sent("b")) == ({PEER: 140}, {OTHER: 7})
+    assert (host.census.missed("a"), host.census.missed("b")) == (3, 3)
+    host.take([sock(1, acked=150)], jobs="a")
+    assert host.sent("a") == {PEER: 190}
+    # Of what is followed no more nothing is left, and nothing comes.
+    host.census.inherit(inside.census)
+    assert (host.sent("a"), host.sent("b")) == ({PEER: 230}, {})
+
+
 def test_a_socket_that_a_list_has_left_out_is_no_new_one() -> None:
     looks = Looks({1: "a"})
     looks.take([])

@@ -89,6 +89,19 @@ def test_what_an_agent_found_goes_when_the_next_one_does_not_tell_of_it(world: F
     assert (world.job.found_on, world.job.found_more) == (frozenset(), 0)
 
 
+def test_what_a_host_found_goes_when_the_job_leaves_the_host(world: Found) -> None:
+    world.tell("h2", traffic=[part(("h3", 3, 4))])
+    world.put(tasks=TASKS[1:])
+    assert world.flows == {("h2", "h3", 3, 4), ("h3", "h2", 4, 3)}
+    assert (world.job.found_on, world.job.found_more) == (frozenset({"h2"}), 0)
+    before = world.job
+    world.restart()
+    assert (world.job.found, world.job.found_on) == (before.found, before.found_on)
+    world.put(tasks=TASKS)
+    world.tell(traffic=[part(("h2", 1, 2))], session="first")
+    assert world.flows > FLOWS, "it is there again"
+
+
 def test_a_job_that_the_next_agent_names_afresh_does_not_flap(world: Found) -> None:
     seen = []
     world.tell(session="next", seq=1)
