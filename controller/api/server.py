@@ -7,6 +7,7 @@ import logging
 import re
 import socket
 import time
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -130,15 +131,24 @@ class Protocol(eventlet.wsgi.HttpProtocol):
         self.path = path if path.startswith("/") else "/" + path
 
     def get_environ(self) -> dict[str, Any]:
-        """The WSGI environment, with the bound on chunks, and a way to end the connection."""
+        """The WSGI environment, with bounds on the body, and a way to end the connection."""
         environ: dict[str, Any] = super().get_environ()
         given = environ["eventlet.input"]
         if given.chunked_input:
             given.rfile = _Bounded(given.rfile, MAX_BODY_BYTES + CHUNK_OVERHEAD)
+        given.discard = partial(self._leave, given)
         if self.headers.get("content-type") is None:
             environ["CONTENT_TYPE"] = ""
         environ[CLOSE] = self._close_after
         return environ
+
+    def _leave(self, body: Any) -> None:
+        """End the connection of a request that has more body than was asked for.
+
+        Eventlet would read it to its end, however much it is and however slowly it comes.
+        """
+        if not body.chunked_input or body.chunk_length != 0:
+            self._close_after()
 
     def send_error(self, code: int, message: str | None = None, _explain: str | None = None) -> None:
         """An error in the request line or the headers, as a problem document."""

@@ -332,6 +332,31 @@ def test_chunked_bodies_are_bounded(yard: Controller) -> None:
     assert yard.raw(head + b"gzip, chunked\r\n\r\n").startswith(b"HTTP/1.1 501")
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"Transfer-Encoding: chunked\r\n\r\n" + b"40000\r\n" + b"x" * 0x40000 + b"\r\n",
+        b"Transfer-Encoding: chunked\r\n\r\n" + b"1" * (6 * 2**20),
+        b"Content-Length: 1000000\r\n\r\n{}",
+    ],
+    ids=["chunks", "no chunks", "length"],
+)
+def test_a_body_that_nobody_asked_for_is_not_waited_for(yard: Controller, body: bytes, caplog) -> None:
+    began = time.monotonic()
+    assert yard.raw(b"GET /healthz HTTP/1.1\r\nHost: x\r\n" + body).startswith(b"HTTP/1.1 200")
+    assert time.monotonic() - began < 4, "it ends within the time that a connection is drained"
+    assert [record for record in caplog.records if record.exc_info] == []
+
+
+def test_a_chunked_body_that_was_read_leaves_the_connection(yard: Controller) -> None:
+    put = (
+        f"PUT /v1/jobs/chunks HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {OPERATOR}\r\n"
+        "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
+    )
+    answers = yard.raw((put + "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").encode())
+    assert answers.count(b"HTTP/1.1 20") == 2
+
+
 def assert_raw_problem(answer: bytes, status: int, said: str) -> None:
     head, _, rest = answer.partition(b"\r\n\r\n")
     first, *headers = head.decode().split("\r\n")
