@@ -187,7 +187,15 @@ class Marker:
     @staticmethod
     def _run(command: Sequence[str], text: str = "") -> str:
         try:
-            done = subprocess.run(command, input=text, capture_output=True, text=True, check=True, timeout=_RUN_SECONDS)
+            done = subprocess.run(
+                command,
+                input=text,
+                capture_output=True,
+                text=True,
+                errors="replace",  # comments of others' rules may be in any encoding
+                check=True,
+                timeout=_RUN_SECONDS,
+            )
         except FileNotFoundError as error:
             raise IptablesError(f"{command[0]} is not installed; install the package iptables") from error
         except PermissionError as error:

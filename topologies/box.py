@@ -293,12 +293,14 @@ def write_through(stream: int, data: bytes) -> None:
 
 def _stop(process: subprocess.Popen[bytes], streams: Mapping[int, int], output: Output) -> None:
     """Let the kernel end by itself for a moment, then end its whole group."""
-    with contextlib.suppress(BoxTimeoutError):
-        _pass_on(process, streams, _Limits.from_now(_STOP_SECONDS), output)
-    # The box's processes are processes here too, in the session that Popen made for it.
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    try:
+        with contextlib.suppress(BoxTimeoutError):
+            _pass_on(process, streams, _Limits.from_now(_STOP_SECONDS), output)
+    finally:
+        # The box's processes are processes here too, in the session that Popen made for it.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def _status(folder: Path, ended_with: int) -> int:
@@ -312,7 +314,9 @@ def _status(folder: Path, ended_with: int) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; the exit status of the command, 130 after Ctrl-C, 1 where the box fails."""
+    """The command line; the exit status of the command, 130 after Ctrl-C, 1 where the box fails, 141 where nobody reads
+    what it says any more.
+    """
     parser = argparse.ArgumentParser(prog="python -m topologies.box", description="Run a command in a box of its own.")
     parser.add_argument("--memory", default="2G", help="memory of the box, like 512M or 2G")
     parser.add_argument("--timeout", type=float, default=None, help="stop the box after so many seconds")
@@ -324,6 +328,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BoxError as error:
         sys.stderr.write(f"box: {error}\n")
         return 1
+    except BrokenPipeError:
+        return 128 + signal.SIGPIPE
     except KeyboardInterrupt:
         return 130
 

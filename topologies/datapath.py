@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -81,6 +82,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (DatapathError, box.BoxError) as error:
         sys.stderr.write(f"datapath: {error}\n")
         return 1
+    except BrokenPipeError:
+        return 128 + signal.SIGPIPE
     except KeyboardInterrupt:
         return 130
 

@@ -58,6 +58,24 @@ def test_a_box_ends_with_its_caller(number: signal.Signals, status: int, tmp_pat
         time.sleep(0.1)
 
 
+def test_a_box_ends_when_nobody_reads_what_it_says(tmp_path: Path) -> None:
+    command = [*BOX, "while :; do echo more; done"]
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as caller:
+        try:
+            assert caller.stdout is not None
+            assert caller.stderr is not None
+            assert caller.stdout.readline() == b"more\n"
+            (kernel,) = processes(lambda parent, session: parent == caller.pid and session != os.getsid(0))
+            caller.stdout.close()
+            assert caller.wait(30) == 141
+            assert caller.stderr.read() == b""
+            assert processes(lambda _parent, session: session == kernel) == []
+            assert left_in(tmp_path) == []
+        finally:
+            caller.kill()
+
+
 def test_what_the_command_says_and_how_it_ends_come_back(tmp_path: Path) -> None:
     command = [*BOX, "echo out; echo err >&2; exit 7"]
     done = subprocess.run(

@@ -34,7 +34,8 @@ def send(count: int, dscp: int = 0) -> None:
 
 
 def saved() -> str:
-    return subprocess.run([f"{VARIANT}-save", "-t", "mangle"], check=True, capture_output=True, text=True).stdout
+    done = subprocess.run([f"{VARIANT}-save", "-t", "mangle"], check=True, capture_output=True)
+    return done.stdout.decode(errors="replace")
 
 
 def say(word: str) -> None:
@@ -50,6 +51,9 @@ def sent(marker: Marker) -> dict[str, float]:
 
 def main() -> None:
     iptables.VARIANTS = (VARIANT,)
+    # Others' rules may have comments in any encoding.
+    foreign = [VARIANT, "-t", "mangle", "-A", "FORWARD", "-m", "comment", "--comment", b"caf\xe9"]
+    subprocess.run(foreign, check=True)
     marker = Marker()
     # Without a mark no program's own claim on a class is believed; what is none of ours is left alone.
     marker.apply(())
@@ -119,6 +123,7 @@ def main() -> None:
     second.remove()
     assert not second.marks_acknowledgements
     assert "TRAINYARD" not in saved(), saved()
+    assert "caf" in saved()
     sys.stdout.write("done\n")
 
 
