@@ -84,11 +84,15 @@ def test_agents_order_the_servers_host_alone_and_give_it_back(result: LabResult,
     assert "serves the classes" not in log(results_dir, result.arms[0], SERVER)
 
 
-def test_with_fixed_bands_the_job_that_was_launched_first_is_done_first(result: LabResult) -> None:
-    one = result.arms[1]
-    times = {name: job.jct_seconds for name, job in one.jobs.items()}
-    assert times["job0"] == min(times.values())
-    fair = result.arms[0].jobs["job0"].jct_seconds
-    assert fair is not None
-    assert times["job0"] is not None
-    assert times["job0"] < 0.9 * fair, "the first band is ahead of what sharing gives"
+def test_with_fixed_bands_the_jobs_that_were_launched_first_are_done_first(result: LabResult) -> None:
+    # Of single jobs chance decides; sharing favours those that begin first, too, but less.
+    fair, one = (_later_over_earlier(arm) for arm in result.arms)
+    assert one > 1.2
+    assert one > 1.1 * fair
+
+
+def _later_over_earlier(arm: ArmResult) -> float:
+    """How much longer the later half of the jobs took than the earlier one."""
+    times = [job.jct_seconds for _, job in sorted(arm.jobs.items())]
+    half = len(times) // 2
+    return sum(time or 0.0 for time in times[half:]) / sum(time or 0.0 for time in times[:half])
