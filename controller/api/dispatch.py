@@ -22,6 +22,8 @@ MAX_PATH = 2048
 MAX_QUERY = 20
 CLOSE = "trainyard.close"
 """Key of the WSGI environment: a callable that ends the connection after the answer."""
+MORE = "trainyard.more"
+"""And one that says whether more of the body is left than is worth reading for another request."""
 
 StartResponse = Callable[[str, list[tuple[str, str]]], object]
 
@@ -45,7 +47,7 @@ class Api:
         path = str(environ.get("PATH_INFO", ""))
         name, reply = self._answer(environ, path, received_at)
         self._services.metrics.requests.labels(call=name, status=str(int(reply.status))).inc()
-        if reply.close and CLOSE in environ:
+        if CLOSE in environ and (reply.close or environ[MORE]()):
             environ[CLOSE]()
         status = HTTPStatus(reply.status)
         headers = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", **reply.headers}

@@ -7,6 +7,7 @@ import logging
 import re
 import socket
 import time
+from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -18,7 +19,7 @@ from eventlet.greenio import shutdown_safe
 from ryu.app import wsgi
 
 from controller.accepting import PAUSE_SECONDS, Acceptor
-from controller.api.dispatch import CLOSE
+from controller.api.dispatch import CLOSE, MORE
 from controller.api.errors import MEDIA_TYPE, problem
 from controller.api.http import HttpError
 from controller.config import Api
@@ -33,6 +34,8 @@ IDLE_SECONDS = 120.0
 SOCKET_SECONDS = 30.0
 LINGER_SECONDS = 2.0
 LINGER_BYTES = 32 * 2**20
+DISCARD_SECONDS = 1.0
+DISCARD_BYTES = 65536
 MAX_CONNECTIONS = 4096
 CHUNK_OVERHEAD = 2**20
 """What chunk headers may add to the largest body."""
@@ -136,18 +139,20 @@ class Protocol(eventlet.wsgi.HttpProtocol):
         given = environ["eventlet.input"]
         if given.chunked_input:
             given.rfile = _Bounded(given.rfile, MAX_BODY_BYTES + CHUNK_OVERHEAD)
-        given.discard = partial(self._leave, given)
+        given.discard = partial(self._discard, given.discard)
         if self.headers.get("content-type") is None:
             environ["CONTENT_TYPE"] = ""
         environ[CLOSE] = self._close_after
+        environ[MORE] = partial(_has_more, given)
         return environ
 
-    def _leave(self, body: Any) -> None:
-        """End the connection of a request that has more body than was asked for.
-
-        Eventlet would read it to its end, however much it is and however slowly it comes.
-        """
-        if not body.chunked_input or body.chunk_length != 0:
+    def _discard(self, rest: Callable[[], None]) -> None:
+        """Read what is left of a body that nobody asked for, if it is there; eventlet itself would wait for it."""
+        is_read = False
+        with eventlet.Timeout(DISCARD_SECONDS, False):
+            rest()
+            is_read = True
+        if not is_read:
             self._close_after()
 
     def send_error(self, code: int, message: str | None = None, _explain: str | None = None) -> None:
@@ -190,6 +195,13 @@ class Protocol(eventlet.wsgi.HttpProtocol):
                 left -= len(data)
         except (OSError, ValueError) as error:
             LOG.debug("a connection ended while it was drained: %s", error)
+
+
+def _has_more(body: Any) -> bool:
+    """Whether there is more left of a body, or may be, than is read only to keep the connection."""
+    if body.chunked_input:
+        return bool(body.chunk_length != 0)
+    return bool((body.content_length or 0) - body.position > DISCARD_BYTES)
 
 
 class ServerError(RuntimeError):

@@ -338,14 +338,26 @@ def test_chunked_bodies_are_bounded(yard: Controller) -> None:
         b"Transfer-Encoding: chunked\r\n\r\n" + b"40000\r\n" + b"x" * 0x40000 + b"\r\n",
         b"Transfer-Encoding: chunked\r\n\r\n" + b"1" * (6 * 2**20),
         b"Content-Length: 1000000\r\n\r\n{}",
+        b"Content-Length: 1000\r\n\r\n{}",
     ],
-    ids=["chunks", "no chunks", "length"],
+    ids=["chunks", "no chunks", "much", "little"],
 )
 def test_a_body_that_nobody_asked_for_is_not_waited_for(yard: Controller, body: bytes, caplog) -> None:
     began = time.monotonic()
-    assert yard.raw(b"GET /healthz HTTP/1.1\r\nHost: x\r\n" + body).startswith(b"HTTP/1.1 200")
+    answer = yard.raw(b"GET /healthz HTTP/1.1\r\nHost: x\r\n" + body)
     assert time.monotonic() - began < 4, "it ends within the time that a connection is drained"
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert answer.count(b"HTTP/1.1") == 1
+    assert (b"\r\nconnection: close\r\n" in answer.lower()) is (b": 1000\r" not in body), "who is to end is told"
     assert [record for record in caplog.records if record.exc_info] == []
+
+
+@pytest.mark.parametrize("is_chunked", [False, True], ids=["length", "chunks"])
+def test_who_sends_a_body_that_is_not_read_may_ask_again(yard: Controller, is_chunked: bool) -> None:
+    for _ in range(20):
+        data = iter([b"{", b"}"]) if is_chunked else b"{}"
+        reply = yard.call("PUT", "/v1/jobs/-bad", data=data, headers={"Content-Type": "application/json"})
+        assert_problem(reply, 422, "is no name")
 
 
 def test_a_chunked_body_that_was_read_leaves_the_connection(yard: Controller) -> None:
