@@ -68,7 +68,9 @@ def choose(wanted: Wanted = "auto") -> Datapath:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command where there is a kernel datapath; its exit status, 1 where there is none, 130 after Ctrl-C."""
+    """Run a command where there is a kernel datapath; its exit status, 1 where there is none, 130 after Ctrl-C, 141
+    where nobody reads what it says any more.
+    """
     parser = argparse.ArgumentParser(prog="python -m topologies.datapath", description=main.__doc__)
     parser.add_argument("--datapath", choices=get_args(Wanted), default="auto")
     parser.add_argument("--memory", default="2G", help="memory of the box, where one is needed")
