@@ -123,6 +123,7 @@ class Trainyard(RyuApp):
             ofp_event.EventOFPBarrierReply,
             ofp_event.EventOFPEchoReply,
             ofp_event.EventOFPErrorMsg,
+            ofp_event.EventOFPFlowRemoved,
             ofp_event.EventOFPFlowStatsReply,
             ofp_event.EventOFPAggregateStatsReply,
             ofp_event.EventOFPQueueStatsReply,

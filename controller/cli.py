@@ -205,7 +205,9 @@ def _standing(switch: SwitchState) -> tuple[str, str]:
         return "not ready", switch.reason or "-"
     if not switch.ports:
         return "not proven", "it is used all the same: probe is false in the controller's settings"
-    return "ready", "-"
+    if any(port.problem is not None for port in switch.ports):
+        return "partly ready", "; ".join(switch.problems)
+    return "ready", "; ".join(switch.problems) or "-"
 
 
 def run_check_config(options: argparse.Namespace) -> int:

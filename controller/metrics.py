@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import CounterMetricFamily
 from prometheus_client.exposition import generate_latest
+from prometheus_client.registry import Collector
 
 MAX_SAMPLES = 10_000
 _LATENCY_BUCKETS = (0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0)
@@ -46,6 +49,30 @@ def _rank(ordered: list[float], quantile: float) -> float:
     return ordered[max(0, -int(-quantile * len(ordered) // 1) - 1)]
 
 
+class ClassBytes(Collector):
+    """Bytes that switches have sent by class: counted by the dataplane, shown as the counter that they are."""
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, str], int] = {}
+
+    def take(self, counts: Mapping[str, Mapping[str, int]]) -> None:
+        """Take the present counts by datapath id and class; a switch that is left out keeps what it had."""
+        for dpid, classes in counts.items():
+            for service_class, count in classes.items():
+                self._counts[dpid, service_class] = count
+
+    def collect(self) -> Iterable[CounterMetricFamily]:
+        """The counts as Prometheus reads them."""
+        family = CounterMetricFamily(
+            "trainyard_switch_class_bytes",
+            "Bytes that a switch has sent by class; 'other' is all other traffic",
+            labels=["dpid", "service_class"],
+        )
+        for labels, count in self._counts.items():
+            family.add_metric(labels, count)
+        yield family
+
+
 class Metrics:
     """All that is counted, in a collector registry of its own."""
 
@@ -77,12 +104,8 @@ class Metrics:
             "trainyard_flow_rules", "Rules that the jobs' flows need at one switch, at most", registry=registry
         )
         self.switches_ready = Gauge("trainyard_switches_ready", "Switches that are ready for rules", registry=registry)
-        self.class_bytes = Gauge(
-            "trainyard_switch_class_bytes",
-            "Bytes that a switch has sent by class; 'other' is all other traffic",
-            ["dpid", "service_class"],
-            registry=registry,
-        )
+        self.class_bytes = ClassBytes()
+        registry.register(self.class_bytes)
         self.plan_seconds = Histogram(
             "trainyard_plan_seconds", "Time to make a plan", registry=registry, buckets=_LATENCY_BUCKETS
         )

@@ -70,6 +70,18 @@ class FakeDatapath(ProtocolDesc):
     def close(self) -> None:
         self.closed = True
 
+    def remove(self, *keys: Key, reason: int = ofp.OFPRR_DELETE) -> None:
+        """Somebody else deletes rules, of all the keys or of these; the switch tells where a rule asks for it."""
+        gone = [self.table.pop(key) for key in keys or tuple(self.table)]
+        for m in gone:
+            if m.flags & ofp.OFPFF_SEND_FLOW_REM:
+                told = parser.OFPFlowRemoved(
+                    self, cookie=m.cookie, priority=m.priority, reason=reason, table_id=m.table_id,
+                    hard_timeout=m.hard_timeout, match=m.match,
+                )  # fmt: skip
+                told.xid = 0
+                self.deliver(told)
+
     def flow_mods(self) -> list[Any]:
         """What was asked of the tables, but for the gate."""
         inner = [m.message if isinstance(m, parser.ONFBundleAddMsg) else m for m in self.messages]
@@ -122,7 +134,7 @@ class FakeDatapath(ProtocolDesc):
         elif message.command == ofp.OFPFC_DELETE_STRICT:
             held = self.table.get(key_of(message))
             if held is not None and held.cookie & message.cookie_mask == message.cookie & message.cookie_mask:
-                del self.table[key_of(message)]
+                self.remove(key_of(message))
         return True
 
     def _refuses(self, message: Any) -> bool:

@@ -32,7 +32,7 @@ def readyz(services: Services, _call: Call) -> Reply:
 
 def _causeless(problems: list[str]) -> list[str]:
     """Anybody may ask for readiness: the causes, with their paths and addresses, are for GET /v1/status."""
-    return [problem.partition(": ")[0] for problem in problems]
+    return list(dict.fromkeys(problem.partition(": ")[0] for problem in problems))
 
 
 def status(services: Services, _call: Call) -> Reply:
@@ -81,9 +81,7 @@ def status(services: Services, _call: Call) -> Reply:
 
 def metrics(services: Services, _call: Call) -> Reply:
     """Everything that is counted, for Prometheus."""
-    for dpid, classes in _class_bytes(services).items():
-        for service_class, count in classes.items():
-            services.metrics.class_bytes.labels(dpid=dpid, service_class=service_class).set(count)
+    services.metrics.class_bytes.take(_class_bytes(services))
     services.metrics.journal_degraded.set(services.store.failure is not None)
     services.metrics.switches_ready.set(len(services.dataplane.switches()))
     return Reply(HTTPStatus.OK, services.metrics.text(), content_type=TEXT)
@@ -91,6 +89,12 @@ def metrics(services: Services, _call: Call) -> Reply:
 
 def _problems(services: Services) -> list[str]:
     problems = _switch_problems(services)
+    problems += [
+        f"switch {status.dpid:016x} is ready, with a problem: {problem}"
+        for status in services.dataplane.status()
+        if status.ready
+        for problem in status.problems
+    ]
     if not services.config.probe:
         problems.append("queues are not proven: probe is false")
     if services.store.failure is not None:
@@ -151,4 +155,6 @@ def _switch(status: SwitchStatus) -> SwitchState:
             )
             for port in status.ports
         ),
+        problems=status.problems,
+        repairs=status.repairs,
     )

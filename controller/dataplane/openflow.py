@@ -17,10 +17,13 @@ OWNER = 0x7472
 """The upper 16 bits of the cookie of every rule that is ours; rules of others are left alone."""
 
 GATE_OWNER = 0x7473
-"""The same for the gate, which comes and goes by itself and so is never read back or counted."""
+"""The same for the gate, which comes and goes by itself and so is no part of the rules that are read back."""
 
 OWNER_COOKIE = OWNER << 48
 OWNER_MASK = 0xFFFF << 48
+BOTH_MASK = 0xFFFE << 48
+"""Under this mask the cookies of our rules and of the gate are ``OWNER_COOKIE``."""
+
 GATE_PRIORITY = 1
 
 Place = tuple[int, Table, int, Match]
@@ -30,8 +33,8 @@ _MATCH_FIELDS = Match._fields
 
 
 def job_tag(job: str | None) -> int:
-    """32 bits that stand for a job in a cookie; 0 for none. Two jobs may share one: it only labels the rule."""
-    return 0 if job is None else crc32(job.encode()) or 1
+    """32 bits that stand for a job in a cookie: odd, or 0 for none. Two jobs may share one: it only labels the rule."""
+    return 0 if job is None else crc32(job.encode()) | 1
 
 
 def cookie(job: str | None, epoch: int) -> int:
@@ -54,7 +57,11 @@ class HeldRule:
 
 
 def add(datapath: Any, rule: Rule, epoch: int) -> Any:
-    """The message that adds ``rule``, or puts it in the place of the one with the same key."""
+    """The message that adds ``rule``, or puts it in the place of the one with the same key.
+
+    The switch tells when a rule of no job goes: without those packets are lost. Jobs' rules come and go with each plan,
+    and thousands of them would be told of, so for these their number is compared (see ``audit``).
+    """
     instructions: list[Any] = []
     if rule.actions:
         actions = [_action(action) for action in rule.actions]
@@ -66,6 +73,7 @@ def add(datapath: Any, rule: Rule, epoch: int) -> Any:
         cookie=cookie(rule.job, epoch),
         table_id=rule.table,
         command=ofp.OFPFC_ADD,
+        flags=ofp.OFPFF_SEND_FLOW_REM if rule.job is None else 0,
         priority=rule.priority,
         match=_match(rule.match),
         instructions=instructions,
@@ -90,28 +98,30 @@ def gate(datapath: Any, seconds: int) -> Any:
         table_id=Table.GATE,
         command=ofp.OFPFC_ADD,
         hard_timeout=seconds,
+        flags=ofp.OFPFF_SEND_FLOW_REM,
         priority=GATE_PRIORITY,
         match=parser.OFPMatch(),
         instructions=[parser.OFPInstructionGotoTable(Table.CLASSIFY)],
     )
 
 
-def read_request(datapath: Any) -> Any:
-    """The question for all rules of ours in every table."""
+def read_request(datapath: Any, cookie: int = OWNER_COOKIE, mask: int = OWNER_MASK) -> Any:
+    """The question for the rules in every table with this cookie; all of ours unless said otherwise."""
     return parser.OFPFlowStatsRequest(
-        datapath, 0, ofp.OFPTT_ALL, ofp.OFPP_ANY, ofp.OFPG_ANY, OWNER_COOKIE, OWNER_MASK, parser.OFPMatch()
+        datapath, 0, ofp.OFPTT_ALL, ofp.OFPP_ANY, ofp.OFPG_ANY, cookie, mask, parser.OFPMatch()
     )
 
 
-def count_request(datapath: Any) -> Any:
+def count_request(datapath: Any, *, with_gate: bool) -> Any:
     """The question for the number of rules of ours."""
+    mask = BOTH_MASK if with_gate else OWNER_MASK
     return parser.OFPAggregateStatsRequest(
-        datapath, 0, ofp.OFPTT_ALL, ofp.OFPP_ANY, ofp.OFPG_ANY, OWNER_COOKIE, OWNER_MASK, parser.OFPMatch()
+        datapath, 0, ofp.OFPTT_ALL, ofp.OFPP_ANY, ofp.OFPG_ANY, OWNER_COOKIE, mask, parser.OFPMatch()
     )
 
 
 def read_rules(dpid: int, replies: Iterable[Any]) -> list[HeldRule]:
-    """The rules of ours in the answer to ``read_request``."""
+    """The rules of ours in the answer to ``read_request``, without the gate."""
     found = []
     for reply in replies:
         for stat in reply.body:
@@ -120,6 +130,17 @@ def read_rules(dpid: int, replies: Iterable[Any]) -> list[HeldRule]:
             tag = stat.cookie & 0xFFFFFFFF
             found.append(HeldRule(_rule(dpid, stat), tag, stat.table_id, stat.priority, stat.match))
     return found
+
+
+def shows_gate(replies: Iterable[Any]) -> bool:
+    """Whether the gate, as ``gate`` makes it, is in the answer to ``read_request``."""
+    return any(_is_gate(stat) for reply in replies for stat in reply.body if stat.cookie >> 48 == GATE_OWNER)
+
+
+def tells_of_loss(message: Any) -> bool:
+    """Whether a flow-removed message is about a rule of ours, or the gate."""
+    is_ours: bool = message.cookie & BOTH_MASK == OWNER_COOKIE
+    return is_ours
 
 
 def label(rules: frozenset[Rule], tags: Mapping[Place, int], wanted: Iterable[Rule]) -> frozenset[Rule]:
@@ -194,6 +215,13 @@ def _rule(dpid: int, stat: Any) -> Rule | None:
     if stat.table_id not in set(Table) or stat.hard_timeout or stat.idle_timeout:
         return None
     return Rule(dpid, Table(stat.table_id), stat.priority, Match(**values), tuple(actions), goto)
+
+
+def _is_gate(stat: Any) -> bool:
+    if (stat.table_id, stat.priority) != (Table.GATE, GATE_PRIORITY) or dict(stat.match.items()):
+        return False
+    leads = [getattr(instruction, "table_id", None) for instruction in stat.instructions]
+    return leads == [Table.CLASSIFY]
 
 
 def _read_action(item: Any) -> Action | None:

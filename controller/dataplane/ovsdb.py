@@ -147,27 +147,24 @@ def bridge_ports(state: State, dpid: int) -> tuple[BridgePort, ...] | None:
 
 def missing_queues(
     state: State, ports: Mapping[BridgePort, PortQueues]
-) -> tuple[Mapping[BridgePort, PortQueues], tuple[str, ...]]:
-    """The ports whose queues are not as wanted, and a complaint for each port with queues that are not ours."""
+) -> tuple[Mapping[BridgePort, PortQueues], frozenset[BridgePort]]:
+    """The ports whose queues are not as wanted, and those with queues that are not ours, which are left alone."""
     systems = {row["_uuid"]: row for row in state["QoS"]}
     rows = {row["_uuid"]: row for row in state["Queue"]}
     missing: dict[BridgePort, PortQueues] = {}
-    complaints = []
+    foreign = set()
     for port, wanted in ports.items():
         system = systems.get(port.qos) if port.qos is not None else None
         if system is None:
             missing[port] = wanted
         elif TAG not in system["external_ids"]:
-            complaints.append(
-                f"port {port.name} has queues that are not Trainyard's; "
-                f"clear them (ovs-vsctl clear port {port.name} qos) or set queues: existing"
-            )
+            foreign.add(port)
         else:
             held = {number: rows[uuid]["other_config"] for number, uuid in system["queues"].items() if uuid in rows}
             rate = system["other_config"].get("max-rate")
             if (system["type"], rate, held) != (KIND, wanted.rate, wanted.queues):
                 missing[port] = wanted
-    return missing, tuple(complaints)
+    return missing, frozenset(foreign)
 
 
 def make_queues(dpid: int, ports: Mapping[BridgePort, PortQueues]) -> list[str]:

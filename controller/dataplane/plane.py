@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ryu.lib import hub
+from ryu.ofproto import ofproto_v1_3_parser as parser
 
+from controller.dataplane.audit import Repairs
+from controller.dataplane.byte_counts import ByteCounts
 from controller.dataplane.ovsdb import Databases
-from controller.dataplane.queues import class_of
 from controller.dataplane.session import Session
 from controller.dataplane.values import Applied, Settings, SwitchChange, SwitchStatus
 from controller.model import Switch
@@ -37,6 +40,8 @@ class Dataplane:
         self._rules: frozenset[Rule] = frozenset()
         self._by_switch: dict[int, frozenset[Rule]] = {}
         self._listeners: list[Listener] = []
+        self._repairs: dict[int, Repairs] = {}
+        self._bytes = ByteCounts()
         self._applying = hub.Semaphore(1)
         self._epoch = 0
 
@@ -89,15 +94,14 @@ class Dataplane:
         return tuple(sorted(here + gone, key=lambda status: status.dpid))
 
     def class_bytes(self) -> dict[tuple[int, int | None], int]:
-        """Bytes that each switch has sent by service class (None: all other traffic), summed over its ports."""
-        sessions = [session for session in self._sessions.values() if session.ready]
-        threads = [(session.dpid, hub.spawn(session.counters)) for session in sessions]
-        total: dict[tuple[int, int | None], int] = {}
-        for dpid, thread in threads:
-            for (_, queue), (_, count) in (thread.wait() or {}).items():
-                key = (dpid, class_of(queue))
-                total[key] = total.get(key, 0) + count
-        return total
+        """Bytes that each switch has sent by service class (None: all other traffic), summed over its ports.
+
+        They only rise: what a switch had sent before its queues were made anew, or before it went away, still counts.
+        """
+        threads = [hub.spawn(session.count) for session in self._sessions.values() if session.ready]
+        for thread in threads:
+            thread.wait()
+        return self._bytes.totals()
 
     # For the app: what Ryu tells of the switches.
 
@@ -130,7 +134,11 @@ class Dataplane:
     def deliver(self, message: Any) -> None:
         """A message from a switch."""
         session = self._sessions.get(message.datapath.id)
-        if session is not None and session.is_of(message.datapath):
+        if session is None or not session.is_of(message.datapath):
+            return
+        if isinstance(message, parser.OFPFlowRemoved):
+            session.rule_removed(message)
+        else:
             session.deliver(message)
 
     def ports_changed(self, datapath: Any) -> None:
@@ -153,6 +161,8 @@ class Dataplane:
             database=self._databases.of(datapath.id),
             base=self._base,
             changed=self._tell,
+            repairs=self._repairs.setdefault(datapath.id, Repairs()),
+            counted=partial(self._bytes.take, datapath.id),
             remembered=self._wanted.get(datapath.id),
         )
 
@@ -181,6 +191,9 @@ class Dataplane:
         session = self._sessions.pop(dpid, None)
         if session is not None:
             session.close()
+            if not self._repairs[dpid].count:
+                # Anybody may connect with any id: of those that were nothing, nothing stays.
+                del self._repairs[dpid]
 
     def _split(self, rules: frozenset[Rule]) -> None:
         """Sort ``rules`` by switch. Only what is new or gone is looked at: a big set costs no more than a small one."""

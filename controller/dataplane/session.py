@@ -1,40 +1,47 @@
 """One connection of one switch, from its hello to its end: made right, proven, kept right.
 
-A green thread of its own looks after each switch, so that a slow one holds up no other: it reads the rules that the
-switch holds, brings it the pipeline, makes and proves the queues, and looks again when a port changes, when a switch
-that was not ready may have become so, and from time to time whether somebody else deleted rules.
+Two green threads look after each switch, so that a slow one holds up no other. One brings it the pipeline, makes and
+proves the queues, and looks again when a port changes, when a switch that was not ready may have become so, and from
+time to time. The other compares its rules with what they should be, several times a second, and at once when the
+switch tells that one went; it waits for nothing that the first one does.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from ryu.lib import hub
-from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from controller.dataplane import openflow, ovsdb, probe, transactions
+from controller.dataplane import openflow, ovsdb
+from controller.dataplane.audit import Repairs
 from controller.dataplane.channel import Channel, SwitchGoneError
-from controller.dataplane.queues import PortQueues, port_queues, queue_ids
-from controller.dataplane.values import PortProof, Settings, SwitchChange, SwitchStatus
+from controller.dataplane.ports import Ports
+from controller.dataplane.probe import Counters
+from controller.dataplane.rule_table import RuleTable
+from controller.dataplane.values import Settings, SwitchChange, SwitchStatus
 from controller.fabric import inner_ports
 from controller.model import Switch
-from controller.rules import Difference, Rule, difference
+from controller.rules import Rule
 
 LOG = logging.getLogger(__name__)
 
-_DEFAULT_RATE_BPS = 1e9
-_KBPS = 1e3
+_WHOLE_LOOKS = 3
+"""Every third look at the queues is a whole one: at the database too, and at ports that could not be proven."""
+
+_PAUSE_SECONDS = 0.02
+"""Between two looks at the rules, however often the switch tells that some went."""
 
 
 class Session:
     """One connected switch. ``base`` gives the rules that it needs before any plan; ``changed`` is told of news.
 
-    ``database`` is where its queues are made (None: nobody said where).
-    ``remembered`` is what the last plan wanted this switch to hold, where there was one.
+    ``database`` is where its queues are made (None: nobody said where). ``remembered`` is what the last plan wanted
+    this switch to hold, where there was one. ``repairs`` notes what was put right, and ``counted`` is told the queues'
+    counters whenever they are read; both outlive the connection.
     """
 
     def __init__(
@@ -45,6 +52,8 @@ class Session:
         database: ovsdb.Database | None,
         base: Callable[[Switch], frozenset[Rule]],
         changed: Callable[[str], None],
+        repairs: Repairs,
+        counted: Callable[[Counters], None],
         remembered: frozenset[Rule] | None = None,
     ) -> None:
         self.dpid: int = datapath.id
@@ -54,19 +63,21 @@ class Session:
         self._settings = settings
         self._datapath = datapath
         self._channel = Channel(datapath, answer_seconds=settings.answer_seconds)
-        self._database = database
-        self._base = base
         self._changed = changed
-        self._wanted = remembered
-        self._held: frozenset[Rule] | None = None
-        self._tags: Mapping[openflow.Place, int] = {}
-        self._epoch = 0
-        self._proofs: tuple[PortProof, ...] = ()
-        self._ports: dict[int, Any] = {}
+        self._repairs = repairs
+        self._rules = RuleTable(
+            self._channel,
+            gate_seconds=settings.gate_seconds,
+            base=lambda: base(self.switch()),
+            remembered=remembered,
+        )
+        self._ports = Ports(self._channel, settings, database=database, counted=self._take_counters)
+        self._counted = counted
+        self._unordered: frozenset[int] = frozenset()
         self._known_as: Switch | None = None
-        self._rules_lock = hub.Semaphore(1)
         self._news = hub.Event()
-        self._thread = hub.spawn(self._look_after)
+        self._loss = hub.Event()
+        self._threads = [hub.spawn(self._look_after), hub.spawn(self._keep_rules)]
 
     # What the dataplane asks.
 
@@ -76,21 +87,31 @@ class Session:
         distrusted = {port for dpid, port in self._settings.untrusted if dpid == self.dpid}
         trusted = None
         if distrusted:
-            trusted = frozenset(self._ports) - distrusted - inner
+            trusted = self._ports.numbers - distrusted - inner
         return Switch(self.dpid, inner, trusted)
 
     def status(self) -> SwitchStatus:
         """This switch as the operator sees it."""
-        held = len(self._held) if self._held is not None else 0
         return SwitchStatus(
             self.dpid,
             connected=not self._channel.closed,
             ready=self.ready,
             reason=self.reason,
-            rules=held,
+            rules=self._rules.count,
             bundles=self._channel.bundles,
-            ports=self._proofs,
+            ports=self._ports.proofs,
+            problems=self._problems() if self.ready else (),
+            repairs=self._repairs.count,
         )
+
+    def _problems(self) -> tuple[str, ...]:
+        changed = self._repairs.problem(time.monotonic())
+        unlike = None
+        if not self._rules.is_comparable:
+            unlike = (
+                "its rules read otherwise than they were sent; until it connects again only their number is compared"
+            )
+        return (*self._ports.problems(), *(text for text in (changed, unlike) if text is not None))
 
     def apply(self, wanted: frozenset[Rule], epoch: int) -> SwitchChange:
         """Make the switch hold ``wanted``: only the difference is sent. Raises nothing."""
@@ -98,9 +119,7 @@ class Session:
         sent = 0
         errors: tuple[str, ...] = ()
         try:
-            with self._rules_lock:
-                self._wanted, self._epoch = wanted, epoch
-                sent, errors = self._become(wanted)
+            sent, errors = self._rules.apply(wanted, epoch)
         except Exception as error:  # whatever it is, the other switches' changes go on
             errors = (self._in_words(error),)
             self._fail(errors[0])
@@ -109,19 +128,24 @@ class Session:
     def renew_gate(self) -> bool:
         """Keep the gate open for another while; whether the switch did. Raises nothing."""
         try:
-            problem = self._open_gate()
+            problem = self._rules.open_gate()
         except Exception as error:
             problem = self._in_words(error)
         if problem is not None:
             self._fail(problem)
         return problem is None
 
-    def counters(self) -> probe.Counters:
-        """Packets and bytes of every queue; empty where the switch does not answer."""
+    def count(self) -> None:
+        """Have the queues' counters read. Raises nothing."""
         try:
-            return probe.read_counters(self._channel)
-        except SwitchGoneError:
-            return {}
+            self._ports.counters()
+        except SwitchGoneError as error:
+            LOG.debug("the counters of switch %016x are not known: %s", self.dpid, error)
+
+    def _take_counters(self, counters: Counters) -> None:
+        # Of a switch that nobody has proven, anything may call itself a counter.
+        if self.ready:
+            self._counted(counters)
 
     def answers(self) -> bool:
         """Whether the switch answers an echo on this connection. Raises nothing."""
@@ -145,38 +169,89 @@ class Session:
         """A port came, went or changed."""
         self._news.set()
 
+    def rule_removed(self, message: Any) -> None:
+        """The switch tells that a rule went."""
+        if openflow.tells_of_loss(message):
+            self._loss.set()
+
     def close(self) -> None:
         """The connection is gone, or the controller stops."""
         self.ready = False
         self.reason = "not connected"
         self._channel.close()
-        hub.kill(self._thread)
+        for thread in self._threads:
+            hub.kill(thread)
 
     # Looking after it.
 
     def _look_after(self) -> None:
-        proven: object = None
+        turn = 0
         while not self._channel.closed:
+            is_whole = not self.ready or self._news.is_set() or turn % _WHOLE_LOOKS == 0
             self._news.clear()
+            turn += 1
             try:
-                self._ports = self._read_ports()
-                problem = self._settle_rules()
-                if problem is None and not (self.ready and self._links() == proven and self._has_queues()):
-                    proven = self._links()
-                    problem = self._problem_of_queues()
+                if is_whole:
+                    self._ports.read()
+                problem = self._rules.settle()
+                if problem is None and (is_whole or not self._ports.are_as_proven()):
+                    problem = self._settle_ports()
                 self._set_ready(problem)
             except Exception as error:  # whatever it is, the switch is looked at again
                 self._fail(self._in_words(error))
-            self._news.wait(self._settings.audit_seconds if self.ready else self._settings.retry_seconds)
+            self._news.wait(self._settings.queue_seconds if self.ready else self._settings.retry_seconds)
+
+    def _settle_ports(self) -> str | None:
+        looked = self._ports.settle(anew=not self.ready)
+        if looked.made_again:
+            self._note(f"queues had been deleted or changed and were made again (port {', '.join(looked.made_again)})")
+        unordered = self._ports.unordered()
+        if looked.problem is None and unordered != self._unordered:
+            for text in self._ports.problems() if unordered else ():
+                LOG.warning("switch %016x: %s", self.dpid, text)
+            if not unordered:
+                LOG.info("switch %016x: all its ports are ordered", self.dpid)
+            self._unordered = unordered
+        return looked.problem
+
+    def _keep_rules(self) -> None:
+        while not self._channel.closed:
+            self._loss.wait(self._settings.audit_seconds)
+            self._loss.clear()
+            self._say(self._repairs.due(time.monotonic()))
+            if self.ready:
+                self._look_at_rules()
+            hub.sleep(_PAUSE_SECONDS)
+
+    def _look_at_rules(self) -> None:
+        try:
+            put_right, problem = self._rules.look()
+        except Exception as error:
+            put_right, problem = None, self._in_words(error)
+        if put_right is not None:
+            self._note(put_right)
+        if problem is not None:
+            self._fail(problem)
+
+    def _note(self, repair: str) -> None:
+        self._say(self._repairs.note(repair, time.monotonic()))
+
+    def _say(self, repair: str | None) -> None:
+        if repair is not None:
+            LOG.warning("switch %016x: somebody else changed it: %s", self.dpid, repair)
 
     def _set_ready(self, problem: str | None) -> None:
         if problem is not None:
             self._fail(problem)
             return
+        if not self._rules.is_known and not self.ready:
+            # The other thread has found them wrong meanwhile.
+            self._news.set()
+            return
         switch = self.switch()
         if not self.ready or switch != self._known_as:
             # Without its gate a switch would hold all rules and follow none.
-            refusal = self._open_gate()
+            refusal = self._rules.open_gate()
             if refusal is not None:
                 self._fail(refusal)
                 return
@@ -191,14 +266,9 @@ class Session:
         self.reason = reason
         if was:
             # What it holds may not be known any more; it is read, and all is proven again, at once.
-            self._held = None
+            self._rules.forget()
             self._news.set()
             self._changed(f"switch {self.dpid:016x}: {reason}")
-
-    def _open_gate(self) -> str | None:
-        """Open the gate, or keep it open; why the switch refused."""
-        refusals = self._channel.settle([openflow.gate(self._datapath, self._settings.gate_seconds)])
-        return f"it refused the gate: {refusals[0].reason}" if refusals else None
 
     def _in_words(self, error: Exception) -> str:
         """A fault in one line; one that nobody foresaw with its name, and once with its trace in the log."""
@@ -208,145 +278,3 @@ class Session:
         if text != self.reason:
             LOG.error("switch %016x could not be looked after", self.dpid, exc_info=error)
         return text
-
-    def _settle_rules(self) -> str | None:
-        """Read what the switch holds where that is not known, and bring it at least the pipeline; what it refused."""
-        with self._rules_lock:
-            if self._held is not None and self._count() != len(self._held):
-                LOG.warning("switch %016x: somebody else changed its rules; reading them", self.dpid)
-                self._held = None
-            if self._held is not None:
-                return None
-            # Without a plan nothing is deleted: after the controller's restart the plan may want just these rules.
-            wanted = self._base(self.switch()) if self._wanted is None else self._wanted
-            _, errors = self._become(wanted, keep=self._wanted is None)
-        return "; ".join(errors) or None
-
-    def _become(self, wanted: frozenset[Rule], *, keep: bool = False) -> tuple[int, tuple[str, ...]]:
-        """Send the difference; the messages sent and what was refused. Call with the lock held."""
-        if self._held is None:
-            self._held = self._read()
-        before = openflow.label(self._held, self._tags, wanted)
-        change = difference(before, wanted)
-        if keep:
-            change = Difference(change.add, frozenset())
-        # Until the switch has answered, what it holds is unknown: a timeout leaves it so, and it is read again.
-        self._held = None
-        outcome = transactions.change(self._channel, change, before, self._epoch)
-        if outcome.done:
-            if keep:
-                places = {rule.key for rule in change.add}
-                self._held = frozenset(rule for rule in before if rule.key not in places) | change.add
-            else:
-                # What has no name now is not wanted, and gone.
-                self._held, self._tags = wanted, {}
-            return outcome.sent, ()
-        # What a refusing switch holds is believed only after reading it.
-        self._held = openflow.label(self._read(), self._tags, before)
-        repair = difference(self._held, before)
-        if repair:
-            LOG.warning("switch %016x did not undo a refused change; restoring its rules", self.dpid)
-            if transactions.change(self._channel, repair, self._held, self._epoch).done:
-                self._held = before
-            else:
-                self._held = None
-        return outcome.sent, outcome.errors
-
-    def _read(self) -> frozenset[Rule]:
-        """The rules of ours that the switch really holds; those that no version of ours makes are deleted."""
-        replies, refusals = self._channel.ask(openflow.read_request(self._datapath))
-        if refusals:
-            raise SwitchGoneError(f"switch {self.dpid:016x} does not tell its rules: {refusals[0].reason}")
-        found = openflow.read_rules(self.dpid, replies)
-        strange = [openflow.delete_held(self._datapath, item) for item in found if item.rule is None]
-        if strange:
-            self._channel.settle(strange)
-        self._tags = {item.rule.key: item.tag for item in found if item.rule is not None and item.tag}
-        return frozenset(item.rule for item in found if item.rule is not None)
-
-    def _count(self) -> int:
-        """How many rules of ours the switch holds."""
-        replies, refusals = self._channel.ask(openflow.count_request(self._datapath))
-        if refusals:
-            return len(self._held or ())
-        return sum(reply.body.flow_count for reply in replies)
-
-    # Queues.
-
-    def _read_ports(self) -> dict[int, Any]:
-        """The switch's own ports, without its local one."""
-        replies, _ = self._channel.ask(parser.OFPPortDescStatsRequest(self._datapath, 0))
-        return {port.port_no: port for reply in replies for port in reply.body if port.port_no <= ofp.OFPP_MAX}
-
-    def _live_ports(self) -> list[probe.ProbedPort]:
-        """The ports that are up: only they can be proven."""
-        return [
-            probe.ProbedPort(number, port.name.decode(errors="replace").rstrip("\0"))
-            for number, port in sorted(self._ports.items())
-            if not port.state & ofp.OFPPS_LINK_DOWN and not port.config & ofp.OFPPC_PORT_DOWN
-        ]
-
-    def _links(self) -> object:
-        """What the proof holds for: the ports that are up, and their rates."""
-        return [(port, self._rate_bps(port.number)) for port in self._live_ports()]
-
-    def _has_queues(self) -> bool:
-        """Whether every queue that was proven is still there."""
-        if not self._settings.probe:
-            return True
-        ids = queue_ids(self._settings.classes)
-        counters = probe.read_counters(self._channel)
-        return all((port.number, queue) in counters for port in self._live_ports() for queue in ids)
-
-    def _rate_bps(self, number: int) -> float:
-        configured = self._settings.rates_bps.get((self.dpid, number))
-        if configured is not None:
-            return configured
-        port = self._ports.get(number)
-        return float(port.curr_speed * _KBPS) if port is not None and port.curr_speed else _DEFAULT_RATE_BPS
-
-    def _problem_of_queues(self) -> str | None:
-        """Make the queues where they are managed, and prove them; why the switch cannot be called ready."""
-        if self._settings.queues == "managed":
-            problem = self._problem_of_database()
-            if problem is not None:
-                return problem
-        if not self._settings.probe:
-            return None
-        ports = self._live_ports()
-        if not ports:
-            return "it has no port that is up"
-        self._proofs = probe.prove(self._channel, ports, self._settings.classes)
-        problems = [proof.problem for proof in self._proofs if proof.problem is not None]
-        return "; ".join(problems[:3]) + ("; ..." if len(problems) > 3 else "") if problems else None
-
-    def _problem_of_database(self) -> str | None:
-        if self._database is None:
-            return f"ovsdb has no address for switch {self.dpid:#x}; add it, or set queues: existing"
-        with self._database.lock:
-            return self._make_queues(self._database)
-
-    def _make_queues(self, database: ovsdb.Database) -> str | None:
-        state = database.read()
-        ports = ovsdb.bridge_ports(state, self.dpid)
-        if ports is None:
-            return (
-                f"no bridge in {database.address} has this datapath id; set ovsdb (an address, or one for each "
-                "switch), or queues: existing"
-            )
-        wanted = {port: self._queues(port.number) for port in ports}
-        missing, complaints = ovsdb.missing_queues(state, wanted)
-        if missing:
-            database.run(*ovsdb.make_queues(self.dpid, missing))
-            state = database.read()
-        if garbage := ovsdb.collect_garbage(state):
-            database.run("--no-wait", *garbage)
-        return "; ".join(complaints) or None
-
-    def _queues(self, number: int) -> PortQueues:
-        return port_queues(
-            self._rate_bps(number),
-            classes=self._settings.classes,
-            job_floor=self._settings.job_floor,
-            other_floor=self._settings.other_floor,
-        )

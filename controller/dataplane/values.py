@@ -21,7 +21,8 @@ class Settings:
     by (dpid, port number), where it is known better than from the port's own speed. ``untrusted`` are ports whose
     DSCP is not believed. Without ``probe`` queues need no proof. ``answer_seconds`` is how long a switch may take to
     answer; ``retry_seconds`` how long until a switch that is not ready is looked at again; ``audit_seconds`` how often
-    the number of rules that a switch holds is compared with the number that it should.
+    the rules that a switch holds are compared with those that it should; ``queue_seconds`` how often the same is done
+    for its ports' queues.
     """
 
     classes: int = MAX_CLASSES
@@ -36,7 +37,8 @@ class Settings:
     untrusted: frozenset[tuple[int, int]] = frozenset()
     answer_seconds: float = 2.0
     retry_seconds: float = 3.0
-    audit_seconds: float = 30.0
+    audit_seconds: float = 0.5
+    queue_seconds: float = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class PortProof:
-    """What the start-up probe found at one port: packets counted a queue, and what is wrong (None: proven)."""
+    """What the probe found at one port: packets counted a queue, and why the port is not ordered (None: proven)."""
 
     port: int
     name: str
@@ -73,7 +75,11 @@ class PortProof:
 
 @dataclass(frozen=True, slots=True)
 class SwitchStatus:
-    """A switch as the operator sees it. ``reason`` says why it is not ready; ``rules`` is how many it holds."""
+    """A switch as the operator sees it. ``reason`` says why it is not ready; ``rules`` is how many it holds.
+
+    ``problems`` are what an operator should know of a switch that is ready: ports that are not ordered, and what
+    somebody else changed within the last minute. ``repairs`` is how often such a change was undone.
+    """
 
     dpid: int
     connected: bool
@@ -82,3 +88,5 @@ class SwitchStatus:
     rules: int
     bundles: bool | None
     ports: tuple[PortProof, ...] = ()
+    problems: tuple[str, ...] = ()
+    repairs: int = 0

@@ -32,7 +32,9 @@ class PortState(Message):
 class SwitchState(Message):
     """A switch: ``dpid`` as 16 hexadecimal digits; ``reason`` says why it is not ready.
 
-    ``ports`` of a switch that is ready are those whose queues are proven; none: nobody has tried them.
+    ``ports`` are those that are up; one with a ``problem`` is not ordered. None: nobody has tried their queues.
+    ``problems``: what an operator should know although the switch is ready. ``repairs``: how often somebody else had
+    changed its rules or queues, and that was undone.
     """
 
     dpid: str
@@ -42,6 +44,8 @@ class SwitchState(Message):
     rules: int
     bundles: bool | None
     ports: Annotated[tuple[PortState, ...], Field(strict=False)]
+    problems: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    repairs: int = 0
 
 
 class HostState(Message):
@@ -69,9 +73,9 @@ class Status(Message):
     counts from the arrival of a host's report that triggered a plan to the barrier reply, for plans that changed rules;
     ``change_to_rule`` does for all other calls that trigger one (registrations, removals, stages, settings);
     ``report_to_plan`` is of both, rules changed or not. What a failed plan was made for is counted when a later one is
-    in force. ``bytes_by_class`` is by switch and class ("other": all other
-    traffic). ``mode`` is PlanView's; ``flow_rules``: what the jobs' flows need at one switch, at most, in the plan in
-    force, beside the ``table_budget``.
+    in force. ``bytes_by_class`` is by switch and class ("other": all other traffic), and only rises. ``mode`` is
+    PlanView's; ``flow_rules``: what the jobs' flows need at one switch, at most, in the plan in force, beside the
+    ``table_budget``.
     """
 
     policy: str

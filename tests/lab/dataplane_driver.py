@@ -133,6 +133,7 @@ class Driver(RyuApp):
             ofp_event.EventOFPBarrierReply,
             ofp_event.EventOFPEchoReply,
             ofp_event.EventOFPErrorMsg,
+            ofp_event.EventOFPFlowRemoved,
             ofp_event.EventOFPFlowStatsReply,
             ofp_event.EventOFPAggregateStatsReply,
             ofp_event.EventOFPQueueStatsReply,

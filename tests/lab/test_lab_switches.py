@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 UPLINK_BPS = 20e6
 MODEL_BYTES = 200_000
 ITERATIONS = 20
-CLASS_BYTES = re.compile(r'trainyard_switch_class_bytes\{dpid="(\w+)",service_class="(\w+)"\} (\S+)')
+CLASS_BYTES = re.compile(r'trainyard_switch_class_bytes_total\{dpid="(\w+)",service_class="(\w+)"\} (\S+)')
 PROBE_SECONDS = 2
 TAKE_OVER_PROBES = 3
 """A switch that is told to fail standalone does so after so many of its probes."""

@@ -38,7 +38,13 @@ def plane() -> Iterator[Dataplane]:
 
 
 def make_plane(**settings: Any) -> Dataplane:
-    quick = {"queues": "existing", "answer_seconds": 0.2, "retry_seconds": 0.05, "audit_seconds": 60.0}
+    quick = {
+        "queues": "existing",
+        "answer_seconds": 0.2,
+        "retry_seconds": 0.05,
+        "audit_seconds": 60.0,
+        "queue_seconds": 60.0,
+    }
     return Dataplane(Settings(**(quick | settings)), base)
 
 

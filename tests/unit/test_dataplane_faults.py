@@ -89,7 +89,7 @@ def test_a_fault_in_one_change_is_an_error_of_it(monkeypatch: pytest.MonkeyPatch
     connect(plane)
     ready(plane)
     (session,) = plane._sessions.values()
-    monkeypatch.setattr(session, "_become", lambda *_args, **_more: 1 / 0)
+    monkeypatch.setattr(session._rules, "_become", lambda *_args, **_more: 1 / 0)
     assert plane.apply(rules_for({"a": 0})).errors == ("ZeroDivisionError: division by zero",)
     plane.close()
 

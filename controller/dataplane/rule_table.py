@@ -1,0 +1,227 @@
+"""The rules of one switch: what it is to hold, what it holds, and how the one becomes the other.
+
+Only the difference is sent. From time to time, and at once when the switch tells that a rule went, what it holds is
+compared with what it was given, and put right.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ryu.lib import hub
+
+from controller.dataplane import audit, openflow, transactions
+from controller.dataplane.channel import Channel, SwitchGoneError
+from controller.rules import Difference, Rule, difference
+
+LOG = logging.getLogger(__name__)
+
+MOST_UNLIKE = 3
+"""After so many looks in a row at which rules, just put right, read otherwise than they were sent, none are read."""
+
+
+class Changed(NamedTuple):
+    """What became of a wish: messages sent, what was refused, what had to be changed, and rules that nobody knows."""
+
+    sent: int
+    errors: tuple[str, ...]
+    change: Difference
+    unknown: int
+
+
+class RuleTable:
+    """All rules of ours on one switch, and its gate. ``base`` gives the rules that it needs before any plan.
+
+    ``remembered`` is what the last plan wanted this switch to hold, where there was one. Every method may raise
+    SwitchGoneError.
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        *,
+        gate_seconds: int,
+        base: Callable[[], frozenset[Rule]],
+        remembered: frozenset[Rule] | None,
+    ) -> None:
+        self._channel = channel
+        self._gate_seconds = gate_seconds
+        self._base = base
+        self._wanted = remembered
+        self._held: frozenset[Rule] | None = None
+        self._tags: Mapping[openflow.Place, int] = {}
+        self._epoch = 0
+        self._gate_until = 0.0
+        self._turn = 0
+        self._unlike = 0
+        self._lock = hub.Semaphore(1)
+
+    @property
+    def count(self) -> int:
+        """How many rules the switch is known to hold."""
+        return len(self._held) if self._held is not None else 0
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is known what the switch holds; while it is being changed, it is not."""
+        return self._held is not None
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether the switch tells its rules as they were sent; if not, only their number is compared."""
+        return self._unlike < MOST_UNLIKE
+
+    def apply(self, wanted: frozenset[Rule], epoch: int) -> tuple[int, tuple[str, ...]]:
+        """Make the switch hold ``wanted``. Returns the messages sent, and what the switch refused."""
+        with self._lock:
+            self._wanted, self._epoch = wanted, epoch
+            done = self._become(wanted)
+        return done.sent, done.errors
+
+    def forget(self) -> None:
+        """What the switch holds may not be known any more: read it before the next change."""
+        self._held = None
+
+    def settle(self) -> str | None:
+        """Read what the switch holds where that is not known, and bring it at least the pipeline; what it refused."""
+        with self._lock:
+            if self._held is not None:
+                return None
+            return "; ".join(self._settle().errors) or None
+
+    def open_gate(self) -> str | None:
+        """Open the gate, or keep it open for another while; why the switch refused."""
+        sent_at = time.monotonic()
+        refusals = self._channel.settle([openflow.gate(self._channel.datapath, self._gate_seconds)])
+        if refusals:
+            return f"it refused the gate: {refusals[0].reason}"
+        self._gate_until = sent_at + self._gate_seconds
+        return None
+
+    def look(self) -> tuple[str | None, str | None]:
+        """Compare what the switch holds with what it was given, and put it right.
+
+        Returns what was put right, in words, and what the switch refused; None twice: all was as it should be. A look
+        that is not answered says nothing of the rules.
+        """
+        with self._lock:
+            if self._held is None:
+                return None, None
+            try:
+                deviates = self._deviates(self._held)
+            except SwitchGoneError:
+                return None, None
+            if deviates:
+                return self._put_right()
+            self._turn += 1
+            self._unlike = 0 if self.is_comparable else self._unlike
+            return None, None
+
+    def _deviates(self, held: frozenset[Rule]) -> bool:
+        """Whether the switch's answers show that its rules, or the gate, are not as they should be."""
+        for part in self._parts(held):
+            replies, gate = self._ask_for(part)
+            if not audit.agrees(part, held, self._tags, openflow.read_rules(self._channel.dpid, replies)):
+                self._unlike += 1
+                return True
+            if gate and part.has_gate and not openflow.shows_gate(replies):
+                return True
+        with_gate = self._gate_is_due()
+        replies, refusals = self._channel.ask(openflow.count_request(self._channel.datapath, with_gate=with_gate))
+        # A gate that times out just then says nothing of the rest.
+        if refusals or with_gate != self._gate_is_due():
+            return False
+        counted: int = sum(reply.body.flow_count for reply in replies)
+        return counted != len(held) + with_gate
+
+    def _gate_is_due(self) -> bool:
+        """Whether the gate was opened lately enough that it cannot have timed out yet."""
+        return time.monotonic() < self._gate_until
+
+    def _parts(self, held: frozenset[Rule]) -> tuple[audit.Part, ...]:
+        if not self.is_comparable:
+            return ()
+        jobs = sum(audit.tag_of(rule, self._tags) != 0 for rule in held)
+        return audit.parts(self._turn, len(held) - jobs, jobs)
+
+    def _put_right(self) -> tuple[str | None, str | None]:
+        """Put back what is missing, first what packets need to be forwarded at all."""
+        self._held = None
+        replies, gate = self._ask_for(audit.PIPELINE)
+        found = openflow.read_rules(self._channel.dpid, replies)
+        there = frozenset(item.rule for item in found if item.rule is not None)
+        wanted = self._base() if self._wanted is None else self._wanted
+        urgent = Difference(frozenset(rule for rule in wanted if rule.job is None) - there, frozenset())
+        errors = transactions.change(self._channel, urgent, there, self._epoch).errors
+        gate = gate and not openflow.shows_gate(replies)
+        refusal = self.open_gate() if gate else None
+        done = self._settle()
+        what = audit.in_words(
+            urgent.add | done.change.add, len(done.change.remove) + done.unknown, gate=gate and refusal is None
+        )
+        problems = dict.fromkeys((*errors, *done.errors, *([refusal] if refusal else [])))
+        return what, "; ".join(problems) or None
+
+    def _settle(self) -> Changed:
+        # Without a plan nothing is deleted: after the controller's restart the plan may want just these rules.
+        wanted = self._base() if self._wanted is None else self._wanted
+        return self._become(wanted, keep=self._wanted is None)
+
+    def _become(self, wanted: frozenset[Rule], *, keep: bool = False) -> Changed:
+        """Send the difference. Call with the lock held."""
+        unknown = 0
+        if self._held is None:
+            self._held, unknown = self._read()
+        before = openflow.label(self._held, self._tags, wanted)
+        change = difference(before, wanted)
+        if keep:
+            change = Difference(change.add, frozenset())
+        # Until the switch has answered, what it holds is unknown: a timeout leaves it so, and it is read again.
+        self._held = None
+        outcome = transactions.change(self._channel, change, before, self._epoch)
+        if outcome.done:
+            if keep:
+                places = {rule.key for rule in change.add}
+                self._held = frozenset(rule for rule in before if rule.key not in places) | change.add
+            else:
+                # What has no name now is not wanted, and gone.
+                self._held, self._tags = wanted, {}
+        else:
+            self._restore(before)
+        return Changed(outcome.sent, outcome.errors, change, unknown)
+
+    def _restore(self, before: frozenset[Rule]) -> None:
+        """What a refusing switch holds is believed only after reading it, and is made what it was."""
+        found, _ = self._read()
+        self._held = openflow.label(found, self._tags, before)
+        repair = difference(self._held, before)
+        if repair:
+            LOG.warning("switch %016x did not undo a refused change; restoring its rules", self._channel.dpid)
+            done = transactions.change(self._channel, repair, self._held, self._epoch).done
+            self._held = before if done else None
+
+    def _read(self) -> tuple[frozenset[Rule], int]:
+        """The rules of ours that the switch really holds; how many were deleted that no version of ours makes."""
+        replies = self._ask(openflow.read_request(self._channel.datapath))
+        found = openflow.read_rules(self._channel.dpid, replies)
+        strange = [openflow.delete_held(self._channel.datapath, item) for item in found if item.rule is None]
+        if strange:
+            self._channel.settle(strange)
+        self._tags = {item.rule.key: item.tag for item in found if item.rule is not None and item.tag}
+        return frozenset(item.rule for item in found if item.rule is not None), len(strange)
+
+    def _ask_for(self, part: audit.Part) -> tuple[list[Any], bool]:
+        """The rules of a part as the switch tells them; and whether the gate should be among those of the pipeline."""
+        gate = self._gate_is_due()
+        mask = openflow.BOTH_MASK | part.mask
+        replies = self._ask(openflow.read_request(self._channel.datapath, openflow.OWNER_COOKIE | part.value, mask))
+        return replies, gate and self._gate_is_due()
+
+    def _ask(self, request: Any) -> list[Any]:
+        replies, refusals = self._channel.ask(request)
+        if refusals:
+            raise SwitchGoneError(f"switch {self._channel.dpid:016x} does not tell its rules: {refusals[0].reason}")
+        return replies
