@@ -19,13 +19,22 @@ def key_of(message: Any) -> Key:
 
 @dataclass
 class Behaviour:
-    """What is wrong with the switch. ``refuses`` looks at a flow mod; ``table_size`` is felt at the commit only."""
+    """What is wrong with the switch. ``refuses`` looks at a flow mod; ``table_size`` is felt at the commit only.
+
+    ``deaf`` are ports at which it ignores set_queue, ``bare`` are ports without queues; ``forgets_actions``: it tells
+    its rules without what they do; ``at_probe`` is called at each packet that it is to send.
+    """
 
     bundles: bool = True
     atomic: bool = True
     silent: bool = False
     obeys_queue: bool = True
     queues: int = 8
+    deaf: frozenset[int] = frozenset()
+    bare: frozenset[int] = frozenset()
+    forgets_actions: bool = False
+    at_probe: Callable[[], None] = lambda: None
+    speed_kbps: int = 100_000
     refuses: Callable[[Any], bool] = lambda _message: False
     table_size: int | None = None
 
@@ -167,11 +176,13 @@ class FakeDatapath(ProtocolDesc):
             self._bundles[message.bundle_id].append(message.message)
 
     def _packet_out(self, message: Any) -> None:
+        self.behaviour.at_probe()
         queue = 0
         for action in message.actions:
             if isinstance(action, parser.OFPActionSetQueue) and self.behaviour.obeys_queue:
                 queue = action.queue_id
-            elif isinstance(action, parser.OFPActionOutput):
+            elif isinstance(action, parser.OFPActionOutput) and action.port not in self.down:
+                queue = 0 if action.port in self.behaviour.deaf else queue
                 self._counts[action.port, queue] = self._counts.get((action.port, queue), 0) + 1
 
     def _matching(self, request: Any) -> list[Any]:
@@ -180,7 +191,18 @@ class FakeDatapath(ProtocolDesc):
     def _flow_stats(self, request: Any) -> None:
         body = [
             parser.OFPFlowStats(
-                m.table_id, 0, 0, m.priority, 0, m.hard_timeout, 0, m.cookie, 0, 0, m.match, m.instructions
+                m.table_id,
+                0,
+                0,
+                m.priority,
+                0,
+                m.hard_timeout,
+                0,
+                m.cookie,
+                0,
+                0,
+                m.match,
+                [] if self.behaviour.forgets_actions else m.instructions,
             )
             for m in self._matching(request)
         ]
@@ -193,6 +215,7 @@ class FakeDatapath(ProtocolDesc):
         body = [
             parser.OFPQueueStats(port, queue, 100 * count, count, 0, 0, 0)
             for port in self.ports
+            if port not in self.behaviour.bare
             for queue in range(self.behaviour.queues)
             for count in (self._counts.get((port, queue), 0),)
         ]
@@ -202,7 +225,7 @@ class FakeDatapath(ProtocolDesc):
         body = [
             parser.OFPPort(
                 port, "02:00:00:00:00:00", f"eth{port}".encode(), 0, ofp.OFPPS_LINK_DOWN if port in self.down else 0,
-                0, 0, 0, 0, 100_000, 0,
+                0, 0, 0, 0, self.behaviour.speed_kbps, 0,
             )
             for port in (*self.ports, ofp.OFPP_LOCAL)
         ]  # fmt: skip

@@ -155,20 +155,27 @@ class RuleTable:
         there = frozenset(item.rule for item in found if item.rule is not None)
         wanted = self._base() if self._wanted is None else self._wanted
         urgent = Difference(frozenset(rule for rule in wanted if rule.job is None) - there, frozenset())
-        errors = transactions.change(self._channel, urgent, there, self._epoch).errors
+        first = transactions.change(self._channel, urgent, there, self._epoch)
         gate = gate and not openflow.shows_gate(replies)
         refusal = self.open_gate() if gate else None
         done = self._settle()
-        what = audit.in_words(
-            urgent.add | done.change.add, len(done.change.remove) + done.unknown, gate=gate and refusal is None
-        )
-        problems = dict.fromkeys((*errors, *done.errors, *([refusal] if refusal else [])))
+        put_back = urgent.add if first.done else frozenset()
+        deleted = done.unknown
+        if not done.errors:
+            put_back |= done.change.add
+            deleted += len(done.change.remove)
+        what = audit.in_words(put_back, deleted, gate=gate and refusal is None)
+        problems = dict.fromkeys((*first.errors, *done.errors, *([refusal] if refusal else [])))
         return what, "; ".join(problems) or None
 
     def _settle(self) -> Changed:
         # Without a plan nothing is deleted: after the controller's restart the plan may want just these rules.
         wanted = self._base() if self._wanted is None else self._wanted
-        return self._become(wanted, keep=self._wanted is None)
+        done = self._become(wanted, keep=self._wanted is None)
+        if done.errors:
+            # A switch that refuses what it needs is asked again.
+            self._held = None
+        return done
 
     def _become(self, wanted: frozenset[Rule], *, keep: bool = False) -> Changed:
         """Send the difference. Call with the lock held."""

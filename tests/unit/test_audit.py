@@ -1,0 +1,69 @@
+"""What is asked of a switch at each look, and what is said of repairs. Pure."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.dataplane.audit import ALL, COMPARED, MOST_PIPELINE, PIPELINE, Part, Repairs, in_words, parts
+from controller.dataplane.openflow import job_tag
+from controller.rules import Match, Rule, Table
+
+
+def covers(part: Part, tag: int) -> bool:
+    return tag & part.mask == part.value
+
+
+@pytest.mark.parametrize("jobs", [100, 1000, 4000])
+def test_every_rule_is_read_in_its_turn_and_a_look_costs_the_same(jobs: int) -> None:
+    tags = [job_tag(f"job-{i}") for i in range(jobs)]
+    turns = 2 * jobs // COMPARED + 1
+    read: set[int] = set()
+    for turn in range(turns):
+        asked = parts(turn, 20, jobs)
+        assert asked[0] == PIPELINE, "what forwards packets is read at each look"
+        found = [tag for tag in tags if any(covers(part, tag) for part in asked)]
+        assert len(found) < 3 * COMPARED
+        read.update(found)
+    assert read == set(tags)
+
+
+def test_a_small_table_is_read_whole_and_a_big_pipeline_seldom_or_never() -> None:
+    assert parts(7, 12, COMPARED - 12) == (ALL,)
+    big = [turn for turn in range(100) if PIPELINE in parts(turn, 3 * COMPARED, 0)]
+    assert big == list(range(0, 100, 4))
+    assert not any(parts(turn, MOST_PIPELINE + 1, 0) for turn in range(100))
+
+
+def test_no_part_of_the_jobs_has_the_pipeline_or_the_gate() -> None:
+    for turn in range(70):
+        _, of_jobs = parts(turn, 20, 4000)
+        assert not covers(of_jobs, 0)
+        assert not of_jobs.has_gate
+    assert ALL.has_gate
+    assert PIPELINE.has_gate
+
+
+def test_what_was_put_right_is_one_sentence() -> None:
+    rules = [
+        Rule(1, Table.FORWARD, 0, Match()),
+        Rule(1, Table.CLASSIFY, 1, Match()),
+        Rule(1, Table.CLASSIFY, 2, Match()),
+    ]
+    assert in_words(rules, 1, gate=True) == (
+        "3 rules that had been deleted or changed were put back (2 in table 1, 1 in table 2); "
+        "1 rule with Trainyard's cookie that Trainyard had not made was deleted; "
+        "the gate had been deleted or changed and was opened again"
+    )
+    assert in_words([], 0, gate=False) is None
+
+
+def test_a_repair_is_said_at_once_and_those_of_the_minute_after_it_in_one_line() -> None:
+    repairs = Repairs()
+    assert repairs.note("a", 100.0) == "a"
+    assert [repairs.note("b", 101.0 + i) for i in range(5)] == [None] * 5
+    assert repairs.due(150.0) is None
+    assert repairs.problem(150.0) == "somebody else changed it 45 s ago: b"
+    assert repairs.due(160.0) == "b; 4 more times within a minute"
+    assert repairs.due(161.0) is None
+    assert repairs.problem(166.0) is None
+    assert repairs.count == 6
