@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import eventlet
@@ -63,12 +64,15 @@ def served(*, is_planning: bool = True, **settings: Any) -> Iterator[Served]:
 
 
 PROOF = PortProof(1, "s1-eth1", {0: 3})
+LEFT = PortProof(2, "s1-eth2", {}, "port s1-eth2 has queues that are not Trainyard's")
+PROBLEM = f"1 of its 2 ports is not ordered: {LEFT.problem}"
 
 
 @pytest.mark.parametrize(
     ("probe", "ports", "problems", "word", "status"),
     [
         (True, (PROOF,), [], "ready", 0),
+        (True, (PROOF, LEFT), [f"switch {1:016x} is ready, with a problem: {PROBLEM}"], "partly ready", 1),
         (False, (), ["queues are not proven: probe is false"], "not proven", 1),
     ],
 )
@@ -82,6 +86,8 @@ def test_queues_that_nobody_has_tried_are_not_shown_as_proven(
 ) -> None:
     with served(probe=probe) as api:
         switch = SwitchStatus(1, connected=True, ready=True, reason=None, rules=3, bundles=True, ports=ports)
+        if LEFT in ports:
+            switch = replace(switch, problems=(PROBLEM,))
         api.yard.network.status = lambda: (switch,)  # type: ignore[method-assign]
         readiness = api.call("GET", "/readyz")
         assert readiness.status_code == 200, "it works, proven or not"

@@ -1,0 +1,61 @@
+"""The bytes by class are counters: they only rise, whatever becomes of ports, queues and switches."""
+
+from __future__ import annotations
+
+from prometheus_client.parser import text_string_to_metric_families
+from test_dataplane import connect, make_plane, ready
+
+from controller.dataplane.byte_counts import ByteCounts
+from controller.metrics import Metrics
+
+
+def test_counters_that_begin_anew_go_on_where_they_were() -> None:
+    counts = ByteCounts()
+    counts.take(1, {(1, 1): (3, 300), (2, 1): (1, 100), (1, 0): (1, 50)})
+    assert counts.totals() == {(1, 0): 400, (1, None): 50}
+    counts.take(1, {(1, 1): (4, 350), (2, 1): (1, 100)})
+    assert counts.totals()[1, 0] == 450
+    counts.take(1, {(1, 1): (1, 40)})
+    assert counts.totals()[1, 0] == 490, "the queue was made anew, and has sent 40 since"
+    counts.take(2, {(1, 1): (1, 7)})
+    assert counts.totals() == {(1, 0): 490, (1, None): 50, (2, 0): 7}
+    counts.take(1, {(1, 1): (2, 90), (2, 1): (2, 150)})
+    assert counts.totals()[1, 0] == 590, "a port that was away has sent 50 more"
+
+
+def test_a_switch_that_is_away_or_makes_its_queues_anew_takes_no_bytes_back() -> None:
+    plane = make_plane()
+    switch = connect(plane)
+    ready(plane)
+    before = plane.class_bytes()
+    assert set(before.values()) == {600}
+    switch._counts = dict.fromkeys(switch._counts, 1)
+    assert plane.class_bytes() == dict.fromkeys(before, 800), "two ports have sent a packet of 100 B since"
+    plane.disconnected(switch)
+    assert plane.class_bytes() == dict.fromkeys(before, 800)
+    plane.close()
+
+
+def test_they_are_shown_as_a_counter() -> None:
+    metrics = Metrics()
+    metrics.class_bytes.take({"0000000000000001": {"0": 5, "other": 7}})
+    metrics.class_bytes.take({})
+    families = {family.name: family for family in text_string_to_metric_families(metrics.text().decode())}
+    family = families["trainyard_switch_class_bytes"]
+    assert family.type == "counter"
+    assert [(sample.name, sample.labels["service_class"], sample.value) for sample in family.samples] == [
+        ("trainyard_switch_class_bytes_total", "0", 5.0),
+        ("trainyard_switch_class_bytes_total", "other", 7.0),
+    ]
+
+
+def test_nothing_that_only_rises_is_a_gauge() -> None:
+    shown = text_string_to_metric_families(Metrics().text().decode())
+    gauges = {family.name for family in shown if family.type == "gauge" and not family.name.endswith("_created")}
+    assert gauges == {
+        "trainyard_journal_degraded",
+        "trainyard_jobs",
+        "trainyard_degraded_to_marked",
+        "trainyard_flow_rules",
+        "trainyard_switches_ready",
+    }
