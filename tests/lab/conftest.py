@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.lab.network_helpers import CLASSES, LINK_BPS, PERIOD_SECONDS, poll
+from tests.lab.switch_fixtures import DPID, Bridge, Driver, free_port
 from topologies import networks
 from topologies.controller_process import ControllerProcess
 from topologies.datapath import kernel_problem
@@ -91,3 +92,36 @@ def register(controller: ControllerProcess) -> Callable[..., None]:
         assert poll(lambda: job in controller.call("GET", "/v1/plan")["classes"]), f"{job} is not planned"
 
     return put
+
+
+@pytest.fixture(scope="module")
+def openflow_port() -> int:
+    return free_port()
+
+
+@pytest.fixture(scope="module")
+def running(stage: Stage, openflow_port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
+    stage.clear()
+    made = Driver(openflow_port, tmp_path_factory.mktemp("driver"))
+    yield made
+    if made.runs:
+        made.stop()
+
+
+@pytest.fixture(scope="module")
+def bridge(running: Driver) -> Iterator[Bridge]:
+    # After its controller: a switch that finds none at first waits longer and longer before it tries again.
+    made = Bridge(running.openflow_port)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def driver(bridge: Bridge, running: Driver) -> Driver:
+    """The driver, its switch ready and without jobs."""
+    assert bridge.dpid == DPID
+    if not running.runs:
+        running.start()
+    running.wait_ready()
+    running.do("apply", flows={}, classes={})
+    return running

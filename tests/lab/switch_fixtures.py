@@ -22,6 +22,8 @@ LINK_BPS = 20e6
 GATE_SECONDS = 2
 ANSWER_SECONDS = 4.0
 """What a switch may take: twice the product's default, for a machine that does other work too."""
+FLOWS = {"a": [["h1", "h2", 5000], ["h2", "h1", 5000]], "b": [["h1", "h3", 5001]]}
+"""Two jobs, as ``Driver`` takes them."""
 _FRESH_SECONDS = 10.5
 _TREE = Path(__file__).resolve().parents[2]
 
@@ -110,6 +112,11 @@ class Bridge:
                 found[m[2]] = m[1]
         return found
 
+    def rules(self, *command: str) -> None:
+        """Change its rules behind the controller's back: ``ovs-ofctl`` with a command and its arguments."""
+        verb, *arguments = command
+        sh("ovs-ofctl", "-O", "OpenFlow13", verb, self.name, *arguments)
+
     def gate_is_open(self) -> bool:
         return any(cookie.startswith("7473") for cookie in self.flows(ours=False).values())
 
@@ -164,7 +171,6 @@ class Driver:
         self.settings = {
             "gate_seconds": GATE_SECONDS,
             "answer_seconds": ANSWER_SECONDS,
-            "audit_seconds": 1.0,
             "retry_seconds": 0.5,
         } | settings
         self._process: subprocess.Popen[bytes] | None = None

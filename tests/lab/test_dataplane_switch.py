@@ -8,17 +8,16 @@ import signal
 import statistics
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from controller.model import OWN_DSCP
-from tests.lab.conftest import Stage
 from tests.lab.switch_fixtures import (
     ANSWER_SECONDS,
     BRIDGE,
     DPID,
+    FLOWS,
     GATE_SECONDS,
     HOSTS,
     LINK_BPS,
@@ -29,41 +28,6 @@ from tests.lab.switch_fixtures import (
     until,
 )
 from topologies import openvswitch
-
-FLOWS = {"a": [["h1", "h2", 5000], ["h2", "h1", 5000]], "b": [["h1", "h3", 5001]]}
-
-
-@pytest.fixture(scope="module")
-def openflow_port() -> int:
-    return free_port()
-
-
-@pytest.fixture(scope="module")
-def running(stage: Stage, openflow_port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    stage.clear()
-    made = Driver(openflow_port, tmp_path_factory.mktemp("driver"))
-    yield made
-    if made.runs:
-        made.stop()
-
-
-@pytest.fixture(scope="module")
-def bridge(running: Driver) -> Iterator[Bridge]:
-    # After its controller: a switch that finds none at first waits longer and longer before it tries again.
-    made = Bridge(running.openflow_port)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def driver(bridge: Bridge, running: Driver) -> Driver:
-    """The driver, its switch ready and without jobs."""
-    assert bridge.dpid == DPID
-    if not running.runs:
-        running.start()
-    running.wait_ready()
-    running.do("apply", flows={}, classes={})
-    return running
 
 
 def job_rules(bridge: Bridge) -> int:
@@ -244,18 +208,6 @@ def test_a_new_port_gets_queues_and_a_port_that_is_gone_leaves_no_rows(bridge: B
     assert rows() == before + 1
     bridge.remove_host(HOSTS + 1)
     until(lambda: rows() == before, 10, "the collection")
-    driver.wait_ready()
-
-
-def test_a_port_with_queues_of_somebody_else_is_reported_and_left_alone(bridge: Bridge, driver: Driver) -> None:
-    foreign = sh("ovs-vsctl", "--", "--id=@q", "create", "qos", "type=linux-htb", "--", "set", "port", bridge.port(2),
-                 "qos=@q").split()[0]  # fmt: skip
-    try:
-        reason = until(lambda: driver.status()["reason"], 10, "the report")
-        assert f"port {bridge.port(2)} has queues that are not Trainyard's" in reason
-        assert sh("ovs-vsctl", "get", "port", bridge.port(2), "qos").strip() == foreign
-    finally:
-        sh("ovs-vsctl", "clear", "port", bridge.port(2), "qos", "--", "destroy", "qos", foreign)
     driver.wait_ready()
 
 
