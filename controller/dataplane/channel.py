@@ -117,6 +117,7 @@ class Channel:
 _PLAIN = {
     (ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_TABLE_FULL): "its flow table is full",
     (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXPERIMENTER): "it does not know this extension",
+    (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_IS_SLAVE): "another controller has made itself its master",
     (ofp.OFPET_EXPERIMENTER, ofp.ONFERR_ET_FAILED): "a part of the bundle failed",
 }
 
