@@ -14,12 +14,15 @@ from ryu.ofproto import ofproto_v1_3_parser as parser
 from controller.dataplane.audit import Repairs
 from controller.dataplane.byte_counts import ByteCounts
 from controller.dataplane.ovsdb import Databases
+from controller.dataplane.peer_log import PeerLog
 from controller.dataplane.session import Session
 from controller.dataplane.values import Applied, Settings, SwitchChange, SwitchStatus
 from controller.model import Switch
 from controller.rules import Rule
 
 LOG = logging.getLogger(__name__)
+MAX_COMINGS = 100
+"""Comings and goings of switches that are logged for each address and minute."""
 
 Listener = Callable[[str], None]
 
@@ -44,6 +47,8 @@ class Dataplane:
         self._bytes = ByteCounts()
         self._applying = hub.Semaphore(1)
         self._epoch = 0
+        self._comings = PeerLog(LOG, MAX_COMINGS)
+        self._refusals = PeerLog(LOG)
 
     # For the planner and the API.
 
@@ -115,7 +120,7 @@ class Dataplane:
         if session is None:
             self._begin(datapath)
         elif datapath.id in self._rivals:
-            _refuse(datapath, "another connection is just being looked at")
+            self._refuse(datapath, "another connection is just being looked at")
         else:
             self._rivals[datapath.id] = datapath
             hub.spawn(self._decide, session, datapath)
@@ -127,7 +132,7 @@ class Dataplane:
         if session is not None and session.is_of(datapath):
             was_ready = session.ready
             self._drop(datapath.id)
-            LOG.warning("switch %016x has disconnected", datapath.id)
+            self._comings.say(logging.WARNING, session.address, f"switch {datapath.id:016x} has disconnected")
             if was_ready:
                 self._tell(f"switch {datapath.id:016x} has disconnected")
 
@@ -154,7 +159,8 @@ class Dataplane:
             self._drop(dpid)
 
     def _begin(self, datapath: Any) -> None:
-        LOG.info("switch %016x has connected from %s", datapath.id, datapath.address[0])
+        address = str(datapath.address[0])
+        self._comings.say(logging.INFO, address, f"switch {datapath.id:016x} has connected from {address}")
         self._sessions[datapath.id] = Session(
             datapath,
             self._settings,
@@ -173,12 +179,19 @@ class Dataplane:
             return
         current = self._sessions.get(rival.id)
         if current is not None and (answers or current is not session):
-            _refuse(rival, f"its session with {current.address} answers")
+            self._refuse(rival, f"its session with {current.address} answers")
             return
         if current is not None:
             LOG.warning("switch %016x does not answer at %s any more", rival.id, current.address)
             self._drop(rival.id)
         self._begin(rival)
+
+    def _refuse(self, datapath: Any, reason: str) -> None:
+        address = str(datapath.address[0])
+        text = f"switch {datapath.id:016x}: a second connection, from {address}, is refused: {reason}"
+        self._refusals.say(logging.WARNING, address, text)
+        # Ryu tells of the end through the queue of events, whose only reader may be the caller: it must not wait there.
+        hub.spawn(datapath.close)
 
     def _take_rival(self, datapath: Any) -> bool:
         """No longer look at a connection; whether it was looked at."""
@@ -219,11 +232,6 @@ class Dataplane:
             busy = SwitchChange(dpid, errors=(f"switch {dpid:016x} is still busy with the last change",))
             changes.append(change or busy)
         return tuple(changes)
-
-
-def _refuse(datapath: Any, reason: str) -> None:
-    LOG.warning("switch %016x: a second connection, from %s, is refused: %s", datapath.id, datapath.address[0], reason)
-    datapath.close()
 
 
 def _outcome(thread: Any, deadline: float) -> Any:

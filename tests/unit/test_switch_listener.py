@@ -56,7 +56,7 @@ def test_a_second_connection_does_not_end_a_switch_that_answers(yard: Controller
     assert not first.ended.is_set()
     assert is_connected(yard, 1)
     said = "a second connection, from 127.0.7.9, is refused: its session with 127.0.0.1 answers"
-    assert yard.log().count(said) == 3
+    assert yard.log().count(said) == 1, "one line a peer and minute"
 
 
 def test_a_switch_that_answers_no_more_gives_way_to_its_return(yard: Controller, peer: Connect) -> None:
@@ -162,7 +162,7 @@ def test_a_rival_that_has_left_does_not_become_the_switch() -> None:
     other, third = rival(plane), rival(plane)
     plane.connected(other)
     plane.connected(third)
-    assert third.closed, "one at a time is looked at"
+    until(lambda: third.closed)  # one at a time is looked at
     plane.disconnected(other)
     hub.sleep(0.5)  # by now the echo is overdue
     plane.disconnected(switch)

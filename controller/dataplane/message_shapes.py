@@ -1,0 +1,264 @@
+"""The nested structures of OpenFlow 1.3 messages, walked length by length before Ryu's parser sees them. Pure.
+
+Ryu adds the lengths that a message names to an offset, and trusts them: a length of 0 keeps it at the same place for
+ever, and one that reaches too far, or that is not the one of its type, makes it raise. What passes here has lengths
+that fit exactly, and only types that Ryu knows. Offsets in errors count from the beginning of the message.
+
+Source: OpenFlow Switch Specification 1.3.5, section 7.2 and 7.3; what Ryu can read is taken from Ryu's own tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from struct import Struct
+
+from ryu.ofproto import ofproto_common
+from ryu.ofproto import ofproto_v1_3 as ofp
+
+MAX_MATCH = 2048
+"""The longest match that is read, in bytes. All fields of OpenFlow 1.3 together, with masks, take about 500."""
+MAX_RULE = 8192
+"""The longest entry of flow statistics that is read, in bytes: about 500 actions."""
+PIECE = 4096
+"""A message is cut into pieces of about so many bytes, each of which Ryu reads in a few milliseconds."""
+
+MATCH_AT_REMOVED = 48
+"""Where the match of a flow-removed message begins."""
+_MATCH_AT_STATS = 48
+_PORT_SIZE = 64
+_QUEUE_SIZE = 40
+_AGGREGATE_SIZE = 24
+_EXPERIMENTER_CLASS = 0xFFFF
+
+_SHORT = Struct("!H")
+_PAIR = Struct("!HH")
+_LONG = Struct("!I")
+
+
+class MalformedError(Exception):
+    """A structure that is not as OpenFlow says: what is wrong, and at which offset of the message."""
+
+    def __init__(self, offset: int, problem: str) -> None:
+        super().__init__(f"at offset {offset} there is {problem}")
+
+
+def _headers(fields: Iterable[object]) -> tuple[dict[int, int], dict[tuple[int, int], int], frozenset[int]]:
+    """What Ryu knows of match fields: 32-bit headers and their length, extended ones, and class with number."""
+    plain: dict[int, int] = {}
+    extended: dict[tuple[int, int], int] = {}
+    for field in fields:
+        number, size = field.num, field.type.size  # type: ignore[attr-defined]  # Ryu has no types
+        for mask in (0, 1):
+            length = size * (1 + mask)
+            if isinstance(number, tuple):
+                vendor, kind = number
+                if kind >> 7 == _EXPERIMENTER_CLASS:
+                    extended[kind << 9 | mask << 8 | length + 4, vendor] = length + 4
+            else:
+                plain[number << 9 | mask << 8 | length] = length
+    return plain, extended, frozenset(header >> 9 for header in plain)
+
+
+_PLAIN, _EXTENDED, _KNOWN = _headers(ofp.oxm_types)
+
+_ACTION_SIZES = {
+    ofp.OFPAT_OUTPUT: 16,
+    ofp.OFPAT_COPY_TTL_OUT: 8,
+    ofp.OFPAT_COPY_TTL_IN: 8,
+    ofp.OFPAT_SET_MPLS_TTL: 8,
+    ofp.OFPAT_DEC_MPLS_TTL: 8,
+    ofp.OFPAT_PUSH_VLAN: 8,
+    ofp.OFPAT_POP_VLAN: 8,
+    ofp.OFPAT_PUSH_MPLS: 8,
+    ofp.OFPAT_POP_MPLS: 8,
+    ofp.OFPAT_SET_QUEUE: 8,
+    ofp.OFPAT_GROUP: 8,
+    ofp.OFPAT_SET_NW_TTL: 8,
+    ofp.OFPAT_DEC_NW_TTL: 8,
+    ofp.OFPAT_PUSH_PBB: 8,
+    ofp.OFPAT_POP_PBB: 8,
+}
+_INSTRUCTION_SIZES = {ofp.OFPIT_GOTO_TABLE: 8, ofp.OFPIT_WRITE_METADATA: 24, ofp.OFPIT_METER: 8}
+_WITH_ACTIONS = frozenset({ofp.OFPIT_WRITE_ACTIONS, ofp.OFPIT_APPLY_ACTIONS, ofp.OFPIT_CLEAR_ACTIONS})
+
+
+def check_match(data: bytes, at: int, end: int) -> int:
+    """Check the match at ``at``, which may reach to ``end``. Returns where what follows begins. Raises MalformedError."""
+    if end - at < 8:
+        raise MalformedError(at, "no room for a match")
+    kind, length = _PAIR.unpack_from(data, at)
+    if kind != ofp.OFPMT_OXM:
+        raise MalformedError(at, f"a match of type {kind}; 1 is right")
+    after = at + (length + 7 & ~7)
+    if length < 4 or after > end:
+        raise MalformedError(at, f"a match of {length} bytes; 4 to {end - at} are right")
+    if length > MAX_MATCH:
+        raise MalformedError(at, f"a match of {length} bytes, which is more than {MAX_MATCH}")
+    place, stop = at + 4, at + length
+    while place < stop:
+        place = _after_field(data, place, stop)
+    return after
+
+
+def _after_field(data: bytes, at: int, end: int) -> int:
+    """Where the match field at ``at`` ends."""
+    if end - at < 4:
+        raise MalformedError(at, "half a match field")
+    (header,) = _LONG.unpack_from(data, at)
+    length = _PLAIN.get(header)
+    if length is None:
+        length = _other_field(data, at, end, header)
+    after = at + 4 + length
+    if after > end:
+        raise MalformedError(at, f"a match field of {length} bytes where {end - at - 4} are left")
+    return after
+
+
+def _other_field(data: bytes, at: int, end: int, header: int) -> int:
+    length = header & 0xFF
+    is_masked = header >> 8 & 1
+    name = f"match field {header >> 9 & 0x7F} of class {header >> 16:#06x}"
+    if header >> 16 == _EXPERIMENTER_CLASS:
+        vendor = _LONG.unpack_from(data, at + 4)[0] if end - at >= 8 else None
+        if vendor is None or (header, vendor) not in _EXTENDED:
+            raise MalformedError(at, f"{name} with length {length}, which is not known")
+    elif header >> 9 in _KNOWN:
+        raise MalformedError(at, f"{name} with length {length}, which is not its length")
+    elif length == 0 or (is_masked and length % 2):
+        raise MalformedError(at, f"{name} with length {length}")
+    return length
+
+
+def _check_actions(data: bytes, at: int, end: int, vendors: list[int]) -> None:
+    while at < end:
+        if end - at < 8:
+            raise MalformedError(at, "half an action")
+        kind, length = _PAIR.unpack_from(data, at)
+        if length < 8 or at + length > end:
+            raise MalformedError(at, f"an action of {length} bytes; 8 to {end - at} are right")
+        if kind == ofp.OFPAT_SET_FIELD:
+            _check_set_field(data, at, length)
+        elif kind == ofp.OFPAT_EXPERIMENTER:
+            vendors.append(at + 4)
+        elif _ACTION_SIZES.get(kind) != length:
+            raise MalformedError(at, f"an action of type {kind} and {length} bytes, which OpenFlow does not know")
+        at += length
+
+
+def _check_set_field(data: bytes, at: int, length: int) -> None:
+    _after_field(data, at + 4, at + length)
+    if data[at + 6] & 1:
+        raise MalformedError(at, "a set-field action with a mask")
+
+
+def _check_instructions(data: bytes, at: int, end: int, vendors: list[int]) -> None:
+    while at < end:
+        if end - at < 8:
+            raise MalformedError(at, "half an instruction")
+        kind, length = _PAIR.unpack_from(data, at)
+        if length < 8 or at + length > end:
+            raise MalformedError(at, f"an instruction of {length} bytes; 8 to {end - at} are right")
+        if kind in _WITH_ACTIONS:
+            _check_actions(data, at + 8, at + length, vendors)
+        elif _INSTRUCTION_SIZES.get(kind) != length:
+            raise MalformedError(at, f"an instruction of type {kind} and {length} bytes, which OpenFlow does not know")
+        at += length
+
+
+def check_flow_stats(data: bytes, at: int) -> tuple[list[int], list[int]]:
+    """Check the entries of flow statistics from ``at`` to the end. Raises MalformedError.
+
+    Returns the offsets where the message may be cut into pieces, and those of the vendors' numbers of actions that
+    are extensions.
+    """
+    end = len(data)
+    cuts: list[int] = []
+    vendors: list[int] = []
+    last = at
+    while at < end:
+        if end - at < _MATCH_AT_STATS:
+            raise MalformedError(at, "half a rule")
+        (length,) = _SHORT.unpack_from(data, at)
+        after = at + length
+        if length < _MATCH_AT_STATS or after > end:
+            raise MalformedError(at, f"a rule of {length} bytes; {_MATCH_AT_STATS + 8} to {end - at} are right")
+        if length > MAX_RULE:
+            raise MalformedError(at, f"a rule of {length} bytes, which is more than {MAX_RULE}")
+        _check_instructions(data, check_match(data, at + _MATCH_AT_STATS, after), after, vendors)
+        if after - last > PIECE:
+            if at > last:
+                cuts.append(at)
+            last = at
+        at = after
+    return cuts, vendors
+
+
+def _check_records(data: bytes, at: int, size: int, what: str) -> list[int]:
+    left = len(data) - at
+    if left % size:
+        raise MalformedError(at, f"{what} of {left} bytes, which is no multiple of {size}")
+    step = PIECE // size * size
+    return list(range(at + step, len(data), step))
+
+
+def check_queue_stats(data: bytes, at: int) -> list[int]:
+    """Check queue statistics. Returns where the message may be cut. Raises MalformedError."""
+    return _check_records(data, at, _QUEUE_SIZE, "a list of queues")
+
+
+def check_ports(data: bytes, at: int) -> list[int]:
+    """Check port descriptions. Returns where the message may be cut. Raises MalformedError."""
+    return _check_records(data, at, _PORT_SIZE, "a list of ports")
+
+
+def port_numbers(data: bytes, at: int) -> list[int]:
+    """The numbers in checked port descriptions."""
+    return [_LONG.unpack_from(data, place)[0] for place in range(at, len(data), _PORT_SIZE)]
+
+
+def check_aggregate(data: bytes, at: int) -> None:
+    """Check aggregate statistics. Raises MalformedError."""
+    if len(data) - at != _AGGREGATE_SIZE:
+        raise MalformedError(at, f"a body of {len(data) - at} bytes; {_AGGREGATE_SIZE} are right")
+
+
+def check_properties(data: bytes, at: int) -> None:
+    """Check a list of properties, each of which is padded to 8 bytes, up to the end. Raises MalformedError."""
+    end = len(data)
+    while at < end:
+        if end - at < 4:
+            raise MalformedError(at, "half a property")
+        (length,) = _SHORT.unpack_from(data, at + 2)
+        if length < 4 or at + length > end:
+            raise MalformedError(at, f"a property of {length} bytes; 4 to {end - at} are right")
+        at += length + 7 & ~7
+
+
+def offered_versions(data: bytes, at: int) -> frozenset[int] | None:
+    """The versions in the elements of a hello; None where it has no list of them. Raises MalformedError."""
+    found: set[int] | None = None
+    end = len(data)
+    while at < end:
+        if end - at < 4:
+            raise MalformedError(at, "half a hello element")
+        kind, length = _PAIR.unpack_from(data, at)
+        if length < 4 or at + length > end:
+            raise MalformedError(at, f"a hello element of {length} bytes; 4 to {end - at} are right")
+        if kind == ofp.OFPHET_VERSIONBITMAP and length >= 8:
+            bits = int.from_bytes(data[at + 4 : at + 8], "big")
+            found = (found or set()) | {version for version in range(32) if bits >> version & 1}
+        at += length + 7 & ~7
+    return None if found is None else frozenset(found)
+
+
+def without_vendors(data: bytes, at: Iterable[int]) -> bytes:
+    """``data`` with another vendor's number in place of Nicira's at those offsets.
+
+    Ryu reads Nicira's actions by thirty parsers of their own, none of which doubts a length. No rule of this
+    controller has such an action, so that they are handed on as what they are to it: an extension it does not know.
+    """
+    changed = bytearray(data)
+    for place in at:
+        if _LONG.unpack_from(data, place)[0] == ofproto_common.NX_EXPERIMENTER_ID:
+            _LONG.pack_into(changed, place, 0)
+    return bytes(changed)

@@ -1,0 +1,355 @@
+"""What one OpenFlow peer says, in whole messages that Ryu can read. Pure: bytes in, steps out.
+
+Every message is checked before anybody reads it. A message that a switch has no business to send, that is malformed
+or too long, or that comes before its turn ends the connection. An answer that nobody asked for, and what switches tell
+that nobody here wants, is dropped unread. What Ryu answers or logs for each message, echo requests and the choice of
+the version, is done here, so that no peer can make it wait, write or raise.
+
+The controller speaks OpenFlow 1.3. Source: OpenFlow Switch Specification 1.3.5, sections 6.3 and 7.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from enum import IntEnum
+from struct import Struct
+from typing import NamedTuple
+
+from ryu.ofproto import ofproto_common
+from ryu.ofproto import ofproto_v1_3 as ofp
+
+from controller.dataplane import message_shapes as shapes
+
+MAX_EARLY = 1024
+"""The longest hello, error or echo, in bytes, before the peer is known as a switch."""
+MAX_PORTS = 4096
+"""A switch with more ports is refused: Ryu keeps a description of each."""
+MAX_ASKED = 1024
+"""Requests that wait for an answer. Before there are more, the oldest is forgotten, and its answer dropped."""
+MAX_ERROR = 76
+"""An error is cut to so many bytes: 64 of the refused message, as OpenFlow asks for, after its own 12."""
+MAX_ANSWER = 32 << 20
+"""The longest answer in parts, in bytes: about 200,000 rules."""
+_PART = 1024
+"""A part counts as at least so many bytes, which is what it costs when it is read."""
+
+_HEADER = Struct("!BBHI")
+_PAIR = Struct("!HH")
+_HEADER_SIZE = 8
+_PARTS_SIZE = 16
+_BUNDLE_SIZE = 24
+_NAMES = {
+    number: name.removeprefix("OFPT_")
+    for name, number in vars(ofp).items()
+    if name.startswith("OFPT_") and isinstance(number, int)
+}
+_VERSIONS = {1: "1.0", 2: "1.1", 3: "1.2", 4: "1.3", 5: "1.4", 6: "1.5"}
+
+_SIZES = {
+    ofp.OFPT_FEATURES_REPLY: 32,
+    ofp.OFPT_PORT_STATUS: 80,
+    ofp.OFPT_BARRIER_REPLY: _HEADER_SIZE,
+}
+_ANSWER_TO = {
+    ofp.OFPT_FEATURES_REQUEST: ofp.OFPT_FEATURES_REPLY,
+    ofp.OFPT_ECHO_REQUEST: ofp.OFPT_ECHO_REPLY,
+    ofp.OFPT_MULTIPART_REQUEST: ofp.OFPT_MULTIPART_REPLY,
+    ofp.OFPT_BARRIER_REQUEST: ofp.OFPT_BARRIER_REPLY,
+    ofp.OFPT_EXPERIMENTER: ofp.OFPT_EXPERIMENTER,
+}
+_ANSWERS = frozenset(_ANSWER_TO.values()) - {ofp.OFPT_EXPERIMENTER}
+_TOLD = frozenset({ofp.OFPT_PORT_STATUS, ofp.OFPT_FLOW_REMOVED})
+_UNWANTED = frozenset({ofp.OFPT_PACKET_IN})
+
+
+class RefusedError(Exception):
+    """The connection must end: why, and what the peer is told before."""
+
+    def __init__(self, reason: str, reply: bytes = b"") -> None:
+        super().__init__(reason)
+        self.reply = reply
+
+
+class Step(NamedTuple):
+    """What comes next: one message for the controller to read, or one to send to the peer."""
+
+    deliver: bytes = b""
+    reply: bytes = b""
+
+
+class _Phase(IntEnum):
+    HELLO = 0
+    FEATURES = 1
+    PORTS = 2
+    READY = 3
+
+
+@dataclass(slots=True)
+class _Question:
+    """A request that the peer has not answered wholly. ``part``: the type of the parts of its answer."""
+
+    answer: int
+    part: int | None = None
+    size: int = 0
+
+
+class MessageStream:
+    """One connection. ``feed`` it what comes, and ``take`` steps until there is none; tell it all that is ``sent``."""
+
+    def __init__(self) -> None:
+        self._phase = _Phase.HELLO
+        self._data = bytearray()
+        self._at = 0
+        self._skip = 0
+        self._pieces: deque[bytes] = deque()
+        self._asked: dict[int, _Question] = {}
+        self._ports: set[int] = set()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the peer has said all that makes it a switch: hello, features and ports."""
+        return self._phase is _Phase.READY
+
+    def feed(self, data: bytes) -> None:
+        """Take what has been received."""
+        del self._data[: self._at]
+        self._at = 0
+        self._data += data
+
+    def sent(self, message: bytes | bytearray) -> None:
+        """Note one message that is about to be sent, so that its answer is known."""
+        _, kind, _, xid = _HEADER.unpack_from(message)
+        answer = _ANSWER_TO.get(kind)
+        if answer is None:
+            return
+        if answer == ofp.OFPT_EXPERIMENTER and not _is_bundle_control(message):
+            return
+        part = _PAIR.unpack_from(message, _HEADER_SIZE)[0] if answer == ofp.OFPT_MULTIPART_REPLY else None
+        if len(self._asked) >= MAX_ASKED:
+            del self._asked[next(iter(self._asked))]
+        self._asked[xid] = _Question(answer, part)
+
+    def take(self) -> Step | None:
+        """The next step; None where more must be received first. Raises RefusedError."""
+        while not self._pieces:
+            if not self._skipped():
+                return None
+            left = len(self._data) - self._at
+            if left < _HEADER_SIZE:
+                return None
+            version, kind, length, xid = _HEADER.unpack_from(self._data, self._at)
+            if self._is_unread(version, kind, length, xid):
+                self._skip = length
+                continue
+            if left < length:
+                return None
+            message = bytes(memoryview(self._data)[self._at : self._at + length])
+            self._at += length
+            try:
+                reply = self._read(kind, xid, message)
+            except shapes.MalformedError as error:
+                raise RefusedError(f"its {_name(kind)} message is malformed: {error}") from error
+            if reply:
+                return Step(reply=reply)
+        return Step(deliver=self._pieces.popleft())
+
+    def _skipped(self) -> bool:
+        """Drop what is not read of what is there. Returns whether all of it is dropped."""
+        step = min(self._skip, len(self._data) - self._at)
+        self._at += step
+        self._skip -= step
+        return not self._skip
+
+    def _is_unread(self, version: int, kind: int, length: int, xid: int) -> bool:
+        """Whether a message is dropped unread, by its header alone. Raises RefusedError."""
+        if self._phase is _Phase.HELLO and kind not in {ofp.OFPT_HELLO, ofp.OFPT_ERROR}:
+            raise RefusedError(f"it begins with {_name(kind)} of version {version}, and not with an OpenFlow hello")
+        if length < _HEADER_SIZE:
+            raise RefusedError(f"its {_name(kind)} message has a length of {length}; at least {_HEADER_SIZE} is right")
+        if self._phase is not _Phase.HELLO and version != ofp.OFP_VERSION:
+            raise RefusedError(f"its {_name(kind)} message is of version {version}; {ofp.OFP_VERSION} was agreed on")
+        if self._is_dropped(kind, xid):
+            return True
+        wanted = _SIZES.get(kind)
+        if wanted is not None and length != wanted:
+            raise RefusedError(f"its {_name(kind)} message has a length of {length}; {wanted} is right")
+        if self._phase < _Phase.READY and kind != ofp.OFPT_MULTIPART_REPLY and length > MAX_EARLY:
+            raise RefusedError(f"its {_name(kind)} message has {length} bytes before it is known as a switch")
+        return False
+
+    def _is_dropped(self, kind: int, xid: int) -> bool:
+        """Whether nobody wants such a message now. Raises RefusedError."""
+        if kind in _UNWANTED:
+            return True
+        if kind in _TOLD:
+            # What changed before the ports were told is in what is asked for afterwards.
+            return self._phase is not _Phase.READY
+        if kind == ofp.OFPT_EXPERIMENTER:
+            return xid not in self._asked
+        if kind in _ANSWERS:
+            question = self._asked.get(xid)
+            if question is not None and question.answer != kind:
+                raise RefusedError(f"its {_name(kind)} message answers a request of another type")
+            return question is None
+        if kind == ofp.OFPT_HELLO and self._phase is not _Phase.HELLO:
+            raise RefusedError("it says hello twice")
+        if kind not in {ofp.OFPT_HELLO, ofp.OFPT_ERROR, ofp.OFPT_ECHO_REQUEST}:
+            raise RefusedError(f"it sends {_name(kind)}, which no switch sends here")
+        return False
+
+    # Whole messages: each is checked, and goes to the controller as it is, in pieces, or not at all.
+
+    def _read(self, kind: int, xid: int, message: bytes) -> bytes:
+        """Check one message and lay out its pieces. Returns what the peer is answered. Raises both errors."""
+        match kind:
+            case ofp.OFPT_ECHO_REQUEST:
+                return _HEADER.pack(ofp.OFP_VERSION, ofp.OFPT_ECHO_REPLY, len(message), xid) + message[_HEADER_SIZE:]
+            case ofp.OFPT_HELLO:
+                self._read_hello(message, xid)
+            case ofp.OFPT_ERROR:
+                self._read_error(message, xid)
+            case ofp.OFPT_MULTIPART_REPLY:
+                self._read_parts(message, xid)
+            case ofp.OFPT_PORT_STATUS:
+                self._read_port_status(message)
+            case ofp.OFPT_FLOW_REMOVED:
+                _check_flow_removed(message)
+                self._pieces.append(message)
+            case ofp.OFPT_EXPERIMENTER:
+                self._read_bundle_control(message, xid)
+            case ofp.OFPT_FEATURES_REPLY:
+                self._read_features(message, xid)
+            case _:
+                del self._asked[xid]
+                self._pieces.append(message)
+        return b""
+
+    def _read_hello(self, message: bytes, xid: int) -> None:
+        version = message[0]
+        offered = shapes.offered_versions(message, _HEADER_SIZE)
+        speaks = version >= ofp.OFP_VERSION if offered is None else ofp.OFP_VERSION in offered
+        if not speaks:
+            known = sorted(offered or {version})
+            names = ", ".join(_VERSIONS.get(each, f"of wire version {each}") for each in known)
+            reason = f"it speaks OpenFlow {names}, and the controller 1.3; allow OpenFlow 1.3 at the switch"
+            raise RefusedError(reason, _hello_failed(xid))
+        self._phase = _Phase.FEATURES
+        self._pieces.append(_HEADER.pack(ofp.OFP_VERSION, ofp.OFPT_HELLO, _HEADER_SIZE, xid))
+
+    def _read_error(self, message: bytes, xid: int) -> None:
+        if len(message) < 12:
+            raise shapes.MalformedError(_HEADER_SIZE, f"an error of {len(message) - 8} bytes; at least 4 are right")
+        kind, code = _PAIR.unpack_from(message, _HEADER_SIZE)
+        if kind == ofp.OFPET_EXPERIMENTER and len(message) < 16:
+            raise shapes.MalformedError(_HEADER_SIZE, "half an error of an extension")
+        if self._phase is _Phase.HELLO:
+            text = message[12:].decode("ascii", "replace").rstrip("\0")
+            raise RefusedError(f"it refuses the hello with error {kind}, code {code}: {text!r}")
+        self._asked.pop(xid, None)
+        cut = message[:MAX_ERROR]
+        self._pieces.append(_HEADER.pack(ofp.OFP_VERSION, ofp.OFPT_ERROR, len(cut), xid) + cut[_HEADER_SIZE:])
+
+    def _read_features(self, message: bytes, xid: int) -> None:
+        if message[21]:
+            raise RefusedError("it opens an auxiliary connection; only main connections are taken")
+        del self._asked[xid]
+        self._phase = _Phase.PORTS
+        self._pieces.append(message)
+
+    def _read_port_status(self, message: bytes) -> None:
+        reason, number = message[8], int.from_bytes(message[16:20], "big")
+        if reason == ofp.OFPPR_DELETE:
+            self._ports.discard(number)
+        elif reason in {ofp.OFPPR_ADD, ofp.OFPPR_MODIFY}:
+            self._see_ports([number])
+        else:
+            raise shapes.MalformedError(_HEADER_SIZE, f"the reason {reason}; 0 to 2 are right")
+        self._pieces.append(message)
+
+    def _see_ports(self, numbers: list[int]) -> None:
+        self._ports.update(numbers)
+        if len(self._ports) > MAX_PORTS:
+            raise RefusedError(f"it has more than {MAX_PORTS} ports")
+
+    def _read_bundle_control(self, message: bytes, xid: int) -> None:
+        question = self._asked[xid]
+        if question.answer != ofp.OFPT_EXPERIMENTER or not _is_bundle_control(message):
+            raise RefusedError("its EXPERIMENTER message answers a request of another type")
+        shapes.check_properties(message, _BUNDLE_SIZE)
+        del self._asked[xid]
+        self._pieces.append(message)
+
+    def _read_parts(self, message: bytes, xid: int) -> None:
+        if len(message) < _PARTS_SIZE:
+            raise shapes.MalformedError(_HEADER_SIZE, f"half the header of an answer, {len(message) - 8} bytes")
+        part, flags = _PAIR.unpack_from(message, _HEADER_SIZE)
+        question = self._asked[xid]
+        if part != question.part:
+            raise RefusedError(f"its MULTIPART_REPLY of type {part} answers a request of type {question.part}")
+        if flags & ~ofp.OFPMPF_REPLY_MORE:
+            raise shapes.MalformedError(_HEADER_SIZE + 2, f"the flags {flags:#06x}; 0 or 1 are right")
+        question.size += max(len(message), _PART)
+        if question.size > MAX_ANSWER:
+            raise RefusedError(f"its answer to one request has more than {MAX_ANSWER} bytes")
+        message, cuts = self._checked_parts(part, message)
+        if not flags:
+            del self._asked[xid]
+            if part == ofp.OFPMP_PORT_DESC and self._phase is _Phase.PORTS:
+                self._phase = _Phase.READY
+        self._pieces.extend(_pieces(message, cuts, part, flags, xid))
+
+    def _checked_parts(self, part: int, message: bytes) -> tuple[bytes, list[int]]:
+        """A part of an answer as Ryu may read it, and where it can be cut."""
+        match part:
+            case ofp.OFPMP_FLOW:
+                cuts, vendors = shapes.check_flow_stats(message, _PARTS_SIZE)
+                return (shapes.without_vendors(message, vendors) if vendors else message), cuts
+            case ofp.OFPMP_QUEUE:
+                return message, shapes.check_queue_stats(message, _PARTS_SIZE)
+            case ofp.OFPMP_PORT_DESC:
+                cuts = shapes.check_ports(message, _PARTS_SIZE)
+                self._see_ports(shapes.port_numbers(message, _PARTS_SIZE))
+                return message, cuts
+            case ofp.OFPMP_AGGREGATE:
+                shapes.check_aggregate(message, _PARTS_SIZE)
+                return message, []
+        raise RefusedError(f"it sends MULTIPART_REPLY of type {part}, which is not asked for")
+
+
+def _pieces(message: bytes, cuts: list[int], part: int, flags: int, xid: int) -> list[bytes]:
+    """A part of an answer as several that follow each other, cut at ``cuts``."""
+    if not cuts:
+        return [message]
+    edges = [_PARTS_SIZE, *cuts, len(message)]
+    pieces = []
+    for begin, end in zip(edges, edges[1:], strict=False):
+        more = flags if end == len(message) else ofp.OFPMPF_REPLY_MORE
+        header = _HEADER.pack(ofp.OFP_VERSION, ofp.OFPT_MULTIPART_REPLY, _PARTS_SIZE + end - begin, xid)
+        pieces.append(header + _PAIR.pack(part, more) + bytes(4) + message[begin:end])
+    return pieces
+
+
+def _check_flow_removed(message: bytes) -> None:
+    if len(message) < shapes.MATCH_AT_REMOVED:
+        raise shapes.MalformedError(_HEADER_SIZE, f"half a rule, {len(message) - _HEADER_SIZE} bytes")
+    after = shapes.check_match(message, shapes.MATCH_AT_REMOVED, len(message))
+    if after != len(message):
+        raise shapes.MalformedError(after, f"a rest of {len(message) - after} bytes")
+
+
+def _is_bundle_control(message: bytes | bytearray) -> bool:
+    if len(message) < _BUNDLE_SIZE:
+        return False
+    vendor, kind = Struct("!II").unpack_from(message, _HEADER_SIZE)
+    return vendor == ofproto_common.ONF_EXPERIMENTER_ID and kind == ofp.ONF_ET_BUNDLE_CONTROL
+
+
+def _hello_failed(xid: int) -> bytes:
+    text = b"this controller speaks OpenFlow 1.3 alone"
+    body = _PAIR.pack(ofp.OFPET_HELLO_FAILED, ofp.OFPHFC_INCOMPATIBLE) + text
+    return _HEADER.pack(ofp.OFP_VERSION, ofp.OFPT_ERROR, _HEADER_SIZE + len(body), xid) + body
+
+
+def _name(kind: int) -> str:
+    return _NAMES.get(kind, f"type {kind}")
