@@ -31,7 +31,9 @@ from controller.metrics import Metrics
 from controller.model import Snapshot, Switch
 from controller.registry import Registry
 from controller.rules import Rule, compile_rules
+from controller.sd_notify import Notifier
 from controller.store import Store, StoreError
+from controller.watchdog import Watchdog
 
 ECHO_SECONDS = 5.0
 UNANSWERED_ECHOES = 3
@@ -83,6 +85,7 @@ class Trainyard(RyuApp):
         self._dataplane = Dataplane(settings, base)
         self._loop = Loop(registry, self._dataplane, config, store, metrics, compile_rules=compiler)
         self._journal = Journal(store)
+        self._watchdog = Watchdog(Notifier())
         services = Services(config, registry, self._dataplane, self._loop, store, self._journal, metrics)
         register(kwargs["wsgi"], services)
         try:
@@ -97,10 +100,12 @@ class Trainyard(RyuApp):
         startup.stop_on_signals(hub.getcurrent())
         self._journal.start()
         self._loop.start()
+        self._watchdog.start()
         return hub.spawn(self._server)
 
     def close(self) -> None:
         """Stop; switches keep their rules, and their order until the gate closes."""
+        self._watchdog.stop()
         self._loop.stop()
         self._dataplane.close()
         self._journal.stop()

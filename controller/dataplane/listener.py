@@ -43,7 +43,7 @@ def admission(switches: Collection[str]) -> Callable[[str], bool]:
 
 
 class Listener(hub.StreamServer):
-    """Ryu's server for switches, which takes only those that may connect, hands on only what is checked, and never ends.
+    """Ryu's server for switches. It takes only those that may connect, hands on only what is checked, and never ends.
 
     Where there are as many connections as may be, the one that has taken longest to become a switch makes way.
     """

@@ -83,13 +83,13 @@ _WITH_ACTIONS = frozenset({ofp.OFPIT_WRITE_ACTIONS, ofp.OFPIT_APPLY_ACTIONS, ofp
 
 
 def check_match(data: bytes, at: int, end: int) -> int:
-    """Check the match at ``at``, which may reach to ``end``. Returns where what follows begins. Raises MalformedError."""
+    """Check the match at ``at``, which may reach to ``end``. Returns where the next thing is. Raises MalformedError."""
     if end - at < 8:
         raise MalformedError(at, "no room for a match")
     kind, length = _PAIR.unpack_from(data, at)
     if kind != ofp.OFPMT_OXM:
         raise MalformedError(at, f"a match of type {kind}; 1 is right")
-    after = at + (length + 7 & ~7)
+    after: int = at + (length + 7 & ~7)
     if length < 4 or after > end:
         raise MalformedError(at, f"a match of {length} bytes; 4 to {end - at} are right")
     if length > MAX_MATCH:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import pairwise
 from struct import Struct
 from typing import NamedTuple
 
@@ -36,10 +37,12 @@ _PART = 1024
 
 _HEADER = Struct("!BBHI")
 _PAIR = Struct("!HH")
+_LONGS = Struct("!II")
 _HEADER_SIZE = 8
 _PARTS_SIZE = 16
 _BUNDLE_SIZE = 24
-_NAMES = {
+_BUNDLE_CONTROL = (ofproto_common.ONF_EXPERIMENTER_ID, ofp.ONF_ET_BUNDLE_CONTROL)
+_NAMES: dict[int, str] = {
     number: name.removeprefix("OFPT_")
     for name, number in vars(ofp).items()
     if name.startswith("OFPT_") and isinstance(number, int)
@@ -323,7 +326,7 @@ def _pieces(message: bytes, cuts: list[int], part: int, flags: int, xid: int) ->
         return [message]
     edges = [_PARTS_SIZE, *cuts, len(message)]
     pieces = []
-    for begin, end in zip(edges, edges[1:], strict=False):
+    for begin, end in pairwise(edges):
         more = flags if end == len(message) else ofp.OFPMPF_REPLY_MORE
         header = _HEADER.pack(ofp.OFP_VERSION, ofp.OFPT_MULTIPART_REPLY, _PARTS_SIZE + end - begin, xid)
         pieces.append(header + _PAIR.pack(part, more) + bytes(4) + message[begin:end])
@@ -341,8 +344,8 @@ def _check_flow_removed(message: bytes) -> None:
 def _is_bundle_control(message: bytes | bytearray) -> bool:
     if len(message) < _BUNDLE_SIZE:
         return False
-    vendor, kind = Struct("!II").unpack_from(message, _HEADER_SIZE)
-    return vendor == ofproto_common.ONF_EXPERIMENTER_ID and kind == ofp.ONF_ET_BUNDLE_CONTROL
+    vendor, kind = _LONGS.unpack_from(message, _HEADER_SIZE)
+    return (vendor, kind) == _BUNDLE_CONTROL
 
 
 def _hello_failed(xid: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Log lines about peers that anybody can cause: few for each address and minute, and of a bounded number of addresses."""
+"""Log lines that any peer can cause: few for each address and minute, and of a bounded number of addresses."""
 
 from __future__ import annotations
 

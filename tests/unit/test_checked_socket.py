@@ -222,7 +222,7 @@ def until(condition: Callable[[], bool]) -> None:
             hub.sleep(0.01)
 
 
-# One line for each address and minute ----------------------------------------------------------------------------------
+# One line for each address and minute ---------------------------------------------------------------------------------
 
 
 def test_an_address_is_told_of_once_a_minute_with_what_was_left_out(caplog: pytest.LogCaptureFixture) -> None:

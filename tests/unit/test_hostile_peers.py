@@ -1,4 +1,4 @@
-"""A real controller among peers that mean it ill: it answers, its memory stays, and each costs a line, not a traceback."""
+"""A real controller among hostile peers: it answers, its memory stays, and each costs a line, not a traceback."""
 
 from __future__ import annotations
 
