@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from ryu.lib import hub
@@ -29,12 +30,13 @@ class _Waiter:
     def __init__(self, last: int) -> None:
         self.last = last
         self.replies: list[Any] = []
-        self.errors: list[Any] = []
+        self.errors: dict[int, Any] = {}
         self.done = hub.Event()
 
     def take(self, message: Any) -> None:
         if isinstance(message, parser.OFPErrorMsg):
-            self.errors.append(message)
+            # A switch refuses a message once; who says so again and again is believed the first time.
+            self.errors.setdefault(message.xid, message)
             ended = message.xid == self.last
         else:
             self.replies.append(message)
@@ -104,7 +106,7 @@ class Channel:
         if self.closed:
             raise SwitchGoneError(f"switch {self.dpid:016x} disconnected")
         index = {xid: i for i, xid in enumerate(xids)}
-        return waiter.replies, [Refusal(index[error.xid], _why(error)) for error in waiter.errors]
+        return waiter.replies, [Refusal(index[error.xid], _why(error)) for error in waiter.errors.values()]
 
     def _send(self, message: Any) -> None:
         if self.closed or not self.datapath.send_msg(message):
@@ -123,8 +125,14 @@ _PLAIN = {
 
 
 def _why(error: Any) -> str:
-    if error.type == ofp.OFPET_EXPERIMENTER:
-        return _PLAIN.get((error.type, error.exp_type), f"its own error {error.exp_type}")
-    plain = _PLAIN.get((error.type, error.code))
-    code = ofp.ofp_error_code_to_str(error.type, error.code)
-    return f"{plain} ({code})" if plain else str(code)
+    return _in_words(error.type, error.exp_type if error.type == ofp.OFPET_EXPERIMENTER else error.code)
+
+
+@lru_cache(maxsize=100)
+def _in_words(kind: int, code: int) -> str:
+    """Remembered, as Ryu looks through all that it knows for a name, and a full table refuses rules by the thousand."""
+    plain = _PLAIN.get((kind, code))
+    if kind == ofp.OFPET_EXPERIMENTER:
+        return plain or f"its own error {code}"
+    name = ofp.ofp_error_code_to_str(kind, code)
+    return f"{plain} ({name})" if plain else str(name)

@@ -19,7 +19,8 @@ HANDSHAKE_SECONDS = 15.0
 TURN_SECONDS = 0.005
 """After so long one peer's messages make way for everything else."""
 _EARLY_BYTES = 4096
-_BYTES = 65_536
+_BYTES = 16_384
+"""Received at once: of the smallest messages so many that they take less than a turn."""
 
 
 class CheckedSocket:

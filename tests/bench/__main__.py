@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from simulator.errors import InputError
-from tests.bench import agent, agreement, callbacks, control, curve_fits, ordering, simulation
+from tests.bench import agent, agreement, callbacks, control, curve_fits, openflow_fuzz, ordering, simulation
 from tests.bench.figures import Bench
 from topologies import summary
 
@@ -24,6 +24,7 @@ BENCHES: Mapping[str, Callable[[Path, Path | None], Bench]] = {
     "agreement": agreement.run,
     "callbacks": callbacks.run,
     "agent": agent.run,
+    "openflow-fuzz": openflow_fuzz.run,
 }
 
 

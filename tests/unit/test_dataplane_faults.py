@@ -9,7 +9,8 @@ import pytest
 from ryu.lib import hub
 from test_dataplane import connect, make_plane, ready, rules_for, until, wanted_rules
 
-from controller.dataplane import ovsdb
+from controller.dataplane import openflow, ovsdb
+from controller.dataplane.channel import Channel
 from controller.dataplane.ovsdb import Database, OvsdbError
 from tests.fake_datapath import Behaviour, FakeDatapath
 
@@ -119,4 +120,32 @@ def test_what_is_no_table_is_said(monkeypatch: pytest.MonkeyPatch, text: str) ->
     connect(plane)
     reason_of(plane, "what is no table")
     hub.sleep(0)
+    plane.close()
+
+
+def test_a_refusal_that_is_repeated_counts_once() -> None:
+    class Loud(FakeDatapath):
+        def _error(self, kind: int, code: int, xid: int) -> None:
+            for _ in range(10_000):
+                super()._error(kind, code, xid)
+
+    switch = Loud(1, print, Behaviour(refuses=lambda _message: True))
+    channel = Channel(switch, answer_seconds=5.0)
+    switch.deliver = channel.deliver
+    added = [openflow.add(switch, rule, 0) for rule in sorted(rules_for({"a": 0}), key=repr)[:2]]
+    assert [refusal.index for refusal in channel.settle(added)] == [0, 1]
+
+
+def test_who_hands_on_what_switches_tell_does_not_wait_for_a_refused_ones_end() -> None:
+    class Slow(FakeDatapath):
+        def close(self) -> None:
+            hub.sleep(60)  # as Ryu does while its queue of events is full, which only the caller empties
+
+    plane = make_plane()
+    switch = connect(plane)
+    ready(plane)
+    switch.behaviour.silent = True
+    with hub.Timeout(5):
+        for _ in range(2):
+            plane.connected(Slow(1, plane.deliver))
     plane.close()
