@@ -18,7 +18,7 @@ Body = TypeVar("Body", bound=BaseModel)
 
 
 def read(call: Call, model: type[Body]) -> Body:
-    """The body as a message; raises HttpError with what is wrong with it: 400, 408, 413, 415, 422 or 501."""
+    """The body as a message; raises HttpError with what is wrong with it: 400, 408, 413, 415 or 422."""
     raw = read_raw(call.environ)
     try:
         return model.model_validate_json(raw)
@@ -32,9 +32,6 @@ def read_raw(environ: dict[str, Any]) -> bytes:
     if media_type != JSON:
         named = f"is {media_type!r}" if environ.get("HTTP_CONTENT_TYPE") or media_type else "is missing"
         raise HttpError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"the content type {named}; send {JSON}", close=True)
-    coding = environ.get("HTTP_TRANSFER_ENCODING", "").strip().lower()
-    if coding not in ("", "chunked"):
-        raise HttpError(HTTPStatus.NOT_IMPLEMENTED, f"transfer coding {coding!r} is not spoken here", close=True)
     if environ.get("HTTP_CONTENT_ENCODING", "identity").strip().lower() != "identity":
         raise HttpError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "compressed bodies are not taken", close=True)
     too_large = HttpError(
@@ -47,7 +44,7 @@ def read_raw(environ: dict[str, Any]) -> bytes:
     body = _read_in_time(environ["wsgi.input"].read)
     if len(body) > MAX_BODY_BYTES:
         raise too_large
-    if coding == "" and len(body) < int(environ.get("CONTENT_LENGTH") or 0):
+    if len(body) < int(environ.get("CONTENT_LENGTH") or 0):
         raise HttpError(HTTPStatus.BAD_REQUEST, "the connection ended in the middle of the body", close=True)
     return body
 
