@@ -1,32 +1,25 @@
 """The REST API, version 1: routes, authentication, errors, metrics.
 
-``register`` puts the API into Ryu's WSGI application, ``ApiServer`` serves that; the app calls both.
+``register`` puts the API into Ryu's WSGI application, ``ApiServer`` serves that; the app calls both. What is here is
+loaded when it is asked for: who only parses a body, in a process of its own, needs neither Ryu nor eventlet.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from ryu.app.wsgi import ControllerBase, WSGIApplication
-
-from controller.api.dispatch import Api
-from controller.api.server import ApiServer, ServerError
-from controller.api.services import Services
+if TYPE_CHECKING:
+    from controller.api.application import register
+    from controller.api.server import ApiServer, ServerError
+    from controller.api.services import Services
 
 __all__ = ["ApiServer", "ServerError", "Services", "register"]
 
+_MODULES = {"ApiServer": "server", "ServerError": "server", "Services": "services", "register": "application"}
 
-def register(wsgi: WSGIApplication, services: Services) -> None:
-    """Answer every path of ``wsgi`` that nobody else has registered before."""
-    api = Api(services)
 
-    class Everything(ControllerBase):
-        """All paths: Ryu's own mapper knows no problem documents."""
-
-        def answer(self, _request: Any, **_parts: str) -> Any:
-            """Hand the request over as plain WSGI."""
-            return api
-
-    # Not ".*": a line feed in the path must be matched too.
-    anything = {"path": r"[\s\S]*"}
-    wsgi.mapper.connect("api", "/{path}", controller=Everything, action="answer", requirements=anything)
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import Any
 
 import eventlet
-from pydantic import BaseModel, ValidationError
 
-from controller.api.errors import from_validation
 from controller.api.http import JSON, Call, HttpError
+from controller.api.parsing import Body, parse
 from controller.wire import MAX_BODY_BYTES
 
 BODY_SECONDS = 20.0
-Body = TypeVar("Body", bound=BaseModel)
 
 
 def read(call: Call, model: type[Body]) -> Body:
     """The body as a message; raises HttpError with what is wrong with it: 400, 408, 413, 415 or 422."""
-    raw = read_raw(call.environ)
-    try:
-        return model.model_validate_json(raw)
-    except ValidationError as error:
-        raise from_validation(error) from None
+    return parse(read_raw(call.environ), model)
 
 
 def read_raw(environ: dict[str, Any]) -> bytes:

@@ -7,19 +7,18 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import parse_qsl
 
 from controller.api.auth import Guard, require_operator
 from controller.api.errors import from_refusal, problem
 from controller.api.http import Call, HttpError, Identity, Reply
 from controller.api.openapi import document
+from controller.api.query import check_known, parse
 from controller.api.routes import ROUTES, Access, Route, check_names, pattern
 from controller.api.services import Services
 from controller.refusals import Refused
 
 LOG = logging.getLogger("trainyard.api")
 MAX_PATH = 2048
-MAX_QUERY = 20
 CLOSE = "trainyard.close"
 """Key of the WSGI environment: a callable that ends the connection after the answer."""
 MORE = "trainyard.more"
@@ -102,26 +101,17 @@ class Api:
         if access is Access.OPEN:  # whoever asks these asks nothing more
             return Call(environ, parts, {}, identity=Identity(), received_at=received_at)
         identity = self._guard.identify(environ.get("HTTP_AUTHORIZATION"), environ.get("HTTP_HOST"))
-        query = _query(environ)
+        query = parse(environ.get("QUERY_STRING", ""))
         call = Call(environ, parts, query, identity, received_at)
         if access is Access.OPERATOR:
             require_operator(call)
-        if route is not None and (unknown := sorted(query.keys() - route.query.keys())):
-            asked = ", ".join(route.query) or "none"
-            errors = [(key[:40], f"unknown query parameter; there are: {asked}") for key in unknown]
-            raise HttpError(HTTPStatus.UNPROCESSABLE_ENTITY, f"{errors[0][0]}: {errors[0][1]}", errors=errors)
+        if route is not None:
+            check_known(query, route.query)
         return call
 
     def openapi(self, _services: Services, _call: Call) -> Reply:
         """This document."""
         return Reply(HTTPStatus.OK, self._document)
-
-
-def _query(environ: dict[str, Any]) -> dict[str, str]:
-    try:
-        return dict(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True, max_num_fields=MAX_QUERY))
-    except ValueError:
-        raise HttpError(HTTPStatus.BAD_REQUEST, f"the query has more than {MAX_QUERY} parameters") from None
 
 
 def _method(environ: dict[str, Any]) -> str:

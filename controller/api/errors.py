@@ -36,7 +36,7 @@ def problem(error: HttpError, path: str) -> Reply:
 def from_refusal(refused: Refused) -> HttpError:
     """A refusal of the registry or the loop as an answer."""
     if isinstance(refused, Invalid):
-        return HttpError(HTTPStatus.UNPROCESSABLE_ENTITY, _summary(refused.errors), errors=refused.errors)
+        return HttpError(HTTPStatus.UNPROCESSABLE_ENTITY, summary(refused.errors), errors=refused.errors)
     if isinstance(refused, NotFound):
         return HttpError(HTTPStatus.NOT_FOUND, str(refused))
     if isinstance(refused, Unavailable):
@@ -54,10 +54,11 @@ def from_validation(error: ValidationError) -> HttpError:
         (".".join(str(part) for part in fault["loc"]) or "(body)", fault["msg"].removeprefix("Value error, "))
         for fault in faults[:50]
     ]
-    return HttpError(HTTPStatus.UNPROCESSABLE_ENTITY, _summary(errors), errors=errors)
+    return HttpError(HTTPStatus.UNPROCESSABLE_ENTITY, summary(errors), errors=errors)
 
 
-def _summary(errors: Sequence[tuple[str, str]]) -> str:
+def summary(errors: Sequence[tuple[str, str]]) -> str:
+    """Returns the first of several (field, what is wrong) as a sentence, and how many more there are."""
     field, detail = errors[0]
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     return f"{field}: {detail}{more}"

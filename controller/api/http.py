@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -47,6 +48,11 @@ class HttpError(Exception):
         self.errors = tuple(errors)
         self.headers = dict(headers or {})
         self.close = close
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Raised in another process too.
+        made = partial(HttpError, errors=self.errors, headers=self.headers, close=self.close)
+        return made, (self.status, self.detail)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from http import HTTPStatus
 
 from controller.api.auth import require_host
 from controller.api.body import read
-from controller.api.http import Call, HttpError, Reply
+from controller.api.http import Call, Reply
+from controller.api.query import number
 from controller.api.services import Services
 from controller.planner import Plan
 from controller.policies._base import Policy
@@ -38,7 +39,7 @@ def host_plan(services: Services, call: Call) -> Reply:
     host = call.path["host"]
     require_host(call, host)
     known = call.header("If-None-Match")
-    wait = _seconds(call.query.get("wait", "0"))
+    wait = number(call.query, "wait", 0.0, MAX_WAIT_SECONDS, default=0.0)
     plan, tag = services.loop.host_plans.get(host, known=known, wait=wait if known is not None else 0.0)
     if tag == known:
         return Reply(HTTPStatus.NOT_MODIFIED, headers={"ETag": tag})
@@ -104,14 +105,3 @@ def _view(services: Services, plan: Plan, policy: Policy, *, applied: bool) -> P
         mode="marked" if services.loop.degraded else services.config.mode,
         degraded=services.loop.degraded,
     )
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= MAX_WAIT_SECONDS:
-        problem = f"{text[:20]!r} is no number of seconds from 0 to {MAX_WAIT_SECONDS:g}"
-        raise HttpError(HTTPStatus.UNPROCESSABLE_ENTITY, f"wait: {problem}", errors=[("wait", problem)])
-    return value

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import quote
 
 import eventlet
 import pytest
@@ -83,9 +84,37 @@ def test_without_tokens_a_targets_own_name_counts(tmp_path: Path) -> None:
 
 def test_a_wait_that_is_no_number_is_refused_with_and_without_a_tag(yard: Controller) -> None:
     for headers in ({}, {"If-None-Match": "x"}):
-        for wait in ("abc", "nan", "-1", "61", ""):
+        for wait in (
+            "abc",
+            "nan",
+            "inf",
+            "-1",
+            "61",
+            "",
+            "1_0",
+            "+1",
+            "%2B1",
+            "%201",
+            "1%20",
+            "1e1",
+            "0x1",
+            ".5",
+            "1.",
+        ):
             reply = yard.call("GET", f"/v1/hosts/h1/plan?wait={wait}", headers=headers)
-            assert_problem(reply, 422, "is no number of seconds from 0 to 60", "wait")
+            assert_problem(reply, 422, "is no number from 0 to 60", "wait")
+        for wait in ("\u0661", "1\u00b2", "\uff11"):  # digits, but not ASCII's
+            reply = yard.call("GET", f"/v1/hosts/h1/plan?wait={quote(wait)}", headers=headers)
+            assert_problem(reply, 422, "is no number from 0 to 60", "wait")
+    assert yard.call("GET", "/v1/hosts/h1/plan?wait=0.05").status_code == 200
+
+
+def test_a_query_names_each_parameter_once(yard: Controller) -> None:
+    for query in ("wait=1&wait=1", "wait=1&w%61it=2", "wait&wait"):
+        reply = yard.call("GET", f"/v1/hosts/h1/plan?{query}")
+        assert_problem(reply, 422, "wait: given twice; keep one", "wait")
+    assert_problem(yard.call("GET", "/v1/plan?policy=fair&policy=fifo"), 422, "policy: given twice", "policy")
+    assert_problem(yard.call("GET", "/v1/plan?policy=%ff"), 400, "the query is not UTF-8")
 
 
 @pytest.mark.parametrize(

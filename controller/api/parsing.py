@@ -1,0 +1,63 @@
+"""From the bytes of a body to a message, as strict as the reading of our own files.
+
+Nothing here needs the hub: a large body is parsed in another process.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+from http import HTTPStatus
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from controller import json_lines
+from controller.api.errors import from_validation, summary
+from controller.api.http import HttpError
+from controller.json_lines import JsonError
+
+Body = TypeVar("Body", bound=BaseModel)
+_MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def parse(raw: bytes, model: type[Body]) -> Body:
+    """Returns a body as a message. Raises HttpError: 400 for what is no JSON, 422 with each field that is wrong.
+
+    A key that is given twice is wrong: two readers of the same body could take either value.
+    """
+    if raw.startswith(_MARKS):
+        begins = "it begins with a byte order mark; send UTF-8 without one"
+        raise HttpError(HTTPStatus.BAD_REQUEST, f"the body is not valid JSON: {begins}")
+    try:
+        message = model.model_validate_json(raw)
+    except ValidationError as error:
+        raise from_validation(error) from None
+    try:
+        _DECODER.decode(raw.decode())
+    except (ValueError, RecursionError):
+        raise _fault(raw) from None
+    return message
+
+
+def _fault(raw: bytes) -> HttpError:
+    """What is wrong with a body that the model has taken, by the slower reader that knows the place."""
+    try:
+        json_lines.parse(raw.decode(errors="replace"))
+    except JsonError as error:
+        errors = [(".".join(map(str, error.place)) or "(body)", str(error))]
+        return HttpError(HTTPStatus.UNPROCESSABLE_ENTITY, summary(errors), errors=errors)
+    return HttpError(HTTPStatus.BAD_REQUEST, "the body is not valid JSON: it is not UTF-8 throughout")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    """Refuse an object that has a key twice; what it holds has been taken by then."""
+    if len(dict(pairs)) != len(pairs):
+        raise ValueError
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_refuse)

@@ -1,0 +1,54 @@
+"""The query of a request: each parameter once, and numbers as people write them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from http import HTTPStatus
+from urllib.parse import parse_qsl
+
+from controller.api.errors import summary
+from controller.api.http import HttpError
+
+MAX_QUERY = 20
+"""Parameters of a query, at most."""
+_DECIMAL = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?")
+
+
+def parse(text: str) -> dict[str, str]:
+    """Returns the parameters of a query by name. Raises HttpError for what is given twice, or is no UTF-8."""
+    try:
+        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_QUERY, errors="strict")
+    except UnicodeDecodeError:
+        raise HttpError(HTTPStatus.BAD_REQUEST, "the query is not UTF-8, percent-encoded") from None
+    except ValueError:
+        raise HttpError(HTTPStatus.BAD_REQUEST, f"the query has more than {MAX_QUERY} parameters") from None
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise _invalid([(name[:40], "given twice; keep one") for name in found if names.count(name) > 1])
+    return found
+
+
+def check_known(query: Mapping[str, str], known: Collection[str]) -> None:
+    """Raises HttpError for each parameter that a call does not know."""
+    there_are = ", ".join(known) or "none"
+    if unknown := sorted(query.keys() - set(known)):
+        raise _invalid([(name[:40], f"unknown query parameter; there are: {there_are}") for name in unknown])
+
+
+def number(query: Mapping[str, str], name: str, low: float, high: float, default: float) -> float:
+    """Returns a parameter that is a number, ``default`` where it is not given.
+
+    Raises HttpError for what is not written in digits, with a decimal point at most, or is out of the range.
+    """
+    text = query.get(name)
+    if text is None:
+        return default
+    if _DECIMAL.fullmatch(text) is None or not low <= float(text) <= high:
+        raise _invalid([(name, f"{text[:20]!r} is no number from {low:g} to {high:g}, such as {default:g} or 2.5")])
+    return float(text)
+
+
+def _invalid(errors: list[tuple[str, str]]) -> HttpError:
+    return HttpError(HTTPStatus.UNPROCESSABLE_ENTITY, summary(errors), errors=errors)
