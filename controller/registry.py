@@ -290,13 +290,13 @@ class Registry:
             left_out=tuple(merge.left_out),
             lease_seconds=self.lease_seconds,
             period_seconds=self.period_seconds,
-            urgent=self._urgent(report.jobs),
+            urgent=self._urgent(host, report.jobs),
             held=tuple(job.id for job in self._live() if job.told_by.get(host)) if report.seq == 1 else (),
         )
 
-    def _urgent(self, parts: Iterable[JobReport]) -> dict[str, Threshold]:
-        jobs = (self._jobs.get(part.job) for part in parts)
-        watched = {job.id: self._watch.threshold(job) for job in jobs if job is not None and job.ended_at is None}
+    def _urgent(self, host: str, parts: Iterable[JobReport]) -> dict[str, Threshold]:
+        jobs = [job for part in parts if (job := self._jobs.get(part.job)) is not None and host in job.hosts]
+        watched = {job.id: self._watch.threshold(job) for job in jobs if job.ended_at is None}
         return {job: threshold for job, threshold in watched.items() if threshold is not None}
 
     # Time --------------------------------------------------------------------------------------------------------
@@ -456,5 +456,8 @@ class Registry:
         for other in self._live():
             if other.id != new.id and (clash := new.claims.conflict(other.claims, new.spec)) is not None:
                 field, both = clash
-                problem = f"jobs {new.id} and {other.id} both claim {both}; traffic must belong to one job"
+                # A host's token must not learn what the jobs of other hosts are called.
+                is_known = new.registrar is None or new.registrar in other.hosts
+                whose = f"jobs {new.id} and {other.id}" if is_known else f"job {new.id} and another one"
+                problem = f"{whose} both claim {both}; traffic must belong to one job"
                 raise Conflict(problem, [(field, problem)])

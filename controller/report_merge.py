@@ -227,11 +227,9 @@ class Merge:
 
     def _accepting(self, job_id: str) -> JobRecord | None:
         job = self._jobs.get(job_id)
-        if job is None:
-            self._refuse(job_id, "unknown job; register it first")
-            return None
-        if self._host not in job.hosts:
-            self._refuse(job_id, f"the job has no task, flow or demand on {self._host}")
+        if job is None or self._host not in job.hosts:
+            # The same words for both: whose token is one host's must not learn of the jobs of others.
+            self._refuse(job_id, f"unknown job on {self._host}; register it first, with a task, flow or demand there")
             return None
         return job
 

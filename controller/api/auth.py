@@ -9,6 +9,7 @@ from http import HTTPStatus
 from controller.api.http import Call, HttpError, Identity
 from controller.config import Api, is_loopback
 from controller.model import Job
+from controller.refusals import NotFound
 from controller.wire import JobSpec
 
 EARLIEST_SECONDS = 60.0
@@ -66,19 +67,45 @@ def require_operator(call: Call) -> None:
 
 
 def require_host(call: Call, host: str) -> None:
-    """Raises HttpError 403 where a host's token is used for another host."""
+    """Raises HttpError 404 where a host's token is used for another host, be there one of that name or not."""
     if call.identity.host not in (None, host):
         raise HttpError(
-            HTTPStatus.FORBIDDEN, f"this is the token of host {call.identity.host}, not of {host}", close=True
+            HTTPStatus.NOT_FOUND,
+            f"there is no host {host} for the token of host {call.identity.host}, which is its own",
+        )
+
+
+def require_known(call: Call, job: str, hosts: Collection[str] | None) -> None:
+    """Raises NotFound where a host's token is used for a job of other hosts, as where there is no such job.
+
+    ``hosts`` are those that the job involves; None: there is none.
+    """
+    if hosts is not None and not _is_of(call, hosts):
+        raise NotFound(f"there is no job {job}")
+
+
+def require_free(call: Call, job: str, hosts: Collection[str] | None) -> None:
+    """Raises HttpError 403 where a host's token would replace a job of other hosts; ``hosts`` as in require_known.
+
+    That the name is taken cannot be hidden: a name that is free would be given.
+    """
+    if hosts is not None and not _is_of(call, hosts):
+        raise HttpError(
+            HTTPStatus.FORBIDDEN, f"the token of host {call.identity.host} cannot have the name {job}; choose another"
         )
 
 
 def require_involved(call: Call, job: str, hosts: Collection[str]) -> None:
-    """Raises HttpError 403 where a host's token is used for a job that does not involve the host."""
-    if call.identity.host is not None and call.identity.host not in hosts:
+    """Raises HttpError 403 where a host's token would register a job that does not involve the host."""
+    if not _is_of(call, hosts):
         raise HttpError(
             HTTPStatus.FORBIDDEN, f"this is the token of host {call.identity.host}, and job {job} does not involve it"
         )
+
+
+def _is_of(call: Call, hosts: Collection[str]) -> bool:
+    """Whether the one who asks may touch what is of these hosts."""
+    return call.identity.host is None or call.identity.host in hosts
 
 
 def require_own(call: Call, spec: JobSpec) -> None:

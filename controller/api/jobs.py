@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from controller.api.auth import require_involved, require_modest, require_own
+from controller.api.auth import require_free, require_involved, require_known, require_modest, require_own
 from controller.api.body import read
 from controller.api.http import Call, HttpError, Reply
 from controller.api.services import Services
@@ -26,11 +26,10 @@ def put_job(services: Services, call: Call) -> Reply:
     job_id = call.path["id"]
     # Others are served while the body comes: what is checked before would be of a job that is another by then.
     spec = read(call, JobSpec)
-    if (hosts := services.registry.job_hosts(job_id)) is not None:
-        require_involved(call, job_id, hosts)
     require_involved(call, job_id, involved_hosts(spec))
     if services.config.api.host_jobs == "own":
         require_own(call, spec)
+    require_free(call, job_id, services.registry.job_hosts(job_id))
     require_modest(
         call,
         spec,
@@ -59,8 +58,7 @@ def get_job(services: Services, call: Call) -> Reply:
 def delete_job(services: Services, call: Call) -> Reply:
     """Remove a job."""
     job_id = call.path["id"]
-    if (hosts := services.registry.job_hosts(job_id)) is not None:
-        require_involved(call, job_id, hosts)
+    require_known(call, job_id, services.registry.job_hosts(job_id))
     services.registry.delete_job(job_id, call.received_at)
     services.journal.commit()
     return Reply(HTTPStatus.NO_CONTENT)

@@ -232,7 +232,8 @@ def test_two_jobs_on_one_port(yard: Controller) -> None:
 
 def test_reports_for_unknown_jobs_are_refused_in_part(yard: Controller) -> None:
     answer = yard.call("POST", "/v1/hosts/h1/reports", batch({"job": "ghost"}))
-    assert answer.json()["refused"] == [{"job": "ghost", "reason": "unknown job; register it first"}]
+    reason = "unknown job on h1; register it first, with a task, flow or demand there"
+    assert answer.json()["refused"] == [{"job": "ghost", "reason": reason}]
     again = yard.call("POST", "/v1/hosts/h1/reports", batch(seq=1))
     assert again.json()["status"] == "duplicate"
     assert_problem(yard.call("POST", "/v1/hosts/h9/reports", batch()), 404, "there is no host h9")
@@ -309,14 +310,16 @@ def test_a_host_token_reaches_only_what_is_the_hosts_own(yard: Controller) -> No
         ("PUT", "/v1/stages/s"),
     ):
         assert_problem(yard.call(method, path, {} if method != "GET" else None, token=HOST), 403, "token of host h1")
-    assert_problem(yard.call("GET", "/v1/hosts/h2/plan", token=HOST), 403, "not of h2")
-    assert_problem(yard.call("POST", "/v1/hosts/h2/reports", batch(), token=HOST), 403, "not of h2")
+    assert_problem(
+        yard.call("GET", "/v1/hosts/h2/plan", token=HOST), 404, "there is no host h2 for the token of host h1"
+    )
+    assert_problem(yard.call("POST", "/v1/hosts/h2/reports", batch(), token=HOST), 404, "there is no host h2")
     assert yard.call("POST", "/v1/hosts/h1/reports", batch(), token=HOST).status_code == 200
     foreign = {"tasks": [{"role": "ps", "host": "h3", "port": 1}]}
     assert_problem(yard.call("PUT", "/v1/jobs/theirs", foreign, token=HOST), 403, "does not involve it")
     yard.call("PUT", "/v1/jobs/theirs", foreign)
-    assert_problem(yard.call("PUT", "/v1/jobs/theirs", spec(5400), token=HOST), 403, "does not involve it")
-    assert_problem(yard.call("DELETE", "/v1/jobs/theirs", token=HOST), 403, "does not involve it")
+    assert_problem(yard.call("PUT", "/v1/jobs/theirs", spec(5400), token=HOST), 403, "cannot have the name theirs")
+    assert_problem(yard.call("DELETE", "/v1/jobs/theirs", token=HOST), 404, "there is no job theirs")
     assert yard.call("PUT", "/v1/jobs/mine", spec(5401), token=HOST).status_code == 201
     assert yard.call("DELETE", "/v1/jobs/mine", token=HOST).status_code == 204
     yard.call("DELETE", "/v1/jobs/theirs")

@@ -83,6 +83,82 @@ def test_a_job_that_comes_while_a_body_is_on_its_way_is_not_taken_over(yard: Con
     assert yard.call("DELETE", "/v1/jobs/theirs").status_code == 204
 
 
+FOREIGN = {
+    "tasks": [{"role": "ps", "host": "h2", "port": 5004}, {"role": "worker", "host": "h3"}],
+    "stage": "rung",
+}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", "/v1/jobs/NAME", None),
+        ("GET", "/v1/jobs/NAME/explain", None),
+        ("DELETE", "/v1/jobs/NAME", None),
+        ("PUT", "/v1/jobs/NAME", {"tasks": [{"role": "ps", "host": "h3"}]}),
+        ("PUT", "/v1/jobs/NAME", {"tasks": [{"role": "ps", "host": "h9"}]}),
+        ("PUT", "/v1/stages/s", {"jobs": ["NAME"]}),
+        ("PUT", "/v1/stages/STAGE", {"jobs": []}),
+        ("DELETE", "/v1/stages/STAGE", None),
+        ("GET", "/v1/hosts/HOST/plan", None),
+        ("GET", "/v1/hosts/HOST/peers", None),
+        ("POST", "/v1/hosts/HOST/reports", {"session": "s", "seq": 1, "sent_at": 1}),
+        ("POST", "/v1/hosts/HOST/reports", {"is": "wrong"}),
+        ("POST", "/v1/hosts/h1/reports", {"jobs": [{"job": "NAME", "points": [{"iteration": 1, "time": 1}]}]}),
+        ("POST", "/v1/hosts/h1/reports", {"jobs": [{"job": "NAME", "ended": True}]}),
+        ("POST", "/v1/hosts/h1/reports", {"traffic": [{"job": "NAME", "as_of": 1}]}),
+        (
+            "POST",
+            "/v1/hosts/h1/reports",
+            {"flows": [{"job": "NAME", "flow": {"src": "h1", "dst": "h2", "dst_port": 9}}]},
+        ),
+    ],
+)
+def test_a_host_token_cannot_tell_what_is_others_from_what_is_not_there(
+    yard: Controller, method: str, path: str, body: dict[str, Any] | None
+) -> None:
+    assert yard.call("PUT", "/v1/jobs/foreign", FOREIGN).status_code == 201
+
+    def ask(name: str, host: str, stage: str) -> tuple[int, str, dict[str, str]]:
+        def named(text: str) -> str:
+            return text.replace("NAME", name).replace("HOST", host).replace("STAGE", stage)
+
+        sent = None if body is None else json.loads(named(json.dumps(body)))
+        if sent is not None and path == "/v1/hosts/h1/reports":
+            sent |= {"session": name, "seq": 2, "sent_at": 1}
+        reply = yard.call(method, named(path), sent, token=HOST)
+        text = reply.text.replace(name, "NAME").replace(host, "HOST").replace(stage, "STAGE")
+        kept = {key: value for key, value in reply.headers.items() if key not in ("Date", "Content-Length")}
+        return reply.status_code, text, kept
+
+    try:
+        assert ask("foreign", "h3", "rung") == ask("nobodys", "h7", "none")
+        job = yard.call("GET", "/v1/jobs/foreign").json()
+        assert (job["state"], job["spec"]["stage"]) == ("waiting", "rung")
+    finally:
+        yard.call("DELETE", "/v1/jobs/foreign")
+
+
+def test_the_name_of_a_foreign_job_is_taken_and_no_more_is_said(yard: Controller) -> None:
+    assert yard.call("PUT", "/v1/jobs/foreign", FOREIGN).status_code == 201
+    refused = yard.call("PUT", "/v1/jobs/foreign", spec(5005), token=HOST)
+    assert_problem(refused, 403, "the token of host h1 cannot have the name foreign; choose another")
+    thief = {"tasks": [{"role": "worker", "host": "h1"}, {"role": "ps", "host": "h2", "port": 5004}]}
+    clash = yard.call("PUT", "/v1/jobs/thief", thief, token=HOST)
+    assert_problem(clash, 409, "job thief and another one both claim port 5004 on h2", "tasks.1.port")
+    assert "foreign" not in clash.text
+    assert_problem(yard.call("PUT", "/v1/jobs/thief", thief), 409, "jobs thief and foreign both claim")
+    assert yard.call("DELETE", "/v1/jobs/foreign").status_code == 204
+
+
+def test_a_host_is_told_no_target_of_a_job_that_is_not_its_own() -> None:
+    world = World()
+    world.put("a")
+    world.registry.set_watch({"a": 0.5}, 0.0)
+    assert list(world.tell("h1", jobs=[progress("a", (1, 0.1))]).urgent) == ["a"]
+    assert world.tell("h4", jobs=[progress("a", (1, 0.1))]).urgent == {}
+
+
 def test_an_agent_says_what_its_job_file_may_not_hold_and_its_other_jobs_go_on(
     yard: Controller, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -134,7 +134,8 @@ def test_demand_says_which_hosts_talk(world: World) -> None:
 def test_a_report_is_taken_in_part(world: World) -> None:
     world.put()
     answer = world.tell(jobs=[progress("ghost", (1, 0.1)), progress("a", (1, 0.1))])
-    assert [(part.job, part.reason) for part in answer.refused] == [("ghost", "unknown job; register it first")]
+    reason = "unknown job on h1; register it first, with a task, flow or demand there"
+    assert [(part.job, part.reason) for part in answer.refused] == [("ghost", reason)]
     assert world.snapshot().jobs[0].iterations_done == 1
     with pytest.raises(NotFound):
         world.registry.job_state("ghost")
@@ -143,7 +144,7 @@ def test_a_report_is_taken_in_part(world: World) -> None:
 def test_a_host_reports_only_its_own_jobs(world: World) -> None:
     world.put()
     answer = world.tell("h3", jobs=[progress("a", (1, 0.1), ended=True)])
-    assert "no task, flow or demand on h3" in answer.refused[0].reason
+    assert "unknown job on h3; register it first" in answer.refused[0].reason
     assert world.snapshot().jobs[0].progress == ()
     with pytest.raises(NotFound):
         world.tell("h77")

@@ -88,7 +88,7 @@ def test_what_others_declare_is_not_taken_and_who_declares_it_later_gets_it(worl
 
 def test_a_host_tells_only_of_jobs_that_involve_it(undeclared: World) -> None:
     answer = undeclared.tell("h4", traffic=[traffic("a", ("h2", 1, 2))])
-    assert "no task" in answer.refused[0].reason
+    assert "unknown job on h4" in answer.refused[0].reason
     assert found(undeclared) == set()
     answer = undeclared.tell(traffic=[traffic("b", ("h2", 1, 2)), traffic("a", ("h1", 1, 2), ("nowhere", 3, 4))])
     assert [part.job for part in answer.refused] == ["b"]
