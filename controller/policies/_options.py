@@ -1,31 +1,159 @@
-"""Options of policies: what an operator gave, as numbers that no plan can stumble over later."""
+"""Options of policies: what each one may be, and what an operator gave, as values that no plan can stumble over later.
+
+A policy annotates each argument of its constructor with one of these, and checks what it is given by it:
+
+    def __init__(self, factor: Annotated[float, FACTOR] = 2.0) -> None:
+        self.factor = FACTOR.check("factor", factor)
+
+``describe`` reads the annotations, for who asks for an option that is not there.
+"""
 
 from __future__ import annotations
 
+import inspect
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, get_type_hints
 
 MOST = 1e9
 
 
-def number(name: str, value: object, low: float = 0.0, high: float = MOST, *, above: bool = False) -> float:
-    """``value`` as a float from ``low`` (not itself, where ``above``) to ``high``; raises ValueError for all else.
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number from ``low`` (not itself, where ``above``) to ``high``."""
 
-    Truth values, texts, NaN, infinities and integers too large for a float are none.
-    """
-    wanted = f"it must be a number {'above' if above else 'from'} {low:g} {'and at most' if above else 'to'} {high:g}"
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{name}: {str(value)[:40]!r}; {wanted}")
+    low: float = 0.0
+    high: float = MOST
+    above: bool = False
+
+    def __str__(self) -> str:
+        joint = ("above", "and at most") if self.above else ("from", "to")
+        return f"a number {joint[0]} {self.low:g} {joint[1]} {self.high:g}"
+
+    def check(self, name: str, value: object) -> float:
+        """Returns ``value`` as a float. Raises ValueError, also for truth values, texts, NaN and infinities."""
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError(f"{name}: {str(value)[:40]!r}; it must be {self}")
+        try:
+            found = float(value)
+        except OverflowError:
+            raise ValueError(f"{name}: the number is too large; it must be {self}") from None
+        if not math.isfinite(found) or not self.low <= found <= self.high or (self.above and found == self.low):
+            raise ValueError(f"{name}: {found:g}; it must be {self}")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """An integer from ``low`` to ``high``."""
+
+    low: int
+    high: int
+
+    def __str__(self) -> str:
+        return f"a whole number from {self.low} to {self.high}"
+
+    def check(self, name: str, value: object) -> int:
+        """Returns ``value``. Raises ValueError for all that is no such integer, also for truth values."""
+        if isinstance(value, bool) or not isinstance(value, int) or not self.low <= value <= self.high:
+            raise ValueError(f"{name}: {str(value)[:40]}; it must be {self}")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of several words."""
+
+    words: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"one of {', '.join(self.words)}"
+
+    def check(self, name: str, value: object) -> str:
+        """Returns ``value``. Raises ValueError where it is none of the words."""
+        if not isinstance(value, str) or value not in self.words:
+            raise ValueError(f"{name}: {_shown(value)}; it must be {self}")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """A truth value."""
+
+    def __str__(self) -> str:
+        return "true or false"
+
+    def check(self, name: str, value: object) -> bool:
+        """Returns ``value``. Raises ValueError where it is no truth value."""
+        if not isinstance(value, bool):
+            raise ValueError(f"{name}: {_shown(value)}; it must be {self}")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class HostName:
+    """The name of a host; whether there is one of that name only the snapshot tells."""
+
+    def __str__(self) -> str:
+        return "the name of a host"
+
+    def check(self, name: str, value: object) -> str:
+        """Returns ``value``. Raises ValueError where it is no text, or an empty one."""
+        if not isinstance(value, str) or not value:
+            raise ValueError(f"{name}: {_shown(value)}; it must be {self}")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """An option as an operator is told of it. ``kind``: what it may be, None where the policy does not say."""
+
+    name: str
+    kind: str | None
+    default: object
+    is_required: bool
+
+    def __str__(self) -> str:
+        ends = "required" if self.is_required else f"default {_written(self.default)}"
+        return f"{self.name} ({self.kind}; {ends})" if self.kind is not None else f"{self.name} ({ends})"
+
+
+def describe(policy: type) -> Mapping[str, Described] | None:
+    """Returns the options that a policy's constructor takes, by name; None where it takes any."""
+    parameters = list(inspect.signature(policy).parameters.values())
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return None
     try:
-        found = float(value)
-    except OverflowError:
-        raise ValueError(f"{name}: the number is too large; {wanted}") from None
-    if not math.isfinite(found) or not low <= found <= high or (above and found == low):
-        raise ValueError(f"{name}: {found:g}; {wanted}")
-    return found
+        hints = get_type_hints(inspect.getattr_static(policy, "__init__"), include_extras=True)
+    except Exception:  # the policy may be anybody's, and its types may be there for a type checker only
+        hints = {}
+    return {
+        parameter.name: Described(
+            parameter.name,
+            _kind(hints.get(parameter.name)),
+            parameter.default,
+            is_required=parameter.default is parameter.empty,
+        )
+        for parameter in parameters
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    }
 
 
-def whole(name: str, value: object, low: int, high: int) -> int:
-    """``value`` if it is an integer from ``low`` to ``high``; raises ValueError for all else, truth values too."""
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise ValueError(f"{name}: {str(value)[:40]}; it must be a whole number from {low} to {high}")
-    return value
+def _kind(hint: Any) -> str | None:
+    if metadata := getattr(hint, "__metadata__", ()):
+        return str(metadata[0])
+    return {float: "a number", int: "a whole number", bool: "true or false", str: "a text"}.get(hint)
+
+
+def _written(value: object) -> str:
+    """A default as people write it in the settings."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _shown(value: object) -> str:
+    return repr(value)[:40]

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Annotated
 
 from controller.model import BITS_PER_BYTE, Job, Ordering, Snapshot
 from controller.policies._base import Policy
-from controller.policies._options import number
+from controller.policies._options import Number
 from controller.service import sent_bytes
 
 _SIZES = "sizes:"
@@ -25,6 +26,9 @@ _COUNTED = "counted:"
 _LATE = 0.02
 """Where plans are made at the moments that matter, a job that has become heavy is found so late at most: in parts of
 the time that it has been there, or of the time in which it could have become heavy."""
+
+_PERCENTILE = Number(0.0, 100.0)
+_HEAVY_BYTES = Number(0.0, 1e18)
 
 
 class FifoLm(Policy):
@@ -35,9 +39,13 @@ class FifoLm(Policy):
 
     name = "fifo-lm"
 
-    def __init__(self, percentile: float = 80.0, heavy_bytes: float | None = None) -> None:
-        self.percentile = number("percentile", percentile, 0.0, 100.0)
-        self.heavy_bytes = None if heavy_bytes is None else number("heavy_bytes", heavy_bytes, 0.0, 1e18)
+    def __init__(
+        self,
+        percentile: Annotated[float, _PERCENTILE] = 80.0,
+        heavy_bytes: Annotated[float | None, _HEAVY_BYTES] = None,
+    ) -> None:
+        self.percentile = _PERCENTILE.check("percentile", percentile)
+        self.heavy_bytes = None if heavy_bytes is None else _HEAVY_BYTES.check("heavy_bytes", heavy_bytes)
 
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
         """Order by arrival, with limited multiplexing."""

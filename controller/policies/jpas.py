@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, NamedTuple, get_args
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -47,10 +47,11 @@ from controller.model import Job, Ordering, Snapshot
 from controller.policies._ageing import age
 from controller.policies._base import Policy
 from controller.policies._learning import fits
-from controller.policies._options import MOST, number, whole
+from controller.policies._options import MOST, Choice, Number, Whole
 from controller.service import attained
 
-Variant = Literal["index", "median", "gain", "remaining", "attained"]
+_VARIANT = Choice(("index", "median", "gain", "remaining", "attained"))
+_AMOUNT, _UNCERTAIN, _PERIODS = Number(), Number(above=True), Whole(1, int(MOST))
 
 TARGETS = (curves.T90, curves.T95)
 NEW, PAST = -1, len(TARGETS)
@@ -84,23 +85,21 @@ class Jpas(Policy):
     def __init__(
         self,
         *,
-        variant: Variant = "index",
-        new_job_seconds: float = 5.0,
-        uncertain: float = 10.0,
-        weight_95: float = 0.05,
-        weight_end: float = 0.1,
-        ageing_periods: int = 20,
-        margin: float = 0.05,
+        variant: Annotated[str, _VARIANT] = "index",
+        new_job_seconds: Annotated[float, _AMOUNT] = 5.0,
+        uncertain: Annotated[float, _UNCERTAIN] = 10.0,
+        weight_95: Annotated[float, _AMOUNT] = 0.05,
+        weight_end: Annotated[float, _AMOUNT] = 0.1,
+        ageing_periods: Annotated[int, _PERIODS] = 20,
+        margin: Annotated[float, _AMOUNT] = 0.05,
     ) -> None:
-        if variant not in get_args(Variant):
-            raise ValueError(f"variant: {variant!r}; it must be one of {', '.join(get_args(Variant))}")
-        self.variant = variant
-        self.new_job_seconds = number("new_job_seconds", new_job_seconds)
-        self.uncertain = number("uncertain", uncertain, above=True)
-        self.weight_95 = number("weight_95", weight_95)
-        self.weight_end = number("weight_end", weight_end)
-        self.ageing_periods = whole("ageing_periods", ageing_periods, 1, int(MOST))
-        self.margin = number("margin", margin)
+        self.variant = _VARIANT.check("variant", variant)
+        self.new_job_seconds = _AMOUNT.check("new_job_seconds", new_job_seconds)
+        self.uncertain = _UNCERTAIN.check("uncertain", uncertain)
+        self.weight_95 = _AMOUNT.check("weight_95", weight_95)
+        self.weight_end = _AMOUNT.check("weight_end", weight_end)
+        self.ageing_periods = _PERIODS.check("ageing_periods", ageing_periods)
+        self.margin = _AMOUNT.check("margin", margin)
 
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
         """Order the jobs of ``snapshot``; the memory holds targets passed and waits."""

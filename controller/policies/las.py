@@ -12,15 +12,19 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from itertools import pairwise
+from typing import Annotated
 
 from controller.loads import load_matrix
 from controller.model import Ordering, Snapshot
 from controller.policies._base import Policy
-from controller.policies._options import number
+from controller.policies._options import Number
 from controller.service import attained
 
 _LATE = 0.02
 """A job is moved down so late at most, in parts of its band's end, where plans are made at the moments that matter."""
+
+_FIRST_SECONDS = Number(1e-6)
+_FACTOR = Number(1.01, 1e6)
 
 
 class Las(Policy):
@@ -28,9 +32,11 @@ class Las(Policy):
 
     name = "las"
 
-    def __init__(self, first_seconds: float = 1.0, factor: float = 2.0) -> None:
-        self.first_seconds = number("first_seconds", first_seconds, 1e-6)
-        self.factor = number("factor", factor, 1.01, 1e6)
+    def __init__(
+        self, first_seconds: Annotated[float, _FIRST_SECONDS] = 1.0, factor: Annotated[float, _FACTOR] = 2.0
+    ) -> None:
+        self.first_seconds = _FIRST_SECONDS.check("first_seconds", first_seconds)
+        self.factor = _FACTOR.check("factor", factor)
 
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
         """Band the jobs by what they have used so far."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import entry_points
 
 from controller.policies._base import Policy
+from controller.policies._options import Described, describe
 
 GROUP = "trainyard.policies"
 
@@ -57,7 +59,34 @@ def make(name: str, options: Mapping[str, object] | None = None) -> Policy:
         raise PolicyError(broken[name])
     if name not in policies:
         raise PolicyError(f"unknown policy {name!r}; there are: {', '.join(policies)}")
+    given = options or {}
+    _check_names(name, describe(policies[name]), given)
     try:
-        return policies[name](**(options or {}))
+        made = policies[name](**given)
     except (TypeError, ValueError) as error:
         raise PolicyError(f"policy {name}: {error}") from error
+    for option, value in given.items():
+        if not _is_finite(value):
+            raise PolicyError(f"policy {name}: {option}: a number in it is infinite or none at all; give a finite one")
+    return made
+
+
+def _check_names(policy: str, known: Mapping[str, Described] | None, given: Mapping[str, object]) -> None:
+    """Raises PolicyError for options that the policy does not have or must be given; ``known`` of None: it has any."""
+    if known is None:
+        return
+    there_are = f"there are: {', '.join(map(str, known.values()))}" if known else "it has none"
+    if unknown := [option for option in given if option not in known]:
+        names = ", ".join(str(option)[:40] for option in unknown)
+        raise PolicyError(f"policy {policy} has no option {names}; {there_are}")
+    if missing := [option.name for option in known.values() if option.is_required and option.name not in given]:
+        raise PolicyError(f"policy {policy} needs the option {', '.join(missing)}; {there_are}")
+
+
+def _is_finite(value: object) -> bool:
+    """Whether no number in a value that people have written is NaN or infinite."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, Mapping):
+        return all(map(_is_finite, value.values()))
+    return not isinstance(value, list) or all(map(_is_finite, value))

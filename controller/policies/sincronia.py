@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,11 +27,13 @@ from controller.bssi import bssi
 from controller.loads import Floats, LoadMatrix, load_matrix, loads_left
 from controller.model import Ordering, Snapshot
 from controller.policies._base import Policy, next_look
-from controller.policies._options import number, whole
+from controller.policies._options import Number, Truth, Whole
 
 _ENDS = "epoch:ends"
 _NUMBER = "epoch:number"
 _PLACE = "place:"
+
+_ONLINE, _UNIT_SECONDS, _EPOCHS = Truth(), Number(1e-6), Whole(1, 60)
 
 
 class Sincronia(Policy):
@@ -38,12 +41,16 @@ class Sincronia(Policy):
 
     name = "sincronia"
 
-    def __init__(self, *, online: bool = False, unit_seconds: float = 0.1, epochs: int = 8) -> None:
-        if not isinstance(online, bool):
-            raise ValueError(f"online: {online!r}; it must be true or false")
-        self.online = online
-        self.unit_seconds = number("unit_seconds", unit_seconds, 1e-6)
-        self.epochs = whole("epochs", epochs, 1, 60)
+    def __init__(
+        self,
+        *,
+        online: Annotated[bool, _ONLINE] = False,
+        unit_seconds: Annotated[float, _UNIT_SECONDS] = 0.1,
+        epochs: Annotated[int, _EPOCHS] = 8,
+    ) -> None:
+        self.online = _ONLINE.check("online", online)
+        self.unit_seconds = _UNIT_SECONDS.check("unit_seconds", unit_seconds)
+        self.epochs = _EPOCHS.check("epochs", epochs)
         # The solver is slow to load, and seldom used.
         self._fitting: Callable[[LoadMatrix, Floats, float], NDArray[np.bool_]] = (
             import_module("controller.policies._fitting").fitting if online else _everybody

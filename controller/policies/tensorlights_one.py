@@ -5,9 +5,14 @@ What it is, its source and what is ours: see ``controller.policies._tensorlights
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from controller.model import Ordering, Snapshot
 from controller.policies._base import Policy
+from controller.policies._options import HostName
 from controller.policies._tensorlights import fan_out_order
+
+_HOST = HostName()
 
 
 class TensorLightsOne(Policy):
@@ -16,10 +21,8 @@ class TensorLightsOne(Policy):
     name = "tensorlights-one"
     reads_pairs = True
 
-    def __init__(self, host: str | None = None) -> None:
-        if host is not None and not (isinstance(host, str) and host):
-            raise ValueError(f"host: {host!r}; it must be the name of a host")
-        self.host = host
+    def __init__(self, host: Annotated[str | None, _HOST] = None) -> None:
+        self.host = None if host is None else _HOST.check("host", host)
 
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
         """Smaller models first, then by launch."""

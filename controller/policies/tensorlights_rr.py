@@ -6,13 +6,14 @@ What it is, its source and what is ours: see ``controller.policies._tensorlights
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Annotated
 
 from controller.model import Ordering, Snapshot
 from controller.policies._base import Policy
-from controller.policies._options import number
+from controller.policies._options import HostName, Number
 from controller.policies._tensorlights import fan_out_order
 
-_SHORTEST = 1e-3
+_HOST, _ROTATE_SECONDS = HostName(), Number(1e-3)
 
 
 class TensorLightsRr(Policy):
@@ -21,11 +22,11 @@ class TensorLightsRr(Policy):
     name = "tensorlights-rr"
     reads_pairs = True
 
-    def __init__(self, host: str | None = None, rotate_seconds: float = 20.0) -> None:
-        if host is not None and not (isinstance(host, str) and host):
-            raise ValueError(f"host: {host!r}; it must be the name of a host")
-        self.host = host
-        self.rotate_seconds = number("rotate_seconds", rotate_seconds, _SHORTEST)
+    def __init__(
+        self, host: Annotated[str | None, _HOST] = None, rotate_seconds: Annotated[float, _ROTATE_SECONDS] = 20.0
+    ) -> None:
+        self.host = None if host is None else _HOST.check("host", host)
+        self.rotate_seconds = _ROTATE_SECONDS.check("rotate_seconds", rotate_seconds)
 
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
         """Smaller models first, equals in turn."""

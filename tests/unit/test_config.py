@@ -68,7 +68,7 @@ def test_an_empty_file_has_the_defaults(tmp_path: Path, text: str) -> None:
         ("mode: magic\n", ":1: mode: is the text 'magic'; it should be 'classified' or 'marked'"),
         ("policy: fair\nclasses: 3\npolicy: fifo\n", ":3: policy: given twice, first in line 1"),
         ("policy: fif\n", ":1: policy: unknown policy 'fif'; there are: beamer, crux, fair, fifo,"),
-        ("policy: fifo\npolicy_options: {x: 1}\n", ":2: policy_options: policy fifo:"),
+        ("policy: fifo\npolicy_options: {x: 1}\n", ":2: policy_options: policy fifo has no option x; it has none"),
         ("period_seconds: 10\n", "gate_seconds: the gate must outlast 2 periods"),
         ("gate_seconds: 3\nperiod_seconds: 2\n", ":1: gate_seconds: the gate must outlast"),
         ("floors:\n  job_class: 0.2\n", ":1: floors: the floors of all classes together take 1.50"),

@@ -392,7 +392,12 @@ def test_in_a_rotation_of_mixed_models_every_job_holds_every_place_among_its_equ
         ("tensorlights-one", {"host": ""}, "host: ''"),
         ("tensorlights-rr", {"rotate_seconds": 0}, "rotate_seconds: 0"),
         ("tensorlights-rr", {"host": 3}, "host: 3; it must be the name of a host"),
-        ("sebf", {"x": 1}, "takes no arguments"),
+        ("sebf", {"x": 1}, r"^policy sebf has no option x; it has none$"),
+        (
+            "las",
+            {"x": 1, "factor": 3.0, "y": 1},
+            r"^policy las has no option x, y; there are: first_seconds \(a number ",
+        ),
     ],
 )
 def test_wrong_options_are_refused_in_words(name, options, words) -> None:
