@@ -89,7 +89,7 @@ class Trainyard(RyuApp):
         services = Services(config, registry, self._dataplane, self._loop, store, self._journal, metrics)
         register(kwargs["wsgi"], services)
         try:
-            self._server = ApiServer(kwargs["wsgi"], config.api, connections=files // 2)
+            self._server = ApiServer(kwargs["wsgi"], config.api, connections=files // 2, refused=metrics.refused)
         except ServerError as error:
             startup.end(1, str(error))
 

@@ -5,14 +5,26 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    GCCollector,
+    Histogram,
+    PlatformCollector,
+    ProcessCollector,
+)
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
 MAX_SAMPLES = 10_000
 _LATENCY_BUCKETS = (0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0)
+_REQUEST_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 20.0)
+REFUSED = "refused"
+"""The call, as the requests are counted, of what reached none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +101,18 @@ class Metrics:
         self.gate_errors = Counter("trainyard_gate_errors", "Rounds of renewal that failed", registry=registry)
         self.reports = Counter("trainyard_reports", "Batches of hosts, by outcome", ["status"], registry=registry)
         self.requests = Counter(
-            "trainyard_http_requests", "Requests answered, by call and status", ["call", "status"], registry=registry
+            "trainyard_http_requests",
+            "Requests answered, by call and status; 'unknown' is what no call is at, 'refused' what is no HTTP",
+            ["call", "status"],
+            registry=registry,
+        )
+        self.request_seconds = Histogram(
+            "trainyard_http_request_seconds",
+            "From a request's head until its answer is made, the coming of its body included, the time that a long "
+            "poll is held back left out",
+            ["call"],
+            registry=registry,
+            buckets=_REQUEST_BUCKETS,
         )
         self.journal_degraded = Gauge(
             "trainyard_journal_degraded", "1 while the journal cannot be written", registry=registry
@@ -133,6 +156,20 @@ class Metrics:
                 buckets=_LATENCY_BUCKETS,
             )
         )
+
+        # The process itself: its memory, processor time, files, interpreter and garbage.
+        ProcessCollector(registry=registry)
+        PlatformCollector(registry=registry)
+        GCCollector(registry=registry)
+
+    def answered(self, call: str, status: int, seconds: float) -> None:
+        """Count a request that reached the application, and note how long its answer took."""
+        self.requests.labels(call=call, status=str(int(status))).inc()
+        self.request_seconds.labels(call=call).observe(max(seconds, 0.0))
+
+    def refused(self, status: HTTPStatus) -> None:
+        """Count a request that was answered without reaching the application."""
+        self.requests.labels(call=REFUSED, status=str(int(status))).inc()
 
     def text(self) -> bytes:
         """All of it in Prometheus's text format."""

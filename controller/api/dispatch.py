@@ -45,7 +45,7 @@ class Api:
         received_at = time.monotonic()
         path = str(environ.get("PATH_INFO", ""))
         name, reply = self._answer(environ, path, received_at)
-        self._services.metrics.requests.labels(call=name, status=str(int(reply.status))).inc()
+        self._services.metrics.answered(name, reply.status, time.monotonic() - received_at - reply.waited)
         if CLOSE in environ and (reply.close or environ[MORE]()):
             environ[CLOSE]()
         status = HTTPStatus(reply.status)

@@ -15,19 +15,24 @@ JSON = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What goes back. ``close`` ends the connection after it, because something was left unread."""
+    """What goes back. ``close`` ends the connection after it, because something was left unread. ``waited``: seconds
+    that it was held back because the client asked for that.
+    """
 
     status: int
     body: bytes = b""
     content_type: str = JSON
     headers: Mapping[str, str] = field(default_factory=dict)
     close: bool = False
+    waited: float = 0.0
 
     @classmethod
-    def of(cls, message: BaseModel, status: HTTPStatus = HTTPStatus.OK, **headers: str) -> Reply:
+    def of(
+        cls, message: BaseModel, status: HTTPStatus = HTTPStatus.OK, *, waited: float = 0.0, **headers: str
+    ) -> Reply:
         """A message as JSON; headers by name, with underscores for dashes."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return cls(int(status), message.model_dump_json().encode(), headers=named)
+        return cls(int(status), message.model_dump_json().encode(), headers=named, waited=waited)
 
 
 class HttpError(Exception):

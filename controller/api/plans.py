@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from http import HTTPStatus
 
 from controller.api.auth import require_host
@@ -40,10 +41,12 @@ def host_plan(services: Services, call: Call) -> Reply:
     require_host(call, host)
     known = call.header("If-None-Match")
     wait = number(call.query, "wait", 0.0, MAX_WAIT_SECONDS, default=0.0)
+    began = time.monotonic()
     plan, tag = services.loop.host_plans.get(host, known=known, wait=wait if known is not None else 0.0)
+    waited = time.monotonic() - began
     if tag == known:
-        return Reply(HTTPStatus.NOT_MODIFIED, headers={"ETag": tag})
-    return Reply.of(plan, ETag=tag, Cache_Control="no-cache")
+        return Reply(HTTPStatus.NOT_MODIFIED, headers={"ETag": tag}, waited=waited)
+    return Reply.of(plan, waited=waited, ETag=tag, Cache_Control="no-cache")
 
 
 def host_peers(services: Services, call: Call) -> Reply:

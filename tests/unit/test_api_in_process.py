@@ -31,7 +31,7 @@ class Served:
         services: Any = Services(
             yard.config, yard.registry, yard.network, yard.loop, yard.store, yard.journal, yard.metrics
         )
-        self._server = ApiServer(Api(services), yard.config.api)
+        self._server = ApiServer(Api(services), yard.config.api, refused=yard.metrics.refused)
         self._thread = eventlet.spawn(self._server)
         self.url = f"http://127.0.0.1:{self._server.address[1]}"
 
