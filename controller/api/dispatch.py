@@ -38,7 +38,7 @@ class Api:
         for route in described:
             self._by_path.setdefault(route.path, {})[route.method] = route
         self._patterns = [(pattern(path), path) for path in self._by_path]
-        self._document = document(described)
+        self._document = document(described, services.config.api)
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request."""

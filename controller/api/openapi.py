@@ -14,14 +14,27 @@ from pydantic.json_schema import models_json_schema
 from controller.api.errors import MEDIA_TYPE
 from controller.api.http import JSON
 from controller.api.routes import Access, Route
+from controller.config import Api
 from controller.wire import NAME_PATTERN, Message, Problem
 
 _REF = "#/components/schemas/{model}"
 _TITLES = {200: "Done", 201: "Created", 204: "Done; no body", 304: "Not another one yet"}
+_PROBLEMS = {
+    400: "The request is no HTTP, or its body no JSON",
+    401: "A bearer token is required, or is not known here",
+    403: "The token does not allow this; without tokens: the request is addressed to a name that is not this machine's",
+    404: "What the path names does not exist, or is not of the host whose token asks",
+    408: "The request did not come in time",
+    409: "This contradicts what holds now",
+    413: "The body is too large",
+    415: "The body is no application/json",
+    422: "A field of the path, the query or the body cannot be right; errors names each",
+    503: "The controller cannot answer now; Retry-After says when to ask again",
+}
 
 
-def document(routes: Sequence[Route]) -> bytes:
-    """The document as JSON."""
+def document(routes: Sequence[Route], api: Api) -> bytes:
+    """The document as JSON, of an API with these settings."""
     used: set[type[Message]] = {Problem}
     for route in routes:
         used |= {model for model in (*route.answers.values(), route.body) if model is not None}
@@ -29,7 +42,14 @@ def document(routes: Sequence[Route]) -> bytes:
     _, schemas = models_json_schema([(model, "validation") for model in ordered], ref_template=_REF)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, api)
+    components: dict[str, Any] = {
+        "schemas": schemas["$defs"],
+        "responses": {_name(status): _problem(text) for status, text in _PROBLEMS.items()}
+        | {"Problem": _problem("What was wrong, and where (RFC 9457)")},
+    }
+    if api.token is not None:
+        components["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
     return json.dumps(
         {
             "openapi": "3.1.0",
@@ -39,32 +59,59 @@ def document(routes: Sequence[Route]) -> bytes:
                 "description": "Network scheduling for distributed deep learning: jobs, reports, plans.",
             },
             "paths": paths,
-            "components": {
-                "schemas": schemas["$defs"],
-                "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
-                "responses": {
-                    "Problem": {
-                        "description": "What was wrong, and where (RFC 9457)",
-                        "content": {MEDIA_TYPE: {"schema": {"$ref": _REF.format(model="Problem")}}},
-                    }
-                },
-            },
+            "components": components,
         }
     ).encode()
 
 
-def _operation(route: Route) -> dict[str, Any]:
+def _operation(route: Route, api: Api) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": route.handler.__name__,
         "summary": route.summary,
         "parameters": _parameters(route),
         "responses": {str(status): _answer(route, status) for status in route.answers}
-        | {"default": {"$ref": "#/components/responses/Problem"}},
-        "security": [] if route.access is Access.OPEN else [{"bearer": []}],
+        | {str(status): _refusal(_name(status)) for status in _refusals(route, api)}
+        | {"default": _refusal("Problem")},
     }
+    if api.token is not None:
+        operation["security"] = [] if route.access is Access.OPEN else [{"bearer": []}]
     if route.body is not None:
         operation["requestBody"] = {"required": True, "content": _content(JSON, route.body)}
     return operation
+
+
+def _refusals(route: Route, api: Api) -> list[int]:
+    """The statuses with which a call may be refused where the API has these settings."""
+    found = {400, 408, 503} | set(route.refusals)
+    if route.body is not None:
+        found |= {413, 415}
+    if route.access is Access.OPEN:
+        return sorted(found)
+    found.add(422)
+    if api.token is None:
+        return sorted(found | {403})
+    found.add(401)
+    if not api.host_tokens:  # an operator's token is never too little
+        found.discard(403)
+    elif route.access is Access.OPERATOR:
+        found.add(403)
+    return sorted(found)
+
+
+def _refusal(name: str) -> dict[str, Any]:
+    return {"$ref": f"#/components/responses/{name}"}
+
+
+def _name(status: int) -> str:
+    """A refusal's name among the components: NotFound of 404."""
+    return HTTPStatus(status).phrase.title().replace(" ", "")
+
+
+def _problem(description: str) -> dict[str, Any]:
+    return {
+        "description": description,
+        "content": {MEDIA_TYPE: {"schema": {"$ref": _REF.format(model="Problem")}}},
+    }
 
 
 def _parameters(route: Route) -> list[dict[str, Any]]:

@@ -51,7 +51,8 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Route:
-    """One call. ``answers``: the model of each success status (None: no model, and of 204 and 304 no body); ``query``:
+    """One call. ``answers``: the model of each success status (None: no model, and of 204 and 304 no body);
+    ``refusals``: the statuses with which the handler itself refuses, beside those of each call of its kind; ``query``:
     what may be asked. A call that may answer 304 takes ``If-None-Match``, and tells an entity tag.
     """
 
@@ -60,6 +61,7 @@ class Route:
     handler: Handler
     access: Access
     answers: Mapping[int, type[Message] | None]
+    refusals: tuple[int, ...] = ()
     body: type[Message] | None = None
     query: Mapping[str, Parameter] = field(default_factory=dict)
     media_type: str = "application/json"
@@ -72,21 +74,30 @@ class Route:
 
 ROUTES: tuple[Route, ...] = (
     Route("GET", "/v1/jobs", jobs.list_jobs, Access.OPERATOR, {200: JobList}),
-    Route("GET", "/v1/jobs/{id}", jobs.get_job, Access.OPERATOR, {200: JobState}),
-    Route("PUT", "/v1/jobs/{id}", jobs.put_job, Access.HOST, {200: JobState, 201: JobState}, body=JobSpec),
-    Route("DELETE", "/v1/jobs/{id}", jobs.delete_job, Access.HOST, {204: None}),
-    Route("GET", "/v1/jobs/{id}/explain", jobs.explain, Access.OPERATOR, {200: Explanation}),
+    Route("GET", "/v1/jobs/{id}", jobs.get_job, Access.OPERATOR, {200: JobState}, (404,)),
+    Route("PUT", "/v1/jobs/{id}", jobs.put_job, Access.HOST, {200: JobState, 201: JobState}, (403, 409), body=JobSpec),
+    Route("DELETE", "/v1/jobs/{id}", jobs.delete_job, Access.HOST, {204: None}, (404,)),
+    Route("GET", "/v1/jobs/{id}/explain", jobs.explain, Access.OPERATOR, {200: Explanation}, (404, 409)),
     Route(
-        "PUT", "/v1/stages/{id}", jobs.put_stage, Access.OPERATOR, {200: StageState, 201: StageState}, body=StageSpec
+        "PUT",
+        "/v1/stages/{id}",
+        jobs.put_stage,
+        Access.OPERATOR,
+        {200: StageState, 201: StageState},
+        (409,),
+        body=StageSpec,
     ),
-    Route("DELETE", "/v1/stages/{id}", jobs.delete_stage, Access.OPERATOR, {204: None}),
-    Route("POST", "/v1/hosts/{host}/reports", plans.post_report, Access.HOST, {200: ReportAnswer}, body=HostReport),
+    Route("DELETE", "/v1/stages/{id}", jobs.delete_stage, Access.OPERATOR, {204: None}, (404,)),
+    Route(
+        "POST", "/v1/hosts/{host}/reports", plans.post_report, Access.HOST, {200: ReportAnswer}, (404,), body=HostReport
+    ),
     Route(
         "GET",
         "/v1/hosts/{host}/plan",
         plans.host_plan,
         Access.HOST,
         {200: HostPlan, 304: None},
+        (404,),
         query={
             "wait": Parameter(
                 "Seconds to wait for a plan whose entity tag is not that of If-None-Match",
@@ -94,7 +105,7 @@ ROUTES: tuple[Route, ...] = (
             )
         },
     ),
-    Route("GET", "/v1/hosts/{host}/peers", plans.host_peers, Access.HOST, {200: Peers, 304: None}),
+    Route("GET", "/v1/hosts/{host}/peers", plans.host_peers, Access.HOST, {200: Peers, 304: None}, (404,)),
     Route(
         "GET",
         "/v1/plan",
