@@ -34,7 +34,7 @@ class Guard:
             self._check_name(host_header)
             return Identity()
         scheme, _, token = (authorization or "").partition(" ")
-        given = token.strip().encode("utf-8", "replace") if scheme.lower() == "bearer" else b""
+        given = token.strip(" ").encode("utf-8", "replace") if scheme.lower() == "bearer" else b""
         found: Identity | None = None
         for known, identity in self._tokens:  # all of them, so that the time tells nothing
             if hmac.compare_digest(known, given):

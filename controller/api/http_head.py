@@ -111,7 +111,7 @@ def parse(head: bytes) -> Head:
             raise _bad(f"there are several values of {_titled(name)}; send one")
         found[name] = f"{found[name]},{value}" if name in found else value
     path, authority = _localised(method, target)
-    options = [option.strip().lower() for option in found.get("connection", "").split(",")]
+    options = _listed(found.get("connection", ""))
     is_old = version == "HTTP/1.0"
     length = _length(found, is_old=is_old)
     return Head(
@@ -226,7 +226,7 @@ def _length(found: dict[str, str], *, is_old: bool) -> int | None:
             raise _bad("Content-Length and Transfer-Encoding are there together; send one of them")
         if is_old:
             raise _bad("HTTP/1.0 has no Transfer-Encoding; send Content-Length")
-        named = [coding.strip().lower() for coding in codings.split(",")]
+        named = _listed(codings)
         if named == ["chunked"]:
             return None
         if named[-1] == "chunked" and "chunked" not in named[:-1] and all(map(_is_coding, named)):
@@ -237,6 +237,11 @@ def _length(found: dict[str, str], *, is_old: bool) -> int | None:
     if _LENGTH.fullmatch(length) is None:
         raise _bad(f"Content-Length is {length[:40]!a}; send the body's bytes as a number of at most 18 digits")
     return int(length)
+
+
+def _listed(value: str) -> list[str]:
+    """The members of a list in small letters. More is white space to Python's texts than to HTTP, as byte 0x85 is."""
+    return [member.strip(" \t").lower() for member in value.split(",")]
 
 
 def _is_coding(name: str) -> bool:

@@ -125,6 +125,8 @@ HEADS = [
     (put(b"Transfer-Encoding: chunked;q=1"), 400, "Transfer-Encoding is 'chunked;q=1'"),
     (put(b"Transfer-Encoding:"), 400, "Transfer-Encoding is ''"),
     (put(b"Transfer-Encoding: \x0bchunked"), 400, "has the byte 0x0b"),
+    (put(b"Transfer-Encoding: \x85chunked"), 400, "Transfer-Encoding is '\\x85chunked'"),
+    (put(b"Transfer-Encoding: chunked\xa0"), 400, "Transfer-Encoding is 'chunked\\xa0'"),
     (put(b"Transfer-Encoding: gzip, chunked"), 501, "transfer coding 'gzip' is not spoken here"),
     (put(b"Transfer-Encoding: chunked", b"Content-Length: 2"), 400, "are there together"),
     (
@@ -301,6 +303,7 @@ CHUNKS = st.lists(CHUNK, max_size=4).map(b"".join)
 @given(head=heads(), body=CHUNKS)
 @example(head=get(b"Transfer-Encoding: chunked"), body=b"3;a=b\r\nabc\r\n0\r\nX: 1\r\n\r\n")
 @example(head=get(b"Content-Length: 3"), body=b"abc")
+@example(head=get(b"Transfer-Encoding:\x85chunked"), body=b"3\r\nabc\r\n0\r\n\r\n")
 def test_what_is_accepted_another_strict_parser_understands_alike(head: bytes, body: bytes) -> None:
     stream = io.BytesIO(head + body)
     try:
