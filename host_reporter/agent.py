@@ -26,6 +26,7 @@ from host_reporter.nic import Nic
 from host_reporter.notices import Notices
 from host_reporter.options import Options, OptionsError, read_options
 from host_reporter.plan_follower import PlanFollower
+from host_reporter.reconciler import Reconciler
 from host_reporter.sender import Sender
 from host_reporter.tensorlights_thread import TensorLights
 
@@ -124,7 +125,8 @@ def _with_controller(
     plans = PlanFollower(
         address, options.host, enforcement, notices, count=sender.count_sent, marked=sender.marks, failed=failed
     )
-    for last in (follower.close, plans.stop, discovery.stop, book.stop, sender.stop):
+    reconciler = Reconciler(enforcement, period=lambda: sender.plan_period, failed=failed)
+    for last in (follower.close, plans.stop, reconciler.stop, discovery.stop, book.stop, sender.stop):
         ending.callback(last)
     log.info("host %s reports to %s; job files in %s", options.host, options.controller, options.jobs_dir)
     _stop_by_signal(follower.stop)
@@ -133,6 +135,7 @@ def _with_controller(
         lights.start()
     sender.start()
     plans.start()
+    reconciler.start()
     discovery.start()
     return follower
 

@@ -1,17 +1,23 @@
-"""Makes the host equal to its plan: marks, and the interface's tree. What is not permitted here is said once."""
+"""Makes the host equal to its plan, and keeps it so: marks, and the interface's tree.
+
+What is not permitted here is said once; what others have changed is put back and said each time.
+"""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 
 from controller.wire import HostPlan
+from host_reporter.discovery import cgroups
 from host_reporter.discovery.whereabouts import Whereabouts
 from host_reporter.iptables import IptablesError, Marker
-from host_reporter.marking import Sent
-from host_reporter.marks_here import by_group, by_link, of_sockets
+from host_reporter.marking import Group, Sent
+from host_reporter.marks_here import Marks, by_group, by_link, of_sockets
 from host_reporter.nic import Nic, NicError
 from host_reporter.notices import Notices
+from host_reporter.repairs import Pace, Repairs
 
 SocketMarker = Callable[[Mapping[str, int], Iterable[str]], None]
 """Takes jobs' DSCPs, and the jobs whose sockets are to be marked one by one; see ``Discovery.mark``."""
@@ -37,17 +43,25 @@ class Enforcement:
         self._plan: HostPlan | None = None
         self._where = Whereabouts()
         self._matches_groups = True
+        self._groups_again: Pace | None = None
+        """When packets are to be told by their cgroups again, though that was refused a moment ago; None: they are."""
+        self._mark_repairs = Repairs("this host's packet filter (iptables, table mangle)", notices)
+        self._nic_repairs = Repairs(f"the traffic control of {nic.interface if nic else 'no interface'}", notices)
         self._filters = True
         """Whether the packet filter took the marks last; where it did not, it is not asked for each connection."""
 
     def apply(self, plan: HostPlan, *, look: bool = True) -> bool:
-        """Serve and mark as the plan says; whether all of it was done. ``look``: whether what is there is looked at."""
+        """Serve and mark as the plan says; whether all of it was done. ``look``: whether what the kernel could not do
+        before is tried again.
+        """
         with self._lock:
             done = True
             if self._nic is not None:
                 try:
                     # The classes first: marked packets must find their queues.
-                    self._nic.apply(plan.egress_bps, plan.class_dscp, plan.class_floor, plan.other_floor, look=look)
+                    was = self._nic.apply(plan.egress_bps, plan.class_dscp, plan.class_floor, plan.other_floor)
+                    if was:
+                        self._nic_repairs.say(was)
                     self._notices.clear("nic", f"{self._nic.interface} serves the classes")
                 except NicError as error:
                     done = False
@@ -57,6 +71,14 @@ class Enforcement:
             # What failed may work now.
             self._matches_groups |= look
             return self._apply_marks() and done
+
+    def reconcile(self) -> None:
+        """Look at what was installed, put back what somebody else has changed, and say so."""
+        with self._lock:
+            if self._nic is not None:
+                self._reconcile_nic(self._nic)
+            if self._marker is not None and self._marker.is_marking:
+                self._reconcile_marks(self._marker)
 
     def moved(self, where: Whereabouts) -> None:
         """Jobs' sockets are to be told by something else now. From the thread that looks for them."""
@@ -106,6 +128,43 @@ class Enforcement:
                 except NicError as error:
                     self._notices.say("nic", f"the tree cannot be taken away: {error}")
 
+    def _reconcile_nic(self, nic: Nic) -> None:
+        try:
+            if self._nic_repairs.look(nic):
+                self._notices.clear("nic", f"{nic.interface} serves the classes")
+                self._guard(nic)
+        except NicError as error:
+            self._notices.say("nic", f"this host's interface does not order its traffic: {error}")
+            return
+        self._say_all("in front", nic.obstacles, "no filter of somebody else is before the agent's any more")
+
+    def _reconcile_marks(self, marker: Marker) -> None:
+        try:
+            self._mark_repairs.look(marker)
+            self._notices.clear("upkeep", "this host's marks are looked after again")
+        except IptablesError as error:
+            if self._plan is None:
+                self._notices.say("upkeep", f"this host's marks cannot be looked after: {error}")
+            else:
+                self._apply_marks()
+        else:
+            if (
+                self._plan is not None
+                and self._groups_again is not None
+                and self._groups_again.is_due(time.monotonic())
+            ):
+                self._apply_marks()
+        self._say_obstacles(marker)
+
+    def _say_obstacles(self, marker: Marker) -> None:
+        self._say_all("obstacles", marker.obstacles, "no rule of somebody else is in the marks' way any more")
+
+    def _say_all(self, key: str, sentences: Iterable[str], over: str) -> None:
+        if text := "; ".join(sentences):
+            self._notices.say(key, text)
+        else:
+            self._notices.clear(key, over)
+
     def _guard(self, nic: Nic) -> None:
         try:
             nic.watch()
@@ -138,22 +197,52 @@ class Enforcement:
         if self._matches_groups:
             marks = by_group(plan.marks, where)
             try:
-                marker.apply(marks.marks)
+                self._mark(marker, marks)
             except IptablesError as error:
                 if not marks.grouped:
                     raise
-                # A group may have gone a moment ago; or the kernel matches none at all.
-                self._matches_groups = False
-                reason = f"packets are not told by their cgroup: {error}"
-                self._notices.say("groups", f"{reason}; jobs are marked by the connections that are found")
+                self._apply_refused(marker, plan, where, error)
             else:
                 if marks.grouped:
+                    self._groups_again = None
                     self._notices.clear("groups", "packets are told by their cgroup")
-                self._say_left_out(marks.left_out)
+        else:
+            self._mark(marker, by_link(plan.marks, where))
+
+    def _apply_refused(self, marker: Marker, plan: HostPlan, where: Whereabouts, error: IptablesError) -> None:
+        """Mark otherwise where marks by cgroup were refused, and find out why. Raises IptablesError."""
+        there = where.with_groups(_is_there)
+        is_gone = there != where
+        marks = by_group(plan.marks, there)
+        try:
+            if not is_gone:
+                raise error
+            # Whoever looks for the jobs hears of it too, within a second.
+            self._mark(marker, marks)
+            if marks.grouped:
                 return
-        marks = by_link(plan.marks, where)
-        marker.apply(marks.marks)
+        except IptablesError:
+            is_gone = False
+            self._mark(marker, by_link(plan.marks, where))
+        # Asked of the kernel itself: a refusal may come of what others changed in the same moment.
+        why = marker.why_no_groups()
+        if why is not None:
+            self._matches_groups = False
+            reason = f"packets are not told by their cgroup: {why}"
+        elif not is_gone:
+            self._groups_again = self._groups_again or Pace()
+            self._groups_again.repaired(time.monotonic())
+            reason = f"this host's packet filter has refused marks by cgroup, which it can match: {error}"
+        else:
+            return
+        self._notices.say("groups", f"{reason}; jobs are marked by the connections that are found")
+
+    def _mark(self, marker: Marker, marks: Marks) -> None:
+        was = marker.apply(marks.marks)
+        if was:
+            self._mark_repairs.say(was)
         self._say_left_out(marks.left_out)
+        self._say_obstacles(marker)
 
     def _say_left_out(self, count: int) -> None:
         if count:
@@ -179,3 +268,9 @@ class Enforcement:
                 how(self._marker)
         except IptablesError as error:
             self._notices.say("marks", f"the marks cannot be taken away: {error}")
+
+
+def _is_there(group: Group) -> bool:
+    """Returns whether the cgroup itself is there, and not another one that was made with its path."""
+    found = cgroups.find(group.path, cgroups.hierarchies())
+    return found is not None and found.id == group.id

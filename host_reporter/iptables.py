@@ -1,57 +1,69 @@
-"""Applies marks with iptables, whichever variant works here, and reads the counters of what was marked."""
+"""Applies marks with iptables, keeps them as they were installed, and reads the counters of what was marked."""
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-from host_reporter import marking
+from host_reporter import iptables_tool, marking, table_version
+from host_reporter.installed_rules import InstalledRules, Table, class_changes, learned, table
+from host_reporter.iptables_tool import IptablesError, IptablesTool
 from host_reporter.marking import AnyMark
-from host_reporter.restorer import RestoreError, Restorer
+from host_reporter.obstacles import obstacles
+
+__all__ = ["VARIANTS", "IptablesError", "Marker"]
 
 VARIANTS = ("iptables", "iptables-legacy")
 """The system's own choice first; where the kernel lacks nf_tables only the legacy variant works."""
 
-_LOCK_SECONDS = "5"
-_RUN_SECONDS = 20.0
+_ANY_GROUP = '-p tcp -m cgroup --path "/" -j RETURN'
+_TRIES = 3
+"""So often a change is tried on what is there by then: others may change the table in the same moment."""
 
 
-class IptablesError(RuntimeError):
-    """Traffic cannot be marked; the message says why."""
+class _Former(NamedTuple):
+    """Rules that were in force, whose last counts are still to be read. ``heirs``: the marks whose jobs go on."""
+
+    marks: tuple[AnyMark, ...]
+    rules: tuple[str, ...] | None
+    heirs: tuple[AnyMark, ...]
 
 
 class Marker:
     """This network namespace's marks. Not for several threads."""
 
     def __init__(self) -> None:
-        self._variant: str | None = None
-        self._restorer: Restorer | None = None
+        self._tool: IptablesTool | None = None
         self._marks: tuple[AnyMark, ...] = ()
         self._generation = 0
         self._sent = marking.SentBytes()
-        self._uncounted: tuple[AnyMark, ...] | None = None
+        self._uncounted: _Former | None = None
         self._is_up = False
         self._acknowledgements = True
+        self._installed: InstalledRules | None = None
+        self._version: table_version.Version | None = None
+        """The table's version at which it was as it was installed."""
+        self._seen: Table = {}
+        self.obstacles: tuple[str, ...] = ()
+        """Rules of somebody else that keep packets from their mark, as of the latest look, in sentences."""
 
-    def apply(self, marks: Sequence[AnyMark]) -> None:
+    def apply(self, marks: Sequence[AnyMark]) -> tuple[str, ...]:
         """Mark what ``marks`` say, and nothing else, from one moment to the next. Raises IptablesError.
 
-        Without any, too: then no traffic leaves with a class's DSCP.
+        Without any, too: then no traffic leaves with a class's DSCP. Returns what somebody else had changed and is put
+        back with it, in words.
         """
         wanted = tuple(marks)
-        if self._is_up:
-            text = marking.new_classes(self._marks, wanted, self._generation)
-            if text is not None:
-                if text:
-                    self._commit(text)
-                self._marks = wanted
-            else:
-                if self._uncounted is not None:
-                    # The idle chain still has counts of the change before.
-                    self._count(self._save())
-                self._switch_over(wanted, jump=False)
-            return
-        self._switch_over(wanted, jump=marking.jumps(self._save()) == 0)
+        if not self._is_up:
+            self._seen = table(self._opened().save())
+            self._switch_over(wanted)
+            return ()
+        was = self.changed()
+        if was or not self._change_classes(wanted):
+            # What the change of classes built on may have been changed since the look.
+            was = was or self.changed()
+            self._switch_over(wanted)
+        return was
 
     def open(self) -> None:
         """Mark nothing until the next ``apply``, so that all traffic is alike. Raises IptablesError.
@@ -59,26 +71,44 @@ class Marker:
         The bytes sent so far are remembered: the jobs go on.
         """
         if self._is_up and self._marks:
-            self._count(self._save())
-            self._sent.change(self._marks)
-            self._switch_over((), jump=False)
-            self._uncounted = None
+            self.sent_bytes()
+            self._switch_over((), heirs=self._marks)
 
     def sent_bytes(self) -> Mapping[str, marking.Sent]:
         """Bytes that left with a mark, by job, since its first mark. Raises IptablesError.
 
-        Bytes of IP packets: with headers, and what was sent again. Puts the marks back if someone removed them.
+        Bytes of IP packets: with headers, and what was sent again.
         """
         if self._is_up:
-            saved = self._save()
-            self._count(saved)
-            if marking.jumps(saved) == 0:
-                self._switch_over(self._marks, jump=True)
+            self._read()
         return self._sent.totals()
+
+    def changed(self) -> tuple[str, ...]:
+        """Returns what of the rules is no longer as it was installed, in words. Raises IptablesError."""
+        if not self._is_up:
+            return ()
+        version = self._opened().version()
+        if version is not None and version == self._version:
+            return ()
+        self._read()
+        if self._installed is None:
+            return ("it was changed while the agent installed its rules",)
+        was = self._installed.differences(self._seen)
+        self._version = None if was else version
+        return was
+
+    def put_back(self) -> None:
+        """Install all rules anew, as of the latest look. Raises IptablesError."""
+        if self._is_up:
+            self._switch_over(self._marks)
+
+    def why_no_groups(self) -> str | None:
+        """Returns why this kernel cannot match packets by cgroup; None: it can. Raises IptablesError."""
+        return self._opened().can(_ANY_GROUP)
 
     @property
     def is_marking(self) -> bool:
-        """Whether there are rules to count, and to put back if someone removed them."""
+        """Whether there are rules to count."""
         return self._is_up
 
     @property
@@ -90,119 +120,105 @@ class Marker:
         """Take the chains away. Raises IptablesError."""
         if self._is_up:
             self._is_up, self._marks, self._uncounted = False, (), None
-            if self._restorer is not None:
-                self._restorer.close()
-            self._run([f"{self._variant}-restore", "--noflush", "-w", _LOCK_SECONDS], marking.removal(self._save()))
+            self._installed = self._version = None
+            self._opened().remove()
 
-    def _switch_over(self, wanted: tuple[AnyMark, ...], *, jump: bool) -> None:
+    def _change_classes(self, wanted: tuple[AnyMark, ...]) -> bool:
+        """Give jobs their new classes in the rules that are there. Returns whether that was all and is done."""
+        text = marking.new_classes(self._marks, wanted, self._generation)
+        if text is None or self._installed is None:
+            return False
+        if text:
+            tool, before = self._opened(), self._version
+            try:
+                tool.commit(text)
+            except IptablesError:
+                return False
+            version = tool.version()
+            is_ours = table_version.follows(version, before, class_changes(text))
+            self._version = version if is_ours else None
+            self._installed = self._installed.with_new_classes(text)
+        self._marks = wanted
+        return True
+
+    def _switch_over(self, wanted: tuple[AnyMark, ...], *, heirs: tuple[AnyMark, ...] | None = None) -> None:
+        """Fill the idle chain, switch over to it, and read back what that looks like."""
+        heirs = wanted if heirs is None else heirs
         generation = 1 - self._generation
+        text, is_emptied = self._commit(wanted, generation)
+        if self._is_up and not is_emptied:
+            rules = None if self._installed is None else self._installed.counted(self._generation)
+            self._uncounted = _Former(self._marks, rules, heirs)
+        else:
+            self._uncounted = None
+            self._sent.change(heirs)
+        self._marks, self._generation, self._is_up = wanted, generation, True
+        self._learn(text)
+
+    def _commit(self, wanted: tuple[AnyMark, ...], generation: int) -> tuple[str, bool]:
+        """Carry out the change. Returns its text, and whether the chain in force so far was emptied with it."""
+        for tries_left in reversed(range(_TRIES)):
+            for alone in (False, True):
+                # The older iptables gives the kernel the whole table again, which refuses a cgroup that is gone by
+                # now: without the chain in force so far it may do.
+                text = self._text(wanted, generation, alone=alone)
+                try:
+                    self._opened().commit(text)
+                except IptablesError as error:
+                    refusal = error
+                else:
+                    return text, alone
+            before, self._seen = self._seen, table(self._opened().save())
+            # Where nobody has changed anything in the meantime the kernel does refuse it.
+            if not tries_left or self._seen == before:
+                raise refusal
+        raise AssertionError
+
+    def _text(self, wanted: tuple[AnyMark, ...], generation: int, *, alone: bool) -> str:
+        jumps = self._seen.get("OUTPUT", ()).count(f"-j {marking.CHAIN}")
         try:
-            text, alone = (
-                marking.switch_over(wanted, generation, jump=jump, alone=alone, acknowledgements=self._acknowledgements)
-                for alone in (False, True)
+            return marking.switch_over(
+                wanted,
+                generation,
+                jump=jumps == 0,
+                surplus_jumps=max(jumps - 1, 0),
+                alone=alone,
+                acknowledgements=self._acknowledgements,
             )
         except marking.MarkError as error:
             raise IptablesError(str(error)) from error
-        emptied = False
-        try:
-            self._commit(text)
-        except IptablesError:
-            # The older iptables gives the kernel the whole table again, which refuses a cgroup that is gone by now.
-            self._commit(alone)
-            emptied = True
-        if emptied:
-            self._uncounted = None
-            self._sent.change(wanted)
-        elif self._is_up:
-            self._uncounted = self._marks
-        else:
-            self._sent.change(wanted)
-        self._marks, self._generation, self._is_up = wanted, generation, True
 
-    def _commit(self, text: str) -> None:
-        if self._restorer is None:
-            assert self._variant is not None
-            self._restorer = Restorer(self._variant)
-        try:
-            self._restorer.commit(text)
-        except RestoreError as error:
-            raise IptablesError(str(error)) from error
+    def _learn(self, text: str) -> None:
+        """Read back what a text has installed, and count what the former rules have counted in the end."""
+        self._installed = self._version = None
+        version = self._opened().version()
+        self._read()
+        self._installed = learned(text, self._generation, self._seen)
+        if self._installed is not None:
+            self._version = version
 
-    def _count(self, saved: str) -> None:
+    def _read(self) -> None:
+        """Look at the whole table: its rules, its counters, and who stands in the way."""
+        saved = self._opened().save()
+        self._seen = table(saved)
+        self.obstacles = obstacles(self._seen)
         counts = marking.counts(saved)
-        if self._uncounted is not None:
-            self._sent.count(self._uncounted, counts.get(marking.GENERATIONS[1 - self._generation], ()))
-            self._sent.change(self._marks)
-            self._uncounted = None
-        self._sent.count(self._marks, counts.get(marking.GENERATIONS[self._generation], ()))
+        former, self._uncounted = self._uncounted, None
+        if former is not None:
+            idle = marking.GENERATIONS[1 - self._generation]
+            if former.rules == self._seen.get(idle):
+                self._sent.count(former.marks, counts.get(idle, ()))
+            self._sent.change(former.heirs)
+        # Rules that somebody else has put in their place count something else.
+        live = marking.GENERATIONS[self._generation]
+        if self._installed is None or self._installed.counted(self._generation) == self._seen.get(live):
+            self._sent.count(self._marks, counts.get(live, ()))
 
-    def _save(self) -> str:
-        if self._variant is None:
-            self._variant = self._find()
-        return self._run([f"{self._variant}-save", "-c", "-t", "mangle"])
-
-    def _find(self) -> str:
-        """The variant that can do what is needed here; one that can tell acknowledgements, if there is any."""
-        try:
-            variant, self._acknowledgements = self._find_with(marking.ACKNOWLEDGEMENT), True
-        except IptablesError:
-            variant, self._acknowledgements = self._find_with("-j DSCP --set-dscp 0"), False
-        return variant
-
-    def _find_with(self, action: str) -> str:
-        reasons = []
-        for variant in VARIANTS:
+    def _opened(self) -> IptablesTool:
+        """The commands of a variant that can do what is needed here; of one that can tell acknowledgements, if any."""
+        if self._tool is None:
             try:
-                try:
-                    self._try(variant, action)
-                except IptablesError:
-                    # An agent that was killed may have left rules of a cgroup that is gone by now: with one of them
-                    # the older iptables can change nothing.
-                    if not self._clear_away(variant):
-                        raise
-                    self._try(variant, action)
-            except IptablesError as error:
-                reasons.append(f"{variant}: {error}")
-            else:
-                return variant
-        raise IptablesError("; ".join(reasons))
-
-    def _try(self, variant: str, action: str) -> None:
-        """With rules that nothing leads to and that are gone after. Raises IptablesError."""
-        chain = f"{marking.CHAIN}-TRY"
-        rules = f"-A {chain} -p tcp --dport 1 -m dscp --dscp 1 -j DSCP --set-dscp 0\n-A {chain} {action}\n"
-        text = f"*mangle\n:{chain} - [0:0]\n{rules}COMMIT\n"
-        restore = [f"{variant}-restore", "--noflush", "-w", _LOCK_SECONDS]
-        self._run(restore, text)
-        self._run(restore, f"*mangle\n-F {chain}\n-X {chain}\nCOMMIT\n")
-
-    def _clear_away(self, variant: str) -> bool:
-        """Take away what another agent left; whether there was any. Raises IptablesError."""
-        saved = self._run([f"{variant}-save", "-t", "mangle"])
-        if f":{marking.CHAIN}" not in saved:
-            return False
-        self._run([f"{variant}-restore", "--noflush", "-w", _LOCK_SECONDS], marking.removal(saved))
-        return True
-
-    @staticmethod
-    def _run(command: Sequence[str], text: str = "") -> str:
-        try:
-            done = subprocess.run(
-                command,
-                input=text,
-                capture_output=True,
-                text=True,
-                errors="replace",  # comments of others' rules may be in any encoding
-                check=True,
-                timeout=_RUN_SECONDS,
-            )
-        except FileNotFoundError as error:
-            raise IptablesError(f"{command[0]} is not installed; install the package iptables") from error
-        except PermissionError as error:
-            raise IptablesError(f"{command[0]} may not be run; the agent needs CAP_NET_ADMIN") from error
-        except subprocess.CalledProcessError as error:
-            told = " ".join(error.stderr.split())
-            raise IptablesError(told[:300] or f"{command[0]} ended with status {error.returncode}") from error
-        except subprocess.TimeoutExpired as error:
-            raise IptablesError(f"{command[0]} did not end within {_RUN_SECONDS:g} s") from error
-        return done.stdout
+                self._tool, self._acknowledgements = iptables_tool.find(VARIANTS, marking.ACKNOWLEDGEMENT), True
+            except IptablesError:
+                self._tool, self._acknowledgements = iptables_tool.find(VARIANTS, "-j DSCP --set-dscp 0"), False
+        return self._tool

@@ -61,12 +61,19 @@ class MarkError(ValueError):
 
 
 def switch_over(
-    marks: Sequence[AnyMark], generation: int, *, jump: bool, alone: bool = False, acknowledgements: bool = True
+    marks: Sequence[AnyMark],
+    generation: int,
+    *,
+    jump: bool,
+    surplus_jumps: int = 0,
+    alone: bool = False,
+    acknowledgements: bool = True,
 ) -> str:
     """Text that fills chain ``generation`` (0 or 1) with the marks and leads traffic to it, cleared of others' claims.
 
-    ``jump``: OUTPUT does not lead to our chain yet. ``alone``: the other chain is emptied, and its last counts are
-    lost. ``acknowledgements``: they get their own DSCP. Raises MarkError.
+    ``jump``: OUTPUT does not lead to our chain yet; ``surplus_jumps``: it does so many times too often. ``alone``: the
+    other chain is emptied, and its last counts are lost. ``acknowledgements``: they get their own DSCP. Raises
+    MarkError.
     """
     chain = GENERATIONS[generation]
     target = {key: f"{chain}{number}" for number, key in enumerate(_targets(marks))}
@@ -80,7 +87,8 @@ def switch_over(
     lines += [f"-A {CLEAR} -m dscp --dscp {dscp} -j DSCP --set-dscp {OTHER_DSCP}" for dscp in OWN_DSCP]
     # Most packets have no DSCP: one look is all that they cost.
     lines.append(f"-A {CHAIN} -m dscp ! --dscp {OTHER_DSCP} -j {CLEAR}")
-    lines += [f"-A {CHAIN} -g {chain}", *([JUMP] if jump else []), "COMMIT", ""]
+    lines += [f"-A {CHAIN} -g {chain}", *([JUMP] if jump else []), *[f"-D OUTPUT -j {CHAIN}"] * surplus_jumps]
+    lines += ["COMMIT", ""]
     return "\n".join(lines)
 
 
@@ -141,20 +149,27 @@ class SentBytes:
     def __init__(self) -> None:
         self._before: dict[str, int] = {}
         self._now: dict[str, int] = {}
+        self._values: tuple[int, ...] = ()
         self._counters: dict[str, int] = {}
         self._changes = 0
 
     def count(self, marks: Sequence[AnyMark], values: Sequence[int]) -> None:
-        """The counters of the rules in force: one a mark. Others than that many are not believed."""
-        if len(values) == len(marks):
-            self._now = _by_job(marks, values)
+        """The counters of the rules in force: one a mark. Others than that many are not believed.
+
+        Where one is less than before somebody has set them to zero, and what was counted until then stays.
+        """
+        if len(values) != len(marks):
+            return
+        if any(now < then for now, then in zip(values, self._values, strict=False)):
+            self._before, self._now = self._totals(), {}
+        self._now, self._values = _by_job(marks, values), tuple(values)
 
     def change(self, marks: Iterable[AnyMark]) -> None:
         """The rules counted last are gone; those of ``marks`` begin at zero."""
         totals = self._totals()
         jobs = {mark.job for mark in marks}
         self._before = {job: sent for job, sent in totals.items() if job in jobs}
-        self._now = {}
+        self._now, self._values = {}, ()
         self._counters = {job: self._counters.get(job, self._changes) for job in jobs}
         self._changes += 1
 

@@ -1,23 +1,40 @@
-"""The host's network interface: makes, adopts, changes and takes away the tree of ``host_reporter.nic_tree``."""
+"""The host's network interface: makes, adopts, changes, mends and takes away the tree of ``host_reporter.nic_tree``."""
 
 from __future__ import annotations
 
-import json
-import re
 import subprocess
 from collections.abc import Sequence
-from typing import Any
 
+from controller.model import ACKNOWLEDGEMENT_DSCP
+from host_reporter import rtnetlink
 from host_reporter.nic_error import NicError, foreign
 from host_reporter.nic_guard import NicGuard
-from host_reporter.nic_tree import HANDLE, MADE, OTHER_LEAF, htb_parts, htb_tree, signature, surplus
+from host_reporter.nic_state import Installed, NicState, differences, in_front, parts, state
+from host_reporter.nic_tree import (
+    ARP_PREF,
+    DSCP_PREF,
+    HANDLE,
+    MADE,
+    OTHER_LEAF,
+    arp_filter,
+    arp_removal,
+    filter_removal,
+    htb_parts,
+    htb_tree,
+    is_part,
+    leaf,
+    signature,
+    surplus_leaves,
+)
 from host_reporter.tensorlights_tree import ROOT, is_leaf
 
 __all__ = ["HANDLE", "Nic", "NicError", "htb_tree"]
 
 _RUN_SECONDS = 20.0
-_FILTER = re.compile(r" fh 800::([0-9a-f]+) ")
-_CLASS = re.compile(rf"^class htb {HANDLE}:([0-9a-f]+) ", re.MULTILINE)
+_MAJOR = int(HANDLE, 16)
+_PLACES = (DSCP_PREF, ARP_PREF)
+
+_Wanted = tuple[float, tuple[int, ...], float, float]
 
 
 class Nic:
@@ -28,35 +45,43 @@ class Nic:
         self._rate_bps = rate_bps
         self._made = False
         self._guard = NicGuard(interface)
-        self._applied: tuple[float, tuple[int, ...], float, float] | None = None
+        self._wanted: _Wanted | None = None
+        self._installed: Installed | None = None
+        """What the interface had right after the tree was last put there; None: it could not be."""
+        self.obstacles: tuple[str, ...] = ()
+        """Filters of somebody else that see packets before the tree's, as of the latest look, in sentences."""
 
     def apply(
-        self,
-        link_bps: float,
-        class_dscp: Sequence[int],
-        class_floor: float,
-        other_floor: float,
-        *,
-        look: bool = True,
-    ) -> None:
-        """Serve the classes so. Raises NicError.
+        self, link_bps: float, class_dscp: Sequence[int], class_floor: float, other_floor: float
+    ) -> tuple[str, ...]:
+        """Serve the classes so. Returns what somebody else had changed and is put back, in words. Raises NicError.
 
-        A tree of ours that is there is adopted, and changed in place; someone else's qdisc is left as it is.
-        ``look`` of False: what was made before is believed to be still there.
+        A tree of ours that is there is adopted, and changed in place; someone else's qdisc is left as it is. What was
+        made before is believed to be still there: ``changed`` looks.
         """
         wanted = (self._rate_bps or link_bps, tuple(class_dscp), class_floor, other_floor)
-        if wanted == self._applied and not look:
-            return
-        try:
-            root = self._root()
-            if self._applied is None:
-                root = self._without_lights(root)
-            if wanted == self._applied and root is not None and root.get("handle") == f"{HANDLE}:":
-                return
-            self._build(root, wanted)
-        except ValueError as error:
-            raise NicError(f"{self.interface}: {error}") from error
-        self._applied = wanted
+        if wanted == self._wanted and self._installed is not None:
+            return ()
+        seen = self._look()
+        was = () if self._installed is None else differences(self._installed, self._parts(seen))
+        self._wanted = wanted
+        self._put(seen, wanted)
+        return was
+
+    def changed(self) -> tuple[str, ...]:
+        """Returns what is no longer as it was installed, in words. Raises NicError: someone else has ordered it."""
+        if self._wanted is None:
+            return ()
+        seen = self._look()
+        self._refuse_foreign(seen)
+        if self._installed is None:
+            return ("it was not in place",)
+        return differences(self._installed, self._parts(seen))
+
+    def put_back(self) -> None:
+        """Install the whole tree anew, in place where it is there. Raises NicError."""
+        if self._wanted is not None:
+            self._put(self._look(), self._wanted)
 
     def watch(self) -> None:
         """Have the tree taken away too if this process is killed. Raises NicError."""
@@ -65,66 +90,98 @@ class Nic:
 
     def remove(self) -> None:
         """Give the interface back to the kernel's default if an agent made the tree. Raises NicError."""
+        self._wanted = self._installed = None
         if self._made:
-            self._made, self._applied = False, None
+            self._made = False
             self._tc("qdisc", "del", "dev", self.interface, "root")
             self._guard.dismiss()
 
     def remove_left(self) -> bool:
         """Take away the tree of an agent that was killed; whether there was one. Raises NicError."""
-        if not self._made_now() or MADE not in self._leaves():
+        seen = self._look()
+        if seen.root.major != _MAJOR or MADE not in seen.classes:
             return False
         self._tc("qdisc", "del", "dev", self.interface, "root")
         return True
 
-    def _build(self, root: dict[str, Any] | None, wanted: tuple[float, tuple[int, ...], float, float]) -> None:
-        if root is not None and root.get("handle") == f"{HANDLE}:":
-            default = str(root.get("options", {}).get("default", ""))
-            if root.get("kind") != "htb" or int(default or "0", 16) != OTHER_LEAF:
-                raise NicError(f"{self.interface} has a qdisc {HANDLE}: that is not as this agent makes it; remove it")
-            filters, leaves = self._filters(), self._leaves()
-            self._batch(htb_parts(self.interface, *wanted) + surplus(self.interface, wanted[1], filters, leaves))
-            # By an agent before this one, which was killed.
-            self._made |= MADE in leaves
-            return
-        if root is not None and root.get("handle", "0:") != "0:":
-            raise foreign(self.interface, str(root.get("kind")), str(root.get("handle")))
+    def _put(self, seen: NicState, wanted: _Wanted) -> None:
+        """Make what is there equal to what is wanted, and remember what that looks like."""
+        if self._installed is None:
+            seen = self._without_lights(seen)
+        self._installed = None
+        try:
+            if seen.root.major == _MAJOR:
+                self._mend(seen, wanted)
+            else:
+                self._refuse_foreign(seen)
+                self._build(wanted)
+        except ValueError as error:
+            raise NicError(f"{self.interface}: {error}") from error
+        self._installed = self._parts(self._look())
+
+    def _mend(self, seen: NicState, wanted: _Wanted) -> None:
+        if seen.root.kind != "htb" or seen.root.default != OTHER_LEAF:
+            raise NicError(f"{self.interface} has a qdisc {HANDLE}: that is not as this agent makes it; remove it")
+        # By an agent before this one, which was killed.
+        self._made |= MADE in seen.classes
+        kept, removals = self._sorted_out(seen, wanted[1])
+        arp = [one for one in seen.filters if one.pref == ARP_PREF]
+        arp_is_right = [one.leaf for one in arp] == [leaf(0)]
+        lines = [
+            *removals,
+            *([arp_removal(self.interface)] if arp and not arp_is_right else []),
+            *htb_parts(self.interface, *wanted, tables=kept),
+            *([] if arp_is_right else [arp_filter(self.interface)]),
+            *surplus_leaves(self.interface, wanted[1], seen.classes),
+            *([signature(self.interface)] if self._made else []),
+        ]
+        self._batch(lines)
+
+    def _sorted_out(self, seen: NicState, class_dscp: Sequence[int]) -> tuple[dict[int, int], list[str]]:
+        """The hash tables of the filters by DSCP that can stay, and lines that take away those that cannot."""
+        kept, removals = {}, []
+        wanted = {*class_dscp, ACKNOWLEDGEMENT_DSCP}
+        for one in sorted(seen.filters):
+            if one.pref != DSCP_PREF:
+                continue
+            # What a filter matches cannot be changed, only where it leads.
+            if one.number in wanted and one.name == f"DSCP {one.number}":
+                kept[one.number] = one.table
+            else:
+                removals.append(filter_removal(self.interface, one.table, one.number))
+        return kept, removals
+
+    def _build(self, wanted: _Wanted) -> None:
         try:
             self._batch([*htb_tree(self.interface, *wanted), signature(self.interface)])
         except NicError:
-            if self._made_now():
+            if self._look().root.major == _MAJOR:
                 self._tc("qdisc", "del", "dev", self.interface, "root")
             raise
         self._made = True
 
-    def _without_lights(self, root: dict[str, Any] | None) -> dict[str, Any] | None:
-        """The root qdisc, after what TensorLights left there was taken away: its agent was killed."""
-        handle = None if root is None else root.get("handle")
-        if handle == f"{ROOT:x}:" or (handle == f"{HANDLE}:" and any(map(is_leaf, self._leaves()))):
+    def _refuse_foreign(self, seen: NicState) -> None:
+        if seen.root.major not in {0, _MAJOR}:
+            self._installed = None
+            raise foreign(self.interface, seen.root.kind, f"{seen.root.major:x}:")
+
+    def _without_lights(self, seen: NicState) -> NicState:
+        """What is there, after what TensorLights left was taken away: its agent was killed."""
+        if seen.root.major == ROOT or (seen.root.major == _MAJOR and any(map(is_leaf, seen.classes))):
             from host_reporter.tensorlights_nic import TensorLightsNic  # noqa: PLC0415 - seldom needed
 
             TensorLightsNic(self.interface, 0.0).remove()
-            return self._root()
-        return root
+            return self._look()
+        return seen
 
-    def _made_now(self) -> bool:
-        root = self._root()
-        return root is not None and root.get("handle") == f"{HANDLE}:"
+    def _look(self) -> NicState:
+        seen = state(rtnetlink.read(self.interface, _MAJOR << 16))
+        self.obstacles = in_front(seen, _PLACES) if seen.root.major == _MAJOR else ()
+        return seen
 
-    def _root(self) -> dict[str, Any] | None:
-        """The root qdisc as tc tells it; None where the interface has none."""
-        told = json.loads(self._tc("-j", "qdisc", "show", "dev", self.interface) or "[]")
-        return next((qdisc for qdisc in told if qdisc.get("root")), None)
-
-    def _filters(self) -> list[int]:
-        """The DSCPs that have a filter. As text: not every tc has JSON here."""
-        told = self._tc("filter", "show", "dev", self.interface, "parent", f"{HANDLE}:")
-        return [int(handle, 16) for handle in _FILTER.findall(told)]
-
-    def _leaves(self) -> list[int]:
-        """The minor numbers of the classes."""
-        told = self._tc("class", "show", "dev", self.interface)
-        return [int(minor, 16) for minor in _CLASS.findall(told)]
+    @staticmethod
+    def _parts(seen: NicState) -> Installed:
+        return parts(seen, classes=is_part, prefs=_PLACES) if seen.root.major == _MAJOR else {}
 
     def _batch(self, lines: Sequence[str]) -> None:
         self._tc("-batch", "-", text="\n".join(lines) + "\n")

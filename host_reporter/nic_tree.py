@@ -9,7 +9,7 @@ goes first whatever its priority, so the floors hold while higher classes are bu
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from controller.model import ACKNOWLEDGEMENT_DSCP
 
@@ -29,6 +29,8 @@ MADE = 0xFFFE
 
 _FIRST_LEAF = 0x10
 _FIRST_QUEUE = 0x7500
+_FIRST_TABLE = 0x800
+"""Number of the first hash table of filters that the kernel makes."""
 MTU = 1514
 # A leaf's share of one round. The kernel complains outside 1,000 to 200,000 bytes, and guesses from rates otherwise.
 QUANTUM = 10 * MTU
@@ -54,18 +56,22 @@ def htb_tree(
     ValueError.
     """
     root = f"qdisc add dev {interface} root handle {HANDLE}: htb default {OTHER_LEAF:x}"
-    # Without an answer to ARP nothing moves at all: it rides first.
-    arp = f"filter add dev {interface} parent {HANDLE}: protocol arp prio {ARP_PREF} u32 match u32 0 0 "
-    arp += f"flowid {HANDLE}:{leaf(0):x}"
-    return [root, *htb_parts(interface, rate_bps, class_dscp, class_floor, other_floor), arp]
+    return [root, *htb_parts(interface, rate_bps, class_dscp, class_floor, other_floor), arp_filter(interface)]
 
 
 def htb_parts(
-    interface: str, rate_bps: float, class_dscp: Sequence[int], class_floor: float, other_floor: float
+    interface: str,
+    rate_bps: float,
+    class_dscp: Sequence[int],
+    class_floor: float,
+    other_floor: float,
+    *,
+    tables: Mapping[int, int] | None = None,
 ) -> list[str]:
     """The lines that give a tree that is there its rates, leaves and filters, in place: no packet is dropped.
 
-    Raises ValueError.
+    ``tables``: the hash table of the filter that each of these DSCPs has (None: a tree without any filter, whose first
+    table is the kernel's first). Raises ValueError.
     """
     classes = len(class_dscp)
     if not 1 <= classes <= MAX_CLASSES:
@@ -94,25 +100,45 @@ def htb_parts(
             f"qdisc replace dev {interface} parent {HANDLE}:{minor:x} handle {queue_handle(minor):x}: "
             f"bfifo limit {limit}",
         ]
-    lines += [_filter(interface, k, dscp) for k, dscp in enumerate(class_dscp)]
-    return [*lines, _filter(interface, 0, ACKNOWLEDGEMENT_DSCP)]
+    leads = [*((k, dscp) for k, dscp in enumerate(class_dscp)), (0, ACKNOWLEDGEMENT_DSCP)]
+    for k, dscp in leads:
+        table = _FIRST_TABLE if tables is None else tables.get(dscp)
+        lines.append(_filter(interface, k, dscp, "" if table is None else f"{table:x}"))
+    return lines
+
+
+def arp_filter(interface: str) -> str:
+    """The line that lets ARP ride first: without an answer to it nothing moves at all."""
+    return (
+        f"filter add dev {interface} parent {HANDLE}: protocol arp prio {ARP_PREF} u32 match u32 0 0 "
+        f"flowid {HANDLE}:{leaf(0):x}"
+    )
 
 
 def signature(interface: str) -> str:
     """The line that says in the tree itself that an agent has made it; one that is killed leaves no other trace."""
-    return f"class add dev {interface} parent {HANDLE}: classid {HANDLE}:{MADE:x} htb rate 8bit quantum {QUANTUM}"
+    return f"class replace dev {interface} parent {HANDLE}: classid {HANDLE}:{MADE:x} htb rate 8bit quantum {QUANTUM}"
 
 
-def surplus(interface: str, class_dscp: Sequence[int], filters: Collection[int], leaves: Collection[int]) -> list[str]:
-    """The lines that take away filters (by DSCP) and then leaves (by minor number) that are no longer wanted."""
-    wanted = {OTHER_LEAF, MADE} | {leaf(k) for k in range(len(class_dscp))}
-    lines = [
-        f"filter del dev {interface} parent {HANDLE}: protocol ip prio {DSCP_PREF} handle 800::{dscp:x} u32"
-        for dscp in sorted(set(filters) - {*class_dscp, ACKNOWLEDGEMENT_DSCP})
-    ]
-    return lines + [
-        f"class del dev {interface} classid {HANDLE}:{minor:x}" for minor in sorted(set(leaves) - wanted - {1})
-    ]
+def filter_removal(interface: str, table: int, number: int) -> str:
+    """The line that takes one filter by DSCP away."""
+    return f"filter del dev {interface} parent {HANDLE}: protocol ip prio {DSCP_PREF} handle {table:x}::{number:x} u32"
+
+
+def arp_removal(interface: str) -> str:
+    """The line that takes away whatever is in ARP's place."""
+    return f"filter del dev {interface} parent {HANDLE}: protocol arp prio {ARP_PREF}"
+
+
+def surplus_leaves(interface: str, class_dscp: Sequence[int], leaves: Collection[int]) -> list[str]:
+    """The lines that take away leaves (by minor number) of classes that are no longer there."""
+    unwanted = {leaf(k) for k in range(len(class_dscp), MAX_CLASSES)} & set(leaves)
+    return [f"class del dev {interface} classid {HANDLE}:{minor:x}" for minor in sorted(unwanted)]
+
+
+def is_part(minor: int) -> bool:
+    """Whether it is the number of a class of this tree."""
+    return minor in {1, OTHER_LEAF, MADE} or _FIRST_LEAF <= minor < _FIRST_LEAF + MAX_CLASSES
 
 
 def leaf(k: int) -> int:
@@ -144,9 +170,10 @@ def _queue_bytes(rate_bps: float, bounds: tuple[int, int]) -> int:
     return int(min(max(rate_bps / 8 * _QUEUE_SECONDS, bounds[0]), bounds[1]))
 
 
-def _filter(interface: str, k: int, dscp: int) -> str:
-    # The handle tells the DSCP, so that the same filter is found and only led elsewhere.
+def _filter(interface: str, k: int, dscp: int, table: str) -> str:
+    # The handle tells the DSCP, so that the same filter is found and only led elsewhere. A table of no name is the
+    # place's own, whatever number the kernel has given it: only for a filter that is not there yet.
     return (
-        f"filter replace dev {interface} parent {HANDLE}: protocol ip prio {DSCP_PREF} handle 800::{dscp:x} u32 "
+        f"filter replace dev {interface} parent {HANDLE}: protocol ip prio {DSCP_PREF} handle {table}::{dscp:x} u32 "
         f"match ip tos {dscp << 2:#04x} 0xfc flowid {HANDLE}:{leaf(k):x}"
     )

@@ -1,4 +1,7 @@
-"""Saying a thing once: what stays wrong is one line in the log, and one more when it is right again."""
+"""Saying a thing once: what stays wrong is one line in the log, and one more when it is right again.
+
+What happens, such as a repair, is a line each time.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,10 @@ class Notices:
             while len(self._said) >= MAX_KEYS:
                 del self._said[next(iter(self._said))]
             self._said[key] = message
+        self._log.log(level, "%s", message)
+
+    def happened(self, message: str, level: int = logging.WARNING) -> None:
+        """Log something that is over once it is said, each time that it happens."""
         self._log.log(level, "%s", message)
 
     def clear(self, key: str, message: str | None = None) -> None:

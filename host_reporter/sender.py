@@ -56,6 +56,8 @@ class Sender:
         self._url = address.url
         self._connection = Connection(address)
         self._period = self._lease_seconds = period_seconds
+        self.plan_period = period_seconds
+        """Seconds between two of the controller's plans, as its last answer says."""
         self._lease_at = self._progress_at = 0.0
         self._not_before = 0.0
         self._session = uuid.uuid4().hex
@@ -235,6 +237,7 @@ class Sender:
             told = ReportAnswer.model_validate_json(answer.body)
             lease = min(lease, told.lease_seconds / 3)
             gap, urgent = told.period_seconds, told.urgent
+            self.plan_period = told.period_seconds
             if told.held:
                 self._held(told.held)
             for part in told.refused:

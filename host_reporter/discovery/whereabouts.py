@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from host_reporter.discovery.links import Link
 from host_reporter.marking import Group
@@ -21,3 +21,7 @@ class Whereabouts:
     groups: Mapping[str, Group] = field(default_factory=dict)
     links: Mapping[str, frozenset[Link]] = field(default_factory=dict)
     brought: Mapping[str, frozenset[Link]] = field(default_factory=dict)
+
+    def with_groups(self, is_there: Callable[[Group], bool]) -> Whereabouts:
+        """The same without the groups that are not there."""
+        return replace(self, groups={job: group for job, group in self.groups.items() if is_there(group)})

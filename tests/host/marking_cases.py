@@ -98,7 +98,12 @@ def main() -> None:
     # Somebody flushes the tables.
     for command in (("-D", "OUTPUT", "-j", "TRAINYARD"), ("-F", "TRAINYARD-CLEAR")):
         subprocess.run([VARIANT, "-t", "mangle", *command], check=True)
-    marker.sent_bytes()
+    assert marker.changed() == (
+        "the jump from OUTPUT to TRAINYARD was gone",
+        "all rules of chain TRAINYARD-CLEAR (8) were gone",
+    )
+    marker.put_back()
+    assert marker.changed() == ()
     assert saved().count("-j TRAINYARD\n") == 1
     assert saved().count("TRAINYARD-CLEAR -m dscp") == 8, saved()
     held = saved()

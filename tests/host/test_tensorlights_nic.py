@@ -231,7 +231,7 @@ def test_what_a_killed_agent_and_guard_have_left_is_gone_with_the_next_start(
     assert len(leaves(hosts)) == 2
     if then == "plan":
         program = f"from host_reporter.nic import Nic; nic = Nic({hosts.interface!r}, None); "
-        program += "nic.apply(5e6, (8, 16), 0.01, 0.1); assert nic._root()['handle'] == '7472:'; nic.remove()"
+        program += "nic.apply(5e6, (8, 16), 0.01, 0.1); assert nic._look().root.major == 0x7472; nic.remove()"
         done = hosts.run(hosts.sender, sys.executable, "-c", program)
         assert done.returncode == 0, done.stderr
         assert whole(hosts) == before

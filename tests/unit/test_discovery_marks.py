@@ -53,6 +53,9 @@ class Filters(Marker):
             raise IptablesError(f"{self.refuses} refused")
         self.marks, self.applied = tuple(marks), self.applied + 1
 
+    def why_no_groups(self) -> str | None:
+        return "groups refused" if self.refuses == "groups" else None
+
     def sent_bytes(self) -> Mapping[str, Sent]:
         return {"a": Sent(10), "b": Sent(20)}
 

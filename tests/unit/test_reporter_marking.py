@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from controller.model import ACKNOWLEDGEMENT_DSCP, OWN_DSCP
 from controller.wire import HostPlan, Mark
 from host_reporter.enforcement import Enforcement
+from host_reporter import iptables_tool
 from host_reporter.iptables import IptablesError, Marker
+from host_reporter.iptables_tool import IptablesTool
 from host_reporter.marking import (
     CHAIN,
     GENERATIONS,
@@ -273,24 +275,31 @@ def test_an_old_order_is_opened_and_only_the_agents_end_takes_the_clearing_away(
     assert "the marks cannot be taken away: locked" in caplog.text
 
 
-def test_where_the_kernel_cannot_tell_acknowledgements_they_stay_with_their_job() -> None:
-    class Old(Marker):
+def test_where_the_kernel_cannot_tell_acknowledgements_they_stay_with_their_job(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Tool(IptablesTool):
         committed = ""
 
-        @staticmethod
-        def _run(_command: object, text: str = "") -> str:
-            if "-m length" in text:
-                raise IptablesError("Extension length revision 0 not supported, missing kernel module?")
+        def save(self) -> str:
             return ""
 
-        def _commit(self, text: str) -> None:
+        def commit(self, text: str) -> None:
             assert "-m length" not in text
             self.committed = text
 
-    marker = Old()
+    def run(_command: object, text: str = "") -> str:
+        if "-m length" in text:
+            raise IptablesError("Extension length revision 0 not supported, missing kernel module?")
+        return ""
+
+    tools: list[Tool] = []
+    monkeypatch.setattr(iptables_tool, "run", run)
+    monkeypatch.setattr(iptables_tool, "IptablesTool", lambda variant: tools.append(Tool(variant)) or tools[-1])
+    marker = Marker()
     enforcement = Enforcement(marker, None, Notices(logging.getLogger("test")))
     plan = {"host": "h1", "epoch": 1, "policy": "fifo", "mode": "marked", "class_dscp": [59], "class_floor": 0.01}
     marks = [mark("a", 59, remote="10.0.0.2", remote_port=80)]
     assert enforcement.apply(HostPlan.model_validate(plan | {"other_floor": 0.1, "egress_bps": 1e9, "marks": marks}))
-    assert sent_dscp(marker.committed, 0, "10.0.0.2", dport=80, length=52) == 59
+    assert sent_dscp(tools[0].committed, 0, "10.0.0.2", dport=80, length=52) == 59
     assert not enforcement.marks_acknowledgements

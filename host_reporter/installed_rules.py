@@ -1,0 +1,111 @@
+"""The agent's chains as they were installed, and how what ``iptables-save`` shows now differs from them. Pure.
+
+What was installed is learned by reading it back, in the tool's own form, so no reader of all its matches is needed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from host_reporter.marking import CHAIN, GENERATIONS
+
+_RULE = re.compile(r"^(?:\[\d+:\d+\] )?-A (\S+) ?(.*)$")
+_DECLARED = re.compile(r"^:(\S+) ")
+_NEW_CLASS = re.compile(r"^-R (\S+) 1 -j DSCP --set-dscp (\d+)$", re.MULTILINE)
+_SET_CLASS = re.compile(r"--set-dscp \S+")
+_SHOWN = 3
+
+Table = Mapping[str, tuple[str, ...]]
+"""The rules of each chain, without their counters and without the chain's name."""
+
+
+def table(text: str) -> dict[str, tuple[str, ...]]:
+    """The chains of a text of ``iptables-save``, or of one for ``iptables-restore``."""
+    found: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        if declared := _DECLARED.match(line):
+            found.setdefault(declared[1], [])
+        elif rule := _RULE.match(line):
+            found.setdefault(rule[1], []).append(rule[2])
+    return {chain: tuple(rules) for chain, rules in found.items()}
+
+
+@dataclass(frozen=True)
+class InstalledRules:
+    """The chains in force, as the kernel showed them right after they were installed."""
+
+    chains: Table
+
+    def differences(self, seen: Table) -> tuple[str, ...]:
+        """What is no longer as it was installed, in words; at most a few."""
+        found = []
+        jumps = seen.get("OUTPUT", ()).count(f"-j {CHAIN}")
+        gone = [chain for chain in self.chains if chain not in seen]
+        if len(gone) == len(self.chains):
+            return (f"all {len(gone)} chains of the agent were gone",)
+        if jumps != 1:
+            found.append(f"the jump from OUTPUT to {CHAIN} was {'gone' if jumps == 0 else f'there {jumps} times'}")
+        if gone:
+            found.append(_listed([f"chain {chain}" for chain in gone], "gone"))
+        emptied = [chain for chain, rules in self.chains.items() if rules and seen.get(chain) == ()]
+        if len(emptied) > _SHOWN:
+            found.append(f"all rules of {len(emptied)} chains of the agent were gone")
+        else:
+            gone += emptied
+            found += [f"all rules of chain {chain} ({len(self.chains[chain])}) were gone" for chain in emptied]
+        others = [
+            (chain, rules)
+            for chain, rules in self.chains.items()
+            if chain not in gone and chain not in emptied and rules != seen[chain]
+        ]
+        found += [_changed(chain, rules, seen[chain]) for chain, rules in others[:_SHOWN]]
+        if len(others) > _SHOWN:
+            found.append(f"{len(others) - _SHOWN} more chains of the agent were changed")
+        return tuple(found)
+
+    def counted(self, generation: int) -> tuple[str, ...] | None:
+        """The rules whose bytes are counted, one a mark; None where this generation is not in force."""
+        return self.chains.get(GENERATIONS[generation])
+
+    def with_new_classes(self, text: str) -> InstalledRules:
+        """The rules after a text of ``marking.new_classes`` was carried out."""
+        chains = dict(self.chains)
+        for chain, dscp in _NEW_CLASS.findall(text):
+            first, *rest = chains[chain]
+            chains[chain] = (_SET_CLASS.sub(f"--set-dscp {int(dscp):#04x}", first), *rest)
+        return InstalledRules(chains)
+
+
+def learned(text: str, generation: int, seen: Table) -> InstalledRules | None:
+    """What a text of ``marking.switch_over`` has installed, as it was read back; None where that is something else:
+    somebody has changed it in the meantime.
+    """
+    idle = GENERATIONS[1 - generation]
+    given = {chain: rules for chain, rules in table(text).items() if chain not in {"OUTPUT", idle}}
+    if any(len(seen.get(chain, ())) != len(rules) for chain, rules in given.items()):
+        return None
+    return InstalledRules({chain: seen[chain] for chain in given})
+
+
+def class_changes(text: str) -> int:
+    """The number of rules that a text of ``marking.new_classes`` replaces."""
+    return len(_NEW_CLASS.findall(text))
+
+
+def _changed(chain: str, rules: Sequence[str], seen: Sequence[str]) -> str:
+    gone, more = (Counter(rules) - Counter(seen)).total(), (Counter(seen) - Counter(rules)).total()
+    if gone and more:
+        return f"{gone} of {len(rules)} rules of chain {chain} were replaced by others"
+    if gone:
+        return f"{gone} of {len(rules)} rules of chain {chain} {'was' if gone == 1 else 'were'} gone"
+    if more:
+        return f"chain {chain} had {more} rule{'s' if more > 1 else ''} that the agent did not make"
+    return f"the rules of chain {chain} were in another order"
+
+
+def _listed(names: Sequence[str], how: str) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{more} {'was' if len(names) == 1 else 'were'} {how}"

@@ -1,0 +1,137 @@
+"""iptables' commands, in whichever variant works here: reads the mangle table's text, and carries changes out."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+
+from host_reporter import marking, table_version
+from host_reporter.restorer import RestoreError, Restorer
+
+_LOCK_SECONDS = "5"
+_RUN_SECONDS = 20.0
+_TRIED = f"{marking.CHAIN}-TRY"
+
+
+class IptablesError(RuntimeError):
+    """Traffic cannot be marked; the message says why."""
+
+
+class IptablesTool:
+    """One variant's commands, such as ``iptables-legacy``. Its methods raise IptablesError. Not for several threads."""
+
+    def __init__(self, variant: str) -> None:
+        self._variant, self._is_nft = variant, _is_nft(variant)
+        # "iptables" is an alternative of Debian's, which may lead elsewhere tomorrow: ours stay where they were put.
+        own = "iptables-nft" if self._is_nft else "iptables-legacy"
+        if all(shutil.which(f"{own}-{command}") for command in ("save", "restore")):
+            self._variant = own
+        self._restorer = Restorer(self._variant)
+
+    def save(self) -> str:
+        """The mangle table's text, with its counters."""
+        saved = run([f"{self._variant}-save", "-c", "-t", "mangle"])
+        if "is incompatible, use 'nft' tool" in saved:
+            raise IptablesError(
+                "somebody has put rules into the table mangle that iptables cannot show (nft list table ip mangle "
+                "does): move them to a table of their own"
+            )
+        return saved
+
+    def commit(self, text: str) -> None:
+        """Carry a text for ``iptables-restore`` out: all of it, or nothing."""
+        try:
+            self._restorer.commit(text)
+        except RestoreError as error:
+            raise IptablesError(str(error)) from error
+
+    def version(self) -> table_version.Version | None:
+        """The table's version; None where only its text says whether it was changed."""
+        return table_version.read(is_nft=self._is_nft)
+
+    def can(self, rule: str) -> str | None:
+        """Try a rule that nothing leads to, and which is gone after. Returns why it is refused, or None."""
+        try:
+            try_rule(self._variant, rule)
+        except IptablesError as error:
+            return str(error)
+        return None
+
+    def remove(self) -> None:
+        """Take all that is ours out of the table, and end the process that makes changes."""
+        self._restorer.close()
+        _restore(self._variant, marking.removal(self.save()))
+
+
+def find(variants: Sequence[str], action: str) -> IptablesTool:
+    """The first variant that can set DSCPs, and do ``action``. Raises IptablesError."""
+    reasons = []
+    for variant in variants:
+        try:
+            try:
+                _try_both(variant, action)
+            except IptablesError:
+                # An agent that was killed may have left rules of a cgroup that is gone by now: with one of them
+                # the older iptables can change nothing.
+                if not _clear_away(variant):
+                    raise
+                _try_both(variant, action)
+        except IptablesError as error:
+            reasons.append(f"{variant}: {error}")
+        else:
+            return IptablesTool(variant)
+    raise IptablesError("; ".join(reasons))
+
+
+def try_rule(variant: str, *rules: str) -> None:
+    """Install rules in a chain that nothing leads to, and take it away again. Raises IptablesError."""
+    lines = "".join(f"-A {_TRIED} {rule}\n" for rule in rules)
+    _restore(variant, f"*mangle\n:{_TRIED} - [0:0]\n{lines}COMMIT\n")
+    _restore(variant, f"*mangle\n-F {_TRIED}\n-X {_TRIED}\nCOMMIT\n")
+
+
+def run(command: Sequence[str], text: str = "") -> str:
+    """What a command prints. Raises IptablesError."""
+    try:
+        done = subprocess.run(
+            command,
+            input=text,
+            capture_output=True,
+            text=True,
+            errors="replace",  # comments of others' rules may be in any encoding
+            check=True,
+            timeout=_RUN_SECONDS,
+        )
+    except FileNotFoundError as error:
+        raise IptablesError(f"{command[0]} is not installed; install the package iptables") from error
+    except PermissionError as error:
+        raise IptablesError(f"{command[0]} may not be run; the agent needs CAP_NET_ADMIN") from error
+    except subprocess.CalledProcessError as error:
+        told = " ".join(error.stderr.split())
+        raise IptablesError(told[:300] or f"{command[0]} ended with status {error.returncode}") from error
+    except subprocess.TimeoutExpired as error:
+        raise IptablesError(f"{command[0]} did not end within {_RUN_SECONDS:g} s") from error
+    return done.stdout
+
+
+def _try_both(variant: str, action: str) -> None:
+    try_rule(variant, "-p tcp --dport 1 -m dscp --dscp 1 -j DSCP --set-dscp 0", action)
+
+
+def _restore(variant: str, text: str) -> None:
+    run([f"{variant}-restore", "--noflush", "-w", _LOCK_SECONDS], text)
+
+
+def _clear_away(variant: str) -> bool:
+    """Take away what another agent left; whether there was any. Raises IptablesError."""
+    saved = run([f"{variant}-save", "-t", "mangle"])
+    if f":{marking.CHAIN}" not in saved:
+        return False
+    _restore(variant, marking.removal(saved))
+    return True
+
+
+def _is_nft(variant: str) -> bool:
+    """Returns whether the variant keeps its rules in nf_tables. Raises IptablesError."""
+    return "nf_tables" in run([variant, "--version"])

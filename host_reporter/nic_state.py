@@ -1,0 +1,182 @@
+"""An interface's traffic control as values, and how what is there differs from what was installed. Pure.
+
+What was installed is learned by reading it back: so no parser of what tc was told is needed, and kernels may round
+rates as they like. Counters are left out, as they change by themselves.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from host_reporter.rtnetlink import CLASS, FILTER, QDISC, Entry
+
+ROOT_PARENT = 0xFFFFFFFF
+_HTB_INIT, _HTB_PARAMETERS, _HTB_RATE64, _HTB_CEIL64 = 2, 1, 6, 7
+_U32_CLASSID, _U32_SELECTOR = 1, 5
+_U32_UNSTEADY = frozenset({2, 9, 11})
+"""A u32 filter's hash table, hits and offload flags, which change though the filter does not."""
+_SELECTOR_BYTES, _KEY_BYTES = 16, 16
+_DEFAULT_CLASS_AT = 8
+_ARP = int.from_bytes((0x0806).to_bytes(2, "big"), sys.byteorder)
+_TOS, _ALL = 0x00FC0000, 0
+_SOURCE_PORT, _PORT_AT = 0xFFFF0000, 20
+_SHOWN = 4
+"""So many parts are named; of more it is said how many they are."""
+
+
+class Root(NamedTuple):
+    """The root qdisc: its kind, its handle's major number (0: the kernel's own), and HTB's default class."""
+
+    kind: str = ""
+    major: int = 0
+    default: int = 0
+
+
+class Filter(NamedTuple):
+    """A filter at the root: its place among all, its own number and its hash table's, where it leads, and its name."""
+
+    pref: int
+    number: int
+    table: int
+    leaf: int
+    name: str
+
+
+class NicState(NamedTuple):
+    """What an interface has. ``classes`` by minor number, ``queues`` by that of their class, each as the kernel's bytes
+    without counters; ``filters`` likewise. Only of the root's own tree.
+    """
+
+    root: Root
+    classes: Mapping[int, bytes]
+    queues: Mapping[int, bytes]
+    filters: Mapping[Filter, bytes]
+
+
+Installed = Mapping[str, bytes]
+"""By its name in words, what was installed."""
+
+
+def root_of(entries: Iterable[Entry]) -> Root:
+    """The root qdisc among an interface's entries."""
+    for entry in entries:
+        if entry.what == QDISC and entry.parent == ROOT_PARENT:
+            told = entry.options.get(_HTB_INIT, b"") if entry.kind == "htb" else b""
+            return Root(entry.kind, entry.handle >> 16, _number(told[_DEFAULT_CLASS_AT : _DEFAULT_CLASS_AT + 4]))
+    return Root()
+
+
+def state(entries: Collection[Entry]) -> NicState:
+    """The tree below the root, out of an interface's entries."""
+    root = root_of(entries)
+    classes, queues, filters = {}, {}, {}
+    for entry in entries:
+        if entry.what == CLASS and entry.handle >> 16 == root.major:
+            classes[entry.handle & 0xFFFF] = _class(entry)
+        elif entry.what == QDISC and entry.parent != ROOT_PARENT and entry.parent >> 16 == root.major:
+            queues[entry.parent & 0xFFFF] = struct.pack("=I", entry.handle) + entry.kind.encode() + entry.raw
+        elif entry.what == FILTER and entry.handle and not _is_table(entry):
+            filters[_filter(entry)] = _lead(entry)
+    return NicState(root, classes, queues, filters)
+
+
+def parts(
+    seen: NicState, *, classes: Callable[[int], bool], prefs: Collection[int], root: bool = True
+) -> dict[str, bytes]:
+    """What is there by its name, of the classes with these minor numbers, their queues, and the filters with these
+    places.
+    """
+    major = f"{seen.root.major:x}"
+    found = {}
+    if root and seen.root.major:
+        found[f"the root qdisc {major}:"] = f"{seen.root.kind} {seen.root.default}".encode()
+    for minor, told in sorted(seen.classes.items()):
+        if classes(minor):
+            found[f"class {major}:{minor:x}"] = told
+    for minor, told in sorted(seen.queues.items()):
+        if classes(minor):
+            found[f"the queue of class {major}:{minor:x}"] = told
+    for one, told in sorted(seen.filters.items()):
+        if one.pref in prefs:
+            name = f"the filter for {one.name}"
+            # A second one with the same name is another part.
+            found[name if name not in found else f"{name} ({one.table:x}::{one.number:x})"] = told
+    return found
+
+
+def differences(installed: Installed, seen: Installed) -> tuple[str, ...]:
+    """What was installed and is no longer there or not as it was, and what has come, in words; at most a few."""
+    gone = [name for name in installed if name not in seen]
+    other = [name for name, told in installed.items() if name in seen and seen[name] != told]
+    more = [name for name in seen if name not in installed]
+    if gone and not any(name in seen for name in installed):
+        return (f"all {len(installed)} parts of the tree were gone",)
+    found = [(gone, "gone"), (other, "changed"), (more, "not the agent's")]
+    return tuple(_counted(names, how) for names, how in found if names)
+
+
+def in_front(seen: NicState, prefs: Collection[int]) -> tuple[str, ...]:
+    """Filters of somebody else that see packets before those with our places do, in sentences."""
+    last = max(prefs)
+    return tuple(
+        f"a filter of somebody else (pref {pref}) sees packets before the agent's, and takes those that it matches: "
+        f"give it a pref above {last}, or remove it (tc filter del dev INTERFACE parent {seen.root.major:x}: pref {pref})"
+        for pref in sorted({one.pref for one in seen.filters if one.pref <= last and one.pref not in prefs})
+    )
+
+
+def _counted(names: list[str], how: str) -> str:
+    shown = ", ".join(names[:_SHOWN])
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{shown}{more} {'was' if len(names) == 1 else 'were'} {how}"
+
+
+def _class(entry: Entry) -> bytes:
+    """Its place, and its rates: all but what the kernel counts."""
+    told = (entry.options.get(number, b"") for number in (_HTB_PARAMETERS, _HTB_RATE64, _HTB_CEIL64))
+    return struct.pack("=I", entry.parent) + entry.kind.encode() + b"".join(told)
+
+
+def _is_table(entry: Entry) -> bool:
+    """Whether it is a hash table of filters, which the kernel tells as a filter without a class."""
+    return entry.kind == "u32" and _U32_CLASSID not in entry.options
+
+
+def _filter(entry: Entry) -> Filter:
+    leaf = _number(entry.options.get(_U32_CLASSID, b"")) & 0xFFFF if entry.kind == "u32" else 0
+    pref, protocol = entry.info >> 16, entry.info & 0xFFFF
+    name = _name(_keys(entry)) if entry.kind == "u32" else f"{entry.kind} {entry.handle:x}"
+    if protocol == _ARP:
+        name = "ARP"
+    return Filter(pref, entry.handle & 0xFFF, entry.handle >> 20, leaf, name)
+
+
+def _lead(entry: Entry) -> bytes:
+    steady = (told for number, told in sorted(entry.options.items()) if number not in _U32_UNSTEADY)
+    return struct.pack("=I", entry.info) + entry.kind.encode() + b"".join(steady)
+
+
+def _keys(entry: Entry) -> tuple[tuple[int, int, int], ...]:
+    """Masks, values and offsets that a u32 filter compares."""
+    told = entry.options.get(_U32_SELECTOR, b"")[_SELECTOR_BYTES:]
+    return tuple(
+        (*struct.unpack_from(">II", told, at), _number(told[at + 8 : at + 12]))
+        for at in range(0, len(told) - _KEY_BYTES + 1, _KEY_BYTES)
+    )
+
+
+def _name(keys: tuple[tuple[int, int, int], ...]) -> str:
+    """What such a filter matches, for people."""
+    for mask, value, at in keys:
+        if (mask, at) == (_TOS, 0):
+            return f"DSCP {value >> 18}"
+        if (mask, at) == (_SOURCE_PORT, _PORT_AT):
+            return f"port {value >> 16}"
+    return "all other traffic" if all(mask == _ALL for mask, _, _ in keys) else "something else"
+
+
+def _number(told: bytes) -> int:
+    return int.from_bytes(told, sys.byteorder)

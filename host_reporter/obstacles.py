@@ -1,0 +1,122 @@
+"""Rules of somebody else that keep packets from their mark, or take it off again. Pure; nothing of theirs is touched.
+
+A rule before the agent's jump that accepts a packet ends the packet's way through the table, and one behind it may set
+another DSCP. Both are the operator's own; the agent can only say which they are and what would help.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from host_reporter.installed_rules import Table
+from host_reporter.marking import CHAIN
+
+_ENDS = frozenset({"ACCEPT", "DROP", "REJECT", "QUEUE", "NFQUEUE"})
+_REMARKS = frozenset({"DSCP", "TOS"})
+_ANY = frozenset({"tcp", "all", "6", "0"})
+_MOST_DEEP = 16
+_SHOWN = 3
+
+
+class Rule(NamedTuple):
+    """A rule as it matters here. ``is_whole``: it matches all TCP that leaves; ``is_goto``: it does not come back."""
+
+    text: str
+    target: str
+    is_goto: bool
+    is_whole: bool
+
+
+def obstacles(seen: Table) -> tuple[str, ...]:
+    """What stands in the marks' way in a table that has our jump, in whole sentences without a full stop."""
+    output = [*map(_read, seen.get("OUTPUT", ()))]
+    ours = next((place for place, rule in enumerate(output) if rule.text == f"-j {CHAIN}"), None)
+    if ours is None:
+        return ()
+    before = [(place, rule) for place, rule in enumerate(output[:ours], 1) if _may_end(rule, seen)]
+    behind = [("OUTPUT", rule) for rule in output[ours + 1 :]]
+    behind += [("POSTROUTING", _read(text)) for text in seen.get("POSTROUTING", ())]
+    found = []
+    for place, rule in before[:_SHOWN]:
+        takes = "all packets that this host sends" if _is_whole(rule, seen) else "the packets that it matches"
+        found.append(
+            f"rule {place} of OUTPUT ({rule.text}) stands before the agent's and takes {takes}, which leave without a "
+            f"mark: put it behind the rule '-j {CHAIN}', or remove it (iptables -t mangle -D OUTPUT {place})"
+        )
+    for chain, rule in [(chain, rule) for chain, rule in behind if _may_remark(rule, seen)][:_SHOWN]:
+        found.append(
+            f"a rule of {chain} ({rule.text}) sets another DSCP than the agent's in packets that it matches: remove "
+            "it, or let it leave jobs' packets out"
+        )
+    return tuple(found)
+
+
+def _read(text: str) -> Rule:
+    target, is_goto = "", False
+    whole = True
+    words = iter(_words(text))
+    for word in words:
+        if word in {"-j", "-g", "--jump", "--goto"}:
+            target, is_goto = next(words, ""), word in {"-g", "--goto"}
+            break
+        if word in {"-p", "--protocol"}:
+            whole &= next(words, "") in _ANY
+        elif word == "-m":
+            whole &= next(words, "") in {"tcp", "comment"}
+        elif word == "--comment":
+            next(words, "")
+        else:
+            whole = False
+    return Rule(text, target, is_goto, whole)
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        # A comment with a quotation mark of its own.
+        return text.split()
+
+
+def _can_match(rule: Rule) -> bool:
+    """Returns whether it can match TCP that leaves this host."""
+    words = _words(rule.text)
+    for before, option, value in zip(["", *words], words, words[1:], strict=False):
+        if before == "!":
+            continue
+        if (option == "-p" and value not in _ANY) or (option == "-o" and value == "lo"):
+            return False
+    return True
+
+
+def _may_end(rule: Rule, seen: Table, deep: int = 0) -> bool:
+    """Returns whether a packet may leave OUTPUT by this rule. ``deep``: how many chains below OUTPUT it stands."""
+    if not _can_match(rule):
+        return False
+    return _ends(rule, deep) or any(_may_end(one, seen, deep + 1) for one in _below(rule, seen, deep))
+
+
+def _is_whole(rule: Rule, seen: Table, deep: int = 0) -> bool:
+    """Returns whether all TCP that leaves this host leaves OUTPUT by this rule."""
+    if not rule.is_whole:
+        return False
+    return _ends(rule, deep) or any(_is_whole(one, seen, deep + 1) for one in _below(rule, seen, deep))
+
+
+def _ends(rule: Rule, deep: int) -> bool:
+    """Returns whether the rule itself ends the way through OUTPUT: further down, RETURN and -g lead back there."""
+    return rule.target in _ENDS or (deep == 0 and (rule.is_goto or rule.target == "RETURN"))
+
+
+def _may_remark(rule: Rule, seen: Table, deep: int = 0) -> bool:
+    if not _can_match(rule):
+        return False
+    return rule.target in _REMARKS or any(_may_remark(one, seen, deep + 1) for one in _below(rule, seen, deep))
+
+
+def _below(rule: Rule, seen: Table, deep: int) -> Iterator[Rule]:
+    """The rules of the chain that it leads to, unless that is ours."""
+    if deep < _MOST_DEEP and rule.target in seen and not rule.target.startswith(CHAIN):
+        yield from map(_read, seen[rule.target])

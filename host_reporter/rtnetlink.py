@@ -1,0 +1,117 @@
+"""What traffic control an interface has, as the kernel tells it over rtnetlink: without a process, many times a minute.
+
+``tc`` is the same question in a process of its own, which costs fifty times as much. The formats: linux/rtnetlink.h and
+linux/pkt_sched.h.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from host_reporter.nic_error import NicError
+
+QDISC, CLASS, FILTER = 36, 40, 44
+"""Message types that tell of one (RTM_NEWQDISC, RTM_NEWTCLASS, RTM_NEWTFILTER)."""
+
+KIND, OPTIONS = 1, 2
+
+_TO_QUESTION = 2
+_ERROR, _DONE = 2, 3
+_REQUEST, _DUMP, _INTERRUPTED = 0x001, 0x300, 0x010
+_HEADER = struct.Struct("=IHHII")
+_TRAFFIC = struct.Struct("=BBHiIII")
+_ATTRIBUTE = struct.Struct("=HH")
+_TYPE_MASK = 0x3FFF
+_RECEIVE_BYTES = 256 * 1024
+_TIMEOUT_SECONDS = 2.0
+_TRIES = 5
+
+
+class Entry(NamedTuple):
+    """A qdisc, class or filter. ``options``: the kernel's bytes by attribute number, where they are a nest of them."""
+
+    what: int
+    handle: int
+    parent: int
+    info: int
+    kind: str
+    raw: bytes
+    options: Mapping[int, bytes]
+
+
+def read(interface: str, *filters_of: int) -> list[Entry]:
+    """All qdiscs and classes of an interface, and the filters below these qdiscs (handles). Raises NicError."""
+    try:
+        index = socket.if_nametoindex(interface)
+    except OSError as error:
+        raise NicError(f"there is no interface {interface}") from error
+    questions = [(QDISC, 0), (CLASS, 0), *((FILTER, parent) for parent in filters_of)]
+    try:
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE) as asking:
+            asking.settimeout(_TIMEOUT_SECONDS)
+            return [entry for what, parent in questions for entry in _dump(asking, what, index, parent)]
+    except OSError as error:
+        reason = error.strerror or os.strerror(error.errno) if error.errno else str(error)
+        raise NicError(f"{interface}: the kernel does not tell its traffic control: {reason}") from error
+
+
+def _dump(asking: socket.socket, what: int, index: int, parent: int) -> list[Entry]:
+    for _ in range(_TRIES):
+        body = _TRAFFIC.pack(socket.AF_UNSPEC, 0, 0, index, 0, parent, 0)
+        asking.send(_HEADER.pack(_HEADER.size + len(body), what + _TO_QUESTION, _REQUEST | _DUMP, 1, 0) + body)
+        found: list[Entry] = []
+        whole, ended = True, False
+        while not ended:
+            pieces, is_whole, ended = parse(asking.recv(_RECEIVE_BYTES), index)
+            found += pieces
+            whole &= is_whole
+        # What changed while it was told may be missing from it.
+        if whole:
+            return found
+    raise OSError("it changes too quickly")
+
+
+def parse(data: bytes, index: int) -> tuple[list[Entry], bool, bool]:
+    """Read one datagram of an answer. Returns the entries of the interface with this index, whether the dump was not
+    interrupted by a change, and whether it has ended. Raises OSError: the kernel refused.
+    """
+    found: list[Entry] = []
+    whole, at = True, 0
+    while at + _HEADER.size <= len(data):
+        length, kind, flags, _, _ = _HEADER.unpack_from(data, at)
+        if length < _HEADER.size:
+            raise OSError("the kernel's answer is cut off")
+        body = data[at + _HEADER.size : at + length]
+        whole &= not flags & _INTERRUPTED
+        if kind == _DONE:
+            return found, whole, True
+        if kind == _ERROR:
+            number = -struct.unpack_from("=i", body)[0]
+            raise OSError(number, os.strerror(number))
+        if kind in {QDISC, CLASS, FILTER} and _TRAFFIC.unpack_from(body)[3] == index:
+            found.append(_entry(kind, body))
+        at += (length + 3) & ~3
+    return found, whole, False
+
+
+def attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """The attributes of a message or of a nest: numbers, and bytes. Ends at the first that is none."""
+    at = 0
+    while at + _ATTRIBUTE.size <= len(data):
+        length, kind = _ATTRIBUTE.unpack_from(data, at)
+        if length < _ATTRIBUTE.size or at + length > len(data):
+            return
+        yield kind & _TYPE_MASK, data[at + _ATTRIBUTE.size : at + length]
+        at += (length + 3) & ~3
+
+
+def _entry(what: int, body: bytes) -> Entry:
+    _, _, _, _, handle, parent, info = _TRAFFIC.unpack_from(body)
+    its = dict(attributes(body[_TRAFFIC.size :]))
+    kind = its.get(KIND, b"").rstrip(b"\0").decode(errors="replace")
+    raw = its.get(OPTIONS, b"")
+    return Entry(what, handle, parent, info, kind, raw, dict(attributes(raw)))
