@@ -84,7 +84,7 @@ def _alone(options: Options, _address: Address, notices: Notices, faults: list[s
         faults.append(_described(error))
         follower.stop()
 
-    lights = _lights(options, notices, failed)
+    lights = _lights(options, notices, failed, lambda: options.period)
     assert lights is not None
     follower = Follower(JobsDirectory(options.jobs_dir, options.progress_dir, notices), lights, notices)
     ending.callback(follower.close)
@@ -113,7 +113,10 @@ def _with_controller(
     def addressed() -> None:
         discovery.look_soon()
 
-    lights = _lights(options, notices, failed)
+    def period() -> float:
+        return sender.plan_period
+
+    lights = _lights(options, notices, failed, period)
     sender = Sender(address, options.host, options.period, notices, failed, held=held)
     directory = JobsDirectory(options.jobs_dir, options.progress_dir, notices)
     book = PeerBook(address, options.host, notices, changed=addressed, failed=failed)
@@ -125,7 +128,7 @@ def _with_controller(
     plans = PlanFollower(
         address, options.host, enforcement, notices, count=sender.count_sent, marked=sender.marks, failed=failed
     )
-    reconciler = Reconciler(enforcement, period=lambda: sender.plan_period, failed=failed)
+    reconciler = Reconciler(enforcement, period=period, failed=failed)
     for last in (follower.close, plans.stop, reconciler.stop, discovery.stop, book.stop, sender.stop):
         ending.callback(last)
     log.info("host %s reports to %s; job files in %s", options.host, options.controller, options.jobs_dir)
@@ -140,8 +143,10 @@ def _with_controller(
     return follower
 
 
-def _lights(options: Options, notices: Notices, failed: Callable[[Exception], None]) -> TensorLights | None:
-    """TensorLights, where that orders the interface."""
+def _lights(
+    options: Options, notices: Notices, failed: Callable[[Exception], None], period: Callable[[], float]
+) -> TensorLights | None:
+    """TensorLights, where that orders the interface. ``period``: seconds between two looks at it."""
     if options.nic == "plan":
         return None
     from host_reporter.tensorlights_nic import TensorLightsNic  # noqa: PLC0415 - its library need not be in all memories
@@ -149,7 +154,7 @@ def _lights(options: Options, notices: Notices, failed: Callable[[Exception], No
     assert options.interface is not None and options.rate_bps is not None
     rotate_seconds = options.rotate_seconds if options.nic == "tls-rr" else None
     nic = TensorLightsNic(options.interface, options.rate_bps)
-    return TensorLights(nic, options.host, rotate_seconds, notices, failed)
+    return TensorLights(nic, options.host, rotate_seconds, notices, failed, period=period)
 
 
 def _stop_by_signal(stop: Callable[[], None]) -> None:

@@ -194,7 +194,8 @@ class Marker:
         version = self._opened().version()
         self._read()
         self._installed = learned(text, self._generation, self._seen)
-        if self._installed is not None:
+        # Whether OUTPUT leads to it was known before, and may be otherwise by now: the next look puts that right.
+        if self._installed is not None and not self._installed.differences(self._seen):
             self._version = version
 
     def _read(self) -> None:

@@ -123,7 +123,7 @@ def in_front(seen: NicState, prefs: Collection[int]) -> tuple[str, ...]:
     last = max(prefs)
     return tuple(
         f"a filter of somebody else (pref {pref}) sees packets before the agent's, and takes those that it matches: "
-        f"give it a pref above {last}, or remove it (tc filter del dev INTERFACE parent {seen.root.major:x}: pref {pref})"
+        f"give it a pref above {last}, or remove it (tc filter del dev NIC parent {seen.root.major:x}: pref {pref})"
         for pref in sorted({one.pref for one in seen.filters if one.pref <= last and one.pref not in prefs})
     )
 

@@ -1,4 +1,4 @@
-"""TensorLights at one interface: puts its part of the tree there, moves the jobs on, and takes it away again.
+"""TensorLights at one interface: puts its part of the tree there, moves the jobs on, mends it, and takes it away again.
 
 Nothing is there while fewer than two jobs have a server on this host. Somebody else's qdisc is left as it is.
 """
@@ -7,10 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from host_reporter import rtnetlink
 from host_reporter.nic_error import foreign
-from host_reporter.nic_tree import HANDLE
+from host_reporter.nic_state import Installed, NicState, differences, in_front, parts, state
+from host_reporter.nic_tree import ARP_PREF, HANDLE
 from host_reporter.tensorlights import Server, places
-from host_reporter.tensorlights_tree import NOTHING, ROOT, changes, lights, removal
+from host_reporter.tensorlights_tree import (
+    NOTHING,
+    OTHERS_PREF,
+    PORTS_PREF,
+    ROOT,
+    DropFilters,
+    changes,
+    is_leaf,
+    lights,
+    removal,
+)
 from host_reporter.traffic_control import TrafficControl
 
 _AGENT = int(HANDLE, 16)
@@ -28,12 +40,20 @@ class TensorLightsNic:
         self._rate_bps = rate_bps
         self._control = TrafficControl(interface)
         self._put_anew = True
+        self._served: tuple[tuple[Server, ...], int | None] = (), None
+        self._classes: Installed = {}
+        self._filters: Installed = {}
+        """What the interface had of ours after it was last served: leaves with their queues and the tree's own parts,
+        and the filters.
+        """
+        self.obstacles: tuple[str, ...] = ()
+        """Filters of somebody else that see packets before ours, as of the latest look, in sentences."""
 
     def serve(self, servers: Collection[Server], turn: int | None) -> bool:
         """Give each server its band at this turn (None: for good); whether anything of ours is there now."""
         root = self._control.root()
-        if root.major not in {0, ROOT, _AGENT}:
-            raise foreign(self.interface, root.kind, f"{root.major:x}:")
+        self._served = tuple(servers), turn
+        self._refuse_foreign(root.kind, root.major)
         found = places(servers, turn)
         if not found:
             self.remove()
@@ -45,11 +65,35 @@ class TensorLightsNic:
         wanted = lights(servers, found)
         self._control.carry_out(changes(wanted, self._control.seen(major), anew=self._put_anew), major, self._rate_bps)
         self._put_anew = False
+        self._classes, self._filters = _ours(self._look())
         return True
+
+    def changed(self) -> tuple[str, ...]:
+        """Returns what is no longer as it was left, in words. Raises NicError: someone else has ordered it."""
+        if not self._filters:
+            return ()
+        seen = self._look()
+        self._refuse_foreign(seen.root.kind, seen.root.major)
+        classes, filters = _ours(seen)
+        return differences({**self._classes, **self._filters}, {**classes, **filters})
+
+    def put_back(self) -> None:
+        """Put it all there anew, in place where the tree is there."""
+        seen = self._look()
+        major = seen.root.major
+        if major == ROOT:
+            self._control.mend_root(self._rate_bps)
+        if major in {ROOT, _AGENT} and _ours(seen)[1] != self._filters:
+            # What a filter matches cannot be changed in place.
+            there = sorted({one.pref for one in seen.filters} & {PORTS_PREF, OTHERS_PREF})
+            self._control.carry_out([DropFilters(pref) for pref in there], major, self._rate_bps)
+        self._put_anew = True
+        self.serve(*self._served)
 
     def remove(self) -> bool:
         """Take away what is ours, of an agent before this one too: the former qdisc is there again. Whether any was."""
         self._put_anew = True
+        self._classes, self._filters = {}, {}
         root = self._control.root()
         if root.major == ROOT:
             self._control.drop_root()
@@ -58,3 +102,24 @@ class TensorLightsNic:
             self._control.carry_out(removal(seen), _AGENT, self._rate_bps)
             return True
         return False
+
+    def _look(self) -> NicState:
+        entries = rtnetlink.read(self.interface, ROOT << 16, _AGENT << 16)
+        seen = state(entries)
+        is_ours = seen.root.major in {ROOT, _AGENT}
+        self.obstacles = in_front(seen, (PORTS_PREF, OTHERS_PREF)) if is_ours else ()
+        return seen
+
+    def _refuse_foreign(self, kind: str, major: int) -> None:
+        if major not in {0, ROOT, _AGENT}:
+            raise foreign(self.interface, kind, f"{major:x}:")
+
+
+def _ours(seen: NicState) -> tuple[Installed, Installed]:
+    """The classes that are ours, with their queues, and our filters; of a tree made from nothing all of them."""
+    if seen.root.major not in {ROOT, _AGENT}:
+        return {}, {}
+    is_own = seen.root.major == ROOT
+    prefs = (PORTS_PREF, OTHERS_PREF, *((ARP_PREF,) if is_own else ()))
+    classes = parts(seen, classes=lambda minor: is_own or is_leaf(minor), prefs=(), root=is_own)
+    return classes, parts(seen, classes=lambda _minor: False, prefs=prefs, root=False)

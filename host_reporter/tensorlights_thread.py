@@ -14,13 +14,14 @@ from host_reporter.backlog import Told
 from host_reporter.nic_error import NicError
 from host_reporter.nic_guard import NicGuard
 from host_reporter.notices import Notices
+from host_reporter.repairs import Repairs
 from host_reporter.tensorlights import MAX_PORTS, Server, fitting, server, turn_at
 
 if TYPE_CHECKING:
     from host_reporter.tensorlights_nic import TensorLightsNic
 
-LOOK_SECONDS = 10.0
-"""What is there is looked at this often: others may have changed it, and a leaf may be empty now."""
+TIDY_SECONDS = 10.0
+"""Between two removals of leaves that nothing leads to any more: they may be empty now."""
 
 GATHER_SECONDS = 0.05
 """Jobs that come within it are put in place together."""
@@ -32,7 +33,8 @@ _KEY, _THERE = "nic", "lights"
 class TensorLights:
     """A receiver of the followed jobs (``host_reporter.followed``), and a thread. Its methods return at once.
 
-    ``rotate_seconds`` of None: bands are for good. ``failed`` is called if the thread ends by a fault of its own.
+    ``rotate_seconds`` of None: bands are for good. ``period``: seconds between two looks at whether others have changed
+    what was put there. ``failed`` is called if the thread ends by a fault of its own.
     """
 
     def __init__(
@@ -42,6 +44,8 @@ class TensorLights:
         rotate_seconds: float | None,
         notices: Notices,
         failed: Callable[[Exception], None],
+        *,
+        period: Callable[[], float],
     ) -> None:
         self._nic = nic
         self._guard = NicGuard(nic.interface)
@@ -49,6 +53,11 @@ class TensorLights:
         self._rotate_seconds = rotate_seconds
         self._notices = notices
         self._failed = failed
+        self._period = period
+        self._repairs = Repairs(f"the traffic control of {nic.interface}", notices)
+        self._served: tuple[tuple[Server, ...], int | None] | None = None
+        """The servers and the turn that the interface was last told; None: it refused."""
+        self._tidy_at = 0.0
         self._news = threading.Condition()
         self._servers: dict[str, Server] = {}
         self._seen: dict[str, float] = {}
@@ -107,8 +116,8 @@ class TensorLights:
             servers = self._fitting(self._servers.values())
         now = time.monotonic()
         turn = None if self._rotate_seconds is None else turn_at(now, self._rotate_seconds)
-        self._serve(servers, turn)
-        until = now + LOOK_SECONDS
+        self._serve(servers, turn, is_tidy=now < self._tidy_at)
+        until = now + self._period()
         if turn is not None and self._rotate_seconds is not None:
             until = min(until, (turn + 1) * self._rotate_seconds)
         with self._news:
@@ -130,25 +139,38 @@ class TensorLights:
             self._notices.clear("ports")
         return taken
 
-    def _serve(self, servers: tuple[Server, ...], turn: int | None) -> None:
+    def _serve(self, servers: tuple[Server, ...], turn: int | None, *, is_tidy: bool) -> None:
+        """Put back what others have changed, then give the servers their bands, unless they have them already."""
         try:
             if len(servers) > 1:
                 # Before anything is there: from then on it can be killed.
                 self._watch()
+            self._repairs.look(self._nic)
+            self._say_obstacles()
+            if self._served == (servers, turn) and is_tidy:
+                return
             is_there = self._nic.serve(servers, turn)
         except NicError as error:
+            self._served = None
             self._notices.say(_KEY, f"this host's interface does not order its parameter servers: {error}")
             self._notices.clear(_THERE)
             # Half an order is none.
             with contextlib.suppress(NicError):
                 self._nic.remove()
             return
+        self._served, self._tidy_at = (servers, turn), time.monotonic() + TIDY_SECONDS
         self._notices.clear(_KEY)
         if is_there:
             self._notices.say(_THERE, f"{self._nic.interface} orders this host's parameter servers", logging.INFO)
         else:
             self._notices.clear(_THERE, f"{self._nic.interface} is as it was: fewer than two jobs have a server here")
             self._guard.dismiss()
+
+    def _say_obstacles(self) -> None:
+        if self._nic.obstacles:
+            self._notices.say("in front", "; ".join(self._nic.obstacles))
+        else:
+            self._notices.clear("in front", "no filter of somebody else is before the agent's any more")
 
     def _watch(self) -> None:
         try:

@@ -96,33 +96,22 @@ class TrafficControl:
 
     def make_root(self, rate_bps: float) -> None:
         """Make a tree from nothing: the link's rate, all other traffic last, ARP first. All of it or nothing."""
-        rate = int(rate_bps / BITS_PER_BYTE)
         root = ROOT << 16
         with self._open() as (netlink, index):
             netlink.tc("add", "htb", index, root, parent=_NO_PARENT, default=nic_tree.OTHER_LEAF)
             try:
-                self._put_class(netlink, index, root | _LINK, parent=root, rate=rate, ceil=rate)
-                for minor, priority, floor, limit in (
-                    (_ARP_LEAF, 0, int(rate * 0.01), nic_tree.queue_bytes(rate_bps)),
-                    (
-                        nic_tree.OTHER_LEAF,
-                        nic_tree.OTHER_PRIORITY,
-                        int(rate * OTHER_FLOOR),
-                        nic_tree.other_queue_bytes(rate_bps * OTHER_FLOOR),
-                    ),
-                ):
-                    self._put_class(
-                        netlink, index, root | minor, parent=root | _LINK, rate=floor, ceil=rate, prio=priority
-                    )
-                    netlink.tc("replace", "bfifo", index, queue_handle(minor) << 16, parent=root | minor, limit=limit)
-                netlink.tc(
-                    "add-filter", "u32", index, parent=root, prio=nic_tree.ARP_PREF, protocol=_ETH_ARP,
-                    target=root | _ARP_LEAF, keys=list(_ALL),
-                )  # fmt: skip
+                self._put_frame(netlink, index, rate_bps)
             except BaseException:
                 with contextlib.suppress(NetlinkError):
                     netlink.tc("del", "htb", index, root, parent=_NO_PARENT)
                 raise
+
+    def mend_root(self, rate_bps: float) -> None:
+        """Give a tree that was made from nothing all its own parts again, in place."""
+        with self._open() as (netlink, index):
+            with contextlib.suppress(NetlinkError):
+                netlink.tc("del-filter", index=index, parent=ROOT << 16, info=nic_tree.ARP_PREF << 16)
+            self._put_frame(netlink, index, rate_bps)
 
     def drop_root(self) -> None:
         """Take away a tree that was made from nothing: the kernel's default comes back."""
@@ -189,6 +178,27 @@ class TrafficControl:
                 netlink.tc("del-filter", index=index, parent=root, info=pref << 16)
             case DropLeaf(minor):
                 netlink.tc("del-class", index=index, handle=root | minor)
+
+    def _put_frame(self, netlink: Any, index: int, rate_bps: float) -> None:
+        """Put what a tree made from nothing has beside the servers' part: the link, ARP's leaf and all else's."""
+        rate, root = int(rate_bps / BITS_PER_BYTE), ROOT << 16
+        self._put_class(netlink, index, root | _LINK, parent=root, rate=rate, ceil=rate)
+        others_bps = rate_bps * OTHER_FLOOR
+        for minor, priority, floor, limit in (
+            (_ARP_LEAF, 0, int(rate * 0.01), nic_tree.queue_bytes(rate_bps)),
+            (
+                nic_tree.OTHER_LEAF,
+                nic_tree.OTHER_PRIORITY,
+                int(rate * OTHER_FLOOR),
+                nic_tree.other_queue_bytes(others_bps),
+            ),
+        ):
+            self._put_class(netlink, index, root | minor, parent=root | _LINK, rate=floor, ceil=rate, prio=priority)
+            netlink.tc("replace", "bfifo", index, queue_handle(minor) << 16, parent=root | minor, limit=limit)
+        netlink.tc(
+            "add-filter", "u32", index, parent=root, prio=nic_tree.ARP_PREF, protocol=_ETH_ARP,
+            target=root | _ARP_LEAF, keys=list(_ALL),
+        )  # fmt: skip
 
     @staticmethod
     def _put_class(netlink: Any, index: int, handle: int, *, parent: int, rate: int, ceil: int, prio: int = 0) -> None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from controller.model import ACKNOWLEDGEMENT_DSCP, OWN_DSCP
 from controller.wire import HostPlan, Mark
-from host_reporter.enforcement import Enforcement
 from host_reporter import iptables_tool
+from host_reporter.enforcement import Enforcement
 from host_reporter.iptables import IptablesError, Marker
 from host_reporter.iptables_tool import IptablesTool
 from host_reporter.marking import (

@@ -129,7 +129,9 @@ class Interface:
 
 def kept(nic: Interface, rotate_seconds: float | None, faults: list[Exception]) -> TensorLights:
     made: Any = nic
-    return TensorLights(made, "h1", rotate_seconds, Notices(logging.getLogger("test")), faults.append)
+    return TensorLights(
+        made, "h1", rotate_seconds, Notices(logging.getLogger("test")), faults.append, period=lambda: 0.2
+    )
 
 
 def test_jobs_that_come_and_go_are_put_in_place_at_once(caplog: pytest.LogCaptureFixture) -> None:
