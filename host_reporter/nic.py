@@ -89,12 +89,18 @@ class Nic:
             self._guard.watch()
 
     def remove(self) -> None:
-        """Give the interface back to the kernel's default if an agent made the tree. Raises NicError."""
+        """Give the interface back to the kernel's default if an agent made the tree. Raises NicError.
+
+        What somebody else has put in its place meanwhile stays.
+        """
         self._wanted = self._installed = None
         if self._made:
             self._made = False
-            self._tc("qdisc", "del", "dev", self.interface, "root")
-            self._guard.dismiss()
+            try:
+                if self._look().root.major == _MAJOR:
+                    self._tc("qdisc", "del", "dev", self.interface, "root")
+            finally:
+                self._guard.dismiss()
 
     def remove_left(self) -> bool:
         """Take away the tree of an agent that was killed; whether there was one. Raises NicError."""
@@ -176,7 +182,7 @@ class Nic:
 
     def _look(self) -> NicState:
         seen = state(rtnetlink.read(self.interface, _MAJOR << 16))
-        self.obstacles = in_front(seen, _PLACES) if seen.root.major == _MAJOR else ()
+        self.obstacles = in_front(self.interface, seen, _PLACES) if seen.root.major == _MAJOR else ()
         return seen
 
     @staticmethod

@@ -118,12 +118,12 @@ def differences(installed: Installed, seen: Installed) -> tuple[str, ...]:
     return tuple(_counted(names, how) for names, how in found if names)
 
 
-def in_front(seen: NicState, prefs: Collection[int]) -> tuple[str, ...]:
+def in_front(interface: str, seen: NicState, prefs: Collection[int]) -> tuple[str, ...]:
     """Filters of somebody else that see packets before those with our places do, in sentences."""
-    last = max(prefs)
+    last, remove = max(prefs), f"tc filter del dev {interface} parent {seen.root.major:x}:"
     return tuple(
         f"a filter of somebody else (pref {pref}) sees packets before the agent's, and takes those that it matches: "
-        f"give it a pref above {last}, or remove it (tc filter del dev NIC parent {seen.root.major:x}: pref {pref})"
+        f"give it a pref above {last}, or remove it ({remove} pref {pref})"
         for pref in sorted({one.pref for one in seen.filters if one.pref <= last and one.pref not in prefs})
     )
 

@@ -107,7 +107,7 @@ class TensorLightsNic:
         entries = rtnetlink.read(self.interface, ROOT << 16, _AGENT << 16)
         seen = state(entries)
         is_ours = seen.root.major in {ROOT, _AGENT}
-        self.obstacles = in_front(seen, (PORTS_PREF, OTHERS_PREF)) if is_ours else ()
+        self.obstacles = in_front(self.interface, seen, (PORTS_PREF, OTHERS_PREF)) if is_ours else ()
         return seen
 
     def _refuse_foreign(self, kind: str, major: int) -> None:
