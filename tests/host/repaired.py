@@ -94,7 +94,8 @@ class Host:
         self._caplog.clear()
 
     def saved(self) -> str:
-        return sh(f"{self.variant}-save -t mangle")
+        """The table's text, without the time at which it was told."""
+        return sh(f"{self.variant}-save -t mangle | grep -v '^#'")
 
     def iptables(self, *commands: str) -> None:
         for command in commands:

@@ -1,0 +1,113 @@
+"""The agent as a process: what somebody else changes is back within two of the controller's periods, and said once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller.wire import HostPlan
+from tests.host.own_namespace import own_namespace
+from tests.host.repaired import NIC, make_interface, plan, sh, variants, walked
+from tests.unit.reporter_server import ReporterServer, wait_for
+
+VARIANT = variants()[-1]
+"""The one that ``iptables`` is by default, where both work."""
+
+PERIOD_SECONDS = 0.3
+MOST_SECONDS = 15.0
+"""Two periods, and what a busy machine adds. Without a look each period it takes longer, or for ever."""
+
+
+class Agent:
+    """A host-reporter, whose controller has this period and gives this plan."""
+
+    def __init__(self, folder: Path, server: ReporterServer) -> None:
+        self._log = folder / "log"
+        (folder / "jobs.d").mkdir()
+        command = [sys.executable, "-m", "host_reporter.agent", "--controller", server.url, "--host", "h1"]
+        command += ["--jobs-dir", str(folder / "jobs.d"), "--progress-dir", str(folder), "--interface", NIC]
+        # Of the reports; that of the controller is told in the answer to the first.
+        command += ["--period", "1"]
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen(command, stderr=log)
+
+    def said(self, words: str = "somebody else has changed") -> list[str]:
+        return [line for line in self._log.read_text().splitlines() if words in line]
+
+
+@pytest.fixture
+def server() -> Iterator[ReporterServer]:
+    with own_namespace():
+        make_interface()
+        made = ReporterServer()
+        made.period_seconds = PERIOD_SECONDS
+        yield made
+        made.stop()
+
+
+@pytest.fixture
+def agent(server: ReporterServer, tmp_path: Path) -> Iterator[Agent]:
+    made = Agent(tmp_path, server)
+    yield made
+    made.process.terminate()
+    assert made.process.wait(20) == 0, made.said("")
+    assert not made.said("Traceback")
+
+
+def rules() -> tuple[Any, ...]:
+    return walked(sh(f"{VARIANT}-save -t mangle"))
+
+
+def live() -> str:
+    """The chain with the marks' rules that is in force."""
+    return "TRAINYARD-A" if "-A TRAINYARD -g TRAINYARD-A\n" in sh(f"{VARIANT}-save -t mangle") else "TRAINYARD-B"
+
+
+def give(server: ReporterServer, wanted: HostPlan) -> None:
+    server.set_plan(wanted.model_dump(mode="json"))
+
+
+def test_marks_and_the_tree_are_back_within_two_periods_and_a_fight_is_not_fought(
+    server: ReporterServer, agent: Agent
+) -> None:
+    give(server, plan(1, ports={"a": 5001}))
+    assert wait_for(lambda: "5001" in str(rules()))
+    old = sh(f"{VARIANT}-save -t mangle")
+    give(server, plan(2, ports={"b": 5002}))
+    assert wait_for(lambda: "5002" in str(rules()))
+    good = rules()
+    tree = sh(f"tc filter show dev {NIC}").count("flowid")
+    for change in (
+        lambda: sh(f"{VARIANT}-restore", old),
+        lambda: sh(f"{VARIANT} -t mangle -F {live()}"),
+    ):
+        said = len(agent.said())
+        change()
+        assert wait_for(lambda said=said: len(agent.said()) == said + 1, MOST_SECONDS)
+        assert wait_for(lambda: rules() == good, MOST_SECONDS)
+    sh(f"tc filter del dev {NIC} parent 7472:")
+    assert wait_for(lambda: sh(f"tc filter show dev {NIC}").count("flowid") == tree, MOST_SECONDS)
+    sh(f"{VARIANT} -t mangle -I OUTPUT -j ACCEPT")
+    assert wait_for(lambda: agent.said("stands before the agent's and takes all packets"), MOST_SECONDS)
+    sh(f"{VARIANT} -t mangle -D OUTPUT -j ACCEPT")
+    # Each once, also a few looks later.
+    time.sleep(4 * PERIOD_SECONDS)
+    first, second, third = agent.said()
+    assert "iptables, table mangle" in first and "rule" in first
+    assert "all rules of chain TRAINYARD-" in second and "(1) were gone; it is put back" in second
+    assert "the filter for DSCP 59" in third and "were gone" in third
+    assert len(agent.said("stands before the agent's")) == 1
+    # Somebody who does it again and again is not answered in a busy loop.
+    until = time.monotonic() + 12 * PERIOD_SECONDS
+    while time.monotonic() < until:
+        subprocess.run([VARIANT, "-t", "mangle", "-F", "TRAINYARD"], check=False, capture_output=True)
+        time.sleep(PERIOD_SECONDS / 6)
+    assert 2 <= len(agent.said("chain TRAINYARD ")) <= 6
+    assert wait_for(lambda: agent.said("the next one comes in 2 s at the earliest"), MOST_SECONDS)
+    assert wait_for(lambda: rules() == good, MOST_SECONDS)
