@@ -83,7 +83,6 @@ class Tally:
     """What became of many messages. Times are of the processor, in seconds."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
-    refusals: Counter[str] = field(default_factory=Counter)
     check_seconds: float = 0.0
     parse_seconds: float = 0.0
     worst_check: float = 0.0
@@ -131,9 +130,8 @@ class Reader:
                     answered |= bool(step.reply)
                     if step.deliver:
                         delivered.append(step.deliver)
-        except RefusedError as error:
+        except RefusedError:
             outcome = "refused"
-            self.tally.refusals[str(error).partition(":")[0]] += 1
         except Exception as error:  # any other is a fault of the check, and is told with its message
             self.tally.faults.append(f"check: {type(error).__name__}: {error}: {data.hex()}")
         checked = time.thread_time()

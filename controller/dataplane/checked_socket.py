@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import socket
+import ssl
 import time
 from collections.abc import Callable
 from typing import Any
@@ -83,6 +84,8 @@ class CheckedSocket:
                     return step.deliver
         except RefusedError as error:
             self.refuse(str(error), error.reply)
+        except ssl.SSLError as error:  # which Ryu takes for a timeout, and would ask again for ever
+            self.refuse(f"its TLS is broken: {error.reason}")
         return b""
 
     def sendall(self, data: bytes) -> None:

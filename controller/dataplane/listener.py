@@ -14,7 +14,7 @@ from ryu.controller import ofp_event
 from ryu.lib import hub
 
 from controller.accepting import Acceptor
-from controller.dataplane.checked_socket import CheckedSocket
+from controller.dataplane.checked_socket import HANDSHAKE_SECONDS, CheckedSocket
 from controller.dataplane.peer_log import PeerLog
 
 LOG = logging.getLogger(__name__)
@@ -48,8 +48,17 @@ class Listener(hub.StreamServer):
     Where there are as many connections as may be, the one that has taken longest to become a switch makes way.
     """
 
-    def __init__(self, *args: Any, admits: Callable[[str], bool], connections: int, **options: Any) -> None:
-        super().__init__(*args, **options)
+    def __init__(
+        self,
+        address: Any,
+        handle: Callable[[Any, Any], None],
+        *,
+        admits: Callable[[str], bool],
+        connections: int,
+        **options: Any,
+    ) -> None:
+        # With a key and a certificate in the options Ryu speaks TLS below what is checked.
+        super().__init__(address, partial(self._check, handle), **options)
         self._admits = admits
         self._most = connections
         self._open = 0
@@ -72,16 +81,25 @@ class Listener(hub.StreamServer):
             hub.spawn(self._serve, connection, address)
 
     def _serve(self, connection: Any, address: Any) -> None:
+        try:
+            connection.settimeout(HANDSHAKE_SECONDS)
+            self.handle(connection, address)
+        except Exception as error:  # whatever a peer makes Ryu raise costs this connection and one line
+            text = f"the OpenFlow connection from {address[0]} is ended: {type(error).__name__}: {error}"
+            self._log.say(logging.WARNING, address[0], text)
+        finally:
+            connection.close()
+            self._open -= 1
+
+    def _check(self, handle: Callable[[Any, Any], None], connection: Any, address: Any) -> None:
+        """Have Ryu ``handle`` a connection as long as its peer keeps the rules."""
         checked = CheckedSocket(connection, address[0], self._log, lambda: self._unknown.pop(checked, None))
         self._unknown[checked] = None
         try:
-            self.handle(checked, address)
-        except Exception as error:  # whatever a peer makes Ryu raise costs this connection and one line
-            checked.refuse(f"Ryu cannot go on with it, {type(error).__name__}: {error}")
+            handle(checked, address)
         finally:
             self._unknown.pop(checked, None)
             checked.close()
-            self._open -= 1
 
     def _problem(self, address: str) -> str | None:
         if not self._admits(address):

@@ -42,6 +42,10 @@ class MalformedError(Exception):
         super().__init__(f"at offset {offset} there is {problem}")
 
 
+def _wrong_length(what: str, length: int, least: int, most: int) -> str:
+    return f"{what} of {length} bytes; at least {least} are needed, and {most} are left"
+
+
 def _headers(fields: Iterable[object]) -> tuple[dict[int, int], dict[tuple[int, int], int], frozenset[int]]:
     """What Ryu knows of match fields: 32-bit headers and their length, extended ones, and class with number."""
     plain: dict[int, int] = {}
@@ -91,7 +95,7 @@ def check_match(data: bytes, at: int, end: int) -> int:
         raise MalformedError(at, f"a match of type {kind}; 1 is right")
     after: int = at + (length + 7 & ~7)
     if length < 4 or after > end:
-        raise MalformedError(at, f"a match of {length} bytes; 4 to {end - at} are right")
+        raise MalformedError(at, _wrong_length("a match", length, 4, end - at))
     if length > MAX_MATCH:
         raise MalformedError(at, f"a match of {length} bytes, which is more than {MAX_MATCH}")
     place, stop = at + 4, at + length
@@ -135,7 +139,7 @@ def _check_actions(data: bytes, at: int, end: int, vendors: list[int]) -> None:
             raise MalformedError(at, "half an action")
         kind, length = _PAIR.unpack_from(data, at)
         if length < 8 or at + length > end:
-            raise MalformedError(at, f"an action of {length} bytes; 8 to {end - at} are right")
+            raise MalformedError(at, _wrong_length("an action", length, 8, end - at))
         if kind == ofp.OFPAT_SET_FIELD:
             _check_set_field(data, at, length)
         elif kind == ofp.OFPAT_EXPERIMENTER:
@@ -157,7 +161,7 @@ def _check_instructions(data: bytes, at: int, end: int, vendors: list[int]) -> N
             raise MalformedError(at, "half an instruction")
         kind, length = _PAIR.unpack_from(data, at)
         if length < 8 or at + length > end:
-            raise MalformedError(at, f"an instruction of {length} bytes; 8 to {end - at} are right")
+            raise MalformedError(at, _wrong_length("an instruction", length, 8, end - at))
         if kind in _WITH_ACTIONS:
             _check_actions(data, at + 8, at + length, vendors)
         elif _INSTRUCTION_SIZES.get(kind) != length:
@@ -181,7 +185,7 @@ def check_flow_stats(data: bytes, at: int) -> tuple[list[int], list[int]]:
         (length,) = _SHORT.unpack_from(data, at)
         after = at + length
         if length < _MATCH_AT_STATS or after > end:
-            raise MalformedError(at, f"a rule of {length} bytes; {_MATCH_AT_STATS + 8} to {end - at} are right")
+            raise MalformedError(at, _wrong_length("a rule", length, _MATCH_AT_STATS + 8, end - at))
         if length > MAX_RULE:
             raise MalformedError(at, f"a rule of {length} bytes, which is more than {MAX_RULE}")
         _check_instructions(data, check_match(data, at + _MATCH_AT_STATS, after), after, vendors)
@@ -230,7 +234,7 @@ def check_properties(data: bytes, at: int) -> None:
             raise MalformedError(at, "half a property")
         (length,) = _SHORT.unpack_from(data, at + 2)
         if length < 4 or at + length > end:
-            raise MalformedError(at, f"a property of {length} bytes; 4 to {end - at} are right")
+            raise MalformedError(at, _wrong_length("a property", length, 4, end - at))
         at += length + 7 & ~7
 
 
@@ -243,7 +247,7 @@ def offered_versions(data: bytes, at: int) -> frozenset[int] | None:
             raise MalformedError(at, "half a hello element")
         kind, length = _PAIR.unpack_from(data, at)
         if length < 4 or at + length > end:
-            raise MalformedError(at, f"a hello element of {length} bytes; 4 to {end - at} are right")
+            raise MalformedError(at, _wrong_length("a hello element", length, 4, end - at))
         if kind == ofp.OFPHET_VERSIONBITMAP and length >= 8:
             bits = int.from_bytes(data[at + 4 : at + 8], "big")
             found = (found or set()) | {version for version in range(32) if bits >> version & 1}

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import logging
 import socket
+import ssl
+import subprocess
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from eventlet.green import socket as green_socket
+from eventlet.green import ssl as green_ssl
 from eventlet.greenio import GreenSocket
 from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3 as ofp
@@ -199,10 +204,42 @@ def test_what_ryu_raises_costs_a_line(caplog: pytest.LogCaptureFixture) -> None:
     thread = hub.spawn(server.serve_forever)
     for _ in range(3):
         socket.create_connection(server.server.getsockname(), 5).close()
-    until(lambda: "Ryu cannot go on with it, KeyError: 'unknown field'" in caplog.text)
+    until(lambda: "from 127.0.0.1 is ended: KeyError: 'unknown field'" in caplog.text)
     until(lambda: server._open == 0)
     assert caplog.text.count("is ended") == 1
     assert "Traceback" not in caplog.text
+    hub.kill(thread)
+    server.server.close()
+
+
+def test_a_peer_whose_tls_breaks_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    request = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=yard"
+    subprocess.run([*request.split(), "-keyout", "key", "-out", "cert"], check=True, capture_output=True)
+    context = green_ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    read: list[bytes] = []
+
+    def handle(connection: Any, _address: Any) -> None:
+        while data := connection.recv(8):
+            read.append(data)
+
+    options = {"ssl_ctx": context, "certfile": "cert", "keyfile": "key"}
+    server = Listener(("127.0.0.1", 0), handle, admits=lambda _address: True, connections=3, **options)
+    thread = hub.spawn(server.serve_forever)
+    client = ssl.create_default_context(cafile="cert")
+    client.check_hostname = False
+    peer = green_socket.create_connection(server.server.getsockname(), 5)
+    raw = peer.dup()
+    secret = green_ssl.GreenSSLSocket(peer, server_side=False, _context=client)
+    secret.sendall(HELLO)
+    until(lambda: read == [HELLO])
+    raw.sendall(b"\x17\x03\x03\0\x08" + bytes(8))
+    until(lambda: "its TLS is broken" in caplog.text)
+    until(lambda: server._open == 0)
+    for each in (raw, secret):
+        each.close()
     hub.kill(thread)
     server.server.close()
 

@@ -57,13 +57,15 @@ def apply_actions(actions: bytes) -> bytes:
 
 def test_the_hello_that_hung_the_controller() -> None:
     said = refusal(MessageStream(), bytes.fromhex("0400000c0000000100010000"))
-    assert said == "its HELLO message is malformed: at offset 8 there is a hello element of 0 bytes; 4 to 4 are right"
+    assert said.startswith(
+        "its HELLO message is malformed: at offset 8 there is a hello element of 0 bytes; at least 4"
+    )
 
 
 @pytest.mark.parametrize(
     ("rules", "problem"),
     [
-        (rule(length=0), "at offset 16 there is a rule of 0 bytes; 56 to 56 are right"),
+        (rule(length=0), "at offset 16 there is a rule of 0 bytes; at least 56 are needed, and 56 are left"),
         (rule() + rule(length=40), "at offset 72 there is a rule of 40 bytes"),
         (rule(length=57), "at offset 16 there is a rule of 57 bytes"),
         (rule()[:30], "at offset 16 there is half a rule"),
@@ -76,7 +78,10 @@ def test_the_hello_that_hung_the_controller() -> None:
         (rule(match=match(bytes.fromhex("80000a0400000000"))), "match field 5 of class 0x8000 with length 4, which"),
         (rule(match=match(bytes.fromhex("ffff00080000000000000000"))), "match field 0 of class 0xffff with length 8"),
         (rule(instructions=bytes(8)), "an instruction of 0 bytes"),
-        (rule(instructions=struct.pack("!HHI", 4, 16, 0)), "an instruction of 16 bytes; 8 to 8 are right"),
+        (
+            rule(instructions=struct.pack("!HHI", 4, 16, 0)),
+            "an instruction of 16 bytes; at least 8 are needed, and 8 are left",
+        ),
         (rule(instructions=struct.pack("!HHI", 1, 8, 0) + bytes(4)), "half an instruction"),
         (rule(instructions=struct.pack("!HHI", 0xFFFF, 8, 9)), "an instruction of type 65535"),
         (rule(instructions=struct.pack("!HHI", 2, 8, 9)), "an instruction of type 2 and 8 bytes"),
