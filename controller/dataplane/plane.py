@@ -21,8 +21,8 @@ from controller.model import Switch
 from controller.rules import Rule
 
 LOG = logging.getLogger(__name__)
-MAX_COMINGS = 100
-"""Comings and goings of switches that are logged for each address and minute."""
+MAX_LINES = 100
+"""What is logged of the switches at one address in a minute, at most."""
 
 Listener = Callable[[str], None]
 
@@ -47,7 +47,7 @@ class Dataplane:
         self._bytes = ByteCounts()
         self._applying = hub.Semaphore(1)
         self._epoch = 0
-        self._comings = PeerLog(LOG, MAX_COMINGS)
+        self._log = PeerLog(LOG, MAX_LINES)
         self._refusals = PeerLog(LOG)
 
     # For the planner and the API.
@@ -132,7 +132,7 @@ class Dataplane:
         if session is not None and session.is_of(datapath):
             was_ready = session.ready
             self._drop(datapath.id)
-            self._comings.say(logging.WARNING, session.address, f"switch {datapath.id:016x} has disconnected")
+            self._log.say(logging.WARNING, session.address, f"switch {datapath.id:016x} has disconnected")
             if was_ready:
                 self._tell(f"switch {datapath.id:016x} has disconnected")
 
@@ -160,7 +160,7 @@ class Dataplane:
 
     def _begin(self, datapath: Any) -> None:
         address = str(datapath.address[0])
-        self._comings.say(logging.INFO, address, f"switch {datapath.id:016x} has connected from {address}")
+        self._log.say(logging.INFO, address, f"switch {datapath.id:016x} has connected from {address}")
         self._sessions[datapath.id] = Session(
             datapath,
             self._settings,
@@ -169,6 +169,7 @@ class Dataplane:
             changed=self._tell,
             repairs=self._repairs.setdefault(datapath.id, Repairs()),
             counted=partial(self._bytes.take, datapath.id),
+            log=self._log,
             remembered=self._wanted.get(datapath.id),
         )
 

@@ -170,7 +170,7 @@ class Ports:
     def _live(self) -> list[ProbedPort]:
         """The ports that are up: only they can be proven."""
         return [
-            ProbedPort(number, port.name.decode(errors="replace").rstrip("\0"))
+            ProbedPort(number, probe.port_name(port.name))
             for number, port in sorted(self._ports.items())
             if not port.state & ofp.OFPPS_LINK_DOWN and not port.config & ofp.OFPPC_PORT_DOWN
         ]

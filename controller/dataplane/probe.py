@@ -40,6 +40,12 @@ class ProbedPort:
     name: str
 
 
+def port_name(name: bytes) -> str:
+    """A port's name as a switch tells it, up to the first NUL, with nothing that could forge a line of a log."""
+    text = name.partition(b"\0")[0].decode(errors="replace")
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+
+
 def frame(dscp: int) -> bytes:
     """A small Ethernet frame with an IPv4 UDP packet of this DSCP, to nobody."""
     payload = b"trainyard probe".ljust(18, b"\0")

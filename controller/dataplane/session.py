@@ -19,6 +19,7 @@ from ryu.ofproto import ofproto_v1_3_parser as parser
 from controller.dataplane import openflow, ovsdb
 from controller.dataplane.audit import Repairs
 from controller.dataplane.channel import Channel, SwitchGoneError
+from controller.dataplane.peer_log import PeerLog
 from controller.dataplane.ports import Ports
 from controller.dataplane.probe import Counters
 from controller.dataplane.rule_table import RuleTable
@@ -41,7 +42,7 @@ class Session:
 
     ``database`` is where its queues are made (None: nobody said where). ``remembered`` is what the last plan wanted
     this switch to hold, where there was one. ``repairs`` notes what was put right, and ``counted`` is told the queues'
-    counters whenever they are read; both outlive the connection.
+    counters whenever they are read; both outlive the connection. ``log`` takes what people should know of it.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Session:
         changed: Callable[[str], None],
         repairs: Repairs,
         counted: Callable[[Counters], None],
+        log: PeerLog,
         remembered: frozenset[Rule] | None = None,
     ) -> None:
         self.dpid: int = datapath.id
@@ -74,6 +76,7 @@ class Session:
         self._ports = Ports(self._channel, settings, database=database, counted=self._take_counters)
         self._counted = counted
         self._unordered: frozenset[int] = frozenset()
+        self._log = log
         self._known_as: Switch | None = None
         self._news = hub.Event()
         self._loss = hub.Event()
@@ -208,9 +211,9 @@ class Session:
         unordered = self._ports.unordered()
         if looked.problem is None and unordered != self._unordered:
             for text in self._ports.problems() if unordered else ():
-                LOG.warning("switch %016x: %s", self.dpid, text)
+                self._log.say(logging.WARNING, self.address, f"switch {self.dpid:016x}: {text}")
             if not unordered:
-                LOG.info("switch %016x: all its ports are ordered", self.dpid)
+                self._log.say(logging.INFO, self.address, f"switch {self.dpid:016x}: all its ports are ordered")
             self._unordered = unordered
         return looked.problem
 
@@ -238,7 +241,8 @@ class Session:
 
     def _say(self, repair: str | None) -> None:
         if repair is not None:
-            LOG.warning("switch %016x: somebody else changed it: %s", self.dpid, repair)
+            text = f"switch {self.dpid:016x}: somebody else changed it: {repair}"
+            self._log.say(logging.WARNING, self.address, text)
 
     def _set_ready(self, problem: str | None) -> None:
         if problem is not None:
@@ -256,13 +260,14 @@ class Session:
                 self._fail(refusal)
                 return
             self._known_as, self.ready, self.reason = switch, True, None
-            LOG.info("switch %016x is ready%s", self.dpid, "" if self._settings.probe else ", its queues not proven")
+            unproven = "" if self._settings.probe else ", its queues not proven"
+            self._log.say(logging.INFO, self.address, f"switch {self.dpid:016x} is ready{unproven}")
             self._changed(f"switch {self.dpid:016x} is ready")
 
     def _fail(self, reason: str) -> None:
         was, self.ready = self.ready, False
         if reason != self.reason and not self._channel.closed:
-            LOG.warning("switch %016x is not ready: %s", self.dpid, reason)
+            self._log.say(logging.WARNING, self.address, f"switch {self.dpid:016x} is not ready: {reason}")
         self.reason = reason
         if was:
             # What it holds may not be known any more; it is read, and all is proven again, at once.

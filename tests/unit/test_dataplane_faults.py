@@ -9,7 +9,7 @@ import pytest
 from ryu.lib import hub
 from test_dataplane import connect, make_plane, ready, rules_for, until, wanted_rules
 
-from controller.dataplane import openflow, ovsdb
+from controller.dataplane import openflow, ovsdb, probe
 from controller.dataplane.channel import Channel
 from controller.dataplane.ovsdb import Database, OvsdbError
 from tests.fake_datapath import Behaviour, FakeDatapath
@@ -149,3 +149,9 @@ def test_who_hands_on_what_switches_tell_does_not_wait_for_a_refused_ones_end() 
         for _ in range(2):
             plane.connected(Slow(1, plane.deliver))
     plane.close()
+
+
+def test_a_ports_name_forges_no_line_of_the_log() -> None:
+    assert probe.port_name(b"eth0\0\0\0") == "eth0"
+    assert probe.port_name("prüf-1\nswitch 1 is ready\x1b[2J\0x".encode()) == "prüf-1�switch 1 is ready�[2J"
+    assert probe.port_name(b"\xff\xfe") == "��"
