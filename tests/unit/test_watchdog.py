@@ -105,19 +105,22 @@ def test_a_loop_that_stands_still_is_told_of_and_no_longer_said_to_live(
     assert "Traceback" not in log
 
 
-def test_without_a_watchdog_the_stack_is_told_all_the_same(tmp_path: Path) -> None:
+def test_what_keeps_the_interpreter_itself_is_told_too(tmp_path: Path) -> None:
     path = str(tmp_path / "socket")
     service = Systemd(path)
-    process = start(tmp_path, path, STAND_STILL_SECONDS="1.5", STILL_SECONDS=f"{STILL_SECONDS}")
+    process = start(tmp_path, path, STILL_SECONDS=f"{STILL_SECONDS}")
     try:
-        assert service.wait_for("READY=1") == ["READY=1"]
+        assert service.wait_for("READY=1") == ["READY=1"], "nobody asked for signs of life"
         process.send_signal(signal.SIGUSR1)
-        assert service.told(2.0) == []
+        deadline = time.monotonic() + 20
+        while "in stand_still_here" not in (tmp_path / "log").read_text():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert service.told(0.1) == []
     finally:
         process.kill()
         process.wait()
         service.close()
-    assert "in stand_still_here" in (tmp_path / "log").read_text()
 
 
 def test_five_seconds_or_half_of_what_systemd_waits() -> None:
