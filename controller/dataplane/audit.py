@@ -20,6 +20,9 @@ COMPARED = 64
 MOST_PIPELINE = 256
 """Of a pipeline with more rules, as big fabrics have it, only the number is compared: it cannot be read in parts."""
 
+CROWD = 4
+"""So many switches are read at each look; of more, each is read as much more seldom, so that all cost the same."""
+
 TAG_BITS = 0xFFFFFFFF
 
 
@@ -40,12 +43,16 @@ PIPELINE = Part(0, TAG_BITS)
 """The rules of no job: what forwards packets, and what is the same whatever the plan."""
 
 
-def parts(turn: int, pipeline: int, jobs: int) -> tuple[Part, ...]:
-    """What to read at the look number ``turn`` of a switch that holds so many rules of no job, and of jobs.
+def parts(turn: int, pipeline: int, jobs: int, *, switches: int = 1) -> tuple[Part, ...]:
+    """What to read at the look number ``turn`` of a switch, one of ``switches``, with so many rules of no job, of jobs.
 
     The pipeline is read at each look as long as it is small. The jobs' rules are read in as many parts as are needed,
     one a look: they are told apart by their tags, which are odd.
     """
+    every = 1 + switches // (CROWD + 1)
+    if turn % every:
+        return ()
+    turn //= every
     if pipeline + jobs <= COMPARED:
         return (ALL,)
     found = []

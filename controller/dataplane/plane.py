@@ -170,6 +170,7 @@ class Dataplane:
             repairs=self._repairs.setdefault(datapath.id, Repairs()),
             counted=partial(self._bytes.take, datapath.id),
             log=self._log,
+            switches=lambda: len(self._sessions),
             remembered=self._wanted.get(datapath.id),
         )
 

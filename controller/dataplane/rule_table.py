@@ -35,8 +35,8 @@ class Changed(NamedTuple):
 class RuleTable:
     """All rules of ours on one switch, and its gate. ``base`` gives the rules that it needs before any plan.
 
-    ``remembered`` is what the last plan wanted this switch to hold, where there was one. Every method may raise
-    SwitchGoneError.
+    ``remembered`` is what the last plan wanted this switch to hold, where there was one; ``switches`` is how many
+    the controller looks after. Every method may raise SwitchGoneError.
     """
 
     def __init__(
@@ -46,11 +46,13 @@ class RuleTable:
         gate_seconds: int,
         base: Callable[[], frozenset[Rule]],
         remembered: frozenset[Rule] | None,
+        switches: Callable[[], int],
     ) -> None:
         self._channel = channel
         self._gate_seconds = gate_seconds
         self._base = base
         self._wanted = remembered
+        self._switches = switches
         self._held: frozenset[Rule] | None = None
         self._tags: Mapping[openflow.Place, int] = {}
         self._epoch = 0
@@ -145,7 +147,7 @@ class RuleTable:
         if not self.is_comparable:
             return ()
         jobs = sum(audit.tag_of(rule, self._tags) != 0 for rule in held)
-        return audit.parts(self._turn, len(held) - jobs, jobs)
+        return audit.parts(self._turn, len(held) - jobs, jobs, switches=self._switches())
 
     def _put_right(self) -> tuple[str | None, str | None]:
         """Put back what is missing, first what packets need to be forwarded at all."""

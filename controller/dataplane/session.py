@@ -42,7 +42,8 @@ class Session:
 
     ``database`` is where its queues are made (None: nobody said where). ``remembered`` is what the last plan wanted
     this switch to hold, where there was one. ``repairs`` notes what was put right, and ``counted`` is told the queues'
-    counters whenever they are read; both outlive the connection. ``log`` takes what people should know of it.
+    counters whenever they are read; both outlive the connection. ``switches`` is how many the controller looks after.
+    ``log`` takes what people should know of the switch.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Session:
         repairs: Repairs,
         counted: Callable[[Counters], None],
         log: PeerLog,
+        switches: Callable[[], int],
         remembered: frozenset[Rule] | None = None,
     ) -> None:
         self.dpid: int = datapath.id
@@ -72,6 +74,7 @@ class Session:
             gate_seconds=settings.gate_seconds,
             base=lambda: base(self.switch()),
             remembered=remembered,
+            switches=switches,
         )
         self._ports = Ports(self._channel, settings, database=database, counted=self._take_counters)
         self._counted = counted

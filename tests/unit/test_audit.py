@@ -27,6 +27,15 @@ def test_every_rule_is_read_in_its_turn_and_a_look_costs_the_same(jobs: int) -> 
     assert read == set(tags)
 
 
+def test_many_switches_cost_together_what_a_few_do() -> None:
+    for switches in (1, 4, 5, 10, 40):
+        read = [bool(parts(turn, 20, 1000, switches=switches)) for turn in range(1000)]
+        assert sum(read) * switches / 1000 <= 5
+        assert sum(read) * switches / 1000 >= min(switches, 2)
+    first = [part for turn in range(4) for part in parts(turn, 20, 1000, switches=5)]
+    assert first == [*parts(0, 20, 1000), *parts(1, 20, 1000)], "nothing is left out"
+
+
 def test_a_small_table_is_read_whole_and_a_big_pipeline_seldom_or_never() -> None:
     assert parts(7, 12, COMPARED - 12) == (ALL,)
     big = [turn for turn in range(100) if PIPELINE in parts(turn, 3 * COMPARED, 0)]
