@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from controller.wire import HostPlan, Mark
+from host_reporter import enforcement
 from host_reporter.discovery import cgroups
 from host_reporter.discovery.links import Link
 from host_reporter.discovery.whereabouts import Whereabouts
@@ -150,6 +151,56 @@ def test_a_kernel_that_matches_no_cgroups_is_said_once_and_links_are_marked(capl
     host.filters.refuses = ""
     assert host.enforcement.apply(plan(WHOLE), look=True)
     assert host.filters.marks == (GroupMark("a", 59, GROUP),)
+
+
+def test_a_group_that_is_gone_costs_its_own_job_alone_the_mark_by_cgroup(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The filter refuses a path that is not there; the kernel can match cgroups all the same."""
+
+    class Refusing(Filters):
+        def apply(self, marks: Sequence[AnyMark]) -> None:
+            if any(isinstance(mark, GroupMark) and mark.group == GROUP for mark in marks):
+                raise IptablesError("No such file or directory")
+            super().apply(marks)
+
+    host, stays = Host(), Group("/jobs/b", 45)
+    host.enforcement = Enforcement(Refusing(), None, Notices(logging.getLogger("test")))
+    filters = host.enforcement._marker
+    assert isinstance(filters, Filters)
+    monkeypatch.setattr(enforcement, "_is_there", lambda group: group == stays)
+    both = Whereabouts(frozenset("ab"), {"a": GROUP, "b": stays}, BOTH.links)
+    host.enforcement.moved(both)
+    other = WHOLE.model_copy(update={"job": "b"})
+    assert host.enforcement.apply(plan(WHOLE, other), look=False)
+    assert filters.marks[0] == GroupMark("b", 59, stays)
+    assert as_tuples(filters.marks) == link_marks()
+    # Its successor is marked at once, not only when the kernel is asked again.
+    after = Group("/jobs/a", 46)
+    host.enforcement.moved(Whereabouts(both.jobs, {"a": after, "b": stays}, BOTH.links))
+    assert filters.marks == (GroupMark("a", 59, after), GroupMark("b", 59, stays))
+    assert not caplog.records
+
+
+def test_a_refusal_that_is_not_the_kernels_is_tried_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Marking(Filters):
+        is_marking = True
+
+        def changed(self) -> tuple[str, ...]:
+            return ()
+
+        def why_no_groups(self) -> str | None:
+            return None
+
+    monkeypatch.setattr(enforcement, "_is_there", lambda _group: True)
+    filters = Marking("groups")
+    host = Enforcement(filters, None, Notices(logging.getLogger("test")))
+    host.moved(BOTH)
+    assert host.apply(plan(WHOLE), look=False)
+    assert as_tuples(filters.marks) == link_marks()
+    filters.refuses = ""
+    host.reconcile()
+    assert filters.marks == (GroupMark("a", 59, GROUP),)
 
 
 def test_without_iptables_sockets_are_marked_one_by_one(caplog: pytest.LogCaptureFixture) -> None:

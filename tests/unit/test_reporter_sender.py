@@ -161,6 +161,10 @@ def test_whether_acknowledgements_are_marked_is_told(server: Server, sender: Sen
         wait(lambda value=value: server.acknowledging is value)
 
 
+def test_the_controllers_period_is_known_from_its_answer(server: Server, sender: Sender) -> None:
+    wait(lambda: sender.plan_period == 5.0)
+
+
 def test_a_batch_that_is_wrong_is_dropped_and_the_next_goes_on(server: Server, sender: Sender) -> None:
     sender.declare("a", SPEC)
     wait(lambda: "a" in server.jobs)

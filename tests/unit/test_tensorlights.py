@@ -104,12 +104,24 @@ class Interface:
     """What ``TensorLightsNic`` does, without a kernel: it remembers what it was asked, and may refuse it."""
 
     interface = "nosuch0"
+    obstacles: tuple[str, ...] = ()
 
     def __init__(self) -> None:
         self.asked: list[tuple[frozenset[str], int | None]] = []
         self.removed = 0
         self.problem: Exception | None = None
         self.news = threading.Condition()
+        self.was: tuple[str, ...] = ()
+        self.looks = 0
+
+    def changed(self) -> tuple[str, ...]:
+        with self.news:
+            self.looks += 1
+            self.news.notify_all()
+        return self.was
+
+    def put_back(self) -> None:
+        self.was = ()
 
     def serve(self, servers: tuple[Server, ...], turn: int | None) -> bool:
         with self.news:
@@ -170,6 +182,21 @@ def test_more_ports_than_the_kernel_tells_apart_are_other_traffic(caplog: pytest
     lights.end("j0")
     nic.wait_for(lambda asked: asked[-1] == ({"j1", "j2", "j3", "j4"}, None))
     lights.stop()
+    assert not faults
+
+
+def test_the_bands_are_looked_at_each_period_and_served_anew_only_for_news(caplog: pytest.LogCaptureFixture) -> None:
+    nic, faults = Interface(), list[Exception]()
+    lights = kept(nic, None, faults)
+    lights.declare("a", spec(ps(1)))
+    lights.start()
+    nic.wait_for(lambda _: nic.looks >= 3)
+    assert nic.asked == [({"a"}, None)]
+    nic.was = ("the filter for port 1 was gone",)
+    nic.wait_for(lambda _: nic.looks >= 6)
+    lights.stop()
+    assert caplog.text.count("the traffic control of nosuch0: the filter for port 1 was gone; it is put back") == 1
+    assert nic.asked == [({"a"}, None)]
     assert not faults
 
 
