@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 
 from host_reporter import marking, table_version
 from host_reporter.restorer import RestoreError, Restorer
@@ -12,6 +14,9 @@ from host_reporter.restorer import RestoreError, Restorer
 _LOCK_SECONDS = "5"
 _RUN_SECONDS = 20.0
 _TRIED = f"{marking.CHAIN}-TRY"
+_NFT, _LEGACY = "iptables-nft", "iptables-legacy"
+_LEGACY_TABLES = Path("/proc/thread-self/net/ip_tables_names")
+"""The tables of the older iptables that are in use; to ask for another one makes it."""
 
 
 class IptablesError(RuntimeError):
@@ -24,10 +29,14 @@ class IptablesTool:
     def __init__(self, variant: str) -> None:
         self._variant, self._is_nft = variant, _is_nft(variant)
         # "iptables" is an alternative of Debian's, which may lead elsewhere tomorrow: ours stay where they were put.
-        own = "iptables-nft" if self._is_nft else "iptables-legacy"
-        if all(shutil.which(f"{own}-{command}") for command in ("save", "restore")):
+        own, other = (_NFT, _LEGACY) if self._is_nft else (_LEGACY, _NFT)
+        if _is_installed(own):
             self._variant = own
         self._restorer = Restorer(self._variant)
+        # An agent that was killed may have used the other one, and an old plan's marks must not go on there.
+        if _is_installed(other) and (other == _NFT or _has_legacy_table()):
+            with contextlib.suppress(IptablesError):
+                _clear_away(other)
 
     def save(self) -> str:
         """The mangle table's text, with its counters."""
@@ -130,6 +139,16 @@ def _clear_away(variant: str) -> bool:
         return False
     _restore(variant, marking.removal(saved))
     return True
+
+
+def _is_installed(variant: str) -> bool:
+    return all(shutil.which(f"{variant}-{command}") for command in ("save", "restore"))
+
+
+def _has_legacy_table() -> bool:
+    with contextlib.suppress(OSError):
+        return "mangle" in _LEGACY_TABLES.read_text().split()
+    return False
 
 
 def _is_nft(variant: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 import subprocess
@@ -12,10 +13,12 @@ from pathlib import Path
 import pytest
 
 from controller.wire import HostPlan, Mark
+from host_reporter import iptables
 from host_reporter.discovery import cgroups
 from host_reporter.discovery.whereabouts import Whereabouts
 from host_reporter.iptables_tool import IptablesTool
 from host_reporter.marking import Group
+from tests.host.own_namespace import own_namespace
 from tests.host.repaired import Host, marked, plan, sh, variants, walked
 from tests.job_process import second_hierarchy
 
@@ -249,6 +252,40 @@ def test_a_cgroup_that_is_removed_and_made_again_is_matched_again(host: Host, gr
     assert not host.said()
     said = changed_and_put_back(host, lambda: host.iptables(f"-F {host.live()}"))
     assert "were gone" in said
+
+
+def test_marks_stay_in_the_tables_that_they_were_put_in_and_old_ones_in_the_others_go(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Debian's alternative ``iptables`` is led elsewhere while an agent runs; then that one is killed."""
+    kinds = ["iptables-legacy", "iptables-nft"]
+    first, second = sorted(kinds, key=lambda kind: kind != VARIANTS[-1])
+
+    def lead_to(kind: str) -> None:
+        for name in ("iptables", "iptables-save", "iptables-restore"):
+            (tmp_path / name).unlink(missing_ok=True)
+            (tmp_path / name).symlink_to(f"/usr/sbin/{name.replace('iptables', kind)}")
+
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(iptables, "VARIANTS", ("iptables",))
+    with own_namespace():
+        lead_to(first)
+        host = Host(first, caplog)
+        host.apply(plan())
+        lead_to(second)
+        host.apply(plan(2, dscps=(43, 51, 59)))
+        host.apply(plan(3, ports=OTHER))
+        host.enforcement.reconcile()
+        assert not host.said()
+        assert "5005" in str(walked(host.saved()))
+        if len(VARIANTS) == 2:
+            assert "TRAINYARD" not in sh(f"{second}-save -t mangle")
+            successor = Host(second, caplog)
+            successor.apply(plan())
+            assert "TRAINYARD" not in host.saved()
+            assert "5001" in str(walked(successor.saved()))
+            successor.enforcement.remove()
+        host.enforcement.remove()
 
 
 def test_a_second_agent_is_a_fight_that_slows_down_and_is_said(host: Host, caplog: pytest.LogCaptureFixture) -> None:
