@@ -21,7 +21,7 @@ COUNT_SECONDS = 30.0
 """Between two readings of the counters; a reading is a process, which costs more than all else here."""
 
 AGAIN_SECONDS = 60.0
-"""Until the host is made equal to its plan again: what failed may work now, and others may have changed something."""
+"""Until what the plan wants and failed is tried again: it may work now. What others change ``reconciler`` sees."""
 
 STALE_SECONDS = 60.0
 """Without a controller for longer than a restart takes, marks are taken away: an old order must not starve a job."""
@@ -121,7 +121,7 @@ class PlanFollower:
             return
         self._answered()
         self._tag, self._plan = answer.tag, plan
-        # Plans come often, and a look at what is there is a process: that can wait for its turn.
+        # Plans come often, and asking the kernel what it can do costs processes: that can wait for its turn.
         self._enforcement.apply(plan, look=False)
         if self._apply_again_at is None:
             self._apply_again_at = time.monotonic() + AGAIN_SECONDS
