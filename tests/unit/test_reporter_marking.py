@@ -303,3 +303,11 @@ def test_where_the_kernel_cannot_tell_acknowledgements_they_stay_with_their_job(
     assert enforcement.apply(HostPlan.model_validate(plan | {"other_floor": 0.1, "egress_bps": 1e9, "marks": marks}))
     assert sent_dscp(tools[0].committed, 0, "10.0.0.2", dport=80, length=52) == 59
     assert not enforcement.marks_acknowledgements
+
+
+def test_a_table_that_iptables_cannot_show_is_not_taken_for_an_empty_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        iptables_tool, "run", lambda _command, _text="": "# Table `mangle' is incompatible, use 'nft' tool.\n"
+    )
+    with pytest.raises(IptablesError, match="rules into the table mangle that iptables cannot show"):
+        IptablesTool("iptables").save()
