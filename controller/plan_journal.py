@@ -72,6 +72,9 @@ def read_last(store: Store, record_id: str = ID) -> LastPlan | None:
     text = store.contents().records.get(KIND, {}).get(record_id)
     if text is None:
         return None
+    if (KIND, record_id) in store.contents().damaged:
+        LOG.warning("the journal's last plan is damaged and left out: its checksum is wrong")
+        return None
     try:
         return LastPlan.model_validate_json(text)
     except ValidationError as error:

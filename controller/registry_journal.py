@@ -13,10 +13,12 @@ from pydantic import ValidationError
 from controller.host_record import HostRecord
 from controller.job_record import JobRecord
 from controller.journal_bodies import Body, GraveBody, HostBody, JobBody, SeenBody, StageBody, TallyBody
+from controller.journal_file import POINT
 from controller.model import Progress
 from controller.store import Batch, Contents, Point, Store, StoreError, put
 
 AnyBody = TypeVar("AnyBody", bound=Body)
+_WRONG_CHECKSUM = "its checksum is wrong, so it is not what the controller wrote"
 
 
 @dataclass
@@ -46,6 +48,8 @@ def load(contents: Contents, known_hosts: Collection[str], now: float) -> State:
         job.rows = len(written)
         for point in written:
             job.merge_point(_progress(contents, job_id, point))
+        if (POINT, job_id) in contents.damaged:
+            raise _damaged(contents, f"a point of job {job_id!r} is damaged: {_WRONG_CHECKSUM}")
         if job_id in tallies:
             job.add_tally(tallies[job_id])
         if job_id in seen:
@@ -113,13 +117,15 @@ def as_points(points: Iterable[Progress]) -> list[Point]:
 def _bodies(contents: Contents, kind: str, model: type[AnyBody]) -> dict[str, AnyBody]:
     found = {}
     for record_id, text in contents.records.get(kind, {}).items():
+        what = _WRONG_CHECKSUM if (kind, record_id) in contents.damaged else None
         try:
             found[record_id] = model.model_validate_json(text)
         except ValidationError as error:
             fault = error.errors(include_url=False, include_input=False)[0]
             place = ".".join(map(str, fault["loc"]))
             what = f"{place}: {fault['msg']}" if place else str(fault["msg"])
-            raise _damaged(contents, f"its record of {kind} {record_id!r} is damaged: {what}") from None
+        if what is not None:
+            raise _damaged(contents, f"its record of {kind} {record_id!r} is damaged: {what}")
     return found
 
 
@@ -132,4 +138,6 @@ def _progress(contents: Contents, job_id: str, point: Point) -> Progress:
 
 
 def _damaged(contents: Contents, what: str) -> StoreError:
-    return StoreError(f"journal {contents.path}: {what}; mend it, or move the file away to begin without it")
+    return StoreError(
+        f"journal {contents.path}: {what}; put back a copy from before, or move the file away to begin without it"
+    )

@@ -45,7 +45,8 @@ class RunSettings:
         self.period_seconds = config.period_seconds
         self.policy: Policy = make(config.policy, config.policy_options)
         self._options: dict[str, Any] = dict(config.policy_options)
-        self._restore(store.contents().records.get(_KIND, {}).get(_ID))
+        contents = store.contents()
+        self._restore(contents.records.get(_KIND, {}).get(_ID), is_damaged=(_KIND, _ID) in contents.damaged)
         store.add_source(self._dump)
 
     def view(self) -> Settings:
@@ -99,8 +100,12 @@ class RunSettings:
             "file": self._file,
         }
 
-    def _restore(self, text: str | None) -> None:
+    def _restore(self, text: str | None, *, is_damaged: bool) -> None:
         if text is None:
+            return
+        if is_damaged:
+            LOG.warning("the journal's settings are damaged and left out: their checksum is wrong")
+            self._store.remove(_KIND, _ID)
             return
         try:
             record = _Record.model_validate_json(text)

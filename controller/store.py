@@ -15,47 +15,16 @@ from __future__ import annotations
 
 import random
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-SCHEMA_VERSION = 2
-BUSY_SECONDS = 1.0
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS record (kind TEXT NOT NULL, id TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (kind, id))
-    WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS point (job TEXT NOT NULL, iteration REAL NOT NULL, time REAL NOT NULL, metric REAL);
-CREATE INDEX IF NOT EXISTS point_by_job ON point (job);
-"""
-Key = tuple[str, str]
-Point = tuple[float, float, float | None]
-"""Iteration, time, metric."""
+from controller.journal_file import Batch, Contents, Key, Point, apply, connect, holds_something, identity_of, read
+
+__all__ = ["Batch", "Contents", "Key", "Point", "Store", "StoreError", "put"]
 
 
 class StoreError(RuntimeError):
     """A journal that is there but cannot be used; the message says what would be right."""
-
-
-@dataclass
-class Batch:
-    """Changes to be committed together. A body of None removes. ``whole``: they are everything there is."""
-
-    records: dict[Key, str | None] = field(default_factory=dict)
-    cleared: set[str] = field(default_factory=set)
-    points: dict[str, list[Point]] = field(default_factory=dict)
-    whole: bool = False
-
-    def __bool__(self) -> bool:
-        return bool(self.records or self.cleared or self.points or self.whole)
-
-
-@dataclass(frozen=True)
-class Contents:
-    """All that a journal held: bodies by kind and id, and points by job; nothing of it is checked yet."""
-
-    records: Mapping[str, Mapping[str, str]]
-    points: Mapping[str, tuple[Point, ...]]
-    path: Path | None = None
 
 
 class Store:
@@ -146,19 +115,17 @@ class Store:
             return None
         try:
             if self._connection is None:
-                self._connection = _connect(self.path, self._identity)
-                if _identity(self._connection) != self._identity and _holds_something(self._connection):
+                self._connection = connect(self.path, self._identity)
+                if identity_of(self._connection) != self._identity and holds_something(self._connection):
                     self._drop_connection()
                     return (
                         f"{self.path}: another journal has appeared there, which is left as it is; restart the "
                         "controller to go on from that one, or move it away to keep what is in memory"
                     )
-            with self._connection:
-                self._connection.execute("BEGIN IMMEDIATE")
-                _apply(self._connection, batch)
+            apply(self._connection, batch)
         except (sqlite3.Error, OSError, ValueError) as error:
             self._drop_connection()
-            return f"{self.path}: {error}"
+            return _in_words(self.path, error)
         return None
 
     def settle(self, failure: str | None) -> bool:
@@ -177,17 +144,17 @@ class Store:
     def _open_first(self, path: Path) -> None:
         existed = _holds_bytes(path)
         try:
-            self._connection = _connect(path, self._identity)
-            self._identity = _identity(self._connection)
-            self._loaded = _read(self._connection, path)
+            self._connection = connect(path, self._identity)
+            self._identity = identity_of(self._connection)
+            self._loaded = read(self._connection, path)
         except (sqlite3.Error, OSError, ValueError) as error:
             self._drop_connection()
             if existed:
                 raise StoreError(
-                    f"journal {path}: {error}; it is another program's, damaged, or in use by another controller: "
-                    "name another file, or move this one away"
+                    f"journal {_in_words(path, error)}; it is another program's, damaged, or in use by another "
+                    "controller: name another file, or move this one away"
                 ) from error
-            self.failure = f"{path}: {error}"
+            self.failure = _in_words(path, error)
 
     def _drop_connection(self) -> None:
         connection, self._connection = self._connection, None
@@ -210,62 +177,8 @@ def _holds_bytes(path: Path) -> bool:
         return False
 
 
-def _connect(path: Path, identity: int) -> sqlite3.Connection:
-    # Exclusive locking keeps a second controller out, and needs no shared-memory file beside the journal.
-    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-    try:
-        connection.execute("PRAGMA locking_mode=EXCLUSIVE")
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version not in (0, SCHEMA_VERSION):
-            raise ValueError(f"its format is {version}, this controller's is {SCHEMA_VERSION}")
-        if version == 0 and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            raise ValueError("it is a database, but no journal")
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA synchronous=NORMAL")
-        # Takes the lock for good, so that a second controller fails here and not in the middle. Nothing is written
-        # to a journal that is there: with a full disk it can still be read.
-        connection.execute("BEGIN IMMEDIATE")
-        if version == 0:
-            for statement in _SCHEMA.split(";"):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA application_id={identity}")
-            connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _identity(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA application_id").fetchone()[0])
-
-
-def _holds_something(connection: sqlite3.Connection) -> bool:
-    query = "SELECT EXISTS (SELECT 1 FROM record) OR EXISTS (SELECT 1 FROM point)"
-    return bool(connection.execute(query).fetchone()[0])
-
-
-def _read(connection: sqlite3.Connection, path: Path) -> Contents:
-    records: dict[str, dict[str, str]] = {}
-    for kind, record_id, body in connection.execute("SELECT kind, id, body FROM record"):
-        records.setdefault(str(kind), {})[str(record_id)] = str(body)
-    points: dict[str, list[Point]] = {}
-    for job, iteration, time, metric in connection.execute("SELECT job, iteration, time, metric FROM point"):
-        points.setdefault(job, []).append((iteration, time, metric))
-    return Contents(records, {job: tuple(its) for job, its in points.items()}, path)
-
-
-def _apply(connection: sqlite3.Connection, batch: Batch) -> None:
-    if batch.whole:
-        connection.execute("DELETE FROM record")
-        connection.execute("DELETE FROM point")
-    gone = [key for key, body in batch.records.items() if body is None]
-    kept = [(*key, body) for key, body in batch.records.items() if body is not None]
-    connection.executemany("DELETE FROM record WHERE kind = ? AND id = ?", gone)
-    connection.executemany("INSERT OR REPLACE INTO record VALUES (?, ?, ?)", kept)
-    connection.executemany("DELETE FROM point WHERE job = ?", [(job,) for job in batch.cleared])
-    connection.executemany(
-        "INSERT INTO point VALUES (?, ?, ?, ?)",
-        ((job, *point) for job, points in batch.points.items() for point in points),
-    )
+def _in_words(path: Path, error: Exception) -> str:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    if isinstance(error, FileNotFoundError):
+        reason = f"its folder {path.parent} is not there; make it, for the controller's user alone (mode 0700)"
+    return f"{path}: {reason}"

@@ -11,6 +11,7 @@ from test_loop import Yard
 from test_store import HOSTS, SPEC, commit, eventually, filled, report, view
 
 from controller.journal import Journal
+from controller.journal_file import checksum_of_record
 from controller.registry import Registry
 from controller.store import Store, StoreError
 
@@ -31,15 +32,16 @@ def written(path: Path) -> None:
         ("UPDATE record SET body='{\"flows\":[[1]]}' WHERE kind='seen'", "its record of seen 'a' is damaged: flows.0"),
         ("UPDATE record SET body='{\"sessions\":3}' WHERE kind='host'", "its record of host 'h1' is damaged: sessions"),
         ("UPDATE record SET body='null' WHERE kind='stage'", "its record of stage 'st' is damaged"),
-        ("INSERT INTO point VALUES('a','abc',1,1)", "a point of job 'a' is damaged: ('abc', 1.0, 1.0)"),
-        ("INSERT INTO point VALUES('a',9e999,1,1)", "a point of job 'a' is damaged: (inf"),
+        ("INSERT INTO point VALUES('a','abc',1,1,0)", "a point of job 'a' is damaged: ('abc', 1.0, 1.0)"),
+        ("INSERT INTO point VALUES('a',9e999,1,1,0)", "a point of job 'a' is damaged: (inf"),
     ],
 )
 def test_a_damaged_record_is_named(tmp_path: Path, damage: str, said: str) -> None:
     path = tmp_path / "j.db"
     written(path)
     with sqlite3.connect(path) as connection:
-        connection.execute("INSERT INTO record VALUES ('stage', 'st', '{}')")
+        checksum = checksum_of_record("stage", "st", "{}")
+        connection.execute("INSERT INTO record VALUES ('stage', 'st', '{}', ?)", (checksum,))
         connection.execute(damage)
     connection.close()
     with pytest.raises(StoreError) as caught:
@@ -60,7 +62,7 @@ def test_a_damaged_plan_or_setting_is_left_out(
     before.stop()
     with sqlite3.connect(path) as connection:
         row_id = {"plan": "last", "settings": "run-time"}[kind]
-        connection.execute("INSERT OR REPLACE INTO record VALUES (?, ?, ?)", (kind, row_id, body))
+        connection.execute("INSERT OR REPLACE INTO record VALUES (?, ?, ?, 0)", (kind, row_id, body))
     connection.close()
     after = Yard(path).start()
     try:
@@ -139,7 +141,7 @@ def test_a_host_that_is_missing_in_the_settings_for_a_while_costs_no_job(tmp_pat
 
 def test_a_name_that_no_file_can_have_degrades() -> None:
     store = Store(Path("/tmp") / ("j" * 300))
-    assert "unable to open" in str(store.failure)
+    assert "File name too long" in str(store.failure)
 
 
 def test_a_degraded_journal_gets_a_last_chance_when_the_controller_stops(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from registry_world import HOSTS, World, progress
 
+from controller.journal_file import checksum_of_record
 from controller.registry import Registry
 from controller.store import Store
 from controller.wire import Mark
@@ -25,13 +26,15 @@ class Restarting(World):
         self.path = path
         self._open()
 
-    def restart(self, damage: str | None = None) -> None:
-        """Commit, go away, and come back; ``damage``: SQL on the journal in between."""
+    def restart(self, **bodies: object) -> None:
+        """Commit, go away, and come back; ``bodies``: by kind what job a's records become in between."""
         self.close()
-        if damage is not None:
-            with sqlite3.connect(self.path) as connection:
-                connection.execute(damage)
-            connection.close()
+        with sqlite3.connect(self.path) as connection:
+            for kind, body in bodies.items():
+                text = json.dumps(body)
+                row = (text, checksum_of_record(kind, "a", text), kind)
+                connection.execute("UPDATE record SET body = ?, checksum = ? WHERE kind = ? AND id = 'a'", row)
+        connection.close()
         self._open()
 
     def close(self) -> None:
@@ -129,8 +132,7 @@ def test_a_journal_from_before_is_read(world: Restarting) -> None:
     assert tally.pop("told_by") == {}
     assert job.pop("lost_since") is None
     tally["sent"] = {"h1": 10e9}
-    world.restart(f"UPDATE record SET body = '{json.dumps(job)}' WHERE kind = 'job'")
-    world.restart(f"UPDATE record SET body = '{json.dumps(tally)}' WHERE kind = 'tally'")
+    world.restart(job=job, tally=tally)
     assert world.snapshot().jobs[0].sent_bytes == {"h1": 10e9}
     world.tell(jobs=[{"job": "a", "sent_bytes": 11e9}])
     assert world.snapshot().jobs[0].sent_bytes == {"h1": 11e9}
