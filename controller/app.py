@@ -3,15 +3,20 @@
     ryu-manager controller.app
 
 ``TRAINYARD_CONFIG`` names its YAML file; without it every setting has its default. Exit status: 0 after SIGINT or
-SIGTERM, 1 where it cannot start, 2 for wrong settings.
+SIGTERM; 1 where it cannot start, or where its stop could not write all that was answered into the journal; 2 for wrong
+settings.
 """
 
 from __future__ import annotations
 
+import atexit
+import logging
 import time
 from functools import partial
 from typing import Any, ClassVar
 
+import eventlet.tpool
+from eventlet import hubs
 from ryu import cfg
 from ryu.app.wsgi import WSGIApplication
 from ryu.base.app_manager import RyuApp
@@ -20,7 +25,7 @@ from ryu.controller.handler import DEAD_DISPATCHER, MAIN_DISPATCHER, set_ev_cls
 from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3
 
-from controller import startup
+from controller import early, signals, startup
 from controller.api import ApiServer, ServerError, Services, register
 from controller.config import Config, ConfigError, load_config
 from controller.dataplane import listener
@@ -32,12 +37,18 @@ from controller.model import Snapshot, Switch
 from controller.registry import Registry
 from controller.rules import Rule, compile_rules
 from controller.sd_notify import Notifier
+from controller.stopping import Step, Stop
 from controller.store import Store, StoreError
 from controller.watchdog import Watchdog
 
+LOG = logging.getLogger("trainyard")
 ECHO_SECONDS = 5.0
 UNANSWERED_ECHOES = 3
 """A switch that has not answered so many is taken for gone; Ryu by itself would wait for ever."""
+STOP_SECONDS = 10.0
+"""A stop that takes longer ends here: a service manager would kill it after 90 s."""
+FINISH_SECONDS = 2.5
+"""How long a stop waits for the answers that were being made when it began."""
 
 
 class Wsgi(WSGIApplication):
@@ -52,6 +63,7 @@ class Trainyard(RyuApp):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        early.end_at_once()
         files = startup.raise_file_limit()
         try:
             config = load_config(startup.config_path())
@@ -92,12 +104,27 @@ class Trainyard(RyuApp):
             self._server = ApiServer(kwargs["wsgi"], config.api, connections=files // 2, refused=metrics.refused)
         except ServerError as error:
             startup.end(1, str(error))
+        self._stop = Stop(
+            [
+                Step("systemd is told", 0.5, self._watchdog.stop),
+                Step("the API takes no more requests", 0.5, self._server.close),
+                Step("hosts that wait for a plan are answered", 0.5, self._loop.host_plans.close),
+                Step("requests are answered", FINISH_SECONDS + 1.0, partial(self._server.drain, FINISH_SECONDS)),
+                Step("what was answered is written into the journal", 3.0, self._journal.flush),
+                Step("no more plans are made", 0.5, self._loop.stop),
+                Step("switches are let go", 0.5, self._dataplane.close),
+                Step("the journal is closed", 1.0, self._journal.stop),
+            ]
+        )
 
     def start(self) -> Any:
         """Start everything that runs by itself; Ryu calls this once all apps are there."""
         super().start()
         startup.steady_the_interpreter()
-        startup.stop_on_signals(hub.getcurrent())
+        # At the end it would wait for a plan that another thread is making, which nobody needs any more.
+        atexit.unregister(eventlet.tpool.killall)
+        stop = partial(self._end, hub.getcurrent())
+        signals.Signals(stop, partial(LOG.warning, early.SIGHUP_IS_IGNORED), STOP_SECONDS).listen()
         self._journal.start()
         self._loop.start()
         self._watchdog.start()
@@ -105,10 +132,12 @@ class Trainyard(RyuApp):
 
     def close(self) -> None:
         """Stop; switches keep their rules, and their order until the gate closes."""
-        self._watchdog.stop()
-        self._loop.stop()
-        self._dataplane.close()
-        self._journal.stop()
+        self._stop.run()
+
+    def _end(self, main: Any) -> None:
+        """Stop, and only then have Ryu end its apps, in whatever order, as it does on Ctrl-C."""
+        ending = KeyboardInterrupt() if self._stop.run() else SystemExit(signals.FAILED)
+        hubs.get_hub().schedule_call_global(0, main.throw, ending)
 
     @set_ev_cls(ofp_event.EventOFPStateChange, [MAIN_DISPATCHER, DEAD_DISPATCHER])
     def _on_connection(self, event: Any) -> None:

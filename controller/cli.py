@@ -13,7 +13,6 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import entry_points
-from importlib.util import find_spec
 from pathlib import Path
 
 from controller import order_command
@@ -226,13 +225,9 @@ def run_controller(options: argparse.Namespace) -> int:
     if options.config is not None:
         try:
             load_config(options.config)
-        except ConfigError as error:
-            return fail(str(error), 2, prefix="")
+        except ConfigError as error:  # in the same words as the controller's, and seconds before it
+            return fail(str(error), 2)
         os.environ["TRAINYARD_CONFIG"] = str(options.config)
-    if find_spec("ryu") is None:
-        return fail("ryu is not installed; scripts/setup installs it", 1)
-    # Ryu's own libraries warn at start of what is no user's concern.
-    os.environ.setdefault("PYTHONWARNINGS", "ignore")
     os.execv(sys.executable, [sys.executable, "-m", "controller.manager"])  # noqa: S606 - this very interpreter
 
 

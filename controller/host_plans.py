@@ -32,7 +32,13 @@ class HostPlans:
         }
         self._sources: dict[str, tuple[str, Mode, tuple[FlowMark, ...]]] = {}
         self._ready = False
+        self._is_closed = False
         self._changed = eventlet.event.Event()
+
+    def close(self) -> None:
+        """Have nobody wait any more: who does gets what there is."""
+        self._is_closed = True
+        self._tell()
 
     def update(
         self,
@@ -63,8 +69,7 @@ class HostPlans:
             any_changed = True
         if any_changed or not self._ready:
             self._ready = True
-            changed, self._changed = self._changed, eventlet.event.Event()
-            changed.send()
+            self._tell()
         return any_changed
 
     def get(self, host: str, *, known: str | None = None, wait: float = 0.0) -> tuple[HostPlan, str]:
@@ -81,7 +86,7 @@ class HostPlans:
             if plan is not None and (wait <= 0 or self._tag(host) != known):
                 return plan, self._tag(host)
             left = deadline - time.monotonic()
-            if left <= 0:
+            if left <= 0 or self._is_closed:
                 break
             with eventlet.Timeout(left, False):
                 self._changed.wait()
@@ -92,6 +97,10 @@ class HostPlans:
     def record(self) -> dict[str, list[Any]]:
         """The epochs, for the journal."""
         return {host: [epoch, digest] for host, (epoch, digest) in self._epochs.items()}
+
+    def _tell(self) -> None:
+        changed, self._changed = self._changed, eventlet.event.Event()
+        changed.send()
 
     def _tag(self, host: str) -> str:
         # With the digest: a controller that has lost its journal counts the epochs from 1 again.

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import logging
-import time
 
 import eventlet
 import eventlet.event
+import eventlet.semaphore
 import eventlet.tpool
 
+from controller.refusals import Unavailable
 from controller.store import Batch, Store
 
 LOG = logging.getLogger("trainyard.journal")
 GATHER_SECONDS = 0.02
 """Notes that come within this time share a commit."""
 RETRY_SECONDS = 1.0
-STOP_SECONDS = 5.0
 WAIT_SECONDS = 0.5
 """How long an answer waits for its commit at most; then the change is in memory and still on its way."""
 
@@ -28,8 +28,11 @@ class Journal:
         self._retry_seconds = retry_seconds
         self._wake = eventlet.event.Event()
         self._done = eventlet.event.Event()
-        self._is_busy = False
+        self._under_way: eventlet.event.Event | None = None
+        """Sent when the batch is through that is in the other thread now; None: there is none."""
+        self._committing = eventlet.semaphore.Semaphore()
         self._thread: eventlet.greenthread.GreenThread | None = None
+        self._is_stopped = False
         self._said: set[str] = set()
         if store.failure is not None:
             self._say(store.failure)
@@ -39,29 +42,50 @@ class Journal:
         """Start the green thread."""
         self._thread = eventlet.spawn(self._run)
 
-    def stop(self) -> None:
-        """Commit what is left, and close the file."""
-        deadline = time.monotonic() + STOP_SECONDS
-        # A write that is under way in the other thread must be through before the file is closed.
-        while self._thread is not None and self._is_busy and time.monotonic() < deadline:
-            eventlet.sleep(0.002)
-        if self._thread is not None:
-            self._thread.kill()
-            self._thread = None
-        if (self._store.pending or self._store.failure is not None) and not self._is_busy:
-            # Also where the journal is degraded: this is the last chance.
-            self._settle(self._store.write(self._store.take()))
-        self._store.close()
-
     def commit(self) -> None:
         """Wait until what was just noted is committed; not at all while the journal is degraded.
 
-        To be called in the same breath as the change, before any other green thread runs.
+        To be called in the same breath as the change, before any other green thread runs. Raises Unavailable after
+        ``stop``: nothing that is answered then would be in the journal.
         """
-        if not self._store.pending or self._store.failure is not None or self._thread is None:
+        if self._is_stopped:
+            raise Unavailable("the controller is stopping; ask again when it has started anew")
+        if self._store.failure is not None or self._thread is None:
             return
-        with eventlet.Timeout(WAIT_SECONDS, False):
-            self._done.wait()
+        # Who asks for what is there already may have asked before: what made it so can still be on its way.
+        batch = self._done if self._store.pending else self._under_way
+        if batch is not None:
+            with eventlet.Timeout(WAIT_SECONDS, False):
+                batch.wait()
+
+    def flush(self) -> bool:
+        """Commit what is noted, however long it takes; returns whether nothing is missing in the journal then.
+
+        A degraded journal gets another chance.
+        """
+        # In a green thread of its own: whoever loses patience with this one must not leave a write alone.
+        eventlet.spawn(self._commit_all).wait()
+        if self._store.failure is not None:
+            LOG.error("the journal could not be written at the end: what is missing in it is lost")
+        return self._store.failure is None
+
+    def stop(self) -> bool:
+        """Commit what is left, and close the file, however long it takes; returns whether nothing is missing in it."""
+        self._is_stopped = True
+        is_whole = self.flush()
+        with self._committing:
+            if self._thread is not None:
+                self._thread.kill()
+                self._thread = None
+            eventlet.tpool.execute(self._store.close)
+        return is_whole
+
+    def _commit_all(self) -> None:
+        with self._committing:
+            # Where the first attempt fails the second writes the whole.
+            for _ in range(2):
+                if self._store.pending or self._store.failure is not None:
+                    self._commit_once()
 
     def _on_note(self) -> None:
         if not self._wake.ready():
@@ -75,18 +99,19 @@ class Journal:
                 self._wake.wait()
                 eventlet.sleep(GATHER_SECONDS)
             self._wake = eventlet.event.Event()
-            self._commit_once()
+            with self._committing:
+                self._commit_once()
 
     def _commit_once(self) -> None:
         batch: Batch = self._store.take()
         # Whoever waits from here on has changes that are not in this batch.
         done, self._done = self._done, eventlet.event.Event()
-        self._is_busy = True
+        self._under_way = done
         try:
             failure = eventlet.tpool.execute(self._store.write, batch)
         except Exception as error:  # whatever it is, the loop must go on without a journal
             failure = f"{self._store.path}: {type(error).__name__}: {error}"
-        self._is_busy = False
+        self._under_way = None
         self._settle(failure)
         done.send()
         if self._store.pending:

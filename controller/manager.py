@@ -1,17 +1,34 @@
-"""``ryu-manager controller.app``, with the standard library made green before anything else is loaded.
+"""Ryu's manager, as ``ryu-manager controller.app`` and ``trainyard controller`` both run it.
 
-Ryu's own script does that in two steps, and by the second one locks are in use that cannot be made green any more.
+The standard library is made green before anything else is loaded: Ryu's own script does that in two steps, and by the
+second one locks are in use that cannot be made green any more. What Ryu and eventlet warn of when they are loaded is no
+user's concern and is not printed, unless Python was asked for warnings.
 """
 
 from __future__ import annotations
 
 import sys
+import warnings
+from collections.abc import Sequence
 
-import eventlet
+from controller import early
 
-eventlet.monkey_patch()
 
-from ryu.cmd.manager import main  # noqa: E402 - nothing may be loaded before the line above
+def main(arguments: Sequence[str] | None = None) -> object:
+    """Run Ryu's manager with ``arguments``, or with the command line's; returns the exit status, None for 0."""
+    early.end_at_once()
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")
+    try:
+        import eventlet  # noqa: PLC0415 - its import warns
+
+        eventlet.monkey_patch()
+        from ryu.cmd import manager  # noqa: PLC0415 - nothing may be loaded before the line above
+    except ModuleNotFoundError as error:
+        sys.stderr.write(f"trainyard: {error.name} is not installed; scripts/setup installs it\n")
+        return 1
+    return manager.main(None if arguments is None else list(arguments))
+
 
 if __name__ == "__main__":
     sys.exit(main(["controller.app"]))

@@ -7,13 +7,10 @@ import ipaddress
 import logging
 import os
 import resource
-import signal
 import socket
 import sys
 from pathlib import Path
-from typing import Any, NoReturn
-
-from eventlet import hubs
+from typing import NoReturn
 
 from controller.config import Config, is_loopback
 from controller.dataplane.values import Settings
@@ -37,7 +34,7 @@ class StartError(RuntimeError):
 
 def end(status: int, message: str) -> NoReturn:
     """Say why there is no controller, and exit."""
-    sys.stderr.write(f"trainyard: {message}\n")
+    sys.stderr.write("".join(f"trainyard: {line}\n" for line in message.splitlines()))
     raise SystemExit(status)
 
 
@@ -135,17 +132,6 @@ def warn_of_no_journal(config: Config) -> None:
     """Say at the start where nothing is kept over a restart."""
     if config.journal is None:
         LOG.warning("journal is not set: jobs, settings and progress are gone when the controller ends")
-
-
-def stop_on_signals(main: Any) -> None:
-    """Have SIGINT and SIGTERM end the green thread ``main`` as Ctrl-C does, wherever the process is just then."""
-
-    def stop(_number: int, _frame: object) -> None:
-        # Raised here it would end whichever green thread runs now.
-        hubs.get_hub().schedule_call_global(0, main.throw, KeyboardInterrupt)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
 
 
 def steady_the_interpreter() -> None:

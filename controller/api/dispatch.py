@@ -46,14 +46,7 @@ class Api:
         path = str(environ.get("PATH_INFO", ""))
         name, reply = self._answer(environ, path, received_at)
         self._services.metrics.answered(name, reply.status, time.monotonic() - received_at - reply.waited)
-        if CLOSE in environ and (reply.close or environ[MORE]()):
-            environ[CLOSE]()
-        status = HTTPStatus(reply.status)
-        headers = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", **reply.headers}
-        if status not in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED):
-            headers |= {"Content-Type": reply.content_type, "Content-Length": str(len(reply.body))}
-        start_response(f"{int(status)} {status.phrase}", list(headers.items()))
-        return [b""] if environ.get("REQUEST_METHOD") == "HEAD" else [reply.body]
+        return send(reply, environ, start_response)
 
     def _answer(self, environ: dict[str, Any], path: str, received_at: float) -> tuple[str, Reply]:
         name = "unknown"
@@ -112,6 +105,18 @@ class Api:
     def openapi(self, _services: Services, _call: Call) -> Reply:
         """This document."""
         return Reply(HTTPStatus.OK, self._document)
+
+
+def send(reply: Reply, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+    """Begin the answer; the body as WSGI has it."""
+    if CLOSE in environ and (reply.close or environ[MORE]()):
+        environ[CLOSE]()
+    status = HTTPStatus(reply.status)
+    headers = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", **reply.headers}
+    if status not in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED):
+        headers |= {"Content-Type": reply.content_type, "Content-Length": str(len(reply.body))}
+    start_response(f"{int(status)} {status.phrase}", list(headers.items()))
+    return [b""] if environ.get("REQUEST_METHOD") == "HEAD" else [reply.body]
 
 
 def _method(environ: dict[str, Any]) -> str:

@@ -15,11 +15,14 @@ from ryu.app import wsgi
 
 from controller.accepting import PAUSE_SECONDS, Acceptor
 from controller.api.connection import IDLE_SECONDS, SOCKET_SECONDS, Protocol
+from controller.api.gate import Gate
 from controller.config import Api
 
 LOG = logging.getLogger("trainyard.api")
 HANDSHAKE_SECONDS = 5.0
 MAX_CONNECTIONS = 4096
+REFUSAL_SECONDS = 0.5
+"""For the answers to the requests that a stop refuses."""
 
 
 class ServerError(RuntimeError):
@@ -44,8 +47,11 @@ class ApiServer(wsgi.WSGIServer):
         self._context = _tls(api)
         self._connections = min(connections, MAX_CONNECTIONS)
         self._refused = refused if refused is not None else _ignore
+        self._gate = Gate(application)
+        self._is_closed = False
+        self._accepting: Any = None
         try:
-            super().__init__(application)
+            super().__init__(self._gate)
         except OSError as error:
             raise ServerError(
                 f"the API cannot listen on {api.host}:{api.port}: {error.strerror}; "
@@ -54,11 +60,14 @@ class ApiServer(wsgi.WSGIServer):
         self.address: tuple[str, int] = self.server.getsockname()[:2]
 
     def serve_forever(self) -> None:
-        """Serve until the green thread is killed; no connection's fault ends it.
+        """Serve until ``close``, or until the green thread is killed; no connection's fault ends it.
 
         This is not ``eventlet.wsgi.server``, which ends for ever where a connection is reset before it is accepted, or
         where the process has no file descriptor left.
         """
+        if self._is_closed:
+            return
+        self._accepting = eventlet.getcurrent()
         scheme = "https" if self._context is not None else "http"
         LOG.info("the API listens on %s://%s:%d", scheme, *self.address)
         server = eventlet.wsgi.Server(
@@ -76,7 +85,7 @@ class ApiServer(wsgi.WSGIServer):
         server.refused = self._refused
         acceptor = Acceptor(self.server, "the API")
         pool = eventlet.GreenPool(self._connections)
-        while True:
+        while not self._is_closed:
             connection, address = acceptor.accept()
             try:
                 pool.spawn_n(self._serve, server, connection, address)
@@ -84,6 +93,21 @@ class ApiServer(wsgi.WSGIServer):
                 LOG.exception("the API could not serve a connection; it goes on")
                 _close(connection)
                 eventlet.sleep(PAUSE_SECONDS)
+
+    def close(self) -> None:
+        """Take no connections and no requests any more: on connections that are kept they get 503."""
+        self._is_closed = True
+        self._gate.close()
+        # In this order: who waits at a socket that is closed would take that for a fault, and try again.
+        if self._accepting is not None:
+            self._accepting.kill()
+        self.server.close()
+
+    def drain(self, seconds: float) -> None:
+        """Wait for the answers to the requests that came before ``close``; after ``seconds`` the others get 503."""
+        if not self._gate.wait(seconds) and (late := self._gate.turn_out()):
+            LOG.warning("%d requests have taken over %g s and are refused, since the controller stops", late, seconds)
+        self._gate.wait(REFUSAL_SECONDS)
 
     def _serve(self, server: Any, connection: Any, address: Any) -> None:
         """One connection from its first byte to its end, in a green thread of its own. Raises nothing."""
@@ -99,6 +123,7 @@ class ApiServer(wsgi.WSGIServer):
             LOG.exception("the connection of %s has failed", address)
         finally:
             _close(state[1])
+            self._gate.left()
 
     def _secure(self, connection: Any) -> Any:
         """The connection with TLS on it, its handshake done. Raises OSError, or Timeout where it does not come."""

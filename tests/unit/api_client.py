@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -24,9 +25,12 @@ def free_port() -> int:
 
 
 class Controller:
-    """``ryu-manager controller.app`` on free ports of the loopback, without any switch."""
+    """``ryu-manager controller.app`` on free ports of the loopback, without any switch. ``apps``: others beside it."""
 
-    def __init__(self, folder: Path, *, token: bool = True, scheme: str = "http", **settings: Any) -> None:
+    def __init__(
+        self, folder: Path, *, token: bool = True, scheme: str = "http", apps: Sequence[str] = (), **settings: Any
+    ) -> None:
+        self._apps = apps
         self.port = free_port()
         self.url = f"{scheme}://127.0.0.1:{self.port}"
         api: dict[str, Any] = {"port": self.port} | settings.pop("api", {})
@@ -58,7 +62,7 @@ class Controller:
         environment = os.environ | {"TRAINYARD_CONFIG": str(self.config), "PYTHONWARNINGS": "ignore"}
         program = Path(sys.executable).with_name("ryu-manager")
         with self._log.open("ab") as log:
-            command = [*wrapper, str(program), "controller.app"]
+            command = [*wrapper, str(program), "controller.app", *self._apps]
             self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         try:
             self._wait(self.process, verify)
@@ -79,10 +83,16 @@ class Controller:
                 time.sleep(0.05)
 
     def stop(self, *, kill: bool = False) -> None:
+        self.end(signal.SIGKILL if kill else signal.SIGTERM)
+
+    def end(self, number: signal.Signals, seconds: float = 20.0) -> int | None:
+        """Send a signal, and wait for the end; the exit status."""
+        status = None
         if self.process is not None:
-            self.process.kill() if kill else self.process.terminate()
-            self.process.wait(20)
+            self.process.send_signal(number)
+            status = self.process.wait(seconds)
             self.process = None
+        return status
 
     def log(self) -> str:
         return self._log.read_text()
