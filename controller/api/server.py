@@ -106,7 +106,7 @@ class ApiServer(wsgi.WSGIServer):
     def drain(self, seconds: float) -> None:
         """Wait for the answers to the requests that came before ``close``; after ``seconds`` the others get 503."""
         if not self._gate.wait(seconds) and (late := self._gate.turn_out()):
-            LOG.warning("%d requests have taken over %g s and are refused, since the controller stops", late, seconds)
+            LOG.warning("%d requests have taken over %g s and are refused: the controller stops", late, seconds)
         self._gate.wait(REFUSAL_SECONDS)
 
     def _serve(self, server: Any, connection: Any, address: Any) -> None:

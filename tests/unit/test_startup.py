@@ -104,3 +104,71 @@ def test_it_starts_answers_and_ends_cleanly(tmp_path: Path) -> None:
         out, _ = process.communicate(timeout=20)
     assert process.returncode == 0
     assert "Traceback" not in out
+
+
+WAYS = {"ryu-manager": ["controller.app"], "trainyard": ["controller"]}
+"""Programs that start the controller, and their arguments."""
+
+
+def begin(way: str, settings: Path) -> subprocess.Popen[str]:
+    """As a user does: nothing asks Python for warnings, or for none."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONWARNINGS"}
+    return subprocess.Popen(
+        [str(Path(sys.executable).with_name(way)), *WAYS[way]],
+        env=environment | {"TRAINYARD_CONFIG": str(settings)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def lines_until(process: subprocess.Popen[str], said: str) -> list[str]:
+    assert process.stdout is not None
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if said in line:
+            return lines
+    raise AssertionError(f"it has ended and said {lines}")
+
+
+def test_it_does_and_says_the_same_however_it_is_started(tmp_path: Path) -> None:
+    settings = tmp_path / "controller.yaml"
+    settings.write_text("policy: fair\nclases: 3\n")
+    said: dict[str, list[str]] = {}
+    wrong: dict[str, tuple[int, str]] = {}
+    for way in WAYS:
+        with begin(way, settings) as process:
+            out, _ = process.communicate(timeout=60)
+            wrong[way] = process.returncode, out.splitlines()[-1]
+    port = free_port("the API", "127.0.0.1", 0)
+    settings.write_text(f"api: {{port: {port}}}\nopenflow: {{port: 0}}\n")
+    for way in WAYS:
+        with begin(way, settings) as process:
+            lines = lines_until(process, "the API listens")
+            process.send_signal(signal.SIGHUP)
+            lines += lines_until(process, "SIGHUP is ignored")
+            process.send_signal(signal.SIGINT)
+            out, _ = process.communicate(timeout=20)
+            said[way] = [*lines, *out.splitlines(), f"status {process.returncode}"]
+    assert (
+        wrong["ryu-manager"]
+        == wrong["trainyard"]
+        == (2, f"trainyard: {settings}:2: clases: unknown key; did you mean classes?")
+    )
+    assert said["ryu-manager"] == said["trainyard"]
+    assert said["trainyard"][-1] == "status 0"
+    assert not [line for line in said["trainyard"] if "arning" in line or "RLock" in line or "Traceback" in line]
+
+
+@pytest.mark.parametrize(("way", "number"), [("ryu-manager", signal.SIGTERM), ("trainyard", signal.SIGINT)])
+def test_a_stop_while_it_starts_is_a_clean_end(tmp_path: Path, way: str, number: signal.Signals) -> None:
+    settings = tmp_path / "controller.yaml"
+    settings.write_text("openflow: {port: 0}\n")
+    with begin(way, settings) as process:
+        lines_until(process, "loading app controller.app")
+        process.send_signal(signal.SIGHUP)
+        process.send_signal(number)
+        out, _ = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert "Traceback" not in out
