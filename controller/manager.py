@@ -10,12 +10,13 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 from controller import early
 
 
-def main(arguments: Sequence[str] | None = None) -> object:
-    """Run Ryu's manager with ``arguments``, or with the command line's; returns the exit status, None for 0."""
+def main(arguments: Sequence[str] | None = None) -> Any:
+    """Run Ryu's manager with ``arguments``, or with the command line's; returns what ``sys.exit`` takes."""
     early.end_at_once()
     if not sys.warnoptions:
         warnings.simplefilter("ignore")

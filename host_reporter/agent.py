@@ -31,14 +31,17 @@ from host_reporter.sender import Sender
 from host_reporter.tensorlights_thread import TensorLights
 
 FAILED, WRONG_INPUT = 1, 2
-_ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_ENDS = (signal.SIGTERM, signal.SIGINT)
 log = logging.getLogger("host_reporter")
 
 SWITCH_SECONDS = 0.1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run until SIGTERM, SIGHUP or Ctrl-C. 0: stopped; 1: a fault of the agent's own; 2: wrong options."""
+    """Run until SIGTERM or Ctrl-C. 0: stopped; 1: a fault of the agent's own; 2: wrong options."""
+    for number in _ENDS:
+        # Nothing is begun yet that would have to be taken away.
+        signal.signal(number, lambda _number, _frame: sys.exit(0))
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     try:
         options = read_options(sys.argv[1:] if arguments is None else arguments, dict(os.environ))
@@ -87,9 +90,9 @@ def _alone(options: Options, _address: Address, notices: Notices, faults: list[s
     lights = _lights(options, notices, failed, lambda: options.period)
     assert lights is not None
     follower = Follower(JobsDirectory(options.jobs_dir, options.progress_dir, notices), lights, notices)
+    _stop_by_signal(follower.stop)
     ending.callback(follower.close)
     log.info("host %s has no controller; job files in %s", options.host, options.jobs_dir)
-    _stop_by_signal(follower.stop)
     ending.callback(lights.stop)
     lights.start()
     return follower
@@ -123,16 +126,17 @@ def _with_controller(
     discovery = Discovery(options.host, book, sender, notices, moved=moved, failed=failed, is_marking=options.marking)
     told = sender if lights is None else Receivers(sender, lights)
     follower = Follower(directory, told, notices, places=discovery.follow)
+    _stop_by_signal(follower.stop)
     nic = None if options.interface is None or lights is not None else Nic(options.interface, options.rate_bps)
     enforcement = Enforcement(Marker() if options.marking else None, nic, notices, mark_sockets=discovery.mark)
     plans = PlanFollower(
         address, options.host, enforcement, notices, count=sender.count_sent, marked=sender.marks, failed=failed
     )
     reconciler = Reconciler(enforcement, period=period, failed=failed)
-    for last in (follower.close, plans.stop, reconciler.stop, discovery.stop, book.stop, sender.stop):
+    # From the last to the first: who counts bytes counts them once more, and then the sender tells all that is left.
+    for last in (follower.close, sender.stop, book.stop, plans.stop, reconciler.stop, discovery.stop):
         ending.callback(last)
     log.info("host %s reports to %s; job files in %s", options.host, options.controller, options.jobs_dir)
-    _stop_by_signal(follower.stop)
     if lights is not None:
         ending.callback(lights.stop)
         lights.start()
@@ -158,18 +162,26 @@ def _lights(
 
 
 def _stop_by_signal(stop: Callable[[], None]) -> None:
-    """Have the first signal that ends a process call ``stop``, and the others do nothing: the end is under way."""
+    """Have the first signal that ends a process call ``stop``, and the others do nothing: the end is under way.
+
+    SIGHUP ends nothing: it costs a line.
+    """
 
     def first(_number: int, _frame: object) -> None:
-        for number in _ENDS:
+        for number in (*_ENDS, signal.SIGHUP):
             # Ignored, not handled: it is ignored in the tools too that take marks and classes away.
             signal.signal(number, signal.SIG_IGN)
         stop()
 
     for number in _ENDS:
-        # Who runs it under nohup wants it to outlive the terminal.
-        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, first)
+        signal.signal(number, first)
+    # Who runs it under nohup ignores it already.
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, _hang_up)
+
+
+def _hang_up(_number: int, _frame: object) -> None:
+    log.warning("SIGHUP is ignored: the options are read at the start alone; restart the agent to read them again")
 
 
 def _described(error: Exception) -> str:

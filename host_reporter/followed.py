@@ -120,6 +120,11 @@ class Followed:
         if self.declared and not self._is_stage_told and now - self._stage_told_at >= STAGE_SECONDS:
             self._tell_held(receiver)
 
+    def tell_rest(self, receiver: Receiver) -> None:
+        """Tell what waits for the next stage's turn: there is none any more."""
+        if self.declared and not self._is_stage_told:
+            self._tell_held(receiver)
+
     def end(self, receiver: Receiver) -> None:
         """Say that its run has ended, if it had begun."""
         if self.declared:

@@ -106,12 +106,25 @@ class Follower:
             until = UNSETTLED_SECONDS if self._directory.unsettled else due
             noticed = self._waker.wait(0.0 if more else until)
         last = time.monotonic() + LAST_LOOK_SECONDS
+        self._end_what_is_gone(last)
         while self._look_at_progress(last) and time.monotonic() < last:
             pass
         for job in list(self._leaving):
             self._finish(job)
         for job in self._jobs.values():
+            job.tell_rest(self._receiver)
             job.source.close()
+
+    def _end_what_is_gone(self, last: float) -> None:
+        """End the jobs whose files have gone by now. What has appeared is for the next agent to begin."""
+        while True:
+            for change in self._directory.scan(time.monotonic(), time.time()):
+                if isinstance(change, Gone):
+                    self._end(change.job_id)
+            if not self._directory.unsettled or time.monotonic() > last:
+                return
+            # Its editor may be replacing it.
+            time.sleep(UNSETTLED_SECONDS)
 
     def _look_at_folder(self) -> None:
         for change in self._directory.scan(time.monotonic(), time.time()):

@@ -71,7 +71,7 @@ class PlanFollower:
         self._thread.start()
 
     def stop(self) -> None:
-        """End, and take away what was made, within STOP_SECONDS."""
+        """End: count a last time, and take away what was made, within STOP_SECONDS."""
         self._stopping.set()
         self._connection.abort()
         self._thread.join(STOP_SECONDS)
@@ -84,6 +84,10 @@ class PlanFollower:
                 # An agent that half works would be believed: the whole of it stops.
                 self._failed(error)
                 break
+        try:
+            self._count_bytes()
+        except Exception as error:  # whatever it is, what was made must be taken away
+            self._failed(error)
         self._enforcement.remove()
         self._connection.close()
 
@@ -109,7 +113,11 @@ class PlanFollower:
             self._enforcement.apply(self._plan)
             self._apply_again_at = time.monotonic() + AGAIN_SECONDS
         self._marked(self._enforcement.marks_acknowledgements)
-        if self._enforcement.is_marking and time.monotonic() >= self._count_at:
+        if time.monotonic() >= self._count_at:
+            self._count_bytes()
+
+    def _count_bytes(self) -> None:
+        if self._enforcement.is_marking:
             self._count(self._enforcement.sent_bytes())
             self._count_at = time.monotonic() + COUNT_SECONDS
 

@@ -25,8 +25,8 @@ from host_reporter.stages import StagedSpec
 GAP_SECONDS = 0.05
 """Between two calls at least: what comes within it goes together."""
 
-FLUSH_SECONDS = 2.0
-"""For what is pending when the agent stops."""
+FLUSH_SECONDS = 5.0
+"""For what is pending when the agent stops: as long as a controller may take that has much to do."""
 
 _OK, _CREATED, _CONFLICT, _FORBIDDEN = 200, 201, 409, 403
 _WRONG = {400, 413, 415, 422}
@@ -145,9 +145,7 @@ class Sender:
             while True:
                 now = time.monotonic()
                 stopping = self._stop_at is not None
-                if self._stop_at is not None and (
-                    now >= self._stop_at or (self._call is None and not self._backlog.has_news)
-                ):
+                if self._stop_at is not None and (now >= self._stop_at or not self._is_left(now)):
                     return None
                 if now >= self._not_before:
                     if self._call is None:
@@ -160,6 +158,10 @@ class Sender:
                     if stopping:
                         return None
                 self._news.wait(self._wait_seconds(now))
+
+    def _is_left(self, now: float) -> bool:
+        """Whether anything is left to be told: jobs, progress, ends, connections, or bytes."""
+        return self._call is not None or self._backlog.has_news or self._backlog.has_progress(now)
 
     def _wait_seconds(self, now: float) -> float:
         if now < self._not_before:
@@ -205,7 +207,7 @@ class Sender:
             with self._news:
                 self._backlog.not_registered(call, time.monotonic(), retry=True)
             self._call = None
-            self._trouble(answer.detail)
+            self._trouble(answer.detail, is_all=False)
 
     def _post(self, batch: Batch) -> None:
         report = HostReport(
@@ -265,9 +267,13 @@ class Sender:
         self._backoff.reset()
         self._notices.clear(_CONTROLLER, f"the controller at {self._url} answers")
 
-    def _trouble(self, reason: str) -> None:
-        """No useful answer: the same call comes again after a while, or not at all if the agent stops."""
-        if self._stop_at is not None:
+    def _trouble(self, reason: str, *, is_all: bool = True) -> None:
+        """No useful answer: the same call comes again after a while, or not at all if the agent stops.
+
+        ``is_all``: there is no sense in other calls either, so that an agent that stops gives up.
+        """
+        if self._stop_at is None:
+            self._not_before = time.monotonic() + self._backoff.next_seconds()
+        elif is_all:
             self._stop_at = 0.0
-        self._not_before = time.monotonic() + self._backoff.next_seconds()
         self._notices.say(_CONTROLLER, f"the controller at {self._url}: {reason}; reports are kept, and sent later")

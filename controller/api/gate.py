@@ -47,11 +47,16 @@ class Gate:
         self._answering: set[Any] = set()
         self._is_closed = False
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether nobody is let in any more."""
+        return self._is_closed
+
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request."""
         me = eventlet.getcurrent()
         self._inside.add(me)
-        if self._is_closed:
+        if self.is_closed:
             return _refuse(environ, start_response)
         self._answering.add(me)
         try:
@@ -60,7 +65,7 @@ class Gate:
             return _refuse(environ, start_response)
         finally:
             self._answering.discard(me)
-        if self._is_closed:
+        if self.is_closed:  # by now
             environ.get(CLOSE, lambda: None)()
         return _Answer(body, self._sent)
 
@@ -86,7 +91,7 @@ class Gate:
         self._inside.discard(eventlet.getcurrent())
 
     def _sent(self) -> None:
-        if not self._is_closed:
+        if not self.is_closed:
             self.left()
 
     def _throw(self, greenlet: Any) -> None:

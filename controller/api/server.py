@@ -48,7 +48,6 @@ class ApiServer(wsgi.WSGIServer):
         self._connections = min(connections, MAX_CONNECTIONS)
         self._refused = refused if refused is not None else _ignore
         self._gate = Gate(application)
-        self._is_closed = False
         self._accepting: Any = None
         try:
             super().__init__(self._gate)
@@ -65,7 +64,7 @@ class ApiServer(wsgi.WSGIServer):
         This is not ``eventlet.wsgi.server``, which ends for ever where a connection is reset before it is accepted, or
         where the process has no file descriptor left.
         """
-        if self._is_closed:
+        if self._gate.is_closed:
             return
         self._accepting = eventlet.getcurrent()
         scheme = "https" if self._context is not None else "http"
@@ -85,7 +84,7 @@ class ApiServer(wsgi.WSGIServer):
         server.refused = self._refused
         acceptor = Acceptor(self.server, "the API")
         pool = eventlet.GreenPool(self._connections)
-        while not self._is_closed:
+        while not self._gate.is_closed:
             connection, address = acceptor.accept()
             try:
                 pool.spawn_n(self._serve, server, connection, address)
@@ -96,7 +95,6 @@ class ApiServer(wsgi.WSGIServer):
 
     def close(self) -> None:
         """Take no connections and no requests any more: on connections that are kept they get 503."""
-        self._is_closed = True
         self._gate.close()
         # In this order: who waits at a socket that is closed would take that for a fault, and try again.
         if self._accepting is not None:

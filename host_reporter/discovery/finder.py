@@ -118,7 +118,7 @@ class Discovery:
         self._thread.start()
 
     def stop(self) -> None:
-        """End; sockets that were marked are as they were before."""
+        """Look a last time, for the bytes since the last report, and end; sockets are as before they were marked."""
         with self._news:
             self._stopping = True
             self._news.notify()
@@ -154,6 +154,9 @@ class Discovery:
         try:
             while self._wait():
                 self._turn(time.monotonic())
+            if self._jobs:
+                self._reports.all_due()
+                self._look(time.monotonic())
         except Exception as error:
             # An agent that half works would be believed: the whole of it stops.
             self._failed(error)

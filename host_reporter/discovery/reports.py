@@ -80,6 +80,11 @@ class Reports:
         for its in self._jobs.values():
             its.whole_at = _NEVER
 
+    def all_due(self) -> None:
+        """The next look is the last one: bytes do not wait for another."""
+        for its in self._jobs.values():
+            its.at = _NEVER
+
     def due(self, now: float) -> set[str]:
         """The jobs whose bytes are to be told."""
         return {job for job, its in self._jobs.items() if now - its.at >= BYTES_SECONDS}

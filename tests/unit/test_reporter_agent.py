@@ -252,7 +252,7 @@ def test_a_pattern_without_end_holds_up_no_other_job_no_lease_and_no_stop(tmp_pa
         server.stop()
 
 
-@pytest.mark.parametrize("first", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("first", [signal.SIGTERM, signal.SIGINT])
 def test_more_signals_while_it_stops_change_nothing(tmp_path: Path, first: signal.Signals) -> None:
     """The controller takes connections and never answers, so that stopping takes its time."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -270,6 +270,31 @@ def test_more_signals_while_it_stops_change_nothing(tmp_path: Path, first: signa
             agent.process.kill()
             agent.process.wait()
     assert agent.said.splitlines()[-1].endswith("stopped"), agent.said
+
+
+def test_a_job_whose_file_goes_just_before_the_agent_stops_ends_at_once(controller: Controller, agent: Agent) -> None:
+    files = {name: agent.job(name, port) for name, port in (("over", 5030), ("goes-on", 5031))}
+    agent.train(1)
+    for job in files:
+        wait(lambda job=job: state(controller, job)["iterations_done"] == 1, "told of")
+    agent.train(2)
+    files["over"].unlink()
+    assert agent.stop() == 0
+    assert (state(controller, "over")["state"], state(controller, "goes-on")["state"]) == ("ended", "running")
+    for job in files:
+        assert state(controller, job)["iterations_done"] == 2
+        controller.call("DELETE", f"/v1/jobs/{job}")
+
+
+def test_a_hang_up_ends_no_agent_and_costs_a_line(controller: Controller, agent: Agent) -> None:
+    agent.job("hung", 5032)
+    wait(lambda: state(controller, "hung")["state"], "up")
+    agent.process.send_signal(signal.SIGHUP)
+    wait(lambda: "SIGHUP is ignored" in agent.said, agent.said)
+    agent.train(1)
+    wait(lambda: state(controller, "hung")["iterations_done"] == 1, "it goes on")
+    assert agent.stop() == 0
+    assert agent.said.count("SIGHUP") == 1
 
 
 def test_a_wrong_token_that_is_repaired_is_taken_without_a_restart(controller: Controller, agent: Agent) -> None:

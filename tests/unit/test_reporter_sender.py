@@ -17,6 +17,7 @@ import pytest
 from controller.wire import HostReport, JobSpec
 from host_reporter.backlog import Told
 from host_reporter.connection import Address
+from host_reporter.marking import Sent
 from host_reporter.notices import Notices
 from host_reporter.sender import Sender
 
@@ -31,6 +32,7 @@ class Server(http.server.ThreadingHTTPServer):
     def __init__(self, port: int = 0) -> None:
         self.jobs: dict[str, list[float]] = {}
         self.ended: list[str] = []
+        self.sent: dict[str, float] = {}
         self.seen: set[tuple[str, int]] = set()
         self.repeats = 0
         self.acknowledging = False
@@ -63,6 +65,8 @@ class Server(http.server.ThreadingHTTPServer):
                 continue
             self.jobs[part.job] += [point.iteration for point in part.points]
             self.ended += [part.job] if part.ended else []
+            if part.sent_bytes is not None:
+                self.sent[part.job] = part.sent_bytes
         status = "duplicate" if known else "taken"
         return {"status": status, "refused": refused, "lease_seconds": 30.0, "period_seconds": 5.0}
 
@@ -219,6 +223,34 @@ def test_stopping_sends_what_waits_and_is_quick_without_a_controller(
     began = time.monotonic()
     lonely.stop()
     assert time.monotonic() - began < 3.0
+
+
+def test_stopping_tells_the_bytes_that_were_counted_last(server: Server, sender: Sender) -> None:
+    sender.declare("a", SPEC)
+    wait(lambda: "a" in server.jobs and server.seen)
+    sender.count_sent({"a": Sent(77.0)})
+    sender.stop()
+    assert server.sent == {"a": 77.0}
+
+
+def test_a_job_at_which_the_controller_fails_keeps_no_other_from_being_told_at_the_end(
+    server: Server, sender: Sender
+) -> None:
+    def put_status(job: str) -> int:
+        if job != "poison":
+            return 201
+        time.sleep(0.2)  # until the agent stops
+        return 500
+
+    server.put_status = put_status
+    sender.declare("good", SPEC)
+    wait(lambda: "good" in server.jobs)
+    sender.declare("poison", SPEC)
+    sender.declare("late", SPEC)
+    sender.add("late", _points(1))
+    sender.add("good", _points(1, 2))
+    sender.stop()
+    assert (server.jobs["good"], server.jobs.get("late")) == ([1, 2], [1])
 
 
 def test_a_fault_of_our_own_ends_the_thread_and_is_handed_on(server: Server, faults: list[Exception]) -> None:
