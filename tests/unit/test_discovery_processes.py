@@ -478,6 +478,19 @@ def test_bytes_of_connections_that_no_look_sees_are_counted(tmp_path: Path, peer
         assert whole.told["a"].peers[0].sent <= 910
 
 
+def test_bytes_since_the_last_look_are_told_at_the_end(tmp_path: Path, peer: socket.socket, whole: Whole) -> None:
+    port = peer.getsockname()[1]
+    with JobProcess() as job:
+        whole.discovery.follow({"a": by_pid(tmp_path, job)})
+        to_peer(peer, job)
+        to_peer(peer, job)
+        assert wait_for(lambda: whole.links.get("a") == {("h2", None, port)}, 5)
+        job.do(f"churn {PEER} {port} 300")
+        time.sleep(0.3)  # the kernel tells of connections that have ended a moment later
+        whole.discovery.stop()
+        assert whole.told["a"].peers[0].sent >= 600
+
+
 def test_an_agent_takes_away_what_one_that_was_killed_has_left(
     tmp_path: Path, peer: socket.socket, whole: Whole
 ) -> None:

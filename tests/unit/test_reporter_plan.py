@@ -165,6 +165,37 @@ def test_the_end_is_quick_while_it_waits_and_takes_everything_away(plans: Plans)
     assert plans.faults == []
 
 
+def test_at_the_end_it_counts_once_more_before_the_counters_go(plans: Plans, monkeypatch: pytest.MonkeyPatch) -> None:
+    plans.server.set_plan(plan(1))
+    plans.follower.start()
+    assert wait_for(lambda: plans.counted == [{"a": Sent(1000)}])
+
+    def sent_bytes() -> Mapping[str, Sent]:
+        plans.did.append("count")
+        return {"a": Sent(2000)}
+
+    monkeypatch.setattr(plans.enforcement, "sent_bytes", sent_bytes)
+    plans.follower.stop()
+    assert plans.counted[1:] == [{"a": Sent(2000)}]
+    assert plans.did == ["apply 1", "count", "remove"]
+
+
+def test_counters_that_cannot_be_read_at_the_end_do_not_keep_the_marks(
+    plans: Plans, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans.server.set_plan(plan(1))
+    plans.follower.start()
+    assert wait_for(lambda: plans.counted)
+
+    def sent_bytes() -> Mapping[str, Sent]:
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(plans.enforcement, "sent_bytes", sent_bytes)
+    plans.follower.stop()
+    assert plans.did == ["apply 1", "remove"]
+    assert [str(fault) for fault in plans.faults] == ["a fault"]
+
+
 def test_a_fault_of_its_own_ends_it_and_takes_everything_away(plans: Plans) -> None:
     plans.enforcement.fault = RuntimeError("a fault")
     plans.server.set_plan(plan(1))

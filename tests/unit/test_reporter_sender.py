@@ -227,7 +227,8 @@ def test_stopping_sends_what_waits_and_is_quick_without_a_controller(
 
 def test_stopping_tells_the_bytes_that_were_counted_last(server: Server, sender: Sender) -> None:
     sender.declare("a", SPEC)
-    wait(lambda: "a" in server.jobs and server.seen)
+    sender.add("a", _points(1))
+    wait(lambda: server.jobs.get("a") == [1])
     sender.count_sent({"a": Sent(77.0)})
     sender.stop()
     assert server.sent == {"a": 77.0}
