@@ -8,6 +8,7 @@ the same transaction, so that a full disk keeps nobody from reading it.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sqlite3
 import stat
@@ -15,6 +16,7 @@ import struct
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 FORMAT = 3
@@ -37,6 +39,7 @@ ALTER TABLE point ADD COLUMN checksum INTEGER;
 UPDATE record SET checksum = checksum_of_record(kind, id, body);
 UPDATE point SET checksum = checksum_of_point(job, iteration, time, metric);
 """
+_three_numbers = struct.Struct("<ddd").pack
 Key = tuple[str, str]
 """Kind and id of a record."""
 Point = tuple[float, float, float | None]
@@ -77,12 +80,16 @@ def checksum_of_record(kind: str, record_id: str, body: str) -> int:
 def checksum_of_point(job: str, iteration: float, time: float, metric: float | None) -> int | None:
     """CRC-32 over a point's numbers as eight bytes each; None, which no row should have, where one is no number."""
     try:
-        # SQLite keeps no negative zero.
-        numbers = struct.pack("<dd", iteration + 0.0, time + 0.0)
-        last = b"" if metric is None else struct.pack("<d", metric + 0.0)
+        # SQLite keeps no negative zero, and for NaN, which no metric is, nothing.
+        numbers = _three_numbers(iteration + 0.0, time + 0.0, math.nan if metric is None else metric + 0.0)
     except (TypeError, struct.error):
         return None
-    return zlib.crc32(job.encode(), zlib.crc32(numbers + last))
+    return zlib.crc32(numbers, _checksum_of_name(job))
+
+
+@lru_cache(maxsize=4096)
+def _checksum_of_name(job: str) -> int:
+    return zlib.crc32(job.encode())
 
 
 def keep_private(path: Path) -> None:

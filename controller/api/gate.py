@@ -47,7 +47,6 @@ class Gate:
         self._answering: set[Any] = set()
         self._is_closed = False
 
-    @property
     def is_closed(self) -> bool:
         """Whether nobody is let in any more."""
         return self._is_closed
@@ -56,7 +55,7 @@ class Gate:
         """Answer one request."""
         me = eventlet.getcurrent()
         self._inside.add(me)
-        if self.is_closed:
+        if self.is_closed():
             return _refuse(environ, start_response)
         self._answering.add(me)
         try:
@@ -65,7 +64,7 @@ class Gate:
             return _refuse(environ, start_response)
         finally:
             self._answering.discard(me)
-        if self.is_closed:  # by now
+        if self.is_closed():  # by now
             environ.get(CLOSE, lambda: None)()
         return _Answer(body, self._sent)
 
@@ -91,7 +90,7 @@ class Gate:
         self._inside.discard(eventlet.getcurrent())
 
     def _sent(self) -> None:
-        if not self.is_closed:
+        if not self.is_closed():
             self.left()
 
     def _throw(self, greenlet: Any) -> None:

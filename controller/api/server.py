@@ -64,7 +64,7 @@ class ApiServer(wsgi.WSGIServer):
         This is not ``eventlet.wsgi.server``, which ends for ever where a connection is reset before it is accepted, or
         where the process has no file descriptor left.
         """
-        if self._gate.is_closed:
+        if self._gate.is_closed():
             return
         self._accepting = eventlet.getcurrent()
         scheme = "https" if self._context is not None else "http"
@@ -84,7 +84,7 @@ class ApiServer(wsgi.WSGIServer):
         server.refused = self._refused
         acceptor = Acceptor(self.server, "the API")
         pool = eventlet.GreenPool(self._connections)
-        while not self._gate.is_closed:
+        while not self._gate.is_closed():
             connection, address = acceptor.accept()
             try:
                 pool.spawn_n(self._serve, server, connection, address)

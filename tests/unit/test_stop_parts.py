@@ -57,13 +57,18 @@ def test_steps_run_in_their_order_and_once_whatever_becomes_of_each(caplog: pyte
     assert Stop([Step("is done", 0.1, is_done)]).run()
 
 
-def test_who_asks_for_what_is_on_its_way_to_the_disk_waits_for_it(tmp_path: Path) -> None:
-    """Such as a client that lost the first answer, and asks again over another connection."""
-    store = SlowStore(tmp_path / "j.db")
-    registry = Registry(HOSTS, store, lambda: 1000.0)
+def slow(path: Path) -> tuple[Store, Registry, Journal]:
+    """A journal at work on a slow disk, with what ``filled`` makes on its way to it."""
+    store = SlowStore(path)
+    registry = filled(store)
     journal = Journal(store)
     journal.start()
-    registry.put_job("a", SPEC, 0.0)
+    return store, registry, journal
+
+
+def test_who_asks_for_what_is_on_its_way_to_the_disk_waits_for_it(tmp_path: Path) -> None:
+    """Such as a client that lost the first answer, and asks again over another connection."""
+    store, registry, journal = slow(tmp_path / "j.db")
     eventlet.sleep(0.05)
     assert not store.pending, "it is taken by the other thread"
     began = time.monotonic()
@@ -75,10 +80,7 @@ def test_who_asks_for_what_is_on_its_way_to_the_disk_waits_for_it(tmp_path: Path
 
 def test_a_slow_disk_loses_nothing_at_the_end_and_then_nothing_is_promised_any_more(tmp_path: Path) -> None:
     path = tmp_path / "j.db"
-    store = SlowStore(path)
-    registry = filled(store)
-    journal = Journal(store)
-    journal.start()
+    _, registry, journal = slow(path)
     eventlet.sleep(0.05)
     registry.put_job("b", SPEC.model_copy(update={"tasks": SPEC.tasks[1:]}), 0.0)
     assert journal.flush()
@@ -91,10 +93,7 @@ def test_a_slow_disk_loses_nothing_at_the_end_and_then_nothing_is_promised_any_m
 
 def test_an_end_that_loses_patience_with_the_disk_leaves_its_write_alone(tmp_path: Path) -> None:
     path = tmp_path / "j.db"
-    store = SlowStore(path)
-    registry = filled(store)
-    journal = Journal(store)
-    journal.start()
+    _, registry, journal = slow(path)
     for act in (journal.flush, journal.stop):
         with eventlet.Timeout(0.05, False):
             act()
