@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import yaml
 from pydantic import BaseModel, ValidationError
+
+from controller import text_file
+from controller.faults import Place, described, field_name, kind_of
 
 MAX_BYTES = 16 * 2**20
 MAX_DEPTH = 50
 MAX_VALUES = 300_000
 """Of a whole file; an anchor's values count wherever they are repeated."""
-
-Place = tuple[str | int, ...]
 
 
 class ConfigError(ValueError):
@@ -43,19 +43,11 @@ class Document:
         return f"{self.path}:{self.lines.get(known, 1)}: {name}"
 
 
-def field_name(place: Place) -> str:
-    """A path as people write it: ``hosts[2].address``."""
-    text = ""
-    for part in place:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
-    return text or "(whole file)"
-
-
 class _Loader(yaml.SafeLoader):
     """YAML's safe types, and numbers such as 1e9, which YAML 1.1 takes for text. No deeper than settings are."""
 
-    def __init__(self, raw: bytes) -> None:
-        super().__init__(raw)
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
         self._depth = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
@@ -77,14 +69,11 @@ _Loader.add_implicit_resolver(
 def read_document(path: Path) -> Document:
     """Parse ``path``; raises ConfigError for what is no YAML mapping, a duplicate key or an unreadable file."""
     try:
-        with path.open("rb") as stream:
-            raw = stream.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-    if len(raw) > MAX_BYTES:
-        raise ConfigError(f"{path}: is larger than {MAX_BYTES} bytes; settings are small")
+        text = text_file.read(path, most_bytes=MAX_BYTES)
+    except text_file.FileError as error:
+        raise ConfigError(str(error)) from None
     try:
-        loader = _Loader(raw)
+        loader = _Loader(text)
         node = loader.get_single_node()
         walk = _Walk(loader, path)
         data = {} if node is None else walk.value(node)
@@ -94,6 +83,11 @@ def read_document(path: Path) -> Document:
         raise ConfigError(f"{path}:{line}: {error.problem or error.context}; this is no valid YAML") from None
     except ConfigError:
         raise
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise ConfigError(
+            f"{path}:{line}: character {error.character:#x} may not be in it; this is no valid YAML"
+        ) from None
     except Exception as error:
         # Whatever the library stumbles over is a fault of the file.
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -101,7 +95,7 @@ def read_document(path: Path) -> Document:
     if data is None:
         data = {}
     if not isinstance(data, dict):
-        raise ConfigError(f"{path}:1: the file holds {_kind(data)}; it must hold settings as 'key: value'")
+        raise ConfigError(f"{path}:1: the file holds {kind_of(data)}; it must hold settings as 'key: value'")
     return Document(path, data, walk.lines)
 
 
@@ -154,59 +148,4 @@ class _Walk:
 
 def describe(error: ValidationError, document: Document, model: type[BaseModel]) -> str:
     """One line a fault: where, what is wrong, what would be right."""
-    lines = []
-    for fault in error.errors(include_url=False):
-        place = tuple(fault["loc"])
-        sentence = _sentence(fault["type"], fault["msg"], fault.get("input"), place, model)
-        lines.append(f"{document.where(place)}: {sentence}")
-    return "\n".join(lines)
-
-
-def _sentence(kind: str, message: str, value: object, place: Place, model: type[BaseModel]) -> str:
-    if kind == "extra_forbidden":
-        known = _keys_at(model, place[:-1])
-        near = difflib.get_close_matches(str(place[-1]), known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"
-        return f"unknown key; {hint}"
-    if kind == "missing":
-        return "is missing; it must be given"
-    if kind == "value_error":
-        return message.removeprefix("Value error, ")
-    wanted = message.removeprefix("Input ").replace("a valid dictionary", "a mapping").replace("tuple", "list")
-    if any("token" in str(part) for part in place):
-        return f"is not usable; it {wanted} (in quotes)"
-    return f"is {_kind(value)}; it {wanted}"
-
-
-def _keys_at(model: type[BaseModel], place: Place) -> list[str]:
-    """The keys that the section at ``place`` has."""
-    current: type[BaseModel] = model
-    for part in place:
-        if isinstance(part, int) or part not in current.model_fields:
-            continue
-        nested = _section(current.model_fields[part].annotation)
-        if nested is not None:
-            current = nested
-    return sorted(current.model_fields)
-
-
-def _section(annotation: Any) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    for inner in get_args(annotation):
-        if (found := _section(inner)) is not None:
-            return found
-    return None
-
-
-def _kind(value: object) -> str:
-    """A value as people call it; never a whole document, never a secret."""
-    if value is None:
-        return "empty"
-    if isinstance(value, bool):
-        return f"the truth value {str(value).lower()}"
-    if isinstance(value, int | float):
-        return f"the number {value:g}" if isinstance(value, float) else f"the number {value}"
-    if isinstance(value, str):
-        return f"the text {value[:40]!r}"
-    return "a list" if isinstance(value, list | tuple) else "a mapping"
+    return "\n".join(f"{document.where(place)}: {said}" for place, said in described(error, document.data, model))

@@ -18,6 +18,8 @@ BITS_PER_BYTE = 8
 # RFC 2474, section 6: code points xxxx11 (pool 2) are for local use. The upper three bits still give an
 # IP precedence that falls with the class, so a switch that knows only precedence orders them the same way.
 MAX_CLASSES = 7
+MAX_OFFLINE_CLASSES = 64
+"""An order that no switch serves, of a snapshot's file or of the simulator, is cut into so many classes at most."""
 CLASS_DSCP: tuple[int, ...] = tuple(((MAX_CLASSES - k) << 3) | 0b011 for k in range(MAX_CLASSES))
 OTHER_DSCP = 0
 ACKNOWLEDGEMENT_DSCP = 0b111111

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from controller.config_file import Document, describe, field_name
+from controller import text_file
+from controller.config_file import Document, describe
+from controller.faults import field_name
+from controller.foreign_formats import COFLOW_TRACE, SNAPSHOT, recognised
 from controller.json_lines import JsonError, Place, Scan, parse
-from controller.model import MAX_CLASSES, Demand, Host, Job, Metric, Progress, Snapshot
+from controller.model import MAX_CLASSES, MAX_OFFLINE_CLASSES, Demand, Host, Job, Metric, Progress, Snapshot
 
-STDIN = Path("-")
-MAX_BYTES = 2**30
 SHOWN_FAULTS = 20
 
 Text = Annotated[str, StringConstraints(min_length=1, max_length=255)]
@@ -82,17 +82,26 @@ class SnapshotPart(Part):
     hosts: Annotated[tuple[HostPart, ...], Field(strict=False)]
     jobs: Annotated[tuple[JobPart, ...], Field(strict=False)]
     now: Moment = 0.0
-    classes: Annotated[int, Field(ge=1, le=MAX_CLASSES)] = MAX_CLASSES
+    classes: Annotated[int, Field(ge=1, le=MAX_OFFLINE_CLASSES)] = MAX_CLASSES
     metric: Annotated[MetricPart, Field(default_factory=MetricPart)]
 
 
 def read_snapshot(path: Path) -> Snapshot:
     """The snapshot in a file; ``-`` is the standard input. Raises SnapshotError, with all that is wrong."""
-    name = Path("<stdin>") if path == STDIN else path
-    text = _decoded(_read(path, name), name)
+    name = Path(text_file.name(path))
+    try:
+        text = text_file.read(path, holds="a snapshot: an object with hosts and jobs")
+    except text_file.FileError as error:
+        raise SnapshotError(str(error)) from None
     try:
         return _snapshot(_checked(text, name))
-    except JsonError as error:
+    except (JsonError, SnapshotError) as error:
+        if (found := recognised(text, SNAPSHOT)) is not None:
+            remedy = "; trainyard sim --trace reads it" if found == COFLOW_TRACE else ""
+            problem = f"this looks like {found}, and trainyard order reads snapshots (JSON){remedy}"
+            raise SnapshotError(f"{name}:1: {problem}") from None
+        if isinstance(error, SnapshotError):
+            raise
         raise SnapshotError(f"{name}:{error.line}: {field_name(error.place)}: {error}") from None
 
 
@@ -115,30 +124,6 @@ def _document(name: Path, text: str, data: dict[str, Any], places: list[Place]) 
     """The document with the lines of these places and of what is around them."""
     wanted = {place[:depth] for place in places for depth in range(len(place) + 1)}
     return Document(name, data, Scan(text, wanted).lines)
-
-
-def _read(path: Path, name: Path) -> bytes:
-    try:
-        if path == STDIN:
-            raw = sys.stdin.buffer.read(MAX_BYTES + 1)
-        else:
-            with path.open("rb") as stream:
-                raw = stream.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise SnapshotError(f"{name}: cannot be read: {error.strerror}") from None
-    except ValueError as error:  # a path that no file can have
-        raise SnapshotError(f"{name!s}: cannot be read: {error}") from None
-    if len(raw) > MAX_BYTES:
-        raise SnapshotError(f"{name}: is larger than {MAX_BYTES} bytes")
-    return raw
-
-
-def _decoded(raw: bytes, name: Path) -> str:
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise SnapshotError(f"{name}:{line}: (whole file): is no UTF-8 text: {error.reason}") from None
 
 
 def _told(faults: list[str]) -> str:

@@ -10,6 +10,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, ValidationError, model_validator
 
+from controller.faults import described, in_lines
 from controller.wire import NAME_PATTERN, JobSpec, Message, Name
 from host_reporter.document import Document, TextError, read_json, read_yaml
 from host_reporter.event_source import EventSource
@@ -232,20 +233,10 @@ def _document(written: Document) -> JobDocument:
     try:
         return JobDocument.model_validate(written.data)
     except ValidationError as error:
-        places = [problem["loc"] for problem in error.errors(include_url=False, include_input=False)]
-        lines = [written.line(place) for place in places[:_PROBLEMS_TOLD]]
+        found = described(error, written.data, JobDocument)[:_PROBLEMS_TOLD]
+        lines = [written.line(place) for place, _ in found]
         told = [
             f"line {line}: {problem}" if line is not None and line != lines[0] else problem
-            for line, problem in zip(lines, describe(error), strict=False)
+            for line, problem in zip(lines, in_lines(found), strict=True)
         ]
         raise JobFileError("; ".join(told), lines[0]) from error
-
-
-def describe(error: ValidationError) -> list[str]:
-    """The problems of a message, each as ``field: what is wrong``."""
-    found = []
-    for problem in error.errors(include_url=False, include_input=False, include_context=False):
-        field = ".".join(str(part) for part in problem["loc"])
-        text = problem["msg"].removeprefix("Value error, ")
-        found.append(f"{field}: {text}" if field else text)
-    return found

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from controller.plain_text import PlainTextError, decode
 from host_reporter.job_file import MAX_FILE_BYTES, SUFFIXES, JobFile, JobFileError, read_job_file
 from host_reporter.notices import Notices
 
@@ -194,9 +195,7 @@ class JobsDirectory:
     def _text(path: Path) -> str:
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
-        if len(data) > MAX_FILE_BYTES:
-            raise JobFileError(f"the file is larger than {MAX_FILE_BYTES} bytes")
         try:
-            return data.decode()
-        except UnicodeDecodeError as error:
-            raise JobFileError(f"it is no UTF-8 text: byte {error.start}") from error
+            return decode(data, most_bytes=MAX_FILE_BYTES)
+        except PlainTextError as error:
+            raise JobFileError(str(error), error.line) from error

@@ -12,14 +12,17 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, StringConstraints, ValidationError
 
+from controller import text_file
+from controller.faults import described, in_lines
 from controller.wire import Message, Name
 from host_reporter.document import Document, TextError, read_yaml
 from host_reporter.helper import DEFAULT_DIRECTORY, DIRECTORY_VARIABLE
-from host_reporter.job_file import describe
 from host_reporter.tensorlights import LEAST_RATE_BPS, ROTATE_SECONDS
 
 DEFAULT_CONTROLLER = "http://127.0.0.1:8080"
 DEFAULT_JOBS_DIR = "/etc/trainyard/jobs.d"
+
+MOST_CONFIG_BYTES = 2**20
 
 NicOrder = Literal["plan", "tls-one", "tls-rr"]
 """Who orders the interface: the controller's plan, or TensorLights on its own, with fixed bands or in turn."""
@@ -68,10 +71,10 @@ def read_options(arguments: Sequence[str], environment: dict[str, str]) -> Optio
     try:
         options = Options.model_validate_json(json.dumps({**values, **given}, default=str))
     except ValidationError as error:
-        field, _, problem = describe(error)[0].partition(": ")
+        field, _, problem = in_lines(described(error, values | given, Options))[0].partition(": ")
         if written is not None and field in (written.data or {}) and field not in given:
-            raise OptionsError(f"{config}:{written.line((field,))}: {field}: {_refusal(field, problem)}") from error
-        raise OptionsError(f"--{field.replace('_', '-')}: {_refusal(field, problem)}") from error
+            raise OptionsError(f"{config}:{written.line((field,))}: {field}: {problem}") from error
+        raise OptionsError(f"--{field.replace('_', '-')}: {problem}") from error
     if options.rate_bps is not None and options.interface is None:
         raise OptionsError("--rate-bps: it needs --interface, the interface that has this rate")
     if options.nic != "plan" and (options.interface is None or options.rate_bps is None):
@@ -88,19 +91,12 @@ def read_options(arguments: Sequence[str], environment: dict[str, str]) -> Optio
     return options
 
 
-def _refusal(field: str, problem: str) -> str:
-    known = ", ".join(Options.model_fields)
-    return problem if field in Options.model_fields else f"unknown key; there are {known}"
-
-
 def _read_config(path: Path) -> Document:
     """Values by key, or none. Raises OptionsError."""
     try:
-        document = read_yaml(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise OptionsError(f"--config: {path} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise OptionsError(f"{path}: it is no UTF-8 text") from error
+        document = read_yaml(text_file.read(path, most_bytes=MOST_CONFIG_BYTES))
+    except text_file.FileError as error:
+        raise OptionsError(f"--config: {error}") from error
     except TextError as error:
         raise OptionsError(f"{path}:{error.line or 1}: {error}") from error
     if document.data is not None and not isinstance(document.data, dict):

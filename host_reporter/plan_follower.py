@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 
 from pydantic import ValidationError
 
+from controller.faults import described, in_lines
 from controller.wire import HostPlan
 from host_reporter.connection import Address, Answer, Connection, UnreachableError
 from host_reporter.enforcement import Enforcement
-from host_reporter.job_file import describe
 from host_reporter.marking import Sent
 from host_reporter.notices import Notices
 from host_reporter.retry import Backoff
@@ -125,7 +125,7 @@ class PlanFollower:
         try:
             plan = HostPlan.model_validate_json(answer.body)
         except ValidationError as error:
-            self._trouble(f"its plan is not understood: {'; '.join(describe(error)[:3])}")
+            self._trouble(f"its plan is not understood: {'; '.join(in_lines(described(error, None, HostPlan))[:3])}")
             return
         self._answered()
         self._tag, self._plan = answer.tag, plan

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from pydantic import ValidationError
 
+from controller.faults import described, in_lines
 from controller.wire import HostReport, JobSpec, JobTraffic, ReportAnswer, Threshold
 from host_reporter.backlog import Backlog, Batch, Registration, Told
 from host_reporter.connection import Address, Answer, Connection, UnreachableError
@@ -248,7 +249,8 @@ class Sender:
             for part in told.left_out:
                 self._notices.say(f"belief {part.job}", f"job {part.job}: of its report {part.reason}")
         except ValidationError as error:
-            self._notices.say("answer", f"the controller's answer to a report is not understood: {error.errors()[0]}")
+            said = in_lines(described(error, None, ReportAnswer))[0]
+            self._notices.say("answer", f"the controller's answer to a report is not understood: {said}")
         for job in {part.job for part in batch.parts} - refused:
             self._notices.clear(f"part {job}")
         with self._news:

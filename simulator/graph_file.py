@@ -17,6 +17,7 @@ from xml.etree.ElementTree import ParseError
 
 import networkx as nx
 
+from controller import text_file
 from simulator.errors import InputError
 
 
@@ -42,12 +43,9 @@ class GraphFile:
 def read(path: Path) -> GraphFile:
     """The text of a graph's file. Raises InputError where it cannot be read or is no graph."""
     try:
-        found = GraphFile(str(path), path.read_bytes().decode())
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        raise InputError(f"{path}:{line}: byte {error.start + 1} of the file is no text; a graph's file is") from None
+        found = GraphFile(text_file.name(path), text_file.read(path, holds="a graph"))
+    except text_file.FileError as error:
+        raise InputError(str(error)) from None
     parse(found)
     return found
 
@@ -55,7 +53,7 @@ def read(path: Path) -> GraphFile:
 @lru_cache(maxsize=1)
 def parse(file: GraphFile) -> nx.Graph[str]:
     """The graph, with names of nodes as text. Raises InputError."""
-    ending = Path(file.source).suffix.lower()
+    ending = Path(file.source.lower().removesuffix(".gz")).suffix
     if ending not in _READERS:
         raise InputError(f"{file.source}: a graph's file ends in {', '.join(_READERS)}")
     try:

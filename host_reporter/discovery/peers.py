@@ -9,6 +9,7 @@ from http import HTTPStatus
 
 from pydantic import ValidationError
 
+from controller.faults import described, in_lines
 from controller.wire import Peers
 from host_reporter.connection import Address, Connection, UnreachableError
 from host_reporter.notices import Notices
@@ -84,7 +85,9 @@ class PeerBook:
             try:
                 told = Peers.model_validate_json(answer.body)
             except ValidationError as error:
-                return self._trouble(f"its hosts' addresses are not understood: {error.errors()[0]['msg']}")
+                return self._trouble(
+                    f"its hosts' addresses are not understood: {in_lines(described(error, None, Peers))[0]}"
+                )
             self._tag = answer.tag
             if told.addresses != self.addresses:
                 self.addresses = told.addresses

@@ -11,6 +11,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, ValidationError
 
+from controller.faults import described
 from controller.wire import Message
 from host_reporter.prophet.errors import InputError
 from host_reporter.prophet.measured import Measurement
@@ -134,9 +135,9 @@ def from_text(text: str, path: str) -> Calibration:
         # Another format is said to be that, not to be a wrong one of this.
         if (number := _format(text)) not in (None, FORMAT):
             raise other(number) from error
-        first = error.errors()[0]
-        field = ".".join(str(part)[:60] for part in first["loc"])
-        raise InputError(f"{path}: {field + ': ' if field else ''}{first['msg'].lower()}; {again}") from error
+        place, said = described(error, None, Calibration)[0]
+        field = ".".join(str(part)[:60] for part in place)
+        raise InputError(f"{path}: {field + ': ' if field else ''}{said}; {again}") from error
     if found.format != FORMAT:
         raise other(found.format)
     return found

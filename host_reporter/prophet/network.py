@@ -11,6 +11,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from controller import text_file
+from controller.faults import described, field_name
 from controller.wire import DemandSpec, Message, Name
 from host_reporter.document import TextError, read_yaml
 from host_reporter.prophet.errors import InputError
@@ -137,13 +139,9 @@ def left_bps(network: NetworkSpec) -> dict[Port, float]:
 def read(path: Path) -> NetworkSpec:
     """A network file, YAML or JSON. Raises InputError, with the line and the field."""
     try:
-        if path.stat().st_size > MOST_FILE_BYTES:
-            raise InputError(f"{path}: larger than {MOST_FILE_BYTES} bytes; it is no network's description")
-        document = read_yaml(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: it is no UTF-8 text") from error
+        document = read_yaml(text_file.read(path, holds="a network: hosts, at least", most_bytes=MOST_FILE_BYTES))
+    except text_file.FileError as error:
+        raise InputError(str(error)) from error
     except TextError as error:
         raise InputError(f"{path}:{error.line or 1}: {error}") from error
     if not isinstance(document.data, dict):
@@ -151,8 +149,6 @@ def read(path: Path) -> NetworkSpec:
     try:
         return NetworkSpec.model_validate(document.data)
     except ValidationError as error:
-        first = error.errors()[0]
-        said = first["msg"].removeprefix("Value error, ").lower()
-        at = tuple(first["loc"])
-        field = ".".join(str(part) for part in at)
-        raise InputError(f"{path}:{document.line(at) or 1}: {field + ': ' if field else ''}{said}") from error
+        at, said = described(error, document.data, NetworkSpec)[0]
+        field = f"{field_name(at)}: " if at else ""
+        raise InputError(f"{path}:{document.line(at) or 1}: {field}{said}") from error

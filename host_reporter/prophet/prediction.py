@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
 
+from controller.faults import described, field_name
 from controller.model import Role
 from controller.wire import DemandSpec, JobSpec, TaskSpec
 from host_reporter.prophet import costs as costing
@@ -78,11 +79,8 @@ class Prediction:
                 model="".join(char if char.isprintable() else "?" for char in model)[:127],
             )
         except ValidationError as error:
-            first = error.errors()[0]
-            field = ".".join(str(part) for part in first["loc"])
-            raise InputError(
-                f"no job can be registered with this prediction: {field}: {first['msg'].lower()}"
-            ) from error
+            place, said = described(error, None, JobSpec)[0]
+            raise InputError(f"no job can be registered with this prediction: {field_name(place)}: {said}") from error
 
 
 def predict(graph: Graph, known: Calibration, fresh: Mapping[str, Measurement], asked: Asked) -> Prediction:

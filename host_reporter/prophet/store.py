@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from controller import text_file
 from host_reporter.prophet.calibration import Calibration, from_text
 from host_reporter.prophet.errors import InputError, UncalibratedError
 
@@ -32,18 +33,16 @@ def read(path: Path, device: str, threads: int, options: str = "") -> Calibratio
 
     Raises UncalibratedError where there is none, InputError where it is none.
     """
-    try:
-        return from_text(path.read_text(encoding="utf-8"), str(path))
-    except FileNotFoundError:
+    if not path.exists():
         raise UncalibratedError(
             f"this device ({device}, {threads} thread{'s' if threads > 1 else ''} a worker) is not calibrated: run "
             f"trainyard predict --calibrate --threads {threads}{options} on it, with nothing else running; it takes "
             f"some minutes, once. It was looked for at {path}; --calibration FILE takes another"
-        ) from None
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: it is no UTF-8 text; calibrate again (trainyard predict --calibrate)") from error
+        )
+    try:
+        return from_text(text_file.read(path), str(path))
+    except text_file.FileError as error:
+        raise InputError(f"{error}; calibrate again (trainyard predict --calibrate)") from error
 
 
 def write(path: Path, calibration: Calibration) -> None:

@@ -4,20 +4,31 @@ The first line has two counts, ports and coflows. Then a line a coflow: its id, 
 of mappers and their ports, the number of reducers and for each its port, a colon and the megabytes (2^20 bytes) that it
 receives, in equal parts from the coflow's mappers. Ports count from 0, as in the Facebook trace.
 
-Reading is strict: whatever does not fit is an InputError with file, line and field. Empty lines at the end are allowed.
+Empty lines are passed over, and so is what follows a ``#`` at the beginning of a line or after a space. An id is a
+number or a word. Reading is strict: whatever does not fit is an InputError with file, line and field; a file in another
+format that is known by its structure is called by its name.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import repeat
+from itertools import repeat, takewhile
 from pathlib import Path
 
+from controller import text_file
+from controller.foreign_formats import COFLOW_TRACE, recognised
 from controller.model import Demand, Host
 from simulator.errors import InputError
 from simulator.jobs import SimJob, Transfer, Workload
 
+FORMAT = (
+    "a line with two counts, PORTS COFLOWS, then a line a coflow, ID ARRIVAL_MS MAPPERS PORT ... REDUCERS "
+    "PORT:MEGABYTES ..."
+)
+"""What errors say of the format."""
+COMMENT = "#"
+MAX_ID = 255
 MEGABYTE = 2.0**20
 MILLISECOND = 1e-3
 DEFAULT_PORT_RATE_BPS = 1e9
@@ -29,16 +40,11 @@ _DECIMAL = re.compile(r"([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?", re.ASCI
 
 
 def read(path: Path) -> str:
-    """The text of a trace. Raises InputError."""
+    """The text of a trace; ``-`` is the standard input. Raises InputError."""
     try:
-        return path.read_bytes().decode()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        raise InputError(
-            f"{path}:{line}: byte {error.start + 1} of the file is no text; a trace is plain text"
-        ) from None
+        return text_file.read(path, holds=f"a trace: {FORMAT}")
+    except text_file.FileError as error:
+        raise InputError(str(error)) from None
 
 
 def parse(text: str, source: str, *, port_rate_bps: float = DEFAULT_PORT_RATE_BPS, offline: bool = False) -> Workload:
@@ -47,20 +53,28 @@ def parse(text: str, source: str, *, port_rate_bps: float = DEFAULT_PORT_RATE_BP
     A port is a host of that number with ``port_rate_bps`` (bit/s) each way. ``offline`` puts all arrivals at 0.
     ``source`` is what an error calls the file. Raises InputError.
     """
-    lines = text.split("\n")
-    while len(lines) > 1 and not lines[-1].strip():
-        lines.pop()
-    head = _Line(source, 1, lines[0])
+    try:
+        return _parse(text, source, port_rate_bps, offline)
+    except InputError:
+        if (found := recognised(text, COFLOW_TRACE)) is None:
+            raise
+        raise InputError(f"{source}:1: this looks like {found}; trainyard sim reads coflow traces: {FORMAT}") from None
+
+
+def _parse(text: str, source: str, port_rate_bps: float, offline: bool) -> Workload:
+    written = [(number, content) for number, content in enumerate(text.split("\n"), start=1) if _holds_words(content)]
+    head = _Line(source, *written[0]) if written else _Line(source, 1, "")
+    rest = written[1:]
     ports, coflows = head.whole("ports"), head.whole("coflows")
     head.end()
     if not 1 <= ports <= MAX_PORTS:
         raise head.error("ports", f"is {ports}; it must be between 1 and {MAX_PORTS}")
-    if coflows != len(lines) - 1:
-        raise head.error("coflows", f"is {coflows}, but {len(lines) - 1} lines of coflows follow; they must match")
+    if coflows != len(rest):
+        raise head.error("coflows", f"is {coflows}, but {len(rest)} lines of coflows follow; they must match")
     names = [str(port) for port in range(ports)]
     jobs: list[SimJob] = []
     first_line: dict[str, int] = {}
-    for number, content in enumerate(lines[1:], start=2):
+    for number, content in rest:
         line = _Line(source, number, content)
         job = _coflow(line, names, offline)
         if job.id in first_line:
@@ -72,33 +86,55 @@ def parse(text: str, source: str, *, port_rate_bps: float = DEFAULT_PORT_RATE_BP
 
 
 def _coflow(line: _Line, names: list[str], offline: bool) -> SimJob:
-    identity = line.whole("id")
+    identity = line.identity("id")
     arrival = line.decimal("arrival") * MILLISECOND
-    mappers = [names[line.port(field, len(names))] for field in line.counted("mapper", "mappers")]
-    reducers: list[tuple[str, float]] = []
+    mappers: dict[str, str] = {}
+    for field in line.counted("mapper", "mappers"):
+        line.once(field, names[line.port(field, len(names))], mappers)
+    reducers: dict[str, str] = {}
+    sizes: list[float] = []
     for field in line.counted("reducer", "reducers"):
         port, megabytes = line.reducer(field, len(names))
-        reducers.append((names[port], megabytes * MEGABYTE))
+        line.once(field, names[port], reducers)
+        sizes.append(megabytes * MEGABYTE)
     line.end()
-    if not mappers and any(size > 0 for _, size in reducers):
+    if not mappers and any(size > 0 for size in sizes):
         raise line.error("mappers", "is 0, but reducers receive bytes; somebody must send them")
     flows: list[Demand] = []
-    for reducer, size in reducers:
+    for reducer, size in zip(reducers, sizes, strict=True):
         if size > 0:
             flows += map(Demand, mappers, repeat(reducer), repeat(size / len(mappers)))
-    return SimJob(id=str(identity), lanes=((Transfer(tuple(flows)),),), arrival=0.0 if offline else arrival)
+    return SimJob(id=identity, lanes=((Transfer(tuple(flows)),),), arrival=0.0 if offline else arrival)
 
 
 class _Line:
-    """The words of one line, taken from left to right; each taking names the field that is due."""
+    """The words of one line, taken from left to right; each taking names the field that is due.
+
+    A word that begins with ``#`` begins a comment, to the end of the line.
+    """
 
     def __init__(self, source: str, number: int, content: str) -> None:
         self._source, self._number = source, number
         self._words = content.split()
+        if COMMENT in content:
+            self._words = list(takewhile(lambda word: not word.startswith(COMMENT), self._words))
         self._next = 0
 
     def error(self, field: str, problem: str) -> InputError:
         return InputError(f"{self._source}:{self._number}: {field}: {problem}")
+
+    def identity(self, field: str) -> str:
+        """A coflow's id: a number or a word."""
+        word = self._word(field)
+        if len(word) > MAX_ID or not word.isprintable():
+            raise self.error(field, f"is {_shown(word)}; it must be a number or a word of up to {MAX_ID} characters")
+        return word
+
+    def once(self, field: str, port: str, known: dict[str, str]) -> None:
+        """Note the port of a field among those ``known``; one that is there already is refused."""
+        if (first := known.setdefault(port, field)) != field:
+            one = field.partition(" ")[0]
+            raise self.error(field, f"port {port} is named twice, first as {first}; name each {one} once")
 
     def whole(self, field: str) -> int:
         """A whole number of at least 0."""
@@ -159,6 +195,12 @@ class _Line:
         if port >= ports:
             raise self.error(field, f"is {port}; with {ports} ports it must be between 0 and {ports - 1}")
         return port
+
+
+def _holds_words(content: str) -> bool:
+    """Whether there is anything but a comment in a line."""
+    words = content.lstrip()
+    return bool(words) and not words.startswith(COMMENT)
 
 
 def _shown(word: str) -> str:

@@ -59,6 +59,7 @@ def test_an_empty_file_has_the_defaults(tmp_path: Path, text: str) -> None:
         ("hosts:\n- name: h1\n  adress: 1.2.3.4\n", ":3: hosts[0].adress: unknown key; did you mean address?"),
         ("hosts:\n- name: h1\n", ":2: hosts[0].address: is missing"),
         ("period_seconds: fast\n", ":1: period_seconds: is the text 'fast'; it should be a valid number"),
+        ("hosts: [1]\n", ":1: hosts[0]: is the number 1; it should be a mapping"),
         ("period_seconds: .nan\n", ":1: period_seconds: is the number nan; it should be a finite number"),
         ("period_seconds: -1\n", "it should be greater than or equal to 0.1"),
         ("classes: 8\n", ":1: classes: is the number 8; it should be less than or equal to 7"),
@@ -117,7 +118,10 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 def test_binary_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "conf.yaml"
     path.write_bytes(b"\xff\x00\xfe")
-    with pytest.raises(ConfigError, match="no valid YAML"):
+    with pytest.raises(ConfigError, match=r"conf.yaml:1: byte 1 of the file \(0xff\) is no UTF-8 text"):
+        load_config(path)
+    path.write_bytes(b"policy: fair\n\nprobe: \x01\n")
+    with pytest.raises(ConfigError, match=r"conf.yaml:3: character 0x1 may not be in it"):
         load_config(path)
 
 

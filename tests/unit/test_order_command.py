@@ -166,7 +166,7 @@ FLOW = '{"src": "h1", "dst": "h2", "bytes": 1}'
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", ":1: (whole file): there is the end of the text where a value should be"),
+        ("", ":1: is empty; it must hold a snapshot: an object with hosts and jobs"),
         ("[]", ":1: (whole file): holds no object; it must hold one with hosts and jobs"),
         ("3\n", ":1: (whole file): holds no object"),
         ("{}", ":1: hosts: is missing; it must be given"),
@@ -206,7 +206,7 @@ FLOW = '{"src": "h1", "dst": "h2", "bytes": 1}'
             ":3: jobs[0].weight: is the number 0; it should be gr",
         ),
         (HOST + '"jobs": [], "classes": 0}', ":2: classes: is the number 0; it should be greater than or equal to 1"),
-        (HOST + '"jobs": [], "classes": 8}', ":2: classes: is the number 8; it should be less than or equal to 7"),
+        (HOST + '"jobs": [], "classes": 65}', ":2: classes: is the number 65; it should be less than or equal to 64"),
         (HOST + '"jobs": [], "classes": 2.5}', ":2: classes: is the number 2.5; it should be a valid integer"),
         (HOST + '"jobs": [], "classes": true}', ":2: classes: is the truth value true"),
         (HOST + '"jobs": [], "now": NaN}', ":2: now: is NaN; it must be a finite number"),
@@ -219,7 +219,7 @@ FLOW = '{"src": "h1", "dst": "h2", "bytes": 1}'
         ),
         (HOST + '"jobs": [], "now": "0"}', ":2: now: is the text '0'; it should be a valid number"),
         (HOST + '"jobs": [],\n"jobs": []}', ":3: jobs: given twice, first in line 2; keep one"),
-        (HOST + '"jobs": {}}', ":2: jobs: is a mapping; it should be a valid list"),
+        (HOST + '"jobs": {}}', ":2: jobs: is an empty mapping; it should be a valid list"),
         (HOST + '"jobs": [{"id": "", "demand": []}]}', ":2: jobs[0].id: is the text ''; it "),
         (HOST + '"jobs": [{"id": 1, "demand": []}]}', ":2: jobs[0].id: is the number 1; it should be a valid string"),
         (
@@ -247,6 +247,20 @@ def test_what_is_wrong_is_named_with_file_line_and_field(text: str, expected: st
     assert expected in err
 
 
+@pytest.mark.parametrize("assign", ["layered", "top"])
+def test_an_order_is_cut_into_up_to_64_classes(assign: str, run: Any, tmp_path: Path) -> None:
+    crowd = [job(f"j{n:02}", ("h1", "h2", 1e6), arrival=float(n)) for n in range(100)]
+    path = write(tmp_path, snapshot(*crowd, classes=64))
+    status, out, _ = run("--policy", "fifo", "--assign", assign, "--json", path)
+    assert status == 0
+    classes = list(json.loads(out)["classes"].values())
+    assert sorted(set(classes)) == list(range(64))
+    assert classes == sorted(classes)
+    # All meet at one port. Of 100 in 64 classes at least 36 pairs stand together; top leaves all of 37 together.
+    together = sum(classes.count(one) * (classes.count(one) - 1) // 2 for one in set(classes))
+    assert together == (36 if assign == "layered" else 37 * 36 // 2)
+
+
 def test_every_fault_has_its_line_but_very_many_are_counted(run: Any, tmp_path: Path) -> None:
     document = json.dumps(snapshot(*(job(f"j{i}", ("h1", "h9", 1.0)) for i in range(30))), indent=0)
     _, _, err = run("--policy", "fifo", write(tmp_path, document))
@@ -258,8 +272,8 @@ def test_every_fault_has_its_line_but_very_many_are_counted(run: Any, tmp_path: 
 
 def test_files_that_are_no_text(run: Any, tmp_path: Path) -> None:
     for raw, words in [
-        (b"\xff\xfe{\x00}\x00", ":1: (whole file): is no UTF-8 text"),
-        (b"{\n\n\x80}", ":3: (whole file)"),
+        (b"\xff\xfe{\x00}\x00", "x: is UTF-16 text; save it as UTF-8"),
+        (b"{\n\n\x80}", "x:3: byte 4 of the file (0x80) is no UTF-8 text"),
     ]:
         (tmp_path / "x").write_bytes(raw)
         status, _, err = run("--policy", "fifo", tmp_path / "x")

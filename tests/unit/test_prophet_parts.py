@@ -268,8 +268,8 @@ def test_broken_calibration_is_named(change, field: str) -> None:
 
 
 def test_unreadable_calibration(tmp_path: Path) -> None:
-    (tmp_path / "x.json").write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match="no UTF-8"):
+    (tmp_path / "x.json").write_bytes(b"{\xff\xfe")
+    with pytest.raises(InputError, match=r"no UTF-8 text; .*; calibrate again"):
         store.read(tmp_path / "x.json", "a device", 1)
     with pytest.raises(InputError, match="cannot be read"):
         store.read(tmp_path, "a device", 1)

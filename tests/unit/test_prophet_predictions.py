@@ -397,11 +397,11 @@ def test_network_file(tmp_path: Path) -> None:
         ("hosts: []\n", ":1: hosts: "),
         ("hosts:\n  - {name: a}\n  - {name: a}\n", ":1: two hosts have the same name"),
         ("hosts:\n  - {name: a}\nworkers: [b]\n", ":1: b is none of the hosts; there are a"),
-        ("hosts:\n  - {name: a}\n  - {name: b, egress_bps: -1}\n", ":3: hosts.1.egress_bps: "),
+        ("hosts:\n  - {name: a}\n  - {name: b, egress_bps: -1}\n", ":3: hosts[1].egress_bps: "),
         ("hosts:\n  - {name: a}\nspeed: 7\n", ":3: speed: "),
         ("hosts: [\n", ":"),
         ("- a\n", ":1: it must be keys"),
-        ("", ":1: it must be keys"),
+        ("", ":1: is empty; it must hold a network: hosts"),
     ],
 )
 def test_wrong_network_file(tmp_path: Path, text: str, told: str) -> None:

@@ -54,7 +54,7 @@ def test_yaml_says_the_same() -> None:
 @pytest.mark.parametrize(
     ("document", "words"),
     [
-        ({}, "id: Field required"),
+        ({}, "id: is missing; it must be given"),
         ({"id": "../x"}, "id: "),
         ({"id": "a", "extra": 1}, "extra: "),
         ({"id": "a", "spec": {"tasks": [{"role": "ps", "host": "h1", "port": 70000}]}}, "spec.tasks.0.port: "),
@@ -269,7 +269,7 @@ def test_a_bad_file_is_said_once_and_the_others_go_on(folder: Folder, complaints
     assert folder.scan() == [("+", "b")]
     assert folder.scan(after=5) == []
     assert len(complaints()) == 1
-    assert complaints()[0].startswith(f"{bad}:1: spec.weight: Input should be greater than ")
+    assert complaints()[0].startswith(f"{bad}:1: spec.weight: is the number -1; it should be greater than ")
     folder.write("a.json", {"id": "a"}, age=1)
     assert folder.scan() == [("+", "a")]
 

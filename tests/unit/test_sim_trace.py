@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,11 @@ def test_a_coflow_without_bytes_has_no_flows() -> None:
         ("4 1 9\n1 0 1 0 1 1:1", 1, "word 3"),
         ("4 2\n1 0 1 0 1 1:1", 1, "coflows"),
         ("4 0\n1 0 1 0 1 1:1", 1, "coflows"),
-        ("4 1\nx 0 1 0 1 1:1", 2, "id"),
+        ("4 1\n\x1b[31m 0 1 0 1 1:1", 2, "id"),
+        (f"4 1\n{'x' * 256} 0 1 0 1 1:1", 2, "id"),
+        ("4 1\nx 0 2 3 3 1 1:1", 2, "mapper 2"),
+        ("4 1\nx 0 1 0 3 1:1 2:1 1:0", 2, "reducer 3"),
+        ("# four ports\n\n4 1 # one coflow\n\n# it\nx 0 1 9 1 1:1", 6, "mapper 1"),
         ("4 1\n1", 2, "arrival"),
         ("4 1\n1 -5 1 0 1 1:1", 2, "arrival"),
         ("4 1\n1 soon 1 0 1 1:1", 2, "arrival"),
@@ -91,8 +96,8 @@ def test_a_coflow_without_bytes_has_no_flows() -> None:
         ("4 1\n1 0 1 0 1 1:inf", 2, "reducer 1 megabytes"),
         ("4 1\n1 0 0 1 1:1", 2, "mappers"),
         ("4 2\n1 0 1 0 1 1:1\n1 0 1 0 1 1:1", 3, "id"),
-        ("4 2\n1 0 1 0 1 1:1\n\n2 0 1 0 1 1:1", 1, "coflows"),
-        ("4 2\n\n2 0 1 0 1 1:1", 2, "id"),
+        ("4 3\n1 0 1 0 1 1:1\n\n2 0 1 0 1 1:1", 1, "coflows"),
+        ("4 2\n\n#2 0 1 0 1 1:1\n2 0 1 0 1 1:1", 1, "coflows"),
     ],
 )
 def test_a_malformed_line_is_named_with_its_field(text: str, line: int, field: str) -> None:
@@ -107,5 +112,28 @@ def test_files_that_are_none_or_no_text(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read: Is a directory"):
         read(tmp_path)
     (tmp_path / "binary").write_bytes(b"4 1\n\xff")
-    with pytest.raises(InputError, match="byte 5 of the file is no text"):
+    with pytest.raises(InputError, match=r"binary:2: byte 5 of the file \(0xff\) is no UTF-8 text"):
         read(tmp_path / "binary")
+    (tmp_path / "empty").write_bytes(b" \n")
+    with pytest.raises(InputError, match="empty:1: is empty; it must hold a trace: a line with two counts"):
+        read(tmp_path / "empty")
+
+
+def test_comments_and_empty_lines_are_passed_over() -> None:
+    told = "# of a run\n\n4 2 # ports, coflows\n\t\n1 0 2 0 1 2 2:10.5 3:4\n  # the second\n7 1500 1 3 1 3:1 #9:9\n\n"
+    assert parse(told, "t") == parse(GOOD, "t")
+
+
+def test_ids_may_be_words() -> None:
+    told = "4 4\nresnet-50/1 0 1 0 1 1:1\n007 0 1 0 1 1:1\n7 0 1 0 1 1:1\na#1 0 1 0 1 1:1"
+    assert [job.id for job in parse(told, "t").jobs] == ["resnet-50/1", "007", "7", "a#1"]
+
+
+def test_a_port_may_be_mapper_and_reducer() -> None:
+    assert flows("4 1\n1 0 1 3 1 3:1", 0) == [("3", "3", MEGABYTE)]
+
+
+def test_a_trace_is_read_gzipped_and_with_a_byte_order_mark(tmp_path: Path) -> None:
+    for name, raw in (("t.gz", gzip.compress(GOOD.encode())), ("marked", b"\xef\xbb\xbf" + GOOD.encode())):
+        (tmp_path / name).write_bytes(raw)
+        assert parse(read(tmp_path / name), "t") == parse(GOOD, "t")

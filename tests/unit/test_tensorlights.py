@@ -76,7 +76,7 @@ def test_the_options_may_stand_in_a_file(tmp_path: Path) -> None:
     [
         (["--nic", "tls-rr"], "--nic: tls-rr needs --interface, and --rate-bps"),
         (["--nic", "tls-one", "--interface", "eth0"], "--nic: tls-one needs --interface, and --rate-bps"),
-        (["--nic", "fifo", *NIC], "--nic: Input should be 'plan', 'tls-one' or 'tls-rr'"),
+        (["--nic", "fifo", *NIC], "--nic: is the text 'fifo'; it should be 'plan', 'tls-one' or 'tls-rr'"),
         (["--nic", "tls-one", *NIC, "--rotate-seconds", "5"], "--rotate-seconds: it needs --nic tls-rr"),
         (["--rotate-seconds", "5"], "--rotate-seconds: it needs --nic tls-rr"),
         (["--nic", "tls-rr", *NIC, "--rotate-seconds", "0"], "--rotate-seconds: "),

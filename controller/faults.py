@@ -1,0 +1,209 @@
+"""What is wrong with a value that a model has refused, as a sentence for people: what it is, and what would be right.
+
+Pure: pydantic's faults in, words out. All readers of people's files, options and requests word their refusals here, so
+that none shows a library's own words.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+Place = tuple[str | int, ...]
+
+_SHOULD = re.compile(r"\A[^,:']*? should ")
+_WORDS = (
+    ("a valid dictionary", "a mapping"),
+    ("a dictionary", "a mapping"),
+    ("a valid frozenset", "a valid list"),
+    ("a valid set", "a valid list"),
+    ("a valid tuple", "a valid list"),
+    ("a valid deque", "a valid list"),
+    ("a tuple", "a list"),
+    # What JSON's own texts are refused with.
+    ("a valid array", "a valid list"),
+    ("an object", "a mapping"),
+)
+_KEY = "[key]"
+"""How pydantic says that a mapping's key is at fault, not the value at it."""
+
+MOST_SHOWN = 10**20
+_NAMES = "1 to 63 letters, digits, dots, dashes and underscores, and begin with a letter or a digit"
+_PATTERNS: Mapping[str, str] = {
+    r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$": f"be {_NAMES}",
+    r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$": (
+        "hold no control characters and none that turn the direction of the text"
+    ),
+    r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$": (
+        "be the name of an interface: up to 15 letters, digits, dots, dashes and underscores"
+    ),
+}
+"""Regular expressions of our models in words, after "it should"."""
+
+
+def field_name(place: Place) -> str:
+    """A path as people write it: ``hosts[2].address``."""
+    text = ""
+    for part in place:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
+    return text or "(whole file)"
+
+
+def described(error: ValidationError, data: Any, model: type[BaseModel] | None) -> list[tuple[Place, str]]:
+    """Each fault of a refusal: its place in ``data``, and a sentence such as "is the number 8; it should be at most 7".
+
+    ``data``: what was refused; None where it is not at hand, then places are as pydantic has them. ``model`` knows the
+    keys that there are, for who has mistyped one. What several alternatives of one place miss is one fault. A value
+    whose place has "token" in it is never shown.
+    """
+    groups: dict[tuple[Place, int], list[Mapping[str, Any]]] = {}
+    for number, fault in enumerate(error.errors(include_url=False)):
+        place, is_alternative = (
+            (fault["loc"], False) if data is None else placed(fault["loc"], data, fault["type"], model)
+        )
+        groups.setdefault((place, -1 if is_alternative else number), []).append(fault)
+    return [(place, sentence(faults, place, model)) for (place, _), faults in groups.items()]
+
+
+def in_lines(found: Iterable[tuple[Place, str]]) -> list[str]:
+    """Faults as ``described`` gives them, each as ``spec.tasks.0.role: what is wrong``."""
+    return [f"{'.'.join(map(str, place))}: {said}" if place else said for place, said in found]
+
+
+def placed(loc: Sequence[str | int], data: Any, kind: str, model: type[BaseModel] | None = None) -> tuple[Place, bool]:
+    """The place in ``data`` that a fault speaks of, without pydantic's names of alternatives; whether it has some."""
+    place: list[str | int] = []
+    is_alternative = False
+    value = data
+    for number, part in enumerate(loc):
+        if _holds(value, part):
+            value = value[part]
+        elif (kind == "missing" and number == len(loc) - 1) or part in _keys_at(model, tuple(place)):
+            # A key that is not given: it is missing, or its default does not fit.
+            value = None
+        else:
+            is_alternative = is_alternative or part != _KEY
+            continue
+        place.append(part)
+    return tuple(place), is_alternative
+
+
+def sentence(faults: Sequence[Mapping[str, Any]], place: Place, model: type[BaseModel] | None = None) -> str:
+    """What is wrong with the value at a place, by pydantic's faults of it: several where there are alternatives.
+
+    The value itself is told where the faults hold it ("input") and its place does not have "token" in it.
+    """
+    first = faults[0]
+    if (whole := _whole_sentence(first, place, model)) is not None:
+        return whole
+    should = f"it should {' or '.join(dict.fromkeys(wanted(fault) for fault in faults))}"
+    if "input" not in first:
+        return should
+    if any("token" in str(part) for part in place):
+        return f"is not usable; {should} (in quotes)"
+    return f"is {kind_of(first['input'])}; {should}"
+
+
+def wanted(fault: Mapping[str, Any]) -> str:
+    """What would be right, after "it should": "be a valid number", "have at least 1 item"."""
+    if (words := _WANTED.get(fault["type"])) is not None:
+        return words(fault.get("ctx", {}))
+    message = str(fault["msg"])
+    if _SHOULD.match(message) is None:
+        # A library's own sentence, such as on a cycle in the values.
+        return f"be right: {message[:1].lower()}{message[1:]}"
+    text = _SHOULD.sub("", message, count=1)
+    for theirs, ours in _WORDS:
+        text = text.replace(theirs, ours)
+    # What follows a comma is how the library came to it.
+    return text if fault["type"] in ("literal_error", "enum") else text.partition(", ")[0]
+
+
+_WANTED: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "too_short": lambda context: f"have at least {_items(context['min_length'])}",
+    "too_long": lambda context: f"have at most {_items(context['max_length'])}",
+    "string_pattern_mismatch": lambda context: _PATTERNS.get(
+        context["pattern"], f"match the regular expression {context['pattern']}"
+    ),
+    "int_parsing_size": lambda _: "be a whole number of fewer digits",
+    "path_type": lambda _: "be a path",
+    "invalid_key": lambda _: "have keys that are texts",
+    "union_tag_invalid": lambda context: f"have as {context['discriminator']} one of {context['expected_tags']}",
+    "union_tag_not_found": lambda context: f"have {context['discriminator']}, which says what it is",
+    **dict.fromkeys(("model_type", "model_attributes_type", "dataclass_type"), lambda _: "be a mapping"),
+}
+
+
+def kind_of(value: object) -> str:
+    """A value as people call it; never a whole document."""
+    if isinstance(value, bool):
+        return f"the truth value {str(value).lower()}"
+    if isinstance(value, int):
+        return f"the number {value}" if abs(value) < MOST_SHOWN else "a number of more than 20 digits"
+    if isinstance(value, float):
+        return f"the number {value:g}"
+    if isinstance(value, str):
+        return f"the text {value[:40]!r}"
+    if isinstance(value, Collection):
+        what = "mapping" if isinstance(value, Mapping) else "list"
+        return f"a {what}" if value else f"an empty {what}"
+    return "empty" if value is None else f"a {type(value).__name__}"
+
+
+def unknown_key(key: object, known: Iterable[str]) -> str:
+    """What is said of a key that there is not."""
+    names = sorted(known)
+    near = difflib.get_close_matches(str(key), names, n=1)
+    return f"unknown key; did you mean {near[0]}?" if near else f"unknown key; there are: {', '.join(names)}"
+
+
+def _whole_sentence(fault: Mapping[str, Any], place: Place, model: type[BaseModel] | None) -> str | None:
+    """The sentence of a fault that says all by itself."""
+    kind = fault["type"]
+    if kind == "extra_forbidden":
+        known = _keys_at(model, place[:-1])
+        return unknown_key(place[-1], known) if known else "unknown key; leave it out"
+    if kind == "missing":
+        return "is missing; it must be given"
+    if kind in ("value_error", "assertion_error"):
+        return str(fault["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    if kind == "json_invalid":
+        return f"is not valid JSON: {fault['ctx']['error']}"
+    return None
+
+
+def _holds(value: Any, part: str | int) -> bool:
+    if isinstance(value, Mapping):
+        return part in value
+    return isinstance(value, list | tuple) and isinstance(part, int) and part < len(value)
+
+
+def _items(count: int) -> str:
+    return f"{count} item{'' if count == 1 else 's'}"
+
+
+def _keys_at(model: type[BaseModel] | None, place: Place) -> list[str]:
+    """The keys that the section at ``place`` has."""
+    if model is None:
+        return []
+    current: type[BaseModel] = model
+    for part in place:
+        if isinstance(part, int) or part not in current.model_fields:
+            continue
+        nested = _section(current.model_fields[part].annotation)
+        if nested is not None:
+            current = nested
+    return sorted(current.model_fields)
+
+
+def _section(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for inner in get_args(annotation):
+        if (found := _section(inner)) is not None:
+            return found
+    return None

@@ -1,0 +1,65 @@
+"""Reads the text of a file that people give, or of the standard input, whole and bounded.
+
+What the text may be is ``plain_text``'s; here are the file system and its refusals.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import BinaryIO
+
+from controller.plain_text import PlainTextError, decode
+
+STDIN = Path("-")
+MOST_BYTES = 2**30
+_PIECE = 2**20
+
+
+class FileError(ValueError):
+    """A file that cannot be read as text. The message is a line: ``file: problem`` or ``file:line: problem``."""
+
+
+def name(path: Path) -> str:
+    """What errors call a file."""
+    return "<stdin>" if path == STDIN else str(path)
+
+
+def read(path: Path, *, holds: str | None = None, most_bytes: int = MOST_BYTES) -> str:
+    """The text of a file; ``-`` is the standard input.
+
+    ``holds``: what the file must hold, so that one without anything is refused; None: an empty file is a text too.
+    Raises FileError.
+    """
+    told = name(path)
+    try:
+        if path == STDIN:
+            if sys.stdin is None:
+                raise FileError(f"{told}: cannot be read: it is closed")
+            raw = _bytes(sys.stdin.buffer, most_bytes)
+        else:
+            with path.open("rb") as stream:
+                raw = _bytes(stream, most_bytes)
+    except OSError as error:
+        raise FileError(f"{told}: cannot be read: {error.strerror or error}") from None
+    except FileError:
+        raise
+    except ValueError as error:  # a path that no file can have
+        raise FileError(f"{told}: cannot be read: {error}") from None
+    try:
+        text = decode(raw, most_bytes=most_bytes)
+    except PlainTextError as error:
+        raise FileError(f"{told}: {error}" if error.line is None else f"{told}:{error.line}: {error}") from None
+    if holds is not None and not text.strip():
+        raise FileError(f"{told}:1: is empty; it must hold {holds}")
+    return text
+
+
+def _bytes(stream: BinaryIO, most: int) -> bytes:
+    """All bytes, in pieces: who asks a stream for a gigabyte at once is given that much memory at once."""
+    parts = []
+    left = most + 1
+    while left > 0 and (part := stream.read(min(left, _PIECE))):
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
