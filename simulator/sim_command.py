@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from controller.model import MAX_CLASSES, MAX_OFFLINE_CLASSES
 from simulator.sim_values import (
     MOST_SEED,
     architectures,
@@ -55,7 +56,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--option", action="append", default=[], metavar="P.KEY=VALUE", help="an option of a policy: jpas.variant=gain"
     )
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--trace", type=Path, metavar="FILE", help="a coflow trace (coflow-benchmark format)")
+    what.add_argument(
+        "--trace", type=Path, metavar="FILE", help="a coflow trace (coflow-benchmark format); -: the standard input"
+    )
     what.add_argument(
         "--workload", metavar="NAME", help="; ".join(f"{name}: {text}" for name, (_, text) in NAMED.items())
     )
@@ -71,7 +74,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     network.add_argument(
         "--ideal", action="store_true", help="a class a rank and instant control, which is the default"
     )
-    network.add_argument("--classes", type=whole(1), metavar="K", help="at most K classes, as a switch has")
+    network.add_argument(
+        "--classes", type=whole(1, MAX_OFFLINE_CLASSES), metavar="K",
+        help=f"at most K classes; a switch has up to {MAX_CLASSES}, here there are up to {MAX_OFFLINE_CLASSES}",
+    )  # fmt: skip
     network.add_argument("--assign", choices=("layered", "top"), default="layered", help="how ranks become classes")
     network.add_argument("--period", type=positive, metavar="T", help="plan every T seconds, as the controller does")
     network.add_argument(

@@ -53,6 +53,19 @@ def test_a_trace_as_json_is_one_document_and_nothing_else(trace: Path, capsys: p
     assert made["policies"]["fair"]["mean_jct_seconds"] is None
 
 
+def test_64_classes_keep_64_coflows_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "crowd.txt"
+    path.write_text("2 64\n" + "".join(f"{n} {n} 1 0 1 1:{64 - n}\n" for n in range(64)))
+    given = ("--policy", "fifo", "--trace", path, "--json")
+    ideal, all_apart, seven = (
+        json.loads(sim(capsys, *given, *more)[1])["per_coflow"]["fifo"]
+        for more in ((), ("--classes", "64"), ("--classes", "7"))
+    )
+    assert all_apart == pytest.approx(ideal)
+    # Who shares a class waits for others' bytes too.
+    assert sum(seven.values()) > 1.02 * sum(ideal.values())
+
+
 def test_port_rate_offline_and_options_are_heeded(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ("--policy", "fifo", "--trace", trace, "--json")
     once = json.loads(sim(capsys, *given)[1])["per_coflow"]["fifo"]
@@ -169,6 +182,7 @@ def test_an_empty_trace_is_simulated(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["--policy", "fair", "--workload", "tuning-halving", "--eta", "2", "--iterations", "2-100000"], ["reports"]),
         (["--policy", "fair", "--trace", "TRACE", "--port-rate", "fast"], ["--port-rate", "number"]),
         (["--policy", "fair", "--trace", "TRACE", "--classes", "0"], ["--classes", "from 1 to"]),
+        (["--policy", "fair", "--trace", "TRACE", "--classes", "65"], ["--classes", "from 1 to 64"]),
         (["--policy", "fair", "--trace", "TRACE", "--period", "-1"], ["--period", "above 0"]),
         (["--policy", "fair", "--trace", "TRACE", "--delay", "-1"], ["--delay", "0 or more"]),
         (["--policy", "fair", "--trace", "TRACE", "--ideal", "--delay", "1"], ["--ideal", "--delay"]),
@@ -197,7 +211,7 @@ def test_an_empty_trace_is_simulated(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["--policy", "fair", *SMALL, "--seeds", "999999999"], ["--seeds", "from 1 to 10000"]),
         (["--policy", "fair", "--trace", "TRACE", "--hosts", "999999999"], ["--hosts", "from 1 to 1000000"]),
         (["--policy", "fair", "--trace", "TRACE", "--period", "1e-320"], ["period", "at least 0.001"]),
-        (["--policy", "fair", "--trace", "BYTES"], ["bytes.txt:2: byte 7 of the file is no text"]),
+        (["--policy", "fair", "--trace", "BYTES"], ["bytes.txt:2: byte 7 of the file (0x", "no UTF-8 text"]),
         (["--policy", "fair", "--trace", "HUGE"], ["huge.txt:2: reducer 1 megabytes", "from 0 to 1e+15"]),
         (["--policy", "jpas", "--trace", "TRACE", "--option", "jpas.margin=" + "[" * 5000], ["jpas.margin", "deeply"]),
         (["--policy", "fair", "--trace", "TRACE", "--ray", "127.0.0.1:port"], ["--ray 127.0.0.1:port", "HOST:PORT"]),
