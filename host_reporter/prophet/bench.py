@@ -11,9 +11,8 @@ from __future__ import annotations
 import gc
 import math
 import resource
-import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -21,9 +20,10 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_flatten
 
+from host_reporter.prophet import busy
 from host_reporter.prophet.allocator import keep_memory
 from host_reporter.prophet.made_inputs import CannotMakeError, make
-from host_reporter.prophet.measured import Measurement
+from host_reporter.prophet.measured import Measurement, summary
 from host_reporter.prophet.spec import Call, parse
 
 LOOPS = 9
@@ -97,15 +97,19 @@ def _measured(call: Call, device: torch.device, effort: Effort) -> Measurement:
         operator(*arguments, **options)
 
     if size < SMALL_BYTES or _is_view(operator):
-        return _summary(_looped(run, effort.seconds, device), [])
+        near, disturbed = _looped(run, effort.seconds, device)
+        return summary(near, [], call.name, disturbed=disturbed)
 
     def touch() -> None:
         for tensor in inputs:
             tensor.sum()
 
-    near = _singles(run, effort, device, _scratch(NEAR_FLUSH, device), touch)
-    far = _singles(run, effort, device, _scratch(FAR_FLUSH, device), None) if effort.far else []
-    return _summary(near, far)
+    near, disturbed = _singles(run, effort, device, _scratch(NEAR_FLUSH, device), touch)
+    far: list[float] = []
+    if effort.far:
+        far, far_too = _singles(run, effort, device, _scratch(FAR_FLUSH, device), None)
+        disturbed = disturbed or far_too
+    return summary(near, far, call.name, disturbed=disturbed)
 
 
 def resolve(name: str) -> Callable[..., Any]:
@@ -122,28 +126,40 @@ def _is_view(operator: Any) -> bool:
     return bool(getattr(operator, "is_view", False))
 
 
-def _summary(near: Sequence[float], far: Sequence[float]) -> Measurement:
-    middle = statistics.median(near)
-    low, _, high = statistics.quantiles(near, n=4) if len(near) > 1 else (middle, middle, middle)
-    # What is read from memory cannot be sooner there than what is near: less is chance.
-    return Measurement(middle, max(statistics.median(far or near), middle), low, high)
-
-
-def _looped(run: Callable[[], None], seconds: float, device: torch.device) -> list[float]:
+def _looped(run: Callable[[], None], seconds: float, device: torch.device) -> tuple[list[float], bool]:
+    """Seconds of a call, by several loops; whether none of them had the processor to itself."""
     began = time.perf_counter()
     run()
     _finish(device)
     once = max(time.perf_counter() - began, 5e-7)
     # In-place operators change their inputs: not so often that numbers run out of range.
     each = max(1, min(100, round(seconds / LOOPS / once)))
-    found = []
-    for _ in range(LOOPS):
-        began = time.perf_counter()
+    quiet: list[float] = []
+    disturbed: list[float] = []
+
+    def loop() -> None:
         for _ in range(each):
             run()
         _finish(device)
-        found.append((time.perf_counter() - began) / each)
-    return found
+
+    for _ in range(LOOPS):
+        took, had_processor = _clocked(loop, device)
+        (quiet if had_processor else disturbed).append(took / each)
+    return quiet or disturbed, not quiet
+
+
+def _clocked(run: Callable[[], None], device: torch.device) -> tuple[float, bool]:
+    """Seconds of a call that waits for its end, and whether it had a processor for nearly all of them.
+
+    An operator on a CPU never sleeps: where it had a processor for less, something else had it.
+    """
+    # On one thread our own other threads, as of a factory, do not count; else all that compute do.
+    processor = time.thread_time if torch.get_num_threads() == 1 else time.process_time
+    used, start = processor(), time.perf_counter()
+    run()
+    took = time.perf_counter() - start
+    used = processor() - used
+    return took, device.type != "cpu" or used >= busy.LEAST_SHARE * took
 
 
 def _singles(
@@ -152,31 +168,39 @@ def _singles(
     device: torch.device,
     scratch: torch.Tensor,
     touch: Callable[[], None] | None,
-) -> list[float]:
-    """Seconds of those single calls that count: without new pages from the system, unless each took some."""
+) -> tuple[list[float], bool]:
+    """Seconds of those single calls that count, and whether something else had the processor during each.
+
+    Calls that took new pages from the system do not count, unless each did, and calls during which something else had
+    the processor least of all.
+    """
     kept: list[float] = []
     paged: list[float] = []
+    disturbed: list[float] = []
+
+    def once() -> None:
+        run()
+        _finish(device)
+
     began = time.perf_counter()
     while len(kept) < effort.least or (
-        len(kept) + len(paged) < effort.most and time.perf_counter() - began < effort.seconds
+        len(kept) + len(paged) + len(disturbed) < effort.most and time.perf_counter() - began < effort.seconds
     ):
         scratch.add_(1)
         if touch is not None:
             touch()
         _finish(device)
         pages = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        start = time.perf_counter()
-        run()
-        _finish(device)
-        took = time.perf_counter() - start
+        took, had_processor = _clocked(once, device)
         pages = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - pages
-        (paged if pages > FEW_PAGES else kept).append(took)
-        if len(paged) >= effort.most or (
-            len(kept) + len(paged) >= min(3, effort.least) and sum(kept) + sum(paged) > 4 * effort.seconds
+        (disturbed if not had_processor else paged if pages > FEW_PAGES else kept).append(took)
+        calls = len(kept) + len(paged) + len(disturbed)
+        if calls - len(kept) >= effort.most or (
+            calls >= min(3, effort.least) and sum(kept) + sum(paged) + sum(disturbed) > 4 * effort.seconds
         ):
             break
-    counted = sorted(kept or paged)
-    return counted[: math.ceil(len(counted) * effort.fastest)]
+    counted = sorted(kept or paged or disturbed)
+    return counted[: math.ceil(len(counted) * effort.fastest)], not (kept or paged)
 
 
 _scratches: dict[tuple[str, int], torch.Tensor] = {}

@@ -6,29 +6,26 @@ Needs PyTorch; takes minutes, and wants the machine to itself.
 
 from __future__ import annotations
 
-import json
 import statistics
-import subprocess
-import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 
-from host_reporter.prophet import bench
+from host_reporter.prophet import bench, busy
 from host_reporter.prophet.calibration import Calibration, Collective, Context, Wrapping
+from host_reporter.prophet.calibration_journal import Journal
 from host_reporter.prophet.calibration_layers import layers
 from host_reporter.prophet.calibration_set import Exercise, exercises
 from host_reporter.prophet.costs import VIEW_WEIGHT
 from host_reporter.prophet.device import provenance
-from host_reporter.prophet.errors import ProphetError
 from host_reporter.prophet.fit import fit
 from host_reporter.prophet.graph import PHASES, Graph
 from host_reporter.prophet.loop import iteration, timed
-from host_reporter.prophet.measured import Measurement
+from host_reporter.prophet.measured import Measurement, seconds
 from host_reporter.prophet.probe import REST
+from host_reporter.prophet.probe_processes import lines, neighbours_training, probe, trained
 from host_reporter.prophet.rooflines import rooflines
 from host_reporter.prophet.trace import How, trace
 
@@ -44,43 +41,148 @@ HALF_TYPES = 4
 """Of so many exercises the operators are measured in bfloat16 too: for what is asked of it without a measurement."""
 
 WRAPPED = ("dense-192x3-24", "dense-1400x1-20", "residual-176-40-20", "attention-400x8-56", "attention-160x4-48")
-PATIENCE_SECONDS = 300.0
+ROUND = 100
+"""Operators are measured so many at a time before it is said how far it is."""
+
 WHOLE_SECONDS = 0.8
 """That a model's whole iterations are measured."""
 
 
-def calibrate(device: torch.device, threads: int, say: Say, *, quick: bool = False) -> Calibration:
-    """Measure the device. Raises ProphetError, OSError."""
-    torch.set_num_threads(threads)
-    about = provenance(device, threads, quick=quick)
-    chosen = list(exercises(quick=quick))
-    graphs = {one.name: trace(one.subject(), How(one.optimizer, device=device)) for one in chosen}
-    half = [trace(one.subject(), How(one.optimizer, "bfloat16", device=device)) for one in chosen[-HALF_TYPES:]]
-    parts = [trace(one.subject(), How(one.optimizer, device=device)) for one in layers(quick=quick)]
-    keys = [operator.key for graph in parts for operator in graph.operators if operator.family != "view"]
-    keys += [operator.key for graph in half for operator in graph.operators]
-    table: dict[str, Measurement] = {}
-    _add(table, keys, device, say)
-    rows, alone, happens = _alone(chosen, graphs, table, device, say)
-    contexts = [_context(rows, alone, 0, happens)]
-    if neighbours := _neighbours(about.cores, threads, device):
-        beside = _beside(chosen, alone, device, threads=threads, neighbours=neighbours, say=say)
-        contexts.append(_context(rows, beside, neighbours, happens))
-    everything = (*graphs.values(), *half, *parts)
-    operators = [operator for graph in everything for operator in graph.operators]
-    wrapping, collective = Wrapping(), None
-    if torch.distributed.is_available():
-        say("what distributed training adds")
-        wrapping = _wrapping(threads, [one.name for one in chosen if one.name in WRAPPED])
-        collective = _collective()
-    return Calibration(
-        provenance=about,
-        table={key: (m.near, m.far, m.low, m.high) for key, m in table.items()},
-        rooflines=tuple(rooflines(operators, table)),
-        contexts=tuple(contexts),
-        wrapping=wrapping,
-        collective=collective,
-    )
+class Calibrating:
+    """Measures a device, and notes each measurement in a journal, from whose own it goes on.
+
+    ``device``, ``threads`` of one worker; ``say`` is told how far it is, for people.
+    """
+
+    def __init__(self, device: torch.device, threads: int, say: Say, journal: Journal, *, quick: bool = False) -> None:
+        self._device, self._threads, self._say, self._journal = device, threads, say, journal
+        self._kept = journal.kept
+        self._about = provenance(device, threads, quick=quick)
+        self._quick = quick
+        self._disturbed = 0
+
+    def run(self) -> Calibration:
+        """Measure what is not there yet. Raises ProphetError, OSError, ValueError; what was measured stays noted."""
+        device = self._device
+        torch.set_num_threads(self._threads)
+        chosen = list(exercises(quick=self._quick))
+        graphs = {one.name: trace(one.subject(), How(one.optimizer, device=device)) for one in chosen}
+        half = [trace(one.subject(), How(one.optimizer, "bfloat16", device=device)) for one in chosen[-HALF_TYPES:]]
+        parts = [trace(one.subject(), How(one.optimizer, device=device)) for one in layers(quick=self._quick)]
+        keys = [operator.key for graph in parts for operator in graph.operators if operator.family != "view"]
+        keys += [operator.key for graph in half for operator in graph.operators]
+        self._operators(keys)
+        self._alone(chosen, graphs)
+        rows, alone, happens = self._fitted(chosen, graphs)
+        contexts = [_context(rows, alone, 0, happens)]
+        if neighbours := _neighbours(self._about.cores, self._threads, device):
+            self._beside(chosen, neighbours)
+            beside = [self._kept.beside[one.name] for one in chosen]
+            contexts.append(_context(rows, beside, neighbours, happens))
+        wrapping, collective = self._exchange([one.name for one in chosen if one.name in WRAPPED])
+        table = self._kept.operators
+        operators = [operator for graph in (*graphs.values(), *half, *parts) for operator in graph.operators]
+        if self._disturbed:
+            self._say(f"{self._disturbed} operators never had the processor to themselves")
+        return Calibration(
+            provenance=self._about.model_copy(update={"others_cores": self._kept.others_cores()}),
+            table={key: (m.near, m.far, m.low, m.high) for key, m in table.items()},
+            rooflines=tuple(rooflines(operators, table)),
+            contexts=tuple(contexts),
+            wrapping=wrapping,
+            collective=collective,
+        )
+
+    def _operators(self, keys: Iterable[str], exercise: str | None = None) -> None:
+        """Measure the operators that nobody has measured; what others did meanwhile is noted too."""
+        wanted = [key for key in dict.fromkeys(keys) if key not in self._kept.operators]
+        wanted = [key for key in wanted if key not in self._kept.refused]
+        for first in range(0, len(wanted), ROUND):
+            before = busy.reading()
+            for key in wanted[first : first + ROUND]:
+                self._operator(key, exercise)
+            after = busy.reading()
+            others = busy.others(before, after)
+            if before is not None and after is not None:
+                self._journal.add(others=others, wall=after.wall - before.wall)
+            if exercise is None:
+                self._say(f"operators alone: {min(first + ROUND, len(wanted))} of {len(wanted)}{self._aside(others)}")
+
+    def _aside(self, others: float) -> str:
+        said = busy.words(others, self._about.cores)
+        return "" if said is None else f"; {said}"
+
+    def _operator(self, key: str, exercise: str | None) -> None:
+        try:
+            found = bench.measure(key, self._device)
+            if found.disturbed:
+                # Once more: what had the processor may have ended.
+                found = bench.measure(key, self._device)
+        except bench.CannotMeasureError:
+            self._journal.add(refused=key)
+            return
+        self._disturbed += found.disturbed
+        of = {} if exercise is None else {"exercise": exercise}
+        self._journal.add(operator=key, seconds=[found.near, found.far, found.low, found.high], **of)
+
+    def _alone(self, chosen: Sequence[Exercise], graphs: Mapping[str, Graph]) -> None:
+        """The operators of each model, and then at once its whole iterations: a machine is not as fast all the time."""
+        left = [one for one in chosen if one.name not in self._kept.alone]
+        if not left:
+            return
+        with trained("alone", str(self._threads), str(self._device)) as tell:
+            for one in left:
+                self._operators((operator.key for operator in graphs[one.name].operators), one.name)
+                found = tell(f"{one.name} {WHOLE_SECONDS}")
+                self._journal.add(alone=one.name, seconds=found["seconds"], fresh=found["fresh"])
+                late = "" if found["share"] >= busy.LEAST_SHARE else (
+                    f"; it had a processor for {found['share']:.0%} of that: something else runs on this device"
+                )  # fmt: skip
+                self._say(f"whole iterations of {one.name}: {1e3 * found['seconds']:.2f} ms{late}")
+
+    def _fitted(
+        self, chosen: Sequence[Exercise], graphs: Mapping[str, Graph]
+    ) -> tuple[list[tuple[float, ...]], list[float], float]:
+        """The rows to be fitted, the seconds of whole iterations, and how much there is of the new pages that are
+        played.
+        """
+        alone = [self._kept.alone[one.name] for one in chosen]
+        rows = [
+            row(graphs[one.name], self._kept.operators, found["fresh"])
+            for one, found in zip(chosen, alone, strict=True)
+        ]
+        played = sum(operator.fresh_bytes for one in chosen for operator in graphs[one.name].operators)
+        counted = sum(found["fresh"] for found in alone)
+        return rows, [found["seconds"] for found in alone], min(counted / played, 1.0) if played else 0.0
+
+    def _beside(self, chosen: Sequence[Exercise], neighbours: int) -> None:
+        """Whole iterations beside busy neighbours: by as much longer as they take than without them a moment before."""
+        left = [one for one in chosen if one.name not in self._kept.beside]
+        if not left:
+            return
+        with neighbours_training(neighbours, self._threads) as tell:
+            for one in left:
+                tell(REST)
+                quiet = seconds(_seconds(one, self._device, 0.4), f"an iteration of {one.name}")
+                tell(one.name)
+                ratio = _seconds(one, self._device, WHOLE_SECONDS) / quiet
+                self._journal.add(beside=one.name, seconds=self._kept.alone[one.name]["seconds"] * ratio)
+                self._say(
+                    f"beside {neighbours} busy neighbours, {one.name}: {1e3 * self._kept.beside[one.name]:.2f} ms"
+                )
+
+    def _exchange(self, names: Sequence[str]) -> tuple[Wrapping, Collective | None]:
+        """What distributed training adds: to a worker alone, and at a host for each message and byte."""
+        if not torch.distributed.is_available():
+            return Wrapping(), None
+        self._say("what distributed training adds")
+        if self._kept.wrapping is None:
+            self._journal.add(wrapping=lines(probe("wrapping", str(self._threads), *names)))
+        if self._kept.collective is None:
+            with tempfile.TemporaryDirectory() as folder:
+                ranks = [probe("collective", str(rank), "2", f"{folder}/store") for rank in range(2)]
+                self._journal.add(collective=lines(*ranks))
+        return _wrapping(self._kept.wrapping or []), _collective(self._kept.collective or [])
 
 
 def _neighbours(cores: int, threads: int, device: torch.device) -> int:
@@ -88,69 +190,11 @@ def _neighbours(cores: int, threads: int, device: torch.device) -> int:
     return max(cores // threads, 1) - 1 if device.type == "cpu" else 0
 
 
-def _add(table: dict[str, Measurement], keys: Iterable[str], device: torch.device, say: Say | None = None) -> None:
-    """Measure the operators that are not in the table."""
-    wanted = [key for key in dict.fromkeys(keys) if key not in table]
-    for number, key in enumerate(wanted):
-        if say is not None and number % 100 == 0:
-            say(f"operators alone: {number} of {len(wanted)}")
-        try:
-            table[key] = bench.measure(key, device)
-        except bench.CannotMeasureError:
-            continue
+def _seconds(one: Exercise, device: torch.device, length: float) -> float:
+    return statistics.median(timed(iteration(one.subject(), one.optimizer, device), device, seconds=length))
 
 
-def _alone(
-    chosen: Sequence[Exercise],
-    graphs: Mapping[str, Graph],
-    table: dict[str, Measurement],
-    device: torch.device,
-    say: Say,
-) -> tuple[list[tuple[float, ...]], list[float], float]:
-    """The operators of each model, and then at once its whole iterations: a machine is not as fast all the time.
-
-    The rows to be fitted, the seconds of whole iterations, and how much there is of the new pages that are played.
-    """
-    rows, seconds = [], []
-    played = counted = 0.0
-    with _trained("alone", str(torch.get_num_threads()), str(device)) as tell:
-        for one in chosen:
-            _add(table, (operator.key for operator in graphs[one.name].operators), device)
-            found = tell(f"{one.name} {WHOLE_SECONDS}")
-            rows.append(row(graphs[one.name], table, found["fresh"]))
-            seconds.append(found["seconds"])
-            played += sum(operator.fresh_bytes for operator in graphs[one.name].operators)
-            counted += found["fresh"]
-            say(f"whole iterations of {one.name}: {1e3 * seconds[-1]:.2f} ms")
-    return rows, seconds, min(counted / played, 1.0) if played else 0.0
-
-
-def _beside(
-    chosen: Sequence[Exercise],
-    alone: Sequence[float],
-    device: torch.device,
-    *,
-    threads: int,
-    neighbours: int,
-    say: Say,
-) -> list[float]:
-    """Whole iterations beside busy neighbours: by as much longer as they take than without them a moment before."""
-    found = []
-    with _busy(neighbours, threads) as tell:
-        for one, before in zip(chosen, alone, strict=True):
-            tell(REST)
-            quiet = _seconds(one, device, 0.4)
-            tell(one.name)
-            found.append(before * _seconds(one, device, WHOLE_SECONDS) / quiet)
-            say(f"beside {neighbours} busy neighbours, {one.name}: {1e3 * found[-1]:.2f} ms")
-    return found
-
-
-def _seconds(one: Exercise, device: torch.device, seconds: float) -> float:
-    return statistics.median(timed(iteration(one.subject(), one.optimizer, device), device, seconds=seconds))
-
-
-def row(graph: Graph, table: dict[str, Measurement], fresh: float) -> tuple[float, ...]:
+def row(graph: Graph, table: Mapping[str, Measurement], fresh: float) -> tuple[float, ...]:
     """What a context's factors are multiplied with, of one graph; ``fresh``: bytes on new pages, as counted."""
     near = far = moved = 0.0
     calls = dict.fromkeys(PHASES, 0.0)
@@ -163,9 +207,9 @@ def row(graph: Graph, table: dict[str, Measurement], fresh: float) -> tuple[floa
     return near, far, moved, fresh, *calls.values()
 
 
-def _context(rows: Sequence[Sequence[float]], seconds: Sequence[float], neighbours: int, happens: float) -> Context:
+def _context(rows: Sequence[Sequence[float]], whole: Sequence[float], neighbours: int, happens: float) -> Context:
     """``happens``: so much of the new pages that are played a process needs indeed, on average."""
-    found = fit(rows, seconds, priors=PRIORS, trust=TRUST)
+    found = fit(rows, whole, priors=PRIORS, trust=TRUST)
     near, far, byte, fresh, forward, backward, update = found.factors
     return Context(
         neighbours=neighbours, near=near, far=far, byte=byte, fresh=happens * fresh, calls=(forward, backward, update),
@@ -173,92 +217,17 @@ def _context(rows: Sequence[Sequence[float]], seconds: Sequence[float], neighbou
     )  # fmt: skip
 
 
-@contextmanager
-def _busy(neighbours: int, threads: int) -> Iterator[Callable[[str], None]]:
-    """Processes that train the model that they are told, or rest, beside this one."""
-    with ExitStack() as stack:
-        running = [stack.enter_context(_trained("neighbour", str(threads))) for _ in range(neighbours)]
-
-        def tell(name: str) -> None:
-            for one in running:
-                one(name)
-
-        yield tell
-
-
-@contextmanager
-def _trained(*arguments: str) -> Iterator[Callable[[str], dict[str, Any]]]:
-    """A process that answers each line with a JSON object. It raises ProphetError where it ends by itself."""
-    process = _probe(*arguments, talks=True)
-
-    def tell(line: str) -> dict[str, Any]:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        said = ""
-        with suppress(BrokenPipeError):
-            process.stdin.write(f"{line}\n")
-            process.stdin.flush()
-            said = process.stdout.readline()
-        if not said:
-            raise ProphetError(f"a process that trains models for the calibration ended by itself ({line})")
-        answer: dict[str, Any] = json.loads(said)
-        return answer
-
-    try:
-        yield tell
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def _wrapping(threads: int, names: Sequence[str]) -> Wrapping:
-    rows = _lines(_probe("wrapping", str(threads), *names))
+def _wrapping(rows: Sequence[Mapping[str, Any]]) -> Wrapping:
     # What is less than nothing is chance.
-    seconds = [max(line["extra"], 1e-7) for line in rows]
-    parts = [(line["parameters"], line["bytes"]) for line in rows]
-    found = fit(parts, seconds)
+    found = fit([(row["parameters"], row["bytes"]) for row in rows], [max(row["extra"], 1e-7) for row in rows])
     return Wrapping(parameter=found.factors[0], byte=found.factors[1])
 
 
-def _collective() -> Collective:
+def _collective(rows: Sequence[Mapping[str, Any]]) -> Collective:
     """A ring of two over loopback: two rounds, in which each sends as many bytes as there are."""
-    with tempfile.TemporaryDirectory() as folder:
-        ranks = [_probe("collective", str(rank), "2", f"{folder}/store") for rank in range(2)]
-        lines = _lines(*ranks)
-    seconds = [statistics.median(line["seconds"]) for line in lines]
-    found = fit([(2.0, line["bytes"]) for line in lines], seconds)
-    work = statistics.median(line["work"] / line["bytes"] for line in lines if line["bytes"] >= 2**20)
+    found = fit([(2.0, row["bytes"]) for row in rows], [statistics.median(row["seconds"]) for row in rows])
+    work = statistics.median(row["work"] / row["bytes"] for row in rows if row["bytes"] >= 2**20)
     return Collective(
         message=found.factors[0], byte=found.factors[1], processor_byte=work,
         low=found.low, high=found.high,
     )  # fmt: skip
-
-
-def _probe(*arguments: str, talks: bool = False) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-m", "host_reporter.prophet.probe", *arguments],
-        stdin=subprocess.PIPE if talks else subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL if talks else subprocess.PIPE,
-        text=True,
-    )
-
-
-def _lines(*processes: subprocess.Popen[str]) -> list[dict[str, Any]]:
-    """What the first tells, a JSON object a line; all of them must end well. Raises ProphetError."""
-    told = ""
-    try:
-        for number, one in enumerate(processes):
-            said, wrong = one.communicate(timeout=PATIENCE_SECONDS)
-            if one.returncode:
-                lines = wrong.strip().splitlines() or [f"status {one.returncode}"]
-                raise ProphetError(f"what an exchange costs could not be measured: {lines[-1]}")
-            told = said if number == 0 else told
-    except subprocess.TimeoutExpired:
-        raise ProphetError("what an exchange costs could not be measured: it did not end") from None
-    finally:
-        for one in processes:
-            if one.poll() is None:
-                one.kill()
-                one.communicate()
-    return [json.loads(line) for line in told.splitlines()]

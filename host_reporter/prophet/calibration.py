@@ -21,7 +21,10 @@ _Part = Annotated[float, Field(ge=0, le=1e12)]
 
 
 class Provenance(Message):
-    """Where the numbers come from. ``cores`` are those that processes may use; ``threads`` those of one worker."""
+    """Where the numbers come from. ``cores`` are those that processes may use; ``threads`` those of one worker.
+
+    ``others_cores``: how many cores other programs used on average while operators were measured.
+    """
 
     device: str
     kind: str
@@ -32,6 +35,7 @@ class Provenance(Message):
     commit: str
     kernel: str
     quick: bool = False
+    others_cores: _Part = 0.0
 
 
 class Roofline(Message):

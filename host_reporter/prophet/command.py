@@ -44,6 +44,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("factory", nargs="?", metavar="MODULE:FACTORY", help="what makes the model")
     parser.add_argument("--calibrate", action="store_true", help="measure this device, once, instead of predicting")
     parser.add_argument("--quick", action="store_true", help="with --calibrate: one model a kind; wide intervals")
+    parser.add_argument(
+        "--anew", action="store_true", help="with --calibrate: begin again, whatever an earlier one has kept"
+    )
     what = parser.add_argument_group("what if")
     what.add_argument(
         "--batch-size", type=_several(_whole()), metavar="N[,N...]", help="a worker's (the example batch's)"
@@ -95,19 +98,39 @@ def run(options: argparse.Namespace) -> int:
         return _fail("give MODULE:FACTORY, or --calibrate", WRONG_INPUT)
     if find_spec("torch") is None:
         return _fail("PyTorch is not installed in this environment: pip install torch", FAILED)
-    from host_reporter.prophet import engine
-    from host_reporter.prophet.errors import InputError, ProphetError
-
     try:
-        return engine.calibrate_device(options) if options.calibrate else engine.predict_all(options, began)
-    except InputError as error:
-        return _fail(str(error), WRONG_INPUT)
+        return _calibrate(options) if options.calibrate else _predict(options, began)
     except BrokenPipeError:
         raise  # whoever reads has seen enough: the command's own end
-    except (ProphetError, OSError) as error:
+    except OSError as error:
         return _fail(str(error), FAILED)
     except KeyboardInterrupt:
         return _fail("stopped", INTERRUPTED)
+
+
+def _calibrate(options: argparse.Namespace) -> int:
+    from host_reporter.prophet import calibration_run
+    from host_reporter.prophet.errors import InputError, ProphetError
+
+    try:
+        return calibration_run.calibrate_device(options)
+    except InputError as error:
+        return _fail(str(error), WRONG_INPUT)
+    except ProphetError as error:
+        return _fail(str(error), FAILED)
+
+
+def _predict(options: argparse.Namespace, began: float) -> int:
+    from host_reporter.prophet import factory_process
+    from host_reporter.prophet.factory_main import as_json
+
+    answer = factory_process.run(as_json(options), began)
+    if answer.problem:
+        return _fail(answer.problem, answer.status)
+    if sys.stdout is not None:
+        sys.stdout.write(answer.out)
+        sys.stdout.flush()
+    return answer.status
 
 
 def _fail(message: str, status: int) -> int:

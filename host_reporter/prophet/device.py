@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import subprocess
@@ -61,6 +62,16 @@ def provenance(device: torch.device, threads: int, *, quick: bool) -> Provenance
         kernel=platform.release(),
         quick=quick,
     )
+
+
+def identity(about: Provenance) -> dict[str, object]:
+    """All that must be the same for measurements to be gone on from: the machine, what measures, and what is asked."""
+    folder = Path(__file__).parent
+    digest = hashlib.sha256()
+    for name in sorted(folder.glob("*.py")):
+        digest.update(name.read_bytes())
+    found = about.model_dump(exclude={"date", "commit", "others_cores"})
+    return {**found, "host": platform.node(), "measured by": digest.hexdigest()[:16]}
 
 
 def _commit() -> str:

@@ -1,4 +1,4 @@
-"""The command's work: find the calibration, trace, measure what is missing, predict, tell. Needs PyTorch."""
+"""A prediction: find the calibration, trace, measure what is missing, predict. Needs PyTorch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from host_reporter.prophet import bench, calibrate, device, document, network, store, subject, targets
+from host_reporter.prophet import bench, busy, device, document, network, store, subject, targets
 from host_reporter.prophet.calibration import Calibration
 from host_reporter.prophet.command import TYPES, WHOLE_SECONDS
 from host_reporter.prophet.document import Made
@@ -25,9 +25,10 @@ from host_reporter.prophet.graph import Graph
 from host_reporter.prophet.measured import Measurement
 from host_reporter.prophet.missing import measure
 from host_reporter.prophet.network import NetworkSpec
-from host_reporter.prophet.own_output import stdout_to_stderr
 from host_reporter.prophet.prediction import Asked, Prediction, predict
 from host_reporter.prophet.trace import How, trace
+
+Doing = Callable[[str, bool], None]
 
 MOST_TABLE = 20_000
 """Operators that a calibration keeps; older measurements that were made while predicting go first."""
@@ -41,47 +42,20 @@ LEAST_MEASURING = 0.3
 PICTURES = (".png", ".svg", ".pdf")
 
 
-def calibrate_device(options: argparse.Namespace) -> int:
-    """Measure the device and keep what was found. Raises ProphetError, OSError."""
-    where = device.pick(options.device)
-    path = options.calibration
-    if path is None:
-        path = store.place(os.environ, device.describe(where), options.threads)
-        path.parent.mkdir(parents=True, exist_ok=True)
-    targets.check(path, "--calibration")
-    began = time.monotonic()
+def predict_all(options: argparse.Namespace, began: float, doing: Doing) -> str:
+    """Predict every combination that was asked; the text to tell. ``began``: the command, by ``time.perf_counter``.
 
-    def say(text: str) -> None:
-        sys.stderr.write(f"{time.monotonic() - began:5.0f} s  {text}\n")
-
-    say(f"calibrating {device.describe(where)}, {options.threads} threads a worker: let nothing else run")
-    found = calibrate.calibrate(where, options.threads, say, quick=options.quick)
-    store.write(path, found)
-    if options.json:
-        told = {"calibration": str(path), "operators": len(found.table), **found.provenance.model_dump()}
-        sys.stdout.write(json.dumps(told, indent=2) + "\n")
-    else:
-        sys.stdout.write(f"{len(found.table)} operators measured; kept in {path}\n")
-    return 0
-
-
-def predict_all(options: argparse.Namespace, began: float) -> int:
-    """Predict every combination that was asked, and tell. ``began``: the command, by ``time.perf_counter``.
-
-    Raises ProphetError, OSError.
+    ``doing`` is told what is done next, and whether that is code of the factory's. Raises ProphetError, OSError, and
+    whatever the factory's code raises that is no exception of an error.
     """
     _check(options)
-    # The factory and its model are anybody's code, and may print.
-    with stdout_to_stderr():
-        made, head = _predictions(options, began)
+    made, head = _predictions(options, began, doing)
     if options.json:
-        sys.stdout.write(json.dumps(document.document(made, head), indent=2, allow_nan=False) + "\n")
-    else:
-        _show(made, head["notes"])
-    return 0
+        return json.dumps(document.document(made, head), indent=2, allow_nan=False) + "\n"
+    return "".join(f"{_clean(line)}\n" for line in _lines(made, head["notes"]))
 
 
-def _predictions(options: argparse.Namespace, began: float) -> tuple[list[Made], dict[str, Any]]:
+def _predictions(options: argparse.Namespace, began: float, doing: Doing) -> tuple[list[Made], dict[str, Any]]:
     """Every prediction, with what they were made with; the files that were asked for are written."""
     where = device.pick(options.device)
     here = device.describe(where)
@@ -99,11 +73,14 @@ def _predictions(options: argparse.Namespace, began: float) -> tuple[list[Made],
     made: list[Made] = []
     traced = 0.0
     for size in sizes:
+        doing(f"{options.factory} was called", True)
         example = subject.load(options.factory, size)
         for dtype in options.dtype:
             start = time.perf_counter()
+            doing(f"an iteration of {options.factory} was traced", True)
             graph = trace(example, How(options.optimizer, TYPES[dtype], size, where))
             traced += time.perf_counter() - start
+            doing(f"operators of {options.factory} were measured", False)
             # What another device takes cannot be measured here.
             if known.provenance.device == here:
                 measuring.add(graph)
@@ -111,6 +88,8 @@ def _predictions(options: argparse.Namespace, began: float) -> tuple[list[Made],
                 _made(predict(graph, known, measuring.fresh, asked), dtype, link, options)
                 for asked, link in _asked(described, options)
             ]
+    if measuring.fresh and (said := busy.words(measuring.others, device.cores())) is not None:
+        notes.append(f"while operators were measured just now {said}: their times are too long")
     if measuring.fresh and options.measure is not None:
         _keep(path, known, measuring.fresh)
     head = {
@@ -134,6 +113,8 @@ class _Measuring:
     graphs_left: int
     fresh: dict[str, Measurement] = field(default_factory=dict)
     seconds: float = 0.0
+    others: float = 0.0
+    """The most cores that other programs used meanwhile."""
 
     def add(self, graph: Graph) -> None:
         """Measure what a graph has that nobody has measured."""
@@ -142,7 +123,9 @@ class _Measuring:
             effort, left = bench.THOROUGH, self.asked - self.seconds
         else:
             effort, left = bench.BRIEF, max((MEASURED_BY - (start - self.began)) / self.graphs_left, LEAST_MEASURING)
+        before = busy.reading()
         self.fresh |= measure(graph, self.known.with_table(self.fresh), self.where, left, effort)
+        self.others = max(self.others, busy.others(before, busy.reading()))
         self.graphs_left -= 1
         self.seconds += time.perf_counter() - start
 
@@ -211,6 +194,8 @@ def _provenance_notes(known: Calibration, threads: int, here: str) -> list[str]:
         )
     if known.provenance.threads != threads:
         notes.append(f"the calibration is of {known.provenance.threads} threads a worker, not {threads}")
+    if (said := busy.words(known.provenance.others_cores, known.provenance.cores)) is not None:
+        notes.append(f"while the calibration was measured {said}: its times are too long; calibrate again")
     return notes
 
 
@@ -237,26 +222,25 @@ def _write_files(made: Sequence[Made], options: argparse.Namespace) -> None:
         timeline.draw(made[0], options.timeline)
 
 
-def _show(made: Sequence[Made], notes: Sequence[str]) -> None:
+def _lines(made: Sequence[Made], notes: Sequence[str]) -> Iterator[str]:
+    """What is told to people."""
     facts: list[tuple[str, str]] = []
     if len(made) > 1:
         titles, rows = document.rows(made)
-        _columns([titles, *rows])
+        yield from _columns([titles, *rows])
         facts += [("note", note) for note in dict.fromkeys(note for one in made for note in one.found.notes)]
         facts += document.unseen_facts(max((one.found.unseen for one in made), key=len))
     else:
         facts += document.facts(made[0])
     facts += [("note", note) for note in notes]
     width = max((len(name) for name, _ in facts), default=0)
-    for name, value in facts:
-        sys.stdout.write(_clean(f"{name.ljust(width)}  {value}") + "\n")
+    yield from (f"{name.ljust(width)}  {value}" for name, value in facts)
 
 
-def _columns(lines: Sequence[Sequence[str]]) -> None:
+def _columns(lines: Sequence[Sequence[str]]) -> Iterator[str]:
     widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
     for line in lines:
-        cells = (cell.rjust(width) for cell, width in zip(line, widths, strict=True))
-        sys.stdout.write(_clean("  ".join(cells)) + "\n")
+        yield "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
 
 
 def _clean(text: str) -> str:

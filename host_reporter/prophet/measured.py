@@ -1,15 +1,60 @@
-"""What was measured of one operator. Pure."""
+"""What was measured of one operator, and that it can be true. Pure."""
 
 from __future__ import annotations
 
+import math
+import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+
+class ImplausibleError(ValueError):
+    """Seconds that no clock can have told; the message says which."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Seconds of one call: ``near`` with its inputs in the caches, ``far`` with none; ``low`` to ``high``, of near."""
+    """Seconds of one call: ``near`` with its inputs in the caches, ``far`` with none; ``low`` to ``high``, of near.
+
+    ``disturbed``: something else had the processor during all calls, so that they were shorter than this.
+    """
 
     near: float
     far: float
     low: float
     high: float
+    disturbed: bool = False
+
+
+def seconds(value: float, what: str) -> float:
+    """The value, if it is a time that something can have taken: finite and above 0. Raises ImplausibleError."""
+    if not (math.isfinite(value) and value > 0):
+        raise ImplausibleError(f"{what} took {value:g} s, which cannot be; it must be above 0")
+    return value
+
+
+def checked(found: Measurement, what: str) -> Measurement:
+    """The measurement, if its seconds are times and in order: low, near, high, and far no less than near.
+
+    Raises ImplausibleError.
+    """
+    for value in (found.near, found.far, found.low, found.high):
+        seconds(value, what)
+    if not (found.low <= found.near <= found.high and found.near <= found.far):
+        raise ImplausibleError(
+            f"{what} took {found.near:g} s near and {found.far:g} s far, and {found.low:g} to {found.high:g} s near; "
+            "these are not in order"
+        )
+    return found
+
+
+def summary(near: Sequence[float], far: Sequence[float], what: str, *, disturbed: bool = False) -> Measurement:
+    """What calls with near and with far inputs (seconds; maybe none) tell of an operator. Raises ImplausibleError.
+
+    The quartiles lie between the samples, however few there are: those of a larger population would lie outside of
+    them, and of two samples perhaps below 0.
+    """
+    middle = statistics.median(near)
+    low, _, high = statistics.quantiles(near, n=4, method="inclusive") if len(near) > 1 else (middle, middle, middle)
+    # What is read from memory cannot be sooner there than what is near: less is chance.
+    return checked(Measurement(middle, max(statistics.median(far or near), middle), low, high, disturbed), what)

@@ -68,8 +68,9 @@ def _alone(known: dict[str, Exercise], device: torch.device) -> None:
 
 
 def _whole(run: Callable[[], None], device: torch.device, seconds: float) -> dict[str, float]:
-    """What an iteration takes, and bytes on pages that it is the first to touch."""
+    """What an iteration takes, bytes on pages that it is the first to touch, and its share of a processor's time."""
     pages: list[int] = []
+    used, began = time.process_time(), time.perf_counter()
 
     def counted() -> None:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -77,8 +78,15 @@ def _whole(run: Callable[[], None], device: torch.device, seconds: float) -> dic
         pages.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 
     found = timed(counted, device, seconds=seconds)
+    share = (time.process_time() - used) / (time.perf_counter() - began)
     fresh = statistics.median(pages[WARM_ITERATIONS:]) * resource.getpagesize()
-    return {"seconds": statistics.median(found), "fresh": fresh if device.type == "cpu" else 0.0}
+    on_cpu = device.type == "cpu"
+    return {
+        "seconds": statistics.median(found),
+        "fresh": fresh if on_cpu else 0.0,
+        # A GPU's work is not this process's.
+        "share": min(share, 1.0) if on_cpu else 1.0,
+    }
 
 
 def _neighbour(known: dict[str, Exercise]) -> None:

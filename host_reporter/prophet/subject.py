@@ -64,9 +64,9 @@ def load(path: str, batch_size: int | None = None) -> Subject:
         factory = _find(module_name, name)
         sized = batch_size is not None and _takes_batch_size(factory)
         made = factory(batch_size=batch_size) if sized else factory()
-    except InputError:
+    except (InputError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:  # it is anybody's code
+    except BaseException as error:  # it is anybody's code
         raise InputError(f"{path} failed: {_told(error)}") from error
     return subject(made, path)
 
@@ -143,7 +143,9 @@ def _find(module_name: str, name: str) -> Callable[..., Any]:
                 f"no module {module_name}: it is looked for in this folder and where Python finds modules"
             ) from error
         raise InputError(f"{module_name} cannot be imported: {error}") from error
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise InputError(f"{module_name} cannot be imported: {_told(error)}") from error
     found: Any = module
     for part in name.split("."):

@@ -59,9 +59,9 @@ def trace(subject: Subject, how: How = How()) -> Graph:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return _traced(subject, recorder, how)
-    except TraceError:
+    except (TraceError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:  # the model's own code may raise anything
+    except BaseException as error:  # the model's own code may raise anything
         raise TraceError(_problem(error, recorder)) from error
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -49,13 +50,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except (RuntimeError, InputError) as error:
             sys.stderr.write(f"bench {name}: {error}\n")
             failed = True
-    figures = [figure for bench in done.values() for figure in bench.figures]
-    datapath = next((bench.datapath for bench in done.values() if bench.datapath != "none"), "none")
-    command = " ".join(["scripts/bench", *(arguments or sys.argv[1:])])
-    document = summary.head(command, datapath, [], [figure.document() for figure in figures])
-    summary.write(folder / "summary.json", document | {"benches": {n: asdict(b) for n, b in done.items()}})
+        except Exception:  # a bench's own fault must not cost what the others have measured, for minutes
+            sys.stderr.write(f"bench {name}: {traceback.format_exc()}")
+            failed = True
+        _write(folder, " ".join(["scripts/bench", *(arguments or sys.argv[1:])]), done)
     _show(done)
-    return 1 if failed or not all(figure.holds for figure in figures) else 0
+    return 1 if failed or not all(figure.holds for bench in done.values() for figure in bench.figures) else 0
+
+
+def _write(folder: Path, command: str, done: Mapping[str, Bench]) -> None:
+    """The summary of what is done so far: whatever ends the rest, that is kept."""
+    figures = [figure.document() for bench in done.values() for figure in bench.figures]
+    datapath = next((bench.datapath for bench in done.values() if bench.datapath != "none"), "none")
+    document = summary.head(command, datapath, [], figures)
+    summary.write(folder / "summary.json", document | {"benches": {n: asdict(b) for n, b in done.items()}})
 
 
 def _show(done: Mapping[str, Bench]) -> None:

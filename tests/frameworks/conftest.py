@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +23,8 @@ if importlib.util.find_spec("torch") is None:
 
 from api_client import Controller
 from yard import Agent, Yard
+
+ROOT = Path(__file__).parents[2]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -46,3 +50,19 @@ def yard(controller: Controller, tmp_path: Path) -> Iterator[Yard]:
     finally:
         agent.stop()
     assert "Traceback" not in agent.said, agent.said
+
+
+@pytest.fixture(scope="session")
+def calibrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """This device, calibrated by the command in a process of its own."""
+    path = tmp_path_factory.mktemp("prophet") / "device.json"
+    done = subprocess.run(
+        [sys.executable, "-m", "host_reporter.prophet", "--calibrate", "--quick", "--calibration", str(path), "--json"],
+        cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False, timeout=280,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["operators"] > 300
+    assert (told["threads"], told["kind"]) == (1, "cpu")
+    assert told["date"].endswith("Z")
+    return path

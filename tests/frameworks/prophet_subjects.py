@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
+import time
 
 import torch
 from torch import nn
@@ -252,3 +255,33 @@ def bad_loss():
 
 
 NOT_CALLABLE = 7
+
+
+def quitting():
+    os._exit(0)
+
+
+class Quitting(Watched):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        os._exit(0)
+
+
+def quitting_model():
+    return Quitting(), torch.randn(6, 12)
+
+
+def crashing():
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+class OddError(BaseException):
+    """None of Python's errors."""
+
+
+def odd():
+    raise OddError("strange\nand more")
+
+
+def lingering():
+    threading.Thread(target=time.sleep, args=[1000]).start()
+    return watched()

@@ -9,6 +9,7 @@ import re
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ import pytest
 import torch
 
 from controller.wire import JobSpec
-from host_reporter.prophet import command, engine, store
+from host_reporter.prophet import command, engine, factory_main, store
 from host_reporter.prophet.loop import iteration, timed
 from host_reporter.prophet.subject import subject
 from topologies import prophet_models
@@ -26,22 +27,6 @@ from topologies import prophet_models
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 CPU = torch.device("cpu")
-
-
-@pytest.fixture(scope="session")
-def calibrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """This device, calibrated by the command in a process of its own."""
-    path = tmp_path_factory.mktemp("prophet") / "device.json"
-    done = subprocess.run(
-        [sys.executable, "-m", "host_reporter.prophet", "--calibrate", "--quick", "--calibration", str(path), "--json"],
-        cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False, timeout=280,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["operators"] > 300
-    assert (told["threads"], told["kind"], told["torch"]) == (1, "cpu", torch.__version__)
-    assert told["date"].endswith("Z")
-    return path
 
 
 @pytest.fixture
@@ -66,16 +51,22 @@ Predict = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def predict(capsys: pytest.CaptureFixture[str]) -> Predict:
-    """Exit status, stdout and stderr of the command."""
+    """Exit status, stdout and stderr of the command, without the process that it has for a factory."""
 
     def run(*arguments: str | Path) -> tuple[int, str, str]:
         parser = argparse.ArgumentParser(prog="trainyard")
         command.add_command(parser.add_subparsers(required=True))
         options = parser.parse_args(["predict", *map(str, arguments)])
-        status = options.run(options)
+        if options.calibrate:
+            status, out = options.run(options), ""
+        else:
+            answer = factory_main.predict(options, time.perf_counter(), lambda _doing, _theirs: None)
+            status, out = answer.status, answer.out
+            if answer.problem:
+                sys.stderr.write(f"predict: {answer.problem}\n")
         told = capsys.readouterr()
         assert "Traceback" not in told.err
-        return status, told.out, told.err
+        return status, out + told.out, told.err
 
     return run
 
@@ -365,7 +356,7 @@ def test_other_pytorch_is_said(predict: Predict, own: Path) -> None:
     ("arguments", "said"),
     [
         (("--device", "tpu"), "it must be cpu or cuda"),
-        (("--network", "/nonexistent.yaml"), "/nonexistent.yaml cannot be read"),
+        (("--network", "/nonexistent.yaml"), "/nonexistent.yaml: cannot be read"),
         (("--timeline", "x.txt"), "it must end with .png"),
         (("--timeline", "x.png", "--workers", "1,2"), "give one value to --workers"),
         (("--registration", "x.json", "--dtype", "fp32,bf16"), "give one value to --dtype"),
@@ -391,7 +382,7 @@ def test_files_are_looked_at_before_the_work(
     assert status == 2
     assert f"there is no folder {target.parent}" in errors
     assert not target.parent.exists()
-    monkeypatch.setattr("host_reporter.prophet.calibrate.calibrate", nobody)
+    monkeypatch.setattr("host_reporter.prophet.calibration_run.Calibrating", nobody)
     status, _, errors = predict("--calibrate", "--calibration", target)
     assert status == 2
     assert f"there is no folder {target.parent}" in errors
@@ -450,24 +441,3 @@ def test_calibration_of_another_device_is_told_and_not_added_to(predict: Predict
     status, _, errors = predict("prophet_subjects:adapted", "--calibration", own, "--measure", "1")
     assert status == 2 and "Abacus 3000" in errors
     assert own.read_bytes() == before
-
-
-def test_whole_command_in_a_process(calibrated: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "host_reporter.prophet", "prophet_subjects:deciding", "--calibration", str(calibrated)],
-        cwd=HERE, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.count("\n") == 1
-
-
-def test_what_a_model_prints_leaves_stdout_to_the_document(calibrated: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "host_reporter.prophet", "prophet_subjects:talking", "--json",
-         "--calibration", str(calibrated)],
-        cwd=HERE, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert len(json.loads(done.stdout)["predictions"]) == 1
-    for origin in ("the factory", "the model", "Python's own stdout", "below Python", "a process"):
-        assert f"from {origin}\n" in done.stderr

@@ -42,7 +42,7 @@ def test_every_link_is_full(load: FullLinks) -> None:
 
 
 def test_a_report_is_in_the_rules_at_once(load: FullLinks) -> None:
-    calls = quantiles(load.calls_ms, n=100)
+    calls = quantiles(load.calls_ms, n=100, method="inclusive")
     sys.stdout.write(f"\nreport to rule, every link full: {load.report_to_rule}; a bare call: p99 {calls[98]:.0f} ms\n")
     found = load.report_to_rule
     assert found.count >= REPORTS

@@ -1,10 +1,8 @@
-"""Files that ``trainyard predict`` is to write are looked at first; and stdout stays the command's own."""
+"""Files that ``trainyard predict`` is to write are looked at first."""
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -46,38 +44,3 @@ def test_a_file_that_may_not_be_written_is_told(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(InputError, match="it is there and may not be written to"):
         targets.check(path, "--registration")
-
-
-PRINTS = """
-import os, sys
-from host_reporter.prophet.own_output import stdout_to_stderr
-print("before")
-with stdout_to_stderr():
-    print("inside")
-    sys.__stdout__.write("held back\\n")
-    os.write(1, b"below\\n")
-print("after")
-"""
-
-
-def test_stdout_is_the_commands_own() -> None:
-    done = subprocess.run([sys.executable, "-c", PRINTS], capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout == "before\nafter\n"
-    assert sorted(done.stderr.splitlines()) == ["below", "held back", "inside"]
-
-
-PRINTS_BY_PYTHON = """
-from host_reporter.prophet.own_output import stdout_to_stderr
-with stdout_to_stderr():
-    print("inside")
-print("after")
-"""
-
-
-@pytest.mark.parametrize(("closed", "told"), [("1", ("", "")), ("2", ("after\n", ""))])
-def test_a_closed_stream_is_no_fault(closed: str, told: tuple[str, str]) -> None:
-    done = subprocess.run(
-        ["sh", "-c", f'exec "$0" "$@" {closed}>&-', sys.executable, "-c", PRINTS_BY_PYTHON],
-        capture_output=True, text=True, check=True, timeout=60,
-    )  # fmt: skip
-    assert (done.stdout, done.stderr) == told

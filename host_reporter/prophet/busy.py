@@ -1,0 +1,62 @@
+"""Whether something else ran while operators were measured: processor time against wall time, and the others' load.
+
+Linux tells it in /proc; where it does not, nothing is known, and nothing is said.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+STAT = Path("/proc/stat")
+LEAST_SHARE = 0.9
+"""Who had a processor for less of the time was kept from it by something else."""
+
+MUCH = 0.15
+"""Cores. The system's own small work is less; so much of others' work shows in what is measured."""
+
+_WORKING = (1, 2, 3, 6, 7, 8)
+"""In a line of ``/proc/stat``: user, nice, system, irq, softirq, steal. The others wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """At a moment (``wall``): seconds of processor that all programs and this one had so far, on our cores."""
+
+    wall: float
+    all: float
+    own: float
+
+
+def reading(stat: Path = STAT) -> Reading | None:
+    """The reading now; None where the system does not tell."""
+    try:
+        text = stat.read_text(encoding="ascii")
+    except OSError:
+        return None
+    names = {f"cpu{number}" for number in os.sched_getaffinity(0)}
+    lines = (line.split() for line in text.splitlines())
+    ticks = sum(int(words[place]) for words in lines if words and words[0] in names for place in _WORKING)
+    return Reading(time.perf_counter(), ticks / os.sysconf("SC_CLK_TCK"), sum(os.times()[:4]))
+
+
+def others(before: Reading | None, after: Reading | None) -> float:
+    """How many cores others used on average between two readings; 0 where that is not known."""
+    if before is None or after is None or after.wall <= before.wall:
+        return 0.0
+    used = (after.all - before.all) - (after.own - before.own)
+    return max(used / (after.wall - before.wall), 0.0)
+
+
+def look(seconds: float) -> float:
+    """How many cores others use, while this process sleeps for so long."""
+    before = reading()
+    time.sleep(seconds)
+    return others(before, reading())
+
+
+def words(cores: float, of: int) -> str | None:
+    """What is said of so many cores that others used, of those that there are; None where that is little."""
+    return None if cores < MUCH else f"other programs used {cores:.1f} of {of} core{'' if of == 1 else 's'}"
