@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-Place = tuple[str | int, ...]
+from controller import json_lines
+from controller.faults import Place, field_name
 
 
 class TextError(ValueError):
@@ -37,19 +37,15 @@ def read_yaml(text: str) -> Document:
 def read_json(text: str) -> Document:
     """Raises TextError."""
     try:
-        data = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise TextError(f"no JSON: {error.msg}", error.lineno) from error
-    except RecursionError as error:
-        raise TextError("no JSON that is understood: it is nested too deep") from error
-    except ValueError as error:
-        raise TextError(f"no JSON: {error}") from error
-    return Document(data, lambda place: _json_line(text, place))
+        data = json_lines.parse(text)
+    except json_lines.JsonError as error:
+        field = f"{field_name(error.place)}: " if error.place else ""
+        raise TextError(f"{field}{error}", error.line) from error
+    return Document(data, lambda place: _line(text, place))
 
 
-def _json_line(text: str, place: Place) -> int | None:
-    """JSON is YAML too, but for its tabs; so the lines are there for the one who needs them."""
-    try:
-        return read_yaml(text.replace("\t", " ")).line(place)
-    except TextError:
-        return None
+def _line(text: str, place: Place) -> int | None:
+    """The line of a place, or of the nearest around it."""
+    around = [place[:depth] for depth in range(len(place), -1, -1)]
+    lines = json_lines.Scan(text, set(around)).lines
+    return next((lines[one] for one in around if one in lines), None)

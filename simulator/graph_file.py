@@ -6,7 +6,6 @@ bit/s, needless where the edge is a host's only one (see ``simulator.network.Gra
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,12 +16,13 @@ from xml.etree.ElementTree import ParseError
 
 import networkx as nx
 
-from controller import text_file
+from controller import json_lines, text_file
+from controller.faults import field_name
 from simulator.errors import InputError
 
 
 def _from_json(text: str) -> Any:
-    return nx.node_link_graph(json.loads(text), edges="edges")
+    return nx.node_link_graph(json_lines.parse(text), edges="edges")
 
 
 _READERS: Mapping[str, Callable[[str], Any]] = {
@@ -58,8 +58,8 @@ def parse(file: GraphFile) -> nx.Graph[str]:
         raise InputError(f"{file.source}: a graph's file ends in {', '.join(_READERS)}")
     try:
         found = _READERS[ending](file.text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{file.source}:{error.lineno}: not JSON: {error.msg}") from None
+    except json_lines.JsonError as error:
+        raise InputError(f"{file.source}:{error.line}: {field_name(error.place)}: {error}") from None
     except ParseError as error:
         raise InputError(f"{file.source}:{error.position[0]}: not XML: {error.msg}") from None
     except (nx.NetworkXException, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:

@@ -87,7 +87,14 @@ def test_each_fault_has_its_line(name: str) -> None:
         read(text.replace("  ", "\t") if name == "a.json" else text, name)
     assert refused.value.line == 6
     assert str(refused.value).startswith("spec.tasks.0.role: ")
-    assert "; line 3: spec.weight: " in str(refused.value)
+    # JSON's readers tell where a value stands, YAML's where its key does.
+    assert f"; line {4 if name == 'a.json' else 3}: spec.weight: " in str(refused.value)
+
+
+def test_a_key_that_is_given_twice_is_refused_in_json_as_in_yaml() -> None:
+    with pytest.raises(JobFileError, match=r"^id: given twice, first in line 1; keep one$") as refused:
+        read('{"id": "a",\n"id": "b"}')
+    assert refused.value.line == 2
 
 
 @pytest.mark.parametrize(

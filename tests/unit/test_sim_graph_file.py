@@ -55,7 +55,9 @@ def test_nodes_with_numbers_for_names_are_named_by_them() -> None:
     ("source", "text", "wanted"),
     [
         ("x.txt", "", "ends in .graphml, .gml, .json"),
-        ("x.json", "{\n  oops", "x.json:2: not JSON"),
+        ("x.json", "{\n  oops", "x.json:2: (whole file): a key in quotes should be here; this is no valid JSON"),
+        ("x.json", '{"nodes": [],\n"nodes": []}', "x.json:2: nodes: given twice, first in line 1; keep one"),
+        ("x.json", '{"nodes": [NaN]}', "x.json:1: nodes[0]: is NaN; it must be a finite number"),
         ("x.json", "[1, 2]", "not a graph"),
         ("x.json", '{"nodes": 3, "edges": []}', "not a graph"),
         ("x.json", '{"directed": true, "nodes": [], "edges": []}', "undirected"),
