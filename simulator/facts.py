@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from controller.model import Host
 from controller.policies.fair import Fair
-from simulator.engine import Limits, simulate
+from simulator.engine import simulate
 from simulator.jobs import Await, SimJob, Transfer, Workload
+from simulator.limits import Limits
 from simulator.metrics import TARGETS, Facts
 from simulator.network import Network
 from simulator.reports.targets import target_iteration

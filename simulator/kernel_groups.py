@@ -169,6 +169,35 @@ def detach(s: State, bundle: int, group: int) -> None:
 
 
 @entry
+def most_of_each(s: State, jobs: I4, first: I4, met: I4, count: I4, taken: I4, chosen: I4) -> None:
+    """Choose for each band the group that most of its jobs are in and that no band before it has taken, or -1.
+
+    Band b is ``jobs[first[b]:first[b + 1]]``. Of groups with as many jobs the one that is met first is taken. ``met``,
+    ``count`` and ``taken`` have a place for each group; the last two are 0 at the start.
+    """
+    for band in range(len(chosen)):
+        groups = 0
+        for i in range(first[band], first[band + 1]):
+            group = s.job[jobs[i]].group
+            if group < 0:
+                continue
+            if count[group] == 0:
+                met[groups] = group
+                groups += 1
+            count[group] += 1
+        best = -1
+        for k in range(groups):
+            group = met[k]
+            if taken[group] == 0 and (best < 0 or count[group] > count[best]):
+                best = group
+        for k in range(groups):
+            count[met[k]] = 0
+        chosen[band] = best
+        if best >= 0:
+            taken[best] = 1
+
+
+@entry
 def regroup(s: State, jobs: I4, groups: I4, order: I4) -> None:
     """Put ``jobs``, by band, into ``groups``, whose ranks are their places in ``order``; all rates are made anew."""
     for i in range(len(jobs)):

@@ -1,4 +1,7 @@
-"""What a simulation yields, by job, before anybody averages it. Times are seconds of simulated time."""
+"""What a simulation yields, by job, before anybody averages it.
+
+Times are seconds of simulated time, and count from the first arrival of the workload.
+"""
 
 from __future__ import annotations
 

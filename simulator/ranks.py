@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
-from simulator.kernel_groups import regroup
+from simulator.kernel_groups import most_of_each, regroup
+from simulator.kernel_state import I4
 from simulator.tables import Tables
 
 Bands = Sequence[Sequence[int]]
+_NONE = np.zeros(0, np.int32)
 
 
 class Ranks:
@@ -18,29 +20,31 @@ class Ranks:
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
-        self._group: dict[int, int] = {}
-        self._bands: tuple[tuple[int, ...], ...] = ()
+        self._jobs: I4 = _NONE
+        self._first: I4 = _NONE
+        self._groups: I4 = _NONE
 
     def apply(self, bands: Bands) -> None:
         """Serve these bands of job numbers, first served first; every running job is in one."""
-        wanted = tuple(tuple(band) for band in bands if band)
-        if wanted == self._bands:
+        bands = [band for band in bands if band]
+        first = np.zeros(len(bands) + 1, np.int32)
+        np.cumsum([len(band) for band in bands], out=first[1:])
+        jobs = np.fromiter(chain.from_iterable(bands), np.int32, first[-1])
+        if np.array_equal(jobs, self._jobs) and np.array_equal(first, self._first):
             return
-        self._bands = wanted
-        taken: set[int] = set()
-        group_of: list[int] = []
-        for band in wanted:
-            before = Counter(self._group[job] for job in band if job in self._group)
-            group_of.append(next((group for group, _ in before.most_common() if group not in taken), -1))
-            taken.add(group_of[-1])
-        held = taken | set(self._group.values())
-        fresh = (group for group in range(len(held) + len(wanted) + 1) if group not in held)
-        group_of = [group if group >= 0 else next(fresh) for group in group_of]
-        self._tables.make_room(max(group_of, default=0) + 1)
-        self._group = {job: group for band, group in zip(wanted, group_of, strict=True) for job in band}
-        regroup(
-            self._tables.state,
-            np.array(list(self._group), dtype=np.int32),
-            np.array(list(self._group.values()), dtype=np.int32),
-            np.array(group_of, dtype=np.int32),
-        )
+        self._jobs, self._first = jobs, first
+        groups = self._kept(jobs, first)
+        # Those of the bands before, too: a group is taken anew only when nobody has been in it for a while.
+        held = np.zeros(len(self._tables.state.group) + len(bands) + 1, dtype=np.bool_)
+        held[self._groups] = held[groups[groups >= 0]] = True
+        groups[groups < 0] = np.flatnonzero(~held)[: np.count_nonzero(groups < 0)]
+        self._groups = groups
+        self._tables.make_room(int(groups.max(initial=0)) + 1)
+        regroup(self._tables.state, jobs, np.repeat(groups, np.diff(first)), groups)
+
+    def _kept(self, jobs: I4, first: I4) -> I4:
+        """For each band the group that most of its jobs are in and that no band before it keeps, or -1."""
+        met, count, taken = np.zeros((3, len(self._tables.state.group)), np.int32)
+        groups = np.zeros(len(first) - 1, np.int32)
+        most_of_each(self._tables.state, jobs, first, met, count, taken, groups)
+        return groups

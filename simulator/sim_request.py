@@ -12,8 +12,8 @@ from typing import Any
 
 from controller.policies.registry import PolicyError, available, make, option_value
 from simulator import graph_file
-from simulator.engine import Limits
 from simulator.errors import InputError
+from simulator.limits import Limits
 from simulator.sweep import Task, network_of
 from simulator.workloads import catalogue, coflow_trace
 from simulator.workloads.arrivals import flows

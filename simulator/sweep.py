@@ -21,11 +21,12 @@ import numpy as np
 from controller.model import Demand, Host, Port
 from controller.policies.fair import Fair
 from controller.policies.registry import make
-from simulator.engine import Limits, simulate
+from simulator.engine import simulate
 from simulator.errors import InputError
 from simulator.facts import facts_of
 from simulator.graph_file import GraphFile, parse
 from simulator.jobs import SimJob, Transfer, Workload
+from simulator.limits import Limits
 from simulator.metrics import Facts, Measures, measure
 from simulator.network import Graph, Hose, Network
 from simulator.workloads.catalogue import Source, build

@@ -6,7 +6,7 @@ model pairs of hosts are put together by port: the sum a port is exact, and that
 links between the hosts' own every pair is shown, for each has its path. To a policy that reads pairs (``reads_pairs``)
 a coflow shows in any network what it had, by its own pairs, and as ``iterations_left`` the share of all bytes that it
 has left. A job of many iterations shows its demand an iteration, the iterations that all its lanes have done, and its
-metric after each, thinned.
+metric after each, thinned. A policy that looks at none of this is shown every job as it first was.
 """
 
 from __future__ import annotations
@@ -28,12 +28,17 @@ REPORTS = 200
 
 
 class View:
-    """What is shown of each job; what cannot have changed since the last look is shown again as it was."""
+    """What is shown of each job; what cannot have changed since the last look is shown again as it was.
 
-    def __init__(self, tables: Tables, *, by_pair: bool = False) -> None:
+    ``still``: every job is shown as it was at the first look.
+    """
+
+    def __init__(self, tables: Tables, *, by_pair: bool = False, still: bool = False) -> None:
         self._tables = tables
         self._by_pair = by_pair
+        self._still = still
         self._shown: dict[int, Job] = {}
+        self._done = np.zeros(0, np.int64)  # iterations of each job as it is shown; -1: it never was
         self._training: dict[int, _Training] = {}
         self._demand: dict[int, tuple[Demand, ...]] = {}
         self._total: dict[int, F8] = {}  # bytes from each host, before any was sent
@@ -46,25 +51,28 @@ class View:
         for known in (self._shown, self._training, self._demand, self._total):
             known.pop(number, None)
 
-    def jobs(self, arrivals: Mapping[int, float]) -> tuple[Job, ...]:
+    def jobs(self, numbers: Sequence[int], arrivals: Mapping[int, float]) -> tuple[Job, ...]:
         """Jobs by number as they stand now; ``arrivals``: when each could begin."""
         rows = self._tables.state.job
-        served, done = rows["served"].tolist(), rows["done"].tolist()
+        if len(self._done) < len(rows):
+            self._done = np.r_[self._done, np.full(len(rows) - len(self._done), -1)]
+        places = np.array(numbers, np.intp)
+        old = self._done[places] < 0
+        if not self._still:
+            old |= (rows["served"][places] != 0) | (rows["done"][places] != self._done[places])
         training: list[int] = []
-        for number, arrival in arrivals.items():
-            shown = self._shown.get(number)
-            if shown is not None and not served[number] and done[number] == shown.iterations_done:
-                continue
+        for number in places[old].tolist():
             job = self._tables.jobs[number]
             if job.iterations == 1 and not job.curve:
-                self._shown[number] = self._coflow(number, job, arrival)
+                self._shown[number] = self._coflow(number, job, arrivals[number])
             else:
                 training.append(number)
                 if number not in self._training:
-                    self._training[number] = _Training(self._tables, number, arrival)
+                    self._training[number] = _Training(self._tables, number, arrivals[number])
         if training:
-            self._look_at([self._training[number] for number in training], [done[number] for number in training])
-        return tuple([self._shown[number] for number in arrivals])
+            self._look_at([self._training[number] for number in training], rows["done"][training].tolist())
+        self._done[places] = rows["done"][places]
+        return tuple([self._shown[number] for number in numbers])
 
     def _look_at(self, jobs: Sequence[_Training], done: Sequence[int]) -> None:
         """Show training jobs as they stand now: one call of the compiled loops for all of them."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from enum import Enum
 from typing import ClassVar
 
 from controller.model import Ordering, Snapshot
@@ -15,6 +16,23 @@ class OptionError(ValueError):
 
     Raised by ``Policy.order`` alone: what can be told before that is a ``ValueError`` of the constructor.
     """
+
+
+class DependsOn(Enum):
+    """What the order of a policy depends on, from the least to the most. Each includes what stands before it."""
+
+    NOTHING = "nothing"
+    """All jobs stand in one band, whatever they are. The policy remembers and watches nothing."""
+
+    ARRIVALS = "arrivals"
+    """Of two jobs the order depends on their arrivals alone. When a job ends, all others stay in their bands and in
+    their order. The policy remembers and watches nothing, and its order is never another because time has passed."""
+
+    DECLARED = "declared"
+    """The order depends on which jobs there are and what they declared (demand, tasks, weight, stage), and on time."""
+
+    EVERYTHING = "everything"
+    """The order depends on what jobs have done, too: what is left of them, what they have sent and reported."""
 
 
 class Policy(ABC):
@@ -32,6 +50,20 @@ class Policy(ABC):
     The controller always knows the pairs. The simulator shows such a policy every coflow's own flows, whole, with the
     share that is left as ``iterations_left``; any other what is left by port, in as few pairs as add up to that.
     """
+
+    order_depends_on: ClassVar[DependsOn] = DependsOn.EVERYTHING
+    """What the order depends on. A policy that declares less than everything is simulated faster.
+
+    The simulator asks it only where its order can be another: never (``NOTHING``), when jobs come (``ARRIVALS``), or
+    when jobs come and go and at ``Ordering.until`` (``DECLARED``); and it shows it every job as it was when it came.
+    The controller asks every policy at every plan. It is declared in the class that has ``order``: a subclass with an
+    ``order`` of its own depends on everything until it declares something else.
+    """
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "order" in vars(cls) and "order_depends_on" not in vars(cls):
+            cls.order_depends_on = DependsOn.EVERYTHING
 
     @abstractmethod
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 from controller.model import Ordering, Snapshot
-from controller.policies._base import Policy
+from controller.policies._base import DependsOn, Policy
 
 
 class Fair(Policy):
     """One band with every job."""
 
     name = "fair"
+    order_depends_on = DependsOn.NOTHING
 
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
         """All jobs share one band."""

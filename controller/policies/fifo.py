@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 from controller.model import Ordering, Snapshot
-from controller.policies._base import Policy
+from controller.policies._base import DependsOn, Policy
 
 
 class Fifo(Policy):
     """One job a band, by arrival; of equal arrivals the one that the snapshot names first."""
 
     name = "fifo"
+    order_depends_on = DependsOn.ARRIVALS
 
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
         """Order by arrival."""

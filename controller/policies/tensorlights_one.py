@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from controller.model import Ordering, Snapshot
-from controller.policies._base import Policy
+from controller.policies._base import DependsOn, Policy
 from controller.policies._options import HostName
 from controller.policies._tensorlights import fan_out_order
 
@@ -20,6 +20,7 @@ class TensorLightsOne(Policy):
 
     name = "tensorlights-one"
     reads_pairs = True
+    order_depends_on = DependsOn.DECLARED
 
     def __init__(self, host: Annotated[str | None, _HOST] = None) -> None:
         self.host = None if host is None else _HOST.check("host", host)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Annotated
 
 from controller.model import Ordering, Snapshot
-from controller.policies._base import Policy
+from controller.policies._base import DependsOn, Policy
 from controller.policies._options import HostName, Number
 from controller.policies._tensorlights import fan_out_order
 
@@ -21,6 +21,7 @@ class TensorLightsRr(Policy):
 
     name = "tensorlights-rr"
     reads_pairs = True
+    order_depends_on = DependsOn.DECLARED
 
     def __init__(
         self, host: Annotated[str | None, _HOST] = None, rotate_seconds: Annotated[float, _ROTATE_SECONDS] = 20.0

@@ -2,7 +2,8 @@
 
 The first line has two counts, ports and coflows. Then a line a coflow: its id, its arrival in milliseconds, the number
 of mappers and their ports, the number of reducers and for each its port, a colon and the megabytes (2^20 bytes) that it
-receives, in equal parts from the coflow's mappers. Ports count from 0, as in the Facebook trace.
+receives, in equal parts from the coflow's mappers. Ports count from 0, as in the Facebook trace. Arrivals may count
+from any moment, as Unix times do: those of the workload count from the first.
 
 Empty lines are passed over, and so is what follows a ``#`` at the beginning of a line or after a space. An id is a
 number or a word. Reading is strict: whatever does not fit is an InputError with file, line and field; a file in another
@@ -13,6 +14,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
 from itertools import repeat, takewhile
 from pathlib import Path
 
@@ -73,21 +76,31 @@ def _parse(text: str, source: str, port_rate_bps: float, offline: bool) -> Workl
         raise head.error("coflows", f"is {coflows}, but {len(rest)} lines of coflows follow; they must match")
     names = [str(port) for port in range(ports)]
     jobs: list[SimJob] = []
+    arrivals: list[Decimal] = []
     first_line: dict[str, int] = {}
     for number, content in rest:
         line = _Line(source, number, content)
-        job = _coflow(line, names, offline)
+        job, arrival = _coflow(line, names)
         if job.id in first_line:
             raise line.error("id", f"{job.id} is given twice, first in line {first_line[job.id]}")
         first_line[job.id] = number
         jobs.append(job)
+        arrivals.append(arrival)
+    if not offline:
+        # As decimals, for of a Unix time in milliseconds a float has no digit left behind the point.
+        first = min(arrivals, default=Decimal())
+        jobs = [
+            replace(job, arrival=float(arrival - first) * MILLISECOND)
+            for job, arrival in zip(jobs, arrivals, strict=True)
+        ]
     hosts = {name: Host(name, ingress_bps=port_rate_bps, egress_bps=port_rate_bps) for name in names}
     return Workload(name=Path(source).name, hosts=hosts, jobs=tuple(jobs))
 
 
-def _coflow(line: _Line, names: list[str], offline: bool) -> SimJob:
+def _coflow(line: _Line, names: list[str]) -> tuple[SimJob, Decimal]:
+    """A coflow that arrives at 0, and its arrival in milliseconds as the trace counts."""
     identity = line.identity("id")
-    arrival = line.decimal("arrival") * MILLISECOND
+    arrival = line.exact("arrival")
     mappers: dict[str, str] = {}
     for field in line.counted("mapper", "mappers"):
         line.once(field, names[line.port(field, len(names))], mappers)
@@ -104,7 +117,7 @@ def _coflow(line: _Line, names: list[str], offline: bool) -> SimJob:
     for reducer, size in zip(reducers, sizes, strict=True):
         if size > 0:
             flows += map(Demand, mappers, repeat(reducer), repeat(size / len(mappers)))
-    return SimJob(id=identity, lanes=((Transfer(tuple(flows)),),), arrival=0.0 if offline else arrival)
+    return SimJob(id=identity, lanes=((Transfer(tuple(flows)),),)), arrival
 
 
 class _Line:
@@ -140,9 +153,12 @@ class _Line:
         """A whole number of at least 0."""
         return self._to_whole(field, self._word(field))
 
-    def decimal(self, field: str) -> float:
-        """A number of at least 0."""
-        return self._to_decimal(field, self._word(field))
+    def exact(self, field: str) -> Decimal:
+        """A number of at least 0, with all its digits."""
+        word = self._word(field)
+        value = self._to_decimal(field, word)
+        # Of an exponent the float has all digits that matter, and no exponent is too large for it.
+        return Decimal(value) if "e" in word.lower() else Decimal(word)
 
     def port(self, field: str, ports: int) -> int:
         """A port's number, from 0."""

@@ -66,6 +66,17 @@ def test_64_classes_keep_64_coflows_apart(tmp_path: Path, capsys: pytest.Capture
     assert sum(seven.values()) > 1.02 * sum(ideal.values())
 
 
+def test_a_trace_in_unix_times_has_the_same_ccts(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [line.split() for line in TRACE.splitlines()]
+    far = trace.with_name("far.txt")
+    moved = (" ".join((word, str(1_700_000_000_000 + int(arrival)), *rest)) for word, arrival, *rest in lines[1:])
+    far.write_text("\n".join((" ".join(lines[0]), *moved)))
+    near, there = (
+        json.loads(sim(capsys, "--policy", "sebf", "--trace", path, "--json")[1])["per_coflow"] for path in (trace, far)
+    )
+    assert near == there
+
+
 def test_port_rate_offline_and_options_are_heeded(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ("--policy", "fifo", "--trace", trace, "--json")
     once = json.loads(sim(capsys, *given)[1])["per_coflow"]["fifo"]

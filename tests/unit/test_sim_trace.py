@@ -36,6 +36,16 @@ def test_arrivals_ids_and_hosts() -> None:
     assert [job.arrival for job in parse(GOOD, "t", offline=True).jobs] == [0.0, 0.0]
 
 
+@pytest.mark.parametrize("first", ["1700000000000", "1.7e12", "17e11"])
+def test_arrivals_count_from_the_first_and_lose_no_digits(first: str) -> None:
+    def trace(*arrivals: str) -> str:
+        return f"2 {len(arrivals)}\n" + "".join(f"{i} {arrival} 1 0 1 1:1\n" for i, arrival in enumerate(arrivals))
+
+    near = parse(trace("0", "0.1", "123", "1e-999999999999999999999"), "t").jobs
+    far = parse(trace(first, "1700000000000.1", "1700000000123", "1.7e12"), "t").jobs
+    assert [job.arrival for job in far] == [job.arrival for job in near] == [0.0, 1e-4, 0.123, 0.0]
+
+
 @pytest.mark.parametrize(
     "text",
     [
