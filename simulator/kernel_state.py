@@ -107,7 +107,8 @@ LANE = _rows(
     latest=_f8,
     done=_i8,  # iterations
     stamp=_i8,
-    flowing=_i4,  # bundles of some rate, in the making
+    flowing=_i4,  # bundles of some rate; 0: none has one
+    shut=_i4,  # whether a full link stops it, by MADD
     job=_i4,
     first=_i4,  # its steps
     end=_i4,
@@ -131,6 +132,7 @@ JOB = _rows(
     gated=_i4,  # whether its lanes wait for each other
 )
 GROUP = _rows(
+    slowest=_f8,  # seconds in which MADD ends its bundles; infinite: they only have what others leave
     rank=_i4,
     order=_i4,  # row r: the group of rank r
     dirty=_i4,

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from simulator.jit import inner
-from simulator.kernel_groups import EMPTY, SAME, add_delta, free_for, pass_on
+from simulator.kernel_groups import SAME, add_delta, free_for, pass_on
 from simulator.kernel_heap import gathered, schedule
 from simulator.kernel_state import COLUMNS, DENSE, LEFT, MET, NEXT, ROW_COUNT, SENDING, STAMP, WEIGHT, State
 from simulator.rates_fill import sink
@@ -68,7 +68,7 @@ def _fill_in_order(s: State, group: int, now: float) -> None:
         for lane in range(s.job[job].first, s.job[job].end):
             if s.lane[lane].state != SENDING:
                 continue
-            _put_lane(s, lane)
+            put_lane(s, lane)
     level(s)
     for k in range(s.group[group].first, s.group[group].end):
         job = s.senders[k]
@@ -78,7 +78,7 @@ def _fill_in_order(s: State, group: int, now: float) -> None:
 
 
 @inner
-def _put_lane(s: State, lane: int) -> None:
+def put_lane(s: State, lane: int) -> None:
     """Put a lane's bundles into the grid: they lie by source, so what is known of a source is looked up once."""
     first = s.step[s.lane[lane].step].first
     source, row, weight = -1, -1, 0.0
@@ -136,11 +136,12 @@ def _write_lane(s: State, lane: int, now: float) -> None:
         s.link[source].use = taken
     if soonest < np.inf:
         s.job[s.lane[lane].job].served = 1
-    _look_at(s, lane, soonest, latest)
+    look_at(s, lane, soonest, latest)
 
 
 @inner
-def _look_at(s: State, lane: int, soonest: float, latest: float) -> None:
+def look_at(s: State, lane: int, soonest: float, latest: float) -> None:
+    """Look at a lane again when its bundles finish, from ``soonest`` to ``latest``."""
     schedule(s, lane, gathered(s, soonest, latest))
     if s.lane[lane].touched == 1:
         s.lane[lane].touched = 2  # it is in the list of those whose next event is to be found; it has been
@@ -168,7 +169,7 @@ def _fill_by_lists(s: State, group: int, cells: int, side: int, now: float) -> N
     for k in range(s.num[MET]):
         lane = s.met[k]
         latest = s.lane[lane].latest if s.lane[lane].flowing == s.lane[lane].left else np.inf
-        _look_at(s, lane, s.lane[lane].soonest, latest)
+        look_at(s, lane, s.lane[lane].soonest, latest)
 
 
 @inner
@@ -264,7 +265,8 @@ def level(s: State) -> None:
 
 
 @inner
-def _meet_lane(s: State, lane: int) -> None:
+def meet_lane(s: State, lane: int) -> None:
+    """Put a lane in the list of those whose rates are made, before any of them is."""
     if s.lane[lane].stamp != s.num[STAMP]:
         s.lane[lane].stamp = s.num[STAMP]
         s.lane[lane].soonest = np.inf
@@ -283,7 +285,7 @@ def _stop(s: State, group: int, link: int, now: float) -> None:
         bundle = item >> 1
         item = s.chain[item, NEXT]
         if s.bundle[bundle].rate > 0.0:
-            _meet_lane(s, s.bundle[bundle].lane)
+            meet_lane(s, s.bundle[bundle].lane)
             _change(s, bundle, 0.0, now)
 
 
@@ -306,7 +308,7 @@ def _write(s: State, bundle: int, now: float) -> None:
         rate = old
     else:
         _change(s, bundle, rate, now)
-    _meet_lane(s, lane)
+    meet_lane(s, lane)
     if rate > 0.0:
         use = s.bundle[bundle].flows * rate
         s.link[out].use += use
@@ -315,29 +317,3 @@ def _write(s: State, bundle: int, now: float) -> None:
         s.lane[lane].flowing += 1
         s.lane[lane].soonest = min(s.lane[lane].soonest, when)
         s.lane[lane].latest = max(s.lane[lane].latest, when)
-
-
-@inner
-def write_on_top(s: State, lane: int, now: float) -> None:
-    """Give a lane's bundles their level on top of ``new``."""
-    first = s.step[s.lane[lane].step].first
-    soonest, latest = np.inf, 0.0
-    for k in range(first, first + s.lane[lane].left):
-        bundle = s.active[k]
-        path = s.bundle[bundle].path
-        rate = s.more[bundle].new + min(s.link[s.paths[path, 0]].level, s.link[s.paths[path, 1]].level)
-        _change(s, bundle, rate, now)
-        when = now + s.bundle[bundle].left / rate if rate > 0.0 else np.inf
-        soonest = min(soonest, when)
-        latest = max(latest, when)
-    _look_at(s, lane, soonest, latest)
-
-
-@inner
-def leave(s: State) -> None:
-    """What the grid's flows left of each link is free of it."""
-    rows = s.num[ROW_COUNT]
-    for k in range(rows + s.num[COLUMNS]):
-        link = s.links[k] if k < rows else s.links[len(s.links) - 1 - (k - rows)]
-        left = s.wall[2 * (link & 1) + LEFT, s.link[link].start]
-        s.link[link].free = left if left > EMPTY * s.link[link].capacity else 0.0

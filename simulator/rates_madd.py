@@ -5,16 +5,19 @@ doi:10.1145/2619239.2626315: coflows in the order of their ranks; the bottleneck
 leave; a flow's rate is what it has left over Gamma; what nobody takes is then handed out: no capacity is wasted.
 [ours] Coflows of one rank share: they are one coflow, but for those that a full link stops. Left-overs go by max-min
 inside each rank, in the same order. All rates are made anew at every event: they follow from what each flow has left.
-Cost O(F log L) for F bundles in all.
+A coflow that is stopped is known by its links, so its flows are not gone through; Gamma and what is left of a link
+follow from the sum of what each flow has left there. Cost O(F log L) for F bundles that send, and O(L) a coflow.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from simulator.jit import inner
 from simulator.kernel_groups import EMPTY, close_cell, set_rate
 from simulator.kernel_state import DENSE, FIRST, MOVED, RANKS, SENDING, STAMP, State
-from simulator.rates_dense import begin, leave, level, meet, put, write_on_top
 from simulator.rates_fill import fill
+from simulator.rates_spare import rest, spare_dense
 
 
 @inner
@@ -32,7 +35,7 @@ def settle_madd(s: State, now: float) -> None:
         _together(s, s.group[rank].order, now)
     for rank in range(s.num[RANKS]):
         if s.num[DENSE] > 0:
-            _spare_dense(s, s.group[rank].order, now)
+            spare_dense(s, s.group[rank].order, now)
         else:
             _spare(s, s.group[rank].order, now)
 
@@ -49,104 +52,79 @@ def _forget_seeds(s: State, group: int) -> None:
 
 
 @inner
-def _is_sending(s: State, lane: int) -> bool:
-    return bool(s.lane[lane].state == SENDING and s.lane[lane].left > 0)
-
-
-@inner
 def _together(s: State, group: int, now: float) -> None:
-    hops = s.paths.shape[1]
+    """Find the bottleneck time of a group, and take what it needs off its links."""
     s.num[STAMP] += 1
+    full = _meets_full(s, group)
+    first, end = s.group[group].first, s.group[group].end
+    one_lane = end == first + 1 and s.job[s.senders[first]].end == s.job[s.senders[first]].first + 1
+    for k in range(first, end):
+        job = s.senders[k]
+        for lane in range(s.job[job].first, s.job[job].end):
+            if s.lane[lane].state == SENDING:
+                s.lane[lane].shut = full and (one_lane or _is_shut(s, lane))
+                if not s.lane[lane].shut:
+                    _add_load(s, lane, now)
     slowest = 0.0
-    for k in range(s.group[group].first, s.group[group].end):
-        job = s.senders[k]
-        for lane in range(s.job[job].first, s.job[job].end):
-            if not _is_sending(s, lane):
-                continue
-            first = s.step[s.lane[lane].step].first
-            shut = False
-            for i in range(first, first + s.lane[lane].left):
-                bundle = s.active[i]
-                set_rate(s, bundle, s.bundle[bundle].rate, now)
-                for h in range(hops):
-                    link = s.paths[s.bundle[bundle].path, h]
-                    if link >= 0 and s.link[link].free <= 0.0:
-                        shut = True
-            for i in range(first, first + s.lane[lane].left):
-                bundle = s.active[i]
-                s.more[bundle].new = 0.0 if shut else -1.0
-                if not shut:
-                    slowest = max(slowest, _add_load(s, bundle))
-    for k in range(s.group[group].first, s.group[group].end):
-        job = s.senders[k]
-        for lane in range(s.job[job].first, s.job[job].end):
-            if not _is_sending(s, lane):
-                continue
-            first = s.step[s.lane[lane].step].first
-            for i in range(first, first + s.lane[lane].left):
-                if s.more[s.active[i]].new < 0.0:
-                    _take(s, s.active[i], slowest)
+    for k in range(s.group[group].cells):
+        link = s.linked[group, k]
+        if s.link[link].stamp == s.num[STAMP]:
+            slowest = max(slowest, s.link[link].use / s.link[link].free)
+    s.group[group].slowest = slowest if slowest > 0.0 else np.inf
+    if slowest > 0.0:
+        for k in range(s.group[group].cells):
+            link = s.linked[group, k]
+            if s.link[link].stamp == s.num[STAMP]:
+                free = s.link[link].free - s.link[link].use / slowest
+                s.link[link].free = free if free > EMPTY * s.link[link].capacity else 0.0
 
 
 @inner
-def _add_load(s: State, bundle: int) -> float:
-    """Put what a bundle has left on its links; the seconds that the busiest of them needs so far."""
-    slowest = 0.0
-    for h in range(s.paths.shape[1]):
-        link = s.paths[s.bundle[bundle].path, h]
-        if link < 0:
-            break
-        if s.link[link].stamp != s.num[STAMP]:
-            s.link[link].stamp = s.num[STAMP]
-            s.link[link].use = 0.0
-        s.link[link].use += s.bundle[bundle].flows * s.bundle[bundle].left
-        slowest = max(slowest, s.link[link].use / s.link[link].free)
-    return slowest
+def _meets_full(s: State, group: int) -> bool:
+    """Whether some bundle of a group crosses a link of which nothing is left."""
+    full = False
+    for k in range(s.group[group].cells):
+        full |= s.link[s.linked[group, k]].free <= 0.0
+    return full
 
 
 @inner
-def _take(s: State, bundle: int, slowest: float) -> None:
-    rate = s.bundle[bundle].left / slowest if slowest > 0.0 else 0.0
-    s.more[bundle].new = rate
-    for h in range(s.paths.shape[1]):
-        link = s.paths[s.bundle[bundle].path, h]
-        if link < 0:
-            break
-        s.link[link].free -= s.bundle[bundle].flows * rate
-        if s.link[link].free <= EMPTY * s.link[link].capacity:
-            s.link[link].free = 0.0
+def _is_shut(s: State, lane: int) -> bool:
+    """Whether a bundle of a lane crosses a link of which nothing is left."""
+    hops = s.paths.shape[1]
+    first = s.step[s.lane[lane].step].first
+    for i in range(first, first + s.lane[lane].left):
+        for h in range(hops):
+            link = s.paths[s.bundle[s.active[i]].path, h]
+            if link >= 0 and s.link[link].free <= 0.0:
+                return True
+    return False
 
 
 @inner
-def _spare_dense(s: State, group: int, now: float) -> None:
-    begin(s)
-    for k in range(s.group[group].first, s.group[group].end):
-        job = s.senders[k]
-        for lane in range(s.job[job].first, s.job[job].end):
-            if not _is_sending(s, lane):
-                continue
-            first = s.step[s.lane[lane].step].first
-            for i in range(first, first + s.lane[lane].left):
-                bundle = s.active[i]
-                path = s.bundle[bundle].path
-                out, into = s.paths[path, 0], s.paths[path, 1]
-                if s.link[out].stamp != s.num[STAMP]:
-                    meet(s, out, s.link[out].free)
-                if s.link[into].stamp != s.num[STAMP]:
-                    meet(s, into, s.link[into].free)
-                if s.link[out].free > 0.0 and s.link[into].free > 0.0:
-                    put(s, bundle)
-    level(s)
-    for k in range(s.group[group].first, s.group[group].end):
-        job = s.senders[k]
-        for lane in range(s.job[job].first, s.job[job].end):
-            if _is_sending(s, lane):
-                write_on_top(s, lane, now)
-    leave(s)
+def _add_load(s: State, lane: int, now: float) -> None:
+    """Count off what a lane's bundles have sent, and add up what they have left by link, in ``use``."""
+    hops = s.paths.shape[1]
+    stamp = s.num[STAMP]
+    first = s.step[s.lane[lane].step].first
+    for i in range(first, first + s.lane[lane].left):
+        bundle = s.active[i]
+        rest(s, bundle, now)
+        load = s.bundle[bundle].flows * s.bundle[bundle].left
+        path = s.bundle[bundle].path
+        for h in range(hops):
+            link = s.paths[path, h]
+            if link < 0:
+                break
+            if s.link[link].stamp != stamp:
+                s.link[link].stamp = stamp
+                s.link[link].use = 0.0
+            s.link[link].use += load
 
 
 @inner
 def _spare(s: State, group: int, now: float) -> None:
+    """Give a group's bundles their rates, and hand out what is left, for paths of any length."""
     hops = s.paths.shape[1]
     s.num[STAMP] += 1
     stamp = s.num[STAMP]
@@ -155,12 +133,14 @@ def _spare(s: State, group: int, now: float) -> None:
     for k in range(s.group[group].first, s.group[group].end):
         job = s.senders[k]
         for lane in range(s.job[job].first, s.job[job].end):
-            if not _is_sending(s, lane):
+            if s.lane[lane].state != SENDING:
                 continue
+            slowest = np.inf if s.lane[lane].shut else s.group[group].slowest
             first = s.step[s.lane[lane].step].first
             for i in range(first, first + s.lane[lane].left):
                 bundle = s.active[i]
-                s.bundle[bundle].rate = s.more[bundle].new
+                rest(s, bundle, now)
+                set_rate(s, bundle, s.bundle[bundle].left / slowest, now)
                 shut = False
                 for h in range(hops):
                     link = s.paths[s.bundle[bundle].path, h]
