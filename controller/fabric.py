@@ -208,5 +208,8 @@ def _routes(
             known[key] = tuple(number[end] for end in way.crossed(key[0], *at[dst]) if end in number)
         return known[key]
 
+    def site(host: str) -> int | None:
+        return at[host][0] if host in at else None
+
     named = (Port(f"switch {switch:#x} port {port}", Direction.EGRESS) for (switch, port), _ in rates)
-    return Routes(tuple(zip(named, (rate for _, rate in rates), strict=True)), crossed)
+    return Routes(tuple(zip(named, (rate for _, rate in rates), strict=True)), crossed, site)

@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
 
 import eventlet
 import eventlet.event
 
 from controller.config import Config
-from controller.marking import FlowMark
+from controller.marking import AnyMark, FlowMark, PortMarks
+from controller.memo import Memo
 from controller.model import CLASS_DSCP
 from controller.refusals import NotFound, Unavailable
 from controller.rules import Mode
 from controller.wire import HostPlan, Mark
 
 FIRST_PLAN_SECONDS = 5.0
+_AT_ONCE = 64
+"""Hosts whose plans are looked at before others of the controller's work may go on."""
+
+
+class _Source(NamedTuple):
+    """What a host's plan is made of. The plan itself is made when it is asked for: a job's many ports would be in the
+    plan of each of its many hosts."""
+
+    policy: str
+    mode: Mode
+    marks: tuple[AnyMark, ...]
 
 
 class HostPlans:
@@ -26,11 +39,11 @@ class HostPlans:
     def __init__(self, config: Config, remembered: Mapping[str, Any]) -> None:
         self._config = config
         self._hosts = config.host_map()
-        self._plans: dict[str, HostPlan] = {}
         self._epochs: dict[str, tuple[int, str]] = {
             host: (int(epoch), str(digest)) for host, (epoch, digest) in remembered.items() if host in self._hosts
         }
-        self._sources: dict[str, tuple[str, Mode, tuple[FlowMark, ...]]] = {}
+        self._sources: dict[str, _Source] = {}
+        self._ports: Memo[tuple[tuple[str, int], ...], bytes] = Memo(1024)
         self._ready = False
         self._is_closed = False
         self._changed = eventlet.event.Event()
@@ -43,7 +56,7 @@ class HostPlans:
     def update(
         self,
         policy: str,
-        marks: Mapping[str, tuple[FlowMark, ...]],
+        marks: Mapping[str, tuple[AnyMark, ...]],
         hosts: Collection[str] | None = None,
         *,
         degraded: bool = False,
@@ -54,45 +67,44 @@ class HostPlans:
         """
         mode: Mode = "marked" if degraded else self._config.mode
         any_changed = False
-        for host in self._hosts if hosts is None else hosts:
-            source = (policy, mode, marks.get(host, ()))
+        for number, host in enumerate(self._hosts if hosts is None else hosts):
+            if number % _AT_ONCE == _AT_ONCE - 1:
+                eventlet.sleep(0)
+            source = _Source(policy, mode, marks.get(host, ()))
             if self._sources.get(host) == source:
                 continue
-            self._sources[host] = source
-            plan = self._plan(host, *source)
-            digest = _digest(plan)
+            digest = self._digest(host, source)
             epoch, known = self._epochs.get(host, (0, ""))
-            if digest != known:
-                epoch += 1
-            self._epochs[host] = (epoch, digest)
-            self._plans[host] = plan.model_copy(update={"epoch": epoch})
+            self._sources[host] = source
+            self._epochs[host] = (epoch + (digest != known), digest)
             any_changed = True
         if any_changed or not self._ready:
             self._ready = True
             self._tell()
         return any_changed
 
-    def get(self, host: str, *, known: str | None = None, wait: float = 0.0) -> tuple[HostPlan, str]:
+    def get(self, host: str, *, known: str | None = None, wait: float = 0.0) -> tuple[HostPlan | None, str]:
         """A host's plan and its entity tag; waits up to ``wait`` seconds for one whose tag is not ``known``.
 
-        Raises NotFound for an unknown host, and Unavailable while there has not been a plan at all: an empty one
-        would strip the marks that a restart must not disturb.
+        The plan is None where its tag is known. Raises NotFound for an unknown host, and Unavailable while there has
+        not been a plan at all: an empty one would strip the marks that a restart must not disturb.
         """
         if host not in self._hosts:
             raise NotFound(f"there is no host {host}; there are: {', '.join(sorted(self._hosts)[:20]) or 'none'}")
         deadline = time.monotonic() + max(wait, 0.0 if self._ready else FIRST_PLAN_SECONDS)
         while True:
-            plan = self._plans.get(host)
-            if plan is not None and (wait <= 0 or self._tag(host) != known):
-                return plan, self._tag(host)
+            source = self._sources.get(host)
+            if source is not None and (wait <= 0 or self._tag(host) != known):
+                break
             left = deadline - time.monotonic()
             if left <= 0 or self._is_closed:
                 break
             with eventlet.Timeout(left, False):
                 self._changed.wait()
-        if plan is None:
+        if source is None:
             raise Unavailable("there is no plan yet; ask again in a second")
-        return plan, self._tag(host)
+        tag = self._tag(host)
+        return None if tag == known else self._plan(host, source, self._epochs[host][0]), tag
 
     def record(self) -> dict[str, list[Any]]:
         """The epochs, for the journal."""
@@ -107,30 +119,49 @@ class HostPlans:
         epoch, digest = self._epochs[host]
         return f'"{epoch}-{digest[:16]}"'
 
-    def _plan(self, host: str, policy: str, mode: Mode, marks: tuple[FlowMark, ...]) -> HostPlan:
+    def _plan(self, host: str, source: _Source, epoch: int) -> HostPlan:
         config = self._config
         return HostPlan(
             host=host,
-            epoch=0,
-            policy=policy,
-            mode=mode,
+            epoch=epoch,
+            policy=source.policy,
+            mode=source.mode,
             class_dscp=CLASS_DSCP[: config.classes],
             class_floor=config.floors.job_class,
             other_floor=config.floors.other,
             egress_bps=self._hosts[host].egress_bps,
-            marks=tuple(
-                Mark(
-                    job=mark.job,
-                    service_class=mark.service_class,
-                    dscp=mark.dscp,
-                    local_port=mark.local_port,
-                    remote=mark.remote,
-                    remote_port=mark.remote_port,
-                )
-                for mark in marks
-            ),
+            marks=tuple(_on_the_wire(mark) for mark in _one_by_one(source.marks)),
         )
 
+    def _digest(self, host: str, source: _Source) -> str:
+        """What a plan is told from another by; the ports of a job are the same for many hosts, and looked at once."""
+        alone = tuple(mark for mark in source.marks if isinstance(mark, FlowMark))
+        found = hashlib.sha256(self._plan(host, source._replace(marks=alone), 0).model_dump_json().encode())
+        for mark in source.marks:
+            if isinstance(mark, PortMarks):
+                found.update(repr((mark.job, mark.service_class, mark.dscp)).encode())
+                found.update(self._ports.get(mark.ends, partial(_digest_of, mark.ends)))
+        return found.hexdigest()[:32]
 
-def _digest(plan: HostPlan) -> str:
-    return hashlib.sha256(plan.model_dump_json().encode()).hexdigest()[:32]
+
+def _digest_of(ends: tuple[tuple[str, int], ...]) -> bytes:
+    return hashlib.sha256(repr(ends).encode()).digest()
+
+
+def _one_by_one(marks: tuple[AnyMark, ...]) -> Iterator[FlowMark]:
+    for mark in marks:
+        if isinstance(mark, PortMarks):
+            yield from mark.each()
+        else:
+            yield mark
+
+
+def _on_the_wire(mark: FlowMark) -> Mark:
+    return Mark(
+        job=mark.job,
+        service_class=mark.service_class,
+        dscp=mark.dscp,
+        local_port=mark.local_port,
+        remote=mark.remote,
+        remote_port=mark.remote_port,
+    )

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterator
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from controller.model import Flow
+from controller.model import NO_LISTENERS, Flow, Listeners
 from controller.wire import FlowSpec, JobSpec
 
 Endpoint = tuple[str, int]
 """A host and a TCP port on it."""
+
+FEW_FLOWS = 128
+"""Up to so many flows to and from its tasks' ports each has a rule of its own, which names both ends."""
+
+FEW_FLOWS_A_PORT = 4
+"""Up to so many flows a port, too: a ring's tasks have two neighbours each, however many they are."""
 
 FlowKey = tuple[str, str, int | None, int | None]
 """One direction of TCP traffic: source, destination, source port, destination port; a port of None is any."""
@@ -75,7 +81,7 @@ class Claims:
     def of(cls, spec: JobSpec) -> Claims:
         """The claims of a spec."""
         return cls(
-            listens=frozenset((task.host, task.port) for task in spec.tasks if task.port is not None),
+            listens=listening_ends(spec),
             touches=frozenset(end for flow in spec.flows for end in touched(key_of(flow))),
             flows=frozenset(map(key_of, spec.flows)),
         )
@@ -112,35 +118,88 @@ def touched(flow: FlowKey) -> list[Endpoint]:
     return [(host, port) for host, port in ((src, src_port), (dst, dst_port)) if port is not None]
 
 
-def derived_flows(job: str, spec: JobSpec) -> frozenset[Flow]:
-    """The flows that a job declares, and those to and from every port that one of its tasks listens on.
+class ClaimedTraffic:
+    """What a job claims for itself: flows, and the ports of its tasks where pairs of hosts would be too many."""
 
-    Where the job has demand, only the pairs of hosts that it names talk; else every other host of the job does.
-    """
-    flows = {Flow(job, f.src, f.dst, f.src_port, f.dst_port) for f in spec.flows}
-    pairs = {(d.src, d.dst) for d in spec.demand}
-    hosts = involved_hosts(spec)
-    for task in spec.tasks:
-        if task.port is None:
-            continue
-        for other in hosts - {task.host}:
-            if pairs and (other, task.host) not in pairs and (task.host, other) not in pairs:
-                continue
-            flows.add(Flow(job, other, task.host, dst_port=task.port))
-            flows.add(Flow(job, task.host, other, src_port=task.port))
-    return frozenset(flows)
+    def __init__(self, flows: frozenset[Flow], listeners: Listeners = NO_LISTENERS) -> None:
+        self.flows = flows
+        self.listeners = listeners
+        self._keys = frozenset(map(key_of, flows))
+        self._ends = frozenset(listeners.ends)
+        self._among = frozenset(listeners.among)
+
+    @classmethod
+    def of(cls, job: str, spec: JobSpec) -> ClaimedTraffic:
+        """What ``spec`` claims: the flows that it declares, and all traffic of the ports that its tasks listen on.
+
+        Where the job has demand, only the pairs of hosts that it names talk; else every host of the job does with every
+        other. These pairs are flows of their own while they are few: then a rule knows who may send.
+        """
+        flows = {Flow(job, f.src, f.dst, f.src_port, f.dst_port) for f in spec.flows}
+        ends, partners = listening_ends(spec), _Partners(spec)
+        if not partners.are_few(ends):
+            return cls(frozenset(flows), partners.listeners(ends))
+        for host, port in ends:
+            for other in partners.of(host):
+                flows.add(Flow(job, other, host, dst_port=port))
+                flows.add(Flow(job, host, other, src_port=port))
+        return cls(frozenset(flows))
+
+    def covers(self, flow: FlowKey) -> bool:
+        """Whether all packets of a flow are claimed."""
+        if covers(self._keys, flow):
+            return True
+        src, dst, src_port, dst_port = flow
+        to_port, from_port = (dst, dst_port) in self._ends, (src, src_port) in self._ends
+        return (to_port and src in self._among) or (from_port and dst in self._among)
+
+
+class _Partners:
+    """Which hosts of a job talk with each other: those that its demand names together, or all where it has none."""
+
+    def __init__(self, spec: JobSpec) -> None:
+        self._hosts = involved_hosts(spec)
+        self._named: dict[str, set[str]] = {}
+        for demand in spec.demand:
+            self._named.setdefault(demand.src, set()).add(demand.dst)
+            self._named.setdefault(demand.dst, set()).add(demand.src)
+
+    def of(self, host: str) -> Collection[str]:
+        """Whom a host talks with."""
+        return self._named.get(host, ()) if self._named else self._hosts - {host}
+
+    def flows_of(self, ends: Iterable[Endpoint]) -> int:
+        """How many flows there are to and from some ports."""
+        if not self._named:
+            return 2 * sum(len(self._hosts) - 1 for _ in ends)
+        return 2 * sum(len(self._named.get(host, ())) for host, _ in ends)
+
+    def are_few(self, ends: Collection[Endpoint]) -> bool:
+        """Whether each pair of hosts may be a flow of its own."""
+        return self.flows_of(ends) <= max(FEW_FLOWS, FEW_FLOWS_A_PORT * len(ends))
+
+    def listeners(self, ends: Collection[Endpoint]) -> Listeners:
+        """The ports whose hosts talk with any other, and all these hosts."""
+        if not self._named:
+            return Listeners(tuple(sorted(ends)), tuple(sorted(self._hosts)))
+        used = sorted(end for end in ends if end[0] in self._named)
+        hosts = {host for host, _ in used}
+        return Listeners(tuple(used), tuple(sorted(hosts.union(*(self._named[host] for host in hosts)))))
+
+
+def listening_ends(spec: JobSpec) -> frozenset[Endpoint]:
+    """The ports that the job's tasks listen on."""
+    return frozenset((task.host, task.port) for task in spec.tasks if task.port is not None)
 
 
 def size_of(spec: JobSpec) -> int:
-    """How much there is to keep of a job: its tasks, its demand, and the flows that ``derived_flows`` makes at most."""
-    hosts = involved_hosts(spec)
-    partners: dict[str, set[str]] = {}
-    for demand in spec.demand:
-        partners.setdefault(demand.src, set()).add(demand.dst)
-        partners.setdefault(demand.dst, set()).add(demand.src)
-    listening = (task.host for task in spec.tasks if task.port is not None)
-    derived = sum(2 * (len(partners.get(host, ())) if partners else len(hosts) - 1) for host in listening)
-    return len(spec.tasks) + len(spec.demand) + len(spec.flows) + derived
+    """How much there is to keep of a job: its tasks, its demand, its flows, and those of the ports it listens on.
+
+    Ports that are kept as ``Listeners`` count twice each, as they need two rules.
+    """
+    ends, partners = listening_ends(spec), _Partners(spec)
+    claimed = partners.flows_of(ends) if partners.are_few(ends) else 2 * len(ends)
+    return len(spec.tasks) + len(spec.demand) + len(spec.flows) + claimed
 
 
 def covers(flows: Container[FlowKey], flow: FlowKey) -> bool:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from controller.history import History
 from controller.host_record import HostRecord
-from controller.job_flows import Claims, FlowKey, covers, derived_flows, involved_hosts, key_of, size_of, wider
+from controller.job_flows import ClaimedTraffic, Claims, FlowKey, involved_hosts, size_of, wider
 from controller.job_traffic import Finding, FoundTraffic
 from controller.journal_bodies import JobBody, SeenBody, TallyBody, TellerBody
 from controller.measured import Measured, Measurement, disagreements
@@ -83,11 +83,10 @@ class JobRecord:
         self.size = size_of(spec)
         self.claims = Claims.of(spec)
         self.hosts = involved_hosts(spec)
-        self._derived = derived_flows(self.id, spec)
-        self._derived_keys = frozenset(map(key_of, self._derived))
+        self._claimed = ClaimedTraffic.of(self.id, spec)
         self._demand = tuple(Demand(d.src, d.dst, d.bytes) for d in spec.demand)
         self._tasks = tuple(Task(t.role, t.host, t.port) for t in spec.tasks)
-        self.give_up(lambda flow: covers(self._derived_keys, flow))
+        self.give_up(self._claimed.covers)
         self._flows = self._found = self._value = None
 
     def is_of_run(self, time: float) -> bool:
@@ -138,7 +137,7 @@ class JobRecord:
         if flow in self._seen:
             self._seen.move_to_end(flow)
             return False
-        if covers(self._derived_keys, flow):
+        if self._claimed.covers(flow):
             return False
         self._seen[flow] = None
         while len(self._seen) > MAX_SEEN_FLOWS:
@@ -207,6 +206,7 @@ class JobRecord:
                 metric=Metric(self.spec.metric.name, self.spec.metric.direction),
                 tasks=self._tasks,
                 flows=self._all_flows(),
+                listeners=self._claimed.listeners,
                 found=self._found_flows(),
                 found_more=self.traffic.left_out,
                 found_on=self.traffic.hosts,
@@ -230,18 +230,18 @@ class JobRecord:
     def _all_flows(self) -> tuple[Flow, ...]:
         """Declared and found; they change seldom, a job's progress with every report."""
         if self._flows is None:
-            self._flows = tuple(sorted(self._derived | {Flow(self.id, *key) for key in self._seen}, key=_flow_key))
+            seen = {Flow(self.id, *key) for key in self._seen}
+            self._flows = tuple(sorted(self._claimed.flows | seen, key=_flow_key))
         return self._flows
 
     def _found_flows(self) -> tuple[Flow, ...]:
         """Found as whole sets, without those that another one, or what the job declares, stands for."""
         if self._found is None:
             found = self.traffic.flows
-            known = found | self._derived_keys
             own = {
                 flow
                 for flow in found
-                if flow not in self._derived_keys and not any(key in known for key in wider(flow) if key != flow)
+                if not self._claimed.covers(flow) and not any(key in found for key in wider(flow) if key != flow)
             }
             self._found = tuple(sorted((Flow(self.id, *key) for key in own), key=_flow_key))
         return self._found

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controller.memo import Memo
-from controller.model import BITS_PER_BYTE, Demand, Direction, Flow, Host, Job, Port, Routes, Snapshot
+from controller.model import BITS_PER_BYTE, Demand, Direction, Flow, Host, Job, Listeners, Port, Routes, Snapshot
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -114,6 +114,7 @@ class PortNumbers:
         self.seconds_a_byte = BITS_PER_BYTE / np.array(rates, dtype=float)
         self.demands: Memo[tuple[Demand, ...], tuple[Ints, Floats]] = Memo(_REMEMBERED_JOBS)
         self.flows: Memo[tuple[Flow, ...], tuple[Ints, Ints]] = Memo(_REMEMBERED_JOBS)
+        self.listeners: Memo[Listeners, Ints] = Memo(_REMEMBERED_JOBS)
         self.latest: tuple[list[tuple[Demand, ...]], LoadMatrix] | None = None
 
     def __len__(self) -> int:
@@ -130,8 +131,10 @@ class PortNumbers:
         return self.demands.get(job.demand, lambda: self._add_up(job.demand))
 
     def used_by(self, job: Job) -> Ints:
-        """The ports that a job's demand or its flows cross; a flow to or from an unknown host is left out."""
+        """The ports that a job's demand and its traffic cross; traffic of an unknown host is left out."""
         used = self._with(job.flows, self.bytes_of(job)[0])
+        if job.listeners.ends:
+            used = np.union1d(used, self.listeners.get(job.listeners, lambda: self._listened(job.listeners)))
         return self._with(job.found, used)
 
     def _with(self, flows: tuple[Flow, ...], loaded: Ints) -> Ints:
@@ -170,6 +173,20 @@ class PortNumbers:
         if self.routes is not None:
             pairs = {(flow.src, flow.dst) for flow in flows if flow.src in host and flow.dst in host}
             ports.update(2 * len(host) + link for src, dst in pairs for link in self.routes.crossed(src, dst))
+        return np.array(sorted(ports), dtype=np.int64)
+
+    def _listened(self, listeners: Listeners) -> Ints:
+        """What crosses the network between listening ports and the hosts among which they are, both ways."""
+        hosts = [name for name in listeners.among if name in self.host]
+        ports = {2 * self.host[name] + way for name in hosts for way in (0, 1)}
+        if self.routes is not None:
+            crossed, site = self.routes.crossed, self.routes.site
+            listening = {name for name, _ in listeners.ends if name in self.host}
+            # One host stands for all at its place: else there would be as many pairs as hosts squared.
+            for sources, targets in ((hosts, listening), (listening, hosts)):
+                apart = {site(name): name for name in sources}
+                links = {link for src in apart.values() for dst in targets if src != dst for link in crossed(src, dst)}
+                ports.update(2 * len(self.host) + link for link in links)
         return np.array(sorted(ports), dtype=np.int64)
 
 

@@ -25,7 +25,7 @@ from controller.config import Config
 from controller.dataplane.values import Applied, SwitchStatus
 from controller.fabric import routes
 from controller.host_plans import HostPlans
-from controller.marking import FlowMark, marks
+from controller.marking import AnyMark, marks
 from controller.metrics import Metrics
 from controller.model import Snapshot, Switch
 from controller.plan_journal import ID, KIND, REFUSED_ID, read_last, to_record
@@ -40,7 +40,7 @@ from controller.table_budget import Fitted, Step, TableBudget
 from controller.wire import Settings
 
 LOG = logging.getLogger("trainyard.loop")
-Marks = Mapping[str, tuple[FlowMark, ...]]
+Marks = Mapping[str, tuple[AnyMark, ...]]
 COALESCE_SECONDS = 0.01
 MOST_LATE = 10_000
 """Causes of plans that failed, of which the latency is still to be measured: the first so many."""

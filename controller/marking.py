@@ -1,16 +1,17 @@
 """The hosts' side of a plan: which outgoing traffic of a host gets which DSCP. Pure.
 
-The counterpart of the rule compiler: the same flows, seen from the host that sends them.
+The counterpart of the rule compiler: the same traffic, seen from the host that sends it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from controller.model import CLASS_DSCP, Snapshot
-from controller.rules import claimed_flows
+from controller.places import Listening, claimed_flows
 
 MAX_FOUND_MARKS = 1024
 """Of connections that other hosts found, at a host that does not know the job's sockets itself."""
@@ -31,8 +32,29 @@ class FlowMark:
     remote_port: int | None
 
 
-def marks(snapshot: Snapshot, classes: Mapping[str, int]) -> Mapping[str, tuple[FlowMark, ...]]:
-    """Each sending host's marks: its jobs' flows with the DSCP of their class.
+@dataclass(frozen=True, slots=True)
+class PortMarks:
+    """Marks of what a host sends to any of many listening ports of a job: the same object for all hosts of the job.
+
+    It stands for a ``FlowMark`` for each of ``ends``, which are IPv4 addresses and TCP ports.
+    """
+
+    job: str
+    service_class: int
+    dscp: int
+    ends: tuple[tuple[str, int], ...]
+
+    def each(self) -> Iterator[FlowMark]:
+        """The marks, one a port."""
+        for address, port in self.ends:
+            yield FlowMark(self.job, self.service_class, self.dscp, None, address, port)
+
+
+AnyMark = FlowMark | PortMarks
+
+
+def marks(snapshot: Snapshot, classes: Mapping[str, int]) -> Mapping[str, tuple[AnyMark, ...]]:
+    """Each sending host's marks: its jobs' traffic with the DSCP of their class.
 
     In an order in which the first match decides as the switch's rules do: what names its remote port goes before
     what names its local port, and a flow with both before either. A host that knows a job's sockets by itself gets one
@@ -40,9 +62,9 @@ def marks(snapshot: Snapshot, classes: Mapping[str, int]) -> Mapping[str, tuple[
     MAX_FOUND_MARKS of those. Hosts without marks are left out. Raises ValueError for a class that the snapshot does not
     have.
     """
-    marked: dict[str, list[FlowMark]] = {}
+    marked: dict[str, list[AnyMark]] = {}
     count: Counter[str] = Counter()
-    for job, service_class, declared, found in claimed_flows(snapshot, classes):
+    for job, service_class, declared, listening, found in claimed_flows(snapshot, classes):
         dscp = CLASS_DSCP[service_class]
         for host in job.found_on:
             marked.setdefault(host, []).append(FlowMark(job.id, service_class, dscp, None, None, None))
@@ -59,17 +81,37 @@ def marks(snapshot: Snapshot, classes: Mapping[str, int]) -> Mapping[str, tuple[
             marked.setdefault(place.src_host, []).append(mark)
         for place in others:
             count[place.src_host] += 1
+        if listening.ends:
+            _add_listeners(marked, job.id, service_class, listening)
     for host, more in count.items():
         if more > MAX_FOUND_MARKS:
             marked[host] = _fewer(marked[host])
     return {host: tuple(sorted(its, key=_first_match)) for host, its in sorted(marked.items())}
 
 
-def _fewer(marks: list[FlowMark]) -> list[FlowMark]:
+def _add_listeners(marked: dict[str, list[AnyMark]], job: str, service_class: int, listening: Listening) -> None:
+    """What each host sends from its own listening ports of a job, and to all of them."""
+    dscp = CLASS_DSCP[service_class]
+    for host, ports in listening.ports.items():
+        own = marked.setdefault(host.name, [])
+        own += [FlowMark(job, service_class, dscp, port, None, None) for port in ports]
+    to_all = PortMarks(job, service_class, dscp, _sorted_ends(listening.ends))
+    for hosts in listening.senders.values():
+        for host in hosts:
+            marked.setdefault(host.name, []).append(to_all)
+
+
+@lru_cache(maxsize=256)
+def _sorted_ends(ends: frozenset[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(ends))
+
+
+def _fewer(marks: list[AnyMark]) -> list[AnyMark]:
     """With MAX_FOUND_MARKS at most of those that name both ports: every packet is compared with each in turn."""
-    kept, left = [], MAX_FOUND_MARKS
+    kept: list[AnyMark] = []
+    left = MAX_FOUND_MARKS
     for mark in marks:
-        if mark.local_port is not None and mark.remote_port is not None:
+        if isinstance(mark, FlowMark) and mark.local_port is not None and mark.remote_port is not None:
             if left == 0:
                 continue
             left -= 1
@@ -77,6 +119,15 @@ def _fewer(marks: list[FlowMark]) -> list[FlowMark]:
     return kept
 
 
-def _first_match(mark: FlowMark) -> tuple[int, str, int, str, int]:
-    named = 4 if mark.remote is None else 2 * (mark.remote_port is not None) + (mark.local_port is not None)
-    return (-named, mark.remote or "", mark.remote_port or 0, mark.job, mark.local_port or 0)
+_WHOLE, _TO_LISTENERS, _FROM_LISTENER = 6, 3, 1
+_BY_PORTS = {(True, True): 5, (False, True): 4, (True, False): 2, (False, False): 0}
+"""By whether a mark to one address names its local and its remote port: as the priorities of the switch's rules."""
+
+
+def _first_match(mark: AnyMark) -> tuple[int, str, int, str, int]:
+    if isinstance(mark, PortMarks):
+        return (-_TO_LISTENERS, "", 0, mark.job, 0)
+    if mark.remote is None:
+        return (-_WHOLE if mark.local_port is None else -_FROM_LISTENER, "", 0, mark.job, mark.local_port or 0)
+    named = _BY_PORTS[mark.local_port is not None, mark.remote_port is not None]
+    return (-named, mark.remote, mark.remote_port or 0, mark.job, mark.local_port or 0)

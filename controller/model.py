@@ -7,7 +7,7 @@ Mappings inside values are treated as read-only by convention; nobody mutates on
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
@@ -103,6 +103,21 @@ class Flow:
 
 
 @dataclass(frozen=True, slots=True)
+class Listeners:
+    """TCP ports that a job's tasks listen on: what the hosts ``among`` send to them and get from them is the job's.
+
+    ``ends`` has each port with its host. It stands for all flows between these ports and hosts, which would be as many
+    as the two multiplied.
+    """
+
+    ends: tuple[tuple[str, int], ...] = ()
+    among: tuple[str, ...] = ()
+
+
+NO_LISTENERS = Listeners()
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """One report of a job: iterations done, when (seconds), and the metric then, if it was measured."""
 
@@ -125,9 +140,9 @@ class Job:
 
     ``demand`` is for one iteration; ``iterations_left`` may be fractional or 0. ``iterations_total`` is the
     length of the whole run where it is known. ``sent_bytes`` is what has been measured to leave each host
-    for this job since it began; ``is_counted``: whether any host measures it. ``found`` are flows that hosts found
-    beside the declared ``flows``, and ``found_more`` how many were too many to name; a host of ``found_on`` knows the
-    job's sockets itself.
+    for this job since it began; ``is_counted``: whether any host measures it. ``listeners`` are claimed beside the
+    declared ``flows``. ``found`` are flows that hosts found beside both, and ``found_more`` how many were too many to
+    name; a host of ``found_on`` knows the job's sockets itself.
     """
 
     id: str
@@ -142,6 +157,7 @@ class Job:
     metric: Metric = Metric()
     tasks: tuple[Task, ...] = ()
     flows: tuple[Flow, ...] = ()
+    listeners: Listeners = NO_LISTENERS
     found: tuple[Flow, ...] = ()
     found_more: int = 0
     found_on: frozenset[str] = frozenset()
@@ -185,10 +201,12 @@ class Routes:
     is not known is none of them. ``crossed`` gives, for a source and a destination, the positions in ``links`` of those
     on the way, each once; none where there are none, or the way is not known. It is pure and fast, for it is asked for
     every pair of hosts of every job. What is worked out from routes is remembered as long as they are the same object.
+    ``site`` says where a host is plugged in: what hosts of one site send crosses the same links, whoever it is for.
     """
 
     links: tuple[tuple[Port, float], ...]
     crossed: Callable[[str, str], tuple[int, ...]]
+    site: Callable[[str], Hashable] = str
 
 
 @dataclass(frozen=True, slots=True)

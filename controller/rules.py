@@ -6,10 +6,11 @@ and ``dataplane/queues.py`` knows how a switch numbers its queues.
 The pipeline of every switch, after its gate:
 
 - classify: ARP and the controller's own traffic to class 0. Mode *classified*: a rule a job flow, where its source is
-  attached, and one a host whose agent marks acknowledgements, which go first; what comes in from another switch is
-  believed by its DSCP; a DSCP of ours on any other packet is cleared. Mode *marked*: a rule a class and one for
-  acknowledgements, by DSCP; where ports are told apart, so many a trusted port, and a DSCP of ours from any other port
-  is cleared. All that matches nothing is other traffic.
+  attached, and by the port it is attached at, so that no other host passes for it; two a listening port that many hosts
+  may talk with, from it and to it; and one a host whose agent marks acknowledgements, which go first. What comes in
+  from another switch is believed by its DSCP; a DSCP of ours on any other packet is cleared. Mode *marked*: a rule a
+  class and one for acknowledgements, by DSCP; where ports are told apart, so many a trusted port, and a DSCP of ours
+  from any other port is cleared. All that matches nothing is other traffic.
 - forward, *normal*: the switch's own learning. *paths*: shortest paths by destination address, for IPv4 and for what
   ARP asks about. So an ARP request goes straight to its target and nothing is ever flooded: loops are harmless.
   What is for an address that is not among the hosts is dropped there.
@@ -23,22 +24,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from controller.fabric import Link, LinkLike, as_links, paths
 from controller.memo import Memo
-from controller.model import (
-    ACKNOWLEDGEMENT_DSCP,
-    CLASS_DSCP,
-    MAX_CLASSES,
-    OTHER_DSCP,
-    OWN_DSCP,
-    Flow,
-    Host,
-    Job,
-    Snapshot,
-    Switch,
-)
+from controller.model import ACKNOWLEDGEMENT_DSCP, CLASS_DSCP, MAX_CLASSES, OTHER_DSCP, OWN_DSCP, Snapshot, Switch
+from controller.places import NOTHING, Listening, Place, claimed_flows, in_port
 
 ETH_IPV4 = 0x0800
 ETH_ARP = 0x0806
@@ -47,12 +38,17 @@ PROTO_TCP = 6
 Mode = Literal["classified", "marked"]
 Forwarding = Literal["normal", "paths"]
 
-# Priorities in the classify table. A flow that names its destination port goes before one that names its source
-# port, so that a packet which fits both is always counted to the same job.
+# Priorities in the classify table. What names its destination port goes before what names its source port, so that a
+# packet which fits both is always counted to the same job; of these, what names both hosts goes first.
 MISS = 0
 BY_DSCP = 100
 BY_TRUSTED_PORT = 200
-JOB_FLOW = 1000
+PAIR = 1000
+FROM_LISTENER = 1001
+BY_SOURCE_PORT = 1002
+TO_LISTENER = 1003
+BY_DESTINATION_PORT = 1004
+BY_BOTH_PORTS = 1005
 ACKNOWLEDGEMENT = 1500
 BY_INNER_PORT = 2000
 CONTROL = 3000
@@ -154,95 +150,11 @@ def difference(held: frozenset[Rule], wanted: frozenset[Rule]) -> Difference:
     return Difference(add, frozenset(rule for rule in held - wanted if rule.key not in places))
 
 
-class Place(NamedTuple):
-    """The packets of a flow: IPv4 addresses and TCP ports (None: any), and the switches that may see them first."""
-
-    src: str
-    dst: str
-    src_port: int | None
-    dst_port: int | None
-    src_host: str
-    switch: int | None
-
-
 class Endpoint(NamedTuple):
     """Where the controller listens: its IPv4 address and a TCP port."""
 
     address: str
     tcp_port: int
-
-
-Packets = tuple[str, str, int | None, int | None]
-"""What tells a flow's packets apart: the first four parts of a place."""
-
-
-class _Places:
-    """Where flows run between some hosts; remembered as long as a job's flows are the same object."""
-
-    _latest: ClassVar[tuple[_Places, ...]] = ()
-
-    def __init__(self, hosts: Mapping[str, Host]) -> None:
-        self._items = tuple(hosts.items())
-        self._hosts = dict(hosts)
-        self._known: Memo[tuple[Flow, ...], tuple[tuple[Place, ...], frozenset[Packets]]] = Memo(_REMEMBERED_JOBS)
-
-    @classmethod
-    def on(cls, hosts: Mapping[str, Host]) -> _Places:
-        """The places between these hosts: the same object while the hosts are equal."""
-        items = tuple(hosts.items())
-        for known in cls._latest:
-            if known._items == items:
-                return known
-        cls._latest = (cls(hosts), *cls._latest[:3])
-        return cls._latest[0]
-
-    def flows(self, flows: tuple[Flow, ...]) -> tuple[tuple[Place, ...], frozenset[Packets]]:
-        """The places of a job's flows, each once, and their packets."""
-        return self._known.get(flows, lambda: self._find(flows))
-
-    def _find(self, flows: tuple[Flow, ...]) -> tuple[tuple[Place, ...], frozenset[Packets]]:
-        found: dict[Packets, Place] = {}
-        for flow in flows:
-            src, dst = self._hosts.get(flow.src), self._hosts.get(flow.dst)
-            if src is None or dst is None or src.address is None or dst.address is None:
-                continue
-            packets = (src.address, dst.address, flow.src_port, flow.dst_port)
-            found.setdefault(packets, Place(*packets, src.name, src.switch))
-        return tuple(found.values()), frozenset(found)
-
-
-class Claimed(NamedTuple):
-    """A job, its class, and its flows: those that it declares, and those that were found."""
-
-    job: Job
-    service_class: int
-    declared: tuple[Place, ...]
-    found: tuple[Place, ...]
-
-
-def claimed_flows(snapshot: Snapshot, classes: Mapping[str, int]) -> Iterator[Claimed]:
-    """Every job with a class, its class, and its flows. A flow that two jobs claim goes to the one that came first.
-
-    Flows of a job without a class, and flows from or to a host without an address, are left out. Raises ValueError
-    for a class that the snapshot does not have.
-    """
-    taken: set[Packets] = set()
-    count = min(snapshot.classes, MAX_CLASSES)
-    places_of = _Places.on(snapshot.hosts)
-    for job in sorted(snapshot.jobs, key=lambda job: (job.arrival, job.id)):
-        service_class = classes.get(job.id)
-        if service_class is None:
-            continue
-        if not 0 <= service_class < count:
-            raise ValueError(f"job {job.id}: class {service_class} is not one of 0..{count - 1}")
-        parts = []
-        for flows in (job.flows, job.found):
-            claimed, packets = places_of.flows(flows)
-            if not taken.isdisjoint(packets):
-                claimed = _one_of_equals(tuple(place for place in claimed if place[:4] not in taken))
-            taken |= packets
-            parts.append(claimed)
-        yield Claimed(job, service_class, *parts)
 
 
 def compile_rules(
@@ -282,65 +194,80 @@ def compile_rules(
         if snapshot.acknowledging:
             parts.append(_acknowledgements(snapshot.switches, _believed_hosts(snapshot)))
         switches = tuple(switch.dpid for switch in snapshot.switches)
-        for job, service_class, declared, found in claimed_flows(snapshot, classes):
-            parts.append(_job_rules(job.id, service_class, declared, switches))
-            if found:
-                parts.append(_job_rules(job.id, service_class, found, switches))
+        for job, service_class, declared, listening, found in claimed_flows(snapshot, classes):
+            for traffic in (declared, listening, found):
+                if traffic and traffic is not NOTHING:
+                    parts.append(_job_rules(job.id, service_class, traffic, switches))
     return frozenset().union(*parts)
 
 
+_Traffic = tuple[Place, ...] | Listening
+_Sites = list[tuple[int | None, int, Match]]
+"""Where a rule stands (None: at every switch), its priority, and what it matches."""
+
 _Made = dict[tuple[str, int, tuple[int, ...]], frozenset[Rule]]
-_rules_of: Memo[tuple[Place, ...], _Made] = Memo(_REMEMBERED_JOBS)
+_rules_of: Memo[_Traffic, _Made] = Memo(_REMEMBERED_JOBS)
+_sites_of: Memo[_Traffic, _Sites] = Memo(_REMEMBERED_JOBS)
 
 
-def _job_rules(job: str, service_class: int, places: tuple[Place, ...], switches: tuple[int, ...]) -> frozenset[Rule]:
-    made = _rules_of.get(places, dict)
+def _job_rules(job: str, service_class: int, traffic: _Traffic, switches: tuple[int, ...]) -> frozenset[Rule]:
+    made = _rules_of.get(traffic, dict)
     key = (job, service_class, switches)
     found = made.get(key)
     if found is None:
         if len(made) > MAX_CLASSES:
             made.clear()
-        found = made[key] = _make_job_rules(job, service_class, places, switches)
+        found = made[key] = _make_job_rules(job, service_class, traffic, switches)
     return found
 
 
-@lru_cache(maxsize=16384)
-def _one_of_equals(places: tuple[Place, ...]) -> tuple[Place, ...]:
-    """The very same object for equal places: what is made of them is remembered by it."""
-    return places
-
-
-def _make_job_rules(
-    job: str, service_class: int, places: tuple[Place, ...], switches: tuple[int, ...]
-) -> frozenset[Rule]:
+def _make_job_rules(job: str, service_class: int, traffic: _Traffic, switches: tuple[int, ...]) -> frozenset[Rule]:
     actions = (SetClass(service_class), SetDscp(CLASS_DSCP[service_class]))
     table, goto = Table.CLASSIFY, Table.FORWARD
+    known = frozenset(switches)
     found: list[Rule] = []
-    for place, (priority, match) in zip(places, _matches_of.get(places, lambda: _matches(places)), strict=True):
-        where = switches if place.switch is None else (place.switch,) if place.switch in switches else ()
+    for site, priority, match in _sites_of.get(traffic, lambda: _sites(traffic)):
+        where = switches if site is None else (site,) if site in known else ()
         found += [Rule(switch, table, priority, match, actions, goto, job) for switch in where]
     return frozenset(found)
 
 
-_matches_of: Memo[tuple[Place, ...], list[tuple[int, Match]]] = Memo(_REMEMBERED_JOBS)
+def _sites(traffic: _Traffic) -> _Sites:
+    """What tells a job's packets apart in a switch: the same whatever class they are of."""
+    return list(_of_listeners(traffic)) if isinstance(traffic, Listening) else [_of_flow(place) for place in traffic]
 
 
-def _matches(places: tuple[Place, ...]) -> list[tuple[int, Match]]:
-    """What tells the flows' packets apart in a switch, with the priority: the same whatever class they are of."""
-    return [
-        (
-            JOB_FLOW + 2 * (place.dst_port is not None) + (place.src_port is not None),
-            Match(
-                eth_type=ETH_IPV4,
-                ip_proto=PROTO_TCP,
-                ipv4_src=place.src,
-                ipv4_dst=place.dst,
-                tcp_src=place.src_port,
-                tcp_dst=place.dst_port,
-            ),
-        )
-        for place in places
-    ]
+def _of_flow(place: Place) -> tuple[int | None, int, Match]:
+    if place.dst_port is not None:
+        priority = BY_BOTH_PORTS if place.src_port is not None else BY_DESTINATION_PORT
+    else:
+        priority = BY_SOURCE_PORT if place.src_port is not None else PAIR
+    match = Match(
+        in_port=place.in_port,
+        eth_type=ETH_IPV4,
+        ip_proto=PROTO_TCP,
+        ipv4_src=place.src,
+        ipv4_dst=place.dst,
+        tcp_src=place.src_port,
+        tcp_dst=place.dst_port,
+    )
+    return place.switch, priority, match
+
+
+def _of_listeners(listening: Listening) -> Iterator[tuple[int | None, int, Match]]:
+    """From a port where its host is attached; to it where any host of the job is, which is told where it is alone."""
+    tcp = Match(eth_type=ETH_IPV4, ip_proto=PROTO_TCP)
+    for host, ports in listening.ports.items():
+        entrances = list(listening.entrances(host))
+        for port in ports:
+            from_port = tcp._replace(in_port=in_port(host), ipv4_src=host.address, tcp_src=port)
+            yield host.switch, FROM_LISTENER, from_port
+            to_port = tcp._replace(ipv4_dst=host.address, tcp_dst=port)
+            for switch, sender in entrances:
+                match = to_port
+                if sender is not None:
+                    match = to_port._replace(in_port=in_port(sender), ipv4_src=sender.address)
+                yield switch, TO_LISTENER, match
 
 
 @lru_cache(maxsize=16)
@@ -389,7 +316,10 @@ def _believed_hosts(snapshot: Snapshot) -> tuple[tuple[str, int | None, int | No
 def _acknowledgements(
     switches: tuple[Switch, ...], hosts: tuple[tuple[str, int | None, int | None], ...]
 ) -> frozenset[Rule]:
-    """What such hosts mark as acknowledgements goes first, whichever job's it is; but not from a port not trusted."""
+    """What such hosts mark as acknowledgements goes first, whichever job's it is; but not from a port not trusted.
+
+    A host whose port is known is believed at that port alone.
+    """
     found: list[Rule] = []
     for switch in switches:
         for address, home, port in hosts:
@@ -397,7 +327,13 @@ def _acknowledgements(
                 continue
             if home is not None and switch.trusted_ports is not None and port not in switch.trusted_ports:
                 continue
-            match = Match(eth_type=ETH_IPV4, ip_proto=PROTO_TCP, ipv4_src=address, ip_dscp=ACKNOWLEDGEMENT_DSCP)
+            match = Match(
+                in_port=None if home is None else port,
+                eth_type=ETH_IPV4,
+                ip_proto=PROTO_TCP,
+                ipv4_src=address,
+                ip_dscp=ACKNOWLEDGEMENT_DSCP,
+            )
             found += _classify(switch.dpid, ACKNOWLEDGEMENT, match, 0)
     return frozenset(found)
 

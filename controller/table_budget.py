@@ -20,14 +20,13 @@ from enum import IntEnum
 from functools import cached_property
 
 from controller.model import Flow, Job, Snapshot
+from controller.places import places_on
 
 BACK_SHARE = 0.8
 """Of the budget: a step back to more rules needs no more than this."""
 
 BACK_SECONDS = 30.0
 """And the step before is so old."""
-
-_ANYWHERE = -1
 
 
 class Step(IntEnum):
@@ -113,6 +112,7 @@ class _Reduced:
             and all(
                 one.id == other.id
                 and one.flows is other.flows
+                and one.listeners is other.listeners
                 and one.found is other.found
                 and one.found_more == other.found_more
                 for one, other in zip(mine.jobs, snapshot.jobs, strict=True)
@@ -131,24 +131,20 @@ class _Reduced:
         return self._rules(self.pairs)
 
     def _rules(self, found: Found) -> int:
-        """The rules for flows at the switch that holds most of them: a flow's are where its source is plugged in."""
+        """The rules for the jobs' traffic at the switch that holds most of them."""
         snapshot = self._snapshot
         everywhere = 0
         at: Counter[int] = Counter()
-        places = {
-            name: host.switch if host.switch is not None else _ANYWHERE
-            for name, host in snapshot.hosts.items()
-            if host.address is not None
-        }
+        places = places_on(snapshot.hosts)
         for job, more in zip(snapshot.jobs, found, strict=True):
-            for flow in (*job.flows, *more):
-                place = places.get(flow.src)
-                if place is None or flow.dst not in places:
-                    continue
-                if place == _ANYWHERE:
+            for place in (*places.flows(job.flows)[0], *places.flows(more)[0]):
+                if place.switch is None:
                     everywhere += 1
                 else:
-                    at[place] += 1
+                    at[place.switch] += 1
+            its, anywhere = places.listening(job.listeners).rules_at()
+            at.update(its)
+            everywhere += anywhere
         return max((everywhere + at[switch.dpid] for switch in snapshot.switches), default=0)
 
 
@@ -178,7 +174,10 @@ def by_port(jobs: Sequence[Job]) -> tuple[tuple[Flow, ...], ...]:
 
 
 def by_pair(jobs: Sequence[Job]) -> tuple[tuple[Flow, ...], ...]:
-    """Found flows of each job with one for all between two hosts, where no other job has a flow between them."""
+    """Found flows of each job with one for all between two hosts, where no other job has a flow between them.
+
+    What is for a listening port or from one does not count: its rules go before those of a pair.
+    """
     users: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for job in jobs:
         for flow in (*job.flows, *job.found):

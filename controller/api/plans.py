@@ -44,7 +44,7 @@ def host_plan(services: Services, call: Call) -> Reply:
     began = time.monotonic()
     plan, tag = services.loop.host_plans.get(host, known=known, wait=wait if known is not None else 0.0)
     waited = time.monotonic() - began
-    if tag == known:
+    if plan is None:
         return Reply(HTTPStatus.NOT_MODIFIED, headers={"ETag": tag}, waited=waited)
     return Reply.of(plan, waited=waited, ETag=tag, Cache_Control="no-cache")
 

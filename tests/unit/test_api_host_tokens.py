@@ -16,7 +16,7 @@ from registry_world import World, job_spec, progress
 from test_api import assert_problem, eventually, spec
 
 from controller import shares
-from controller.job_flows import derived_flows, size_of
+from controller.job_flows import ClaimedTraffic, size_of
 from controller.job_record import JobRecord
 from controller.journal_bodies import JobBody
 from controller.refusals import Conflict
@@ -254,4 +254,4 @@ def test_jobs_that_have_ended_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_a_jobs_size_covers_all_that_is_kept_of_it(parts: dict[str, Any]) -> None:
     its: JobSpec = job_spec(**parts)
-    assert size_of(its) == len(its.tasks) + len(its.demand) + len(derived_flows("a", its))
+    assert size_of(its) == len(its.tasks) + len(its.demand) + len(ClaimedTraffic.of("a", its).flows)
