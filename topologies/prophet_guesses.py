@@ -52,7 +52,8 @@ def main(arguments: list[str] | None = None) -> int:
         given = subject(prophet_models.factory(model)(batch_size))
         graph = trace(given)
         began = time.perf_counter()
-        fresh = measure(graph, known, CPU, math.inf, bench.THOROUGH)
+        fresh: dict[str, Measurement] = {}
+        measure(graph, known, CPU, seconds=math.inf, effort=bench.THOROUGH, fresh=fresh)
         measuring = time.perf_counter() - began
         ways: dict[str, tuple[Calibration, dict[str, Measurement]]] = {
             "table": (known, {}), "measured": (known, fresh), "roofline": (known.without_table(), {}),

@@ -72,26 +72,29 @@ def _predictions(options: argparse.Namespace, began: float, doing: Doing) -> tup
     measuring = _Measuring(known, where, options.measure, began, len(sizes) * len(options.dtype))
     made: list[Made] = []
     traced = 0.0
-    for size in sizes:
-        doing(f"{options.factory} was called", True)
-        example = subject.load(options.factory, size)
-        for dtype in options.dtype:
-            start = time.perf_counter()
-            doing(f"an iteration of {options.factory} was traced", True)
-            graph = trace(example, How(options.optimizer, TYPES[dtype], size, where))
-            traced += time.perf_counter() - start
-            doing(f"operators of {options.factory} were measured", False)
-            # What another device takes cannot be measured here.
-            if known.provenance.device == here:
-                measuring.add(graph)
-            made += [
-                _made(predict(graph, known, measuring.fresh, asked), dtype, link, options)
-                for asked, link in _asked(described, options)
-            ]
+    try:
+        for size in sizes:
+            doing(f"{options.factory} was called", True)
+            example = subject.load(options.factory, size)
+            for dtype in options.dtype:
+                start = time.perf_counter()
+                doing(f"an iteration of {options.factory} was traced", True)
+                graph = trace(example, How(options.optimizer, TYPES[dtype], size, where))
+                traced += time.perf_counter() - start
+                doing(f"operators of {options.factory} were measured", False)
+                # What another device takes cannot be measured here.
+                if known.provenance.device == here:
+                    measuring.add(graph)
+                made += [
+                    _made(predict(graph, known, measuring.fresh, asked), dtype, link, options)
+                    for asked, link in _asked(described, options)
+                ]
+    finally:
+        # A fault in the last of several sizes costs no measurement of those before.
+        if measuring.fresh and options.measure is not None:
+            _keep(path, known, measuring.fresh)
     if measuring.fresh and (said := busy.words(measuring.others, device.cores())) is not None:
         notes.append(f"while operators were measured just now {said}: their times are too long")
-    if measuring.fresh and options.measure is not None:
-        _keep(path, known, measuring.fresh)
     head = {
         "command": shlex.join(["trainyard", *sys.argv[1:]]) if sys.argv[1:2] == ["predict"] else "trainyard predict",
         "calibration": {"file": str(path), **known.provenance.model_dump()},
@@ -124,7 +127,8 @@ class _Measuring:
         else:
             effort, left = bench.BRIEF, max((MEASURED_BY - (start - self.began)) / self.graphs_left, LEAST_MEASURING)
         before = busy.reading()
-        self.fresh |= measure(graph, self.known.with_table(self.fresh), self.where, left, effort)
+        known = self.known.with_table(self.fresh)
+        measure(graph, known, self.where, seconds=left, effort=effort, fresh=self.fresh)
         self.others = max(self.others, busy.others(before, busy.reading()))
         self.graphs_left -= 1
         self.seconds += time.perf_counter() - start

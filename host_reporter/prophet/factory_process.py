@@ -29,6 +29,9 @@ LEAST_DESCRIPTOR = 3
 PATIENCE_SECONDS = 2.0
 """For a process that has answered to end by itself."""
 
+GRACE_SECONDS = 1.0
+"""For a process that is interrupted."""
+
 _PIECE = 65536
 _CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
 _BOOT = (
@@ -71,9 +74,12 @@ def heard(command: Sequence[str], spec: Mapping[str, Any]) -> Answer:
             os.close(theirs)
         try:
             return _heard(process, ours)
-        finally:
+        except KeyboardInterrupt:
+            # A terminal has interrupted both. It may keep what it has measured; a second time ends this too.
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(0)
+                process.wait(GRACE_SECONDS)
+            raise
+        finally:
             process.kill()
             process.wait()
 

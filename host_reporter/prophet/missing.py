@@ -21,12 +21,20 @@ SPREAD = 0.15
 
 
 def measure(
-    graph: Graph, known: Calibration, where: torch.device, seconds: float, effort: Effort
-) -> dict[str, Measurement]:
-    """Measurements of operators that are not in the calibration's table, by key, for at most so many seconds."""
+    graph: Graph,
+    known: Calibration,
+    where: torch.device,
+    *,
+    seconds: float,
+    effort: Effort,
+    fresh: dict[str, Measurement],
+) -> None:
+    """Measure operators that are not in the calibration's table, for at most so many seconds.
+
+    ``fresh`` gets each as soon as it is measured, by key, so that whatever ends this has them.
+    """
     until = time.perf_counter() + seconds
     calls = effort.warm + effort.least * (2 if effort.far else 1)
-    answer: dict[str, Measurement] = {}
     for one in in_order(wanted(graph, known), calls):
         left = until - time.perf_counter()
         if left <= 0:
@@ -37,8 +45,7 @@ def measure(
             found = bench.measure(one.operator.key, where, effort)
         except bench.CannotMeasureError:
             continue
-        answer[one.operator.key] = found if effort.far else _completed(found, one.operator, known)
-    return answer
+        fresh[one.operator.key] = found if effort.far else _completed(found, one.operator, known)
 
 
 def _completed(found: Measurement, operator: Operator, known: Calibration) -> Measurement:

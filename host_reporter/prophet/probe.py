@@ -3,6 +3,7 @@
 ``alone THREADS DEVICE``: reads lines, each a model's name and seconds, and trains each for so long in a process of its
 own, whose memory is as of one that just began; a JSON line a model: what an iteration takes, and its bytes on new
 pages. ``neighbour THREADS``: trains the model whose name it reads, until it reads another or REST, or its input ends.
+Both tell a line as soon as they hear.
 ``wrapping THREADS NAME...``: what DistributedDataParallel adds to a worker alone, a JSON line a model. ``collective
 RANK WORLD FILE``: what an all-reduce over this host's loopback takes, a JSON line a size, from rank 0.
 """
@@ -55,6 +56,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _alone(known: dict[str, Exercise], device: torch.device) -> None:
+    _tell({"ready": True})
     for line in sys.stdin:
         name, seconds = line.split()
         child = os.fork()
@@ -91,6 +93,7 @@ def _whole(run: Callable[[], None], device: torch.device, seconds: float) -> dic
 
 def _neighbour(known: dict[str, Exercise]) -> None:
     run: Any = None
+    _tell({"ready": True})
     while True:
         if run is None or select.select([sys.stdin], [], [], 0)[0]:
             name = sys.stdin.readline().strip()

@@ -29,23 +29,29 @@ def neighbours_training(neighbours: int, threads: int) -> Iterator[Callable[[str
 
 @contextmanager
 def trained(*arguments: str) -> Iterator[Callable[[str], dict[str, Any]]]:
-    """A process that answers each line with a JSON object. It raises ProphetError where it ends by itself."""
+    """A process that answers each line with a JSON object. It raises ProphetError where it ends by itself.
+
+    It has loaded PyTorch by then: what is measured meanwhile would have to share the processors with that.
+    """
     process = probe(*arguments, talks=True)
+
+    def answer(line: str) -> dict[str, Any]:
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        if not said:
+            raise ProphetError(f"a process that trains models for the calibration ended by itself ({line})")
+        found: dict[str, Any] = json.loads(said)
+        return found
 
     def tell(line: str) -> dict[str, Any]:
         assert process.stdin is not None
-        assert process.stdout is not None
-        said = ""
         with suppress(BrokenPipeError):
             process.stdin.write(f"{line}\n")
             process.stdin.flush()
-            said = process.stdout.readline()
-        if not said:
-            raise ProphetError(f"a process that trains models for the calibration ended by itself ({line})")
-        answer: dict[str, Any] = json.loads(said)
-        return answer
+        return answer(line)
 
     try:
+        answer("start")
         yield tell
     finally:
         process.kill()

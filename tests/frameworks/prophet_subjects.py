@@ -285,3 +285,9 @@ def odd():
 def lingering():
     threading.Thread(target=time.sleep, args=[1000]).start()
     return watched()
+
+
+def failing_at_9(batch_size: int = 5):
+    if batch_size == 9:
+        raise RuntimeError("no nine here")
+    return Watched(), torch.randn(batch_size, 12)

@@ -131,6 +131,14 @@ def test_measured_operators_are_kept(predict: Predict, own: Path) -> None:
     assert after["iteration_seconds"] == pytest.approx(measured["iteration_seconds"])
 
 
+def test_what_was_measured_is_kept_where_a_later_size_fails(predict: Predict, own: Path) -> None:
+    asked = ("prophet_subjects:failing_at_9", "--calibration", own, "--json")
+    status, _, errors = predict(*asked, "--batch-size", "7,9", "--measure", "100")
+    assert status == 2 and "no nine here" in errors
+    (after,) = document(predict(*asked, "--batch-size", "7", "--measure", "0"))["predictions"]
+    assert after["unseen_count"] == 0
+
+
 def test_without_a_word_a_prediction_measures_and_keeps_nothing(predict: Predict, own: Path) -> None:
     before = own.read_bytes()
     told = document(predict("prophet_subjects:adapted", "--calibration", own, "--json"))
