@@ -39,8 +39,10 @@ class Journal:
         store.on_note(self._on_note)
 
     def start(self) -> None:
-        """Start the green thread."""
+        """Start the green thread; what was noted before is committed first."""
         self._thread = eventlet.spawn(self._run)
+        if self._store.pending:
+            self._on_note()
 
     def commit(self) -> None:
         """Wait until what was just noted is committed; not at all while the journal is degraded.
