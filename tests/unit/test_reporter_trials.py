@@ -91,6 +91,25 @@ def world(tmp_path: Path) -> Iterator[World]:
     made.stop()
 
 
+def test_a_stage_whose_turn_has_not_come_is_told_at_the_agents_stop(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(followed, "STAGE_SECONDS", 60.0)
+    world.file("study", trials={})
+    world.start()
+    trial = world.trial("study.t0")
+    of = world.receiver.of
+    for stage, until in (("b0.r0", 9), ("b0.r1", 27)):
+        trial.stage(stage, until)
+        assert wait_for(lambda told=("declare", f"study.{stage}", str(until)): told in of("study.t0"))
+    trial.stage("b0.r2", 81)
+    trial.report(iteration=30, metric=0.5)
+    time.sleep(0.3)
+    assert of("study.t0")[-1] == ("declare", "study.b0.r1", "27"), "it was told just now"
+    world.stop()
+    assert of("study.t0")[-2:] == [("declare", "study.b0.r2", "81"), ("point", "30")]
+
+
 def test_a_trial_from_its_first_word_to_its_last(world: World) -> None:
     world.file("study", trials={})
     world.start()
