@@ -14,10 +14,9 @@ from statistics import fmean
 from ryu.ofproto import ofproto_v1_3 as ofp
 
 from simulator.reports.statistics import mean_interval
-from tests import openflow_reader
 from tests.bench.figures import Bench, Figure
 from tests.openflow_messages import Case, Generator, parts, parts_request, recorded
-from tests.openflow_reader import Reader, Tally
+from tests.openflow_reader import Reader, Tally, faults_without_check
 
 ROUNDS = 20
 MESSAGES = 50_000
@@ -25,13 +24,12 @@ MESSAGES = 50_000
 UNCHECKED = 1000
 LIMIT_MS = 20.0
 MEMORY_LIMIT_MB = 20.0
-_SHORT_SECONDS = 0.02
 _LARGEST = 65_535
 
 
 def run(_folder: Path, _data: Path | None) -> Bench:
     """Measure."""
-    faults_unchecked = _unchecked()
+    faults_unchecked = faults_without_check(Generator(0).cases(UNCHECKED))
     tallies: list[Tally] = []
     resident_mb = [_resident_mb()]
     for seed in range(ROUNDS):
@@ -108,19 +106,6 @@ def run(_folder: Path, _data: Path | None) -> Bench:
             "unchecked_hangs": sum("HangError" in fault for fault in faults_unchecked),
         },
     )
-
-
-def _unchecked() -> list[str]:
-    """What Ryu does with some of the messages where nothing checks them. One that hangs is stopped soon."""
-    reader = Reader()
-    patience, openflow_reader.HANG_SECONDS = openflow_reader.HANG_SECONDS, _SHORT_SECONDS
-    try:
-        for case in Generator(0).cases(UNCHECKED):
-            if len(case.data) >= 8 and case.data[0] == ofp.OFP_VERSION:
-                reader.parse(case.data[: int.from_bytes(case.data[2:4], "big")])
-    finally:
-        openflow_reader.HANG_SECONDS = patience
-    return reader.tally.faults
 
 
 def _largest() -> Tally:
