@@ -34,7 +34,7 @@ _WHOLE_LOOKS = 3
 """Every third look at the queues is a whole one: at the database too, and at ports that could not be proven."""
 
 _PAUSE_SECONDS = 0.02
-"""Between two looks at the rules, however often the switch tells that some went."""
+"""Between two looks at the rules, or at the ports, however often the switch tells of changes."""
 
 
 class Session:
@@ -206,6 +206,8 @@ class Session:
             except Exception as error:  # whatever it is, the switch is looked at again
                 self._fail(self._in_words(error))
             self._news.wait(self._settings.queue_seconds if self.ready else self._settings.retry_seconds)
+            # A switch that tells of its ports without end has one look for many of its messages.
+            hub.sleep(_PAUSE_SECONDS)
 
     def _settle_ports(self) -> str | None:
         looked = self._ports.settle(anew=not self.ready)
