@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulator.jit import entry, inner
+from simulator.jit import entry, inner, zero
 from simulator.kernel_groups import attach, detach
 from simulator.kernel_heap import gathered, remove, schedule
 from simulator.kernel_state import (
@@ -237,7 +237,7 @@ def _pass_turn(s: State, lane: int) -> None:
     if turn < 0:
         return
     job = s.lane[lane].job
-    best = -1
+    best = zero() - 1
     for other in range(s.job[job].first, s.job[job].end):
         step = s.lane[other].step
         if s.lane[other].state != QUEUED or s.step[step].turn != turn:

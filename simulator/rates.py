@@ -9,7 +9,7 @@ others keep their rates. What the group then takes otherwise of a link goes down
 
 from __future__ import annotations
 
-from simulator.jit import inner
+from simulator.jit import inner, zero
 from simulator.kernel_groups import EMPTY, SAME, add_delta, close_cell, forget_deltas, free_for, pass_on, set_rate
 from simulator.kernel_state import ANEW, FIRST, NEXT, RANKS, STAMP, State
 from simulator.rates_dense import fill_group, is_dense
@@ -36,7 +36,7 @@ def _settle_group(s: State, group: int, now: float) -> None:
     s.num[STAMP] += 1
     stamp = s.num[STAMP]
     dense = is_dense(s, group)
-    links, bundles, changed = 0, 0, False
+    links, bundles, changed = zero(), zero(), False
     for k in range(s.group[group].seeds):
         link = s.seed[group, k]
         anew = s.cell[group, link].why == ANEW

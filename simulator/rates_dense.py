@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulator.jit import inner
+from simulator.jit import inner, zero
 from simulator.kernel_groups import SAME, add_delta, free_for, pass_on
 from simulator.kernel_heap import gathered, schedule
 from simulator.kernel_state import COLUMNS, DENSE, LEFT, MET, NEXT, ROW_COUNT, SENDING, STAMP, WEIGHT, State
@@ -223,7 +223,7 @@ def level(s: State) -> None:
     for i in range(rows):
         for j in range(columns):
             s.wall[2 + WEIGHT, j] += s.grid[i, j]
-    size = 0
+    size = zero()
     for k in range(rows + columns):
         link = s.links[k] if k < rows else s.links[len(s.links) - 1 - (k - rows)]
         side, place = 2 * (link & 1), s.link[link].start
@@ -241,7 +241,7 @@ def level(s: State) -> None:
             if share > s.link[link].key:
                 # Flows that were bound elsewhere left more for the rest than they would have taken.
                 s.link[link].key = share
-                sink(s, 0, size)
+                sink(s, zero(), size)
                 if s.by_share[0] != link:
                     continue
             s.link[link].level = share
@@ -261,7 +261,7 @@ def level(s: State) -> None:
             s.wall[side + WEIGHT, place] = 0.0
         size -= 1
         s.by_share[0] = s.by_share[size]
-        sink(s, 0, size)
+        sink(s, zero(), size)
 
 
 @inner

@@ -6,7 +6,7 @@ binds its flows at that share; take them away and go on. Cost O(F log L) for F b
 
 from __future__ import annotations
 
-from simulator.jit import inner
+from simulator.jit import inner, zero
 from simulator.kernel_groups import EMPTY
 from simulator.kernel_state import State
 
@@ -37,7 +37,7 @@ def fill(s: State, bundles: int, links: int) -> None:
     if open_bundles == 0:
         return
     start = 0
-    size = 0
+    size = zero()
     for k in range(links):
         link = s.links[k]
         s.link[link].start = start
@@ -64,13 +64,13 @@ def fill(s: State, bundles: int, links: int) -> None:
         if s.link[link].weight <= 0.0:
             size -= 1
             s.by_share[0] = s.by_share[size]
-            sink(s, 0, size)
+            sink(s, zero(), size)
             continue
         share = max(s.link[link].free, 0.0) / s.link[link].weight
         if share > s.link[link].key:
             # Flows that were bound elsewhere left more for the rest than they would have taken.
             s.link[link].key = share
-            sink(s, 0, size)
+            sink(s, zero(), size)
             if s.by_share[0] != link:
                 continue
         for k in range(s.link[link].start, s.link[link].filled):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulator.jit import inner
+from simulator.jit import inner, zero
 from simulator.kernel_groups import EMPTY, close_cell, set_rate
 from simulator.kernel_state import DENSE, FIRST, MOVED, RANKS, SENDING, STAMP, State
 from simulator.rates_fill import fill
@@ -128,8 +128,7 @@ def _spare(s: State, group: int, now: float) -> None:
     hops = s.paths.shape[1]
     s.num[STAMP] += 1
     stamp = s.num[STAMP]
-    links = 0
-    bundles = 0
+    links, bundles = zero(), zero()
     for k in range(s.group[group].first, s.group[group].end):
         job = s.senders[k]
         for lane in range(s.job[job].first, s.job[job].end):

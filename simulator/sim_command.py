@@ -153,7 +153,9 @@ def simulate(asked: Request, options: argparse.Namespace) -> list[Run]:
     """Run all tasks, with bars on stderr where that is a terminal."""
     from simulator import ray_sweep, sweep
     from simulator.bars import Bars
+    from simulator.compiling import prepare
 
+    prepare(_say)
     names = [_task_name(task) for task in asked.tasks]
     with Bars(names) as bars:
         if options.ray is not None:
@@ -212,5 +214,10 @@ def _task_name(task: Task) -> str:
 
 
 def _fail(message: str, status: int) -> int:
-    sys.stderr.write("".join(f"sim: {line}\n" for line in (message or "failed").splitlines()))
+    _say(message or "failed")
     return status
+
+
+def _say(message: str) -> None:
+    sys.stderr.write("".join(f"sim: {line}\n" for line in message.splitlines()))
+    sys.stderr.flush()

@@ -18,14 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from controller.model import Demand, Host, Port
-from controller.policies.fair import Fair
+from controller.model import Port
 from controller.policies.registry import make
+from simulator.compiling import prepare
 from simulator.engine import simulate
 from simulator.errors import InputError
 from simulator.facts import facts_of
 from simulator.graph_file import GraphFile, parse
-from simulator.jobs import SimJob, Transfer, Workload
+from simulator.jobs import Transfer
 from simulator.limits import Limits
 from simulator.metrics import Facts, Measures, measure
 from simulator.network import Graph, Hose, Network
@@ -117,18 +117,11 @@ def _network(source: Source, offline: bool, graph: GraphFile | None) -> Network:
         raise InputError(f"{graph.source}: {error}") from None
 
 
-def warm() -> None:
-    """Load the compiled loops, or compile and keep them: before time is taken, before all processes do it at once."""
-    host = Host("a")
-    job = SimJob("a", lanes=((Transfer((Demand("a", "a", 1.0),)),),))
-    simulate(Workload("warm", {"a": host}, (job,)), Fair(), Limits())
-
-
 def run_all(tasks: Sequence[Task], *, processes: int, progress: Progress = lambda _shares: None) -> list[Run]:
     """Run all tasks, in so many processes; the answers are in the order of the tasks. Raises as ``run_task``, and
     SweepError where a process died.
     """
-    warm()
+    prepare()
     if min(processes, len(tasks)) <= 1:
         return _run_here(tasks, progress)
     context = multiprocessing.get_context("spawn")
@@ -175,7 +168,7 @@ def _begin(shares: Any) -> None:
     global _shares  # noqa: PLW0603 - a pool's initialiser has no other way to hand something to its tasks
     _shares = shares
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    warm()
+    prepare()
 
 
 def _run_told(number: int, task: Task) -> Run:

@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
+from simulator.compiling import prepare
 from simulator.reports.statistics import mean_interval
 from simulator.sim_request import COARSE
-from simulator.sweep import warm
 from tests.bench.figures import Bench, Figure
 
 TRACE = "coflow/FB2010-1Hr-150-0.txt"
@@ -57,7 +57,7 @@ def run(folder: Path, data: Path | None) -> Bench:
     name = "the Facebook trace" if data is not None else "a made trace of 526 coflows"
     nothing = folder / "empty-trace.txt"
     nothing.write_text("150 0\n")
-    warm()
+    prepare()
     figures: list[Figure] = []
     details: dict[str, Any] = {}
     coarse: dict[str, Found] = {}

@@ -28,6 +28,9 @@ class Checkout:
         for name in ("scripts/setup", "setup.cfg", "pyproject.toml"):
             shutil.copy(ROOT / name, self.folder / name)
         shutil.copytree(ROOT / "requirements", self.folder / "requirements")
+        (self.folder / "simulator").mkdir()
+        for name in ("jit", "kernel", "rates"):
+            (self.folder / "simulator" / f"{name}.py").touch()
         self.command("dpkg-query", "echo -n install ok installed")
         self.command("id", "echo 0")
 
@@ -60,9 +63,13 @@ def checkout(tmp_path: Path) -> Checkout:
     return Checkout(tmp_path)
 
 
+COMPILING = "setup: compiling the simulator's loops, which takes half a minute or more"
+
+
 def lines(done: subprocess.CompletedProcess[str]) -> list[str]:
+    """What was said but for what is said each time."""
     assert done.stdout == ""
-    return [line for line in done.stderr.splitlines() if line != "setup: making .venv"]
+    return [line for line in done.stderr.splitlines() if line not in ("setup: making .venv", COMPILING)]
 
 
 def log_of(line: str) -> str:
@@ -89,6 +96,29 @@ def test_all_is_well(checkout: Checkout) -> None:
     assert (done.returncode, lines(done)) == (0, ["setup: done"])
     assert list(checkout.logs.iterdir()) == [], "no log is left"
     assert lines(checkout.set_up()) == [], "the second time there is nothing to do"
+
+
+def test_the_simulators_loops_are_compiled_once_and_again_when_they_change(checkout: Checkout) -> None:
+    with_environment(checkout)
+    runs = checkout.folder / "runs"
+    checkout.command(".venv/bin/python", f'case "$*" in "-m simulator.compiling") echo >>{runs} ;; esac')
+    assert checkout.set_up().stderr.splitlines() == ["setup: making .venv", COMPILING, "setup: done"]
+    assert checkout.set_up().stderr == ""
+    (checkout.folder / "simulator" / "kernel.py").write_text("changed = 1\n")
+    assert checkout.set_up().stderr.splitlines() == [COMPILING]
+    assert len(runs.read_text()) == 2
+
+
+def test_loops_that_cannot_be_compiled_are_one_line_and_left_for_later(checkout: Checkout) -> None:
+    with_environment(checkout)
+    checkout.command(".venv/bin/python", f'case "$*" in "-m simulator.compiling") echo "{NOISE}"; exit 1 ;; esac')
+    done = checkout.set_up()
+    assert done.returncode == 0
+    first, second = lines(done)
+    assert first.startswith("setup: could not compile the simulator's loops; the first trainyard sim does it")
+    assert log_of(first) == f"{NOISE}\n"
+    assert second == "setup: done"
+    assert len(lines(checkout.set_up())) == 1, "the next time it tries again"
 
 
 def test_packages_that_cannot_be_had_are_one_line_and_the_rest_goes_on(checkout: Checkout) -> None:

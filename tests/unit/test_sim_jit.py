@@ -1,13 +1,52 @@
-"""What is compiled is kept by what all of its sources say."""
+"""What is compiled is kept by what all of its sources say, function by function, and who waits for it is told."""
 
 from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numba
 import numpy as np
 import pytest
 
-from simulator import jit
+from simulator import compiling, jit
 from simulator.kernel import together
+
+LOOPS = """
+from simulator.jit import entry, inner
+
+@inner
+def first(x: float) -> float:
+    return x + 1.0
+
+@inner
+def second(x: float) -> float:
+    return first(x) * 2.0
+
+@entry
+def last(x: float) -> float:
+    return second(x) + first(x)
+"""
+USE = """
+import sys
+from numba.core.event import Listener, install_listener
+from loops import last
+
+class Told(Listener):
+    def on_start(self, event):
+        print(event.data["dispatcher"].py_func.__name__, flush=True)
+
+    def on_end(self, event):
+        if event.data["dispatcher"].py_func.__name__ in sys.argv:
+            raise KeyboardInterrupt
+
+with install_listener("numba:compile", Told()):
+    assert last(1.0) == 6.0
+"""
 
 
 def test_what_is_kept_is_of_these_sources_and_no_others(tmp_path):
@@ -20,6 +59,17 @@ def test_what_is_kept_is_of_these_sources_and_no_others(tmp_path):
     assert jit.digest([first, second]) != before
 
 
+def test_all_that_is_compiled_is_made_of_sources_that_count():
+    counted = {f"simulator.{source.stem}" for source in jit.sources()}
+    assert {function.py_func.__module__ for function in jit.functions} <= counted
+    for source in jit.sources():
+        for node in ast.walk(ast.parse(source.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            ours = {name for name in names if name.partition(".")[0] in ("simulator", "controller", "topologies")}
+            assert ours <= counted, f"{source.name}: a change there would not be noticed"
+
+
 def test_an_entry_is_kept_on_disk_and_the_compilers_own_settings_stay():
     before = vars(numba.config)["CACHE_DIR"]
     together(1.0)
@@ -27,10 +77,66 @@ def test_an_entry_is_kept_on_disk_and_the_compilers_own_settings_stay():
     assert before == vars(numba.config)["CACHE_DIR"]
 
 
-def test_what_is_compiled_can_allocate_nothing_so_it_counts_no_references():
+def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path):
+    (tmp_path / "loops.py").write_text(LOOPS)
+    environment = os.environ | {
+        "NUMBA_CACHE_DIR": str(tmp_path / "kept"),
+        "PYTHONPATH": f"{Path(jit.__file__).parents[1]}:{tmp_path}",
+    }
+
+    def compiled(*stop_at: str) -> tuple[int, list[str]]:
+        command = [sys.executable, "-c", USE, *stop_at]
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+        return done.returncode, done.stdout.decode().split()
+
+    status, begun = compiled("second")
+    assert status != 0
+    assert begun == ["last", "second", "first"]
+    assert compiled() == (0, ["last", "second"]), "first was done"
+    assert compiled() == (0, [])
+
+
+def test_what_cannot_be_kept_beside_the_source_is_kept_for_the_user_or_not_at_all(tmp_path, monkeypatch):
+    file = tmp_path / "file"
+    file.touch()
+    monkeypatch.setitem(vars(numba.config), "CACHE_DIR", "")
+    monkeypatch.setattr(jit, "_HERE", file)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    found = jit.kept()
+    assert found is not None
+    assert found.parent == tmp_path / "cache" / "trainyard"
+    for nowhere in (str(file), "not/absolute"):
+        monkeypatch.setenv("XDG_CACHE_HOME", nowhere)
+        assert jit.kept() is None
+    monkeypatch.setattr(jit, "_KEPT", None)
+    monkeypatch.setattr(jit, "functions", [])
+    assert jit.entry(lambda x: x + 1.0)(1.0) == 2.0
+
+
+def test_all_that_python_calls_is_ready_once_prepared_and_then_nobody_is_told_anything():
+    compiling.prepare()
+    entries = [function for function in jit.functions if "no_cpython_wrapper" not in function.targetoptions]
+    assert len(entries) >= 10
+    assert [function.py_func.__name__ for function in entries if not function.signatures] == []
+    told: list[str] = []
+    compiling.prepare(told.append)
+    assert told == []
+
+
+def test_who_waits_for_the_compiler_is_told_before_and_after(monkeypatch):
+    monkeypatch.setattr(compiling, "_use_everything", lambda: numba.njit(lambda x: x + 1)(1))
+    told: list[str] = []
+    compiling.prepare(told.append)
+    before, after = told
+    assert re.match(rf"compiling the simulator's loops, \d+ of {len(jit.functions)} functions: ", before)
+    assert after.startswith("compiled in ")
+
+
+def test_what_is_compiled_can_allocate_nothing_so_it_counts_no_references(monkeypatch):
     def allocates(n: int) -> float:
         return float(np.zeros(n).sum())
 
+    monkeypatch.setattr(jit, "functions", [])
     assert numba.njit(allocates)(3) == 0.0
     with pytest.raises(numba.core.errors.TypingError):
         jit.entry(allocates)(3)
