@@ -3,7 +3,8 @@
 Exit status: 0 done, 1 failed, 2 wrong input. ``--json`` prints one JSON document on stdout and nothing else there.
 A package adds a command by an entry point of the group ``trainyard.commands``, of the command's name: a callable that
 gets argparse's subparsers, adds its own parser, and sets ``run`` on it: a callable from the parsed arguments to an exit
-status.
+status. All of them are loaded for ``trainyard --help``, so such a module should load what takes long in ``run`` only,
+as ours do.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from controller import order_command
-from controller.cli_client import Client, CommandError
-from controller.cli_output import fail, show_document, show_facts, show_table
-from controller.config import ConfigError, load_config
-from controller.wire import Explanation, JobList, PlanView, Status, SwitchState
+from controller import order_options
+from controller.cli_output import CommandError, fail, show_document, show_facts, show_table
+
+if TYPE_CHECKING:
+    from controller.cli_client import Client
+    from controller.wire import SwitchState
 
 GROUP = "trainyard.commands"
 DEFAULT_URL = "http://127.0.0.1:8080"
@@ -61,7 +64,7 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     probe = commands.add_parser("probe", parents=[remote], help="the switches, and whether their queues are proven")
     probe.set_defaults(run=run_probe)
 
-    order_command.add_command(commands)
+    order_options.add_command(commands)
 
     check = commands.add_parser("check-config", help="check a settings file, without starting anything")
     check.add_argument("file", type=Path)
@@ -101,6 +104,8 @@ def _remote_options() -> argparse.ArgumentParser:
 
 
 def _client(options: argparse.Namespace) -> Client:
+    from controller.cli_client import Client
+
     token: str | None = options.token
     if options.token_file is not None:
         try:
@@ -112,6 +117,8 @@ def _client(options: argparse.Namespace) -> Client:
 
 def run_jobs(options: argparse.Namespace) -> int:
     """The jobs and their classes."""
+    from controller.wire import JobList
+
     answer = _client(options).get("/v1/jobs", JobList)
     if options.json:
         return show_document(answer)
@@ -131,6 +138,8 @@ def run_jobs(options: argparse.Namespace) -> int:
 
 def run_plan(options: argparse.Namespace) -> int:
     """The plan in force, or what another policy would do."""
+    from controller.wire import PlanView
+
     query = {"policy": options.policy} if options.policy is not None else {}
     view = _client(options).get("/v1/plan", PlanView, query)
     if options.json:
@@ -158,6 +167,8 @@ def run_plan(options: argparse.Namespace) -> int:
 
 def run_explain(options: argparse.Namespace) -> int:
     """Why a job has its class."""
+    from controller.wire import Explanation
+
     answer = _client(options).get(f"/v1/jobs/{options.job}/explain", Explanation)
     if options.json:
         return show_document(answer)
@@ -180,6 +191,8 @@ def run_explain(options: argparse.Namespace) -> int:
 
 def run_probe(options: argparse.Namespace) -> int:
     """The switches, and whether their queues are proven; 1 where one is not, or none is there."""
+    from controller.wire import Status
+
     status = _client(options).get("/v1/status", Status)
     proven = bool(status.switches) and all(_standing(switch)[0] == "ready" for switch in status.switches)
     if options.json:
@@ -211,6 +224,8 @@ def _standing(switch: SwitchState) -> tuple[str, str]:
 
 def run_check_config(options: argparse.Namespace) -> int:
     """Check a settings file; 2 with a line for each thing that is wrong."""
+    from controller.config import ConfigError, load_config
+
     try:
         config = load_config(options.file)
     except ConfigError as error:
@@ -223,6 +238,8 @@ def run_check_config(options: argparse.Namespace) -> int:
 def run_controller(options: argparse.Namespace) -> int:
     """Become the controller."""
     if options.config is not None:
+        from controller.config import ConfigError, load_config
+
         try:
             load_config(options.config)
         except ConfigError as error:  # in the same words as the controller's, and seconds before it

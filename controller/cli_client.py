@@ -11,19 +11,12 @@ from urllib.parse import quote
 import requests
 from pydantic import ValidationError
 
+from controller.cli_output import CommandError
 from controller.wire import Message, Problem
 
 TIMEOUT_SECONDS = 30.0
 WRONG_INPUT = (HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY)
 Answer = TypeVar("Answer", bound=Message)
-
-
-class CommandError(Exception):
-    """A command that cannot go on; ``status`` is its exit status."""
-
-    def __init__(self, message: str, status: int = 1) -> None:
-        super().__init__(message)
-        self.status = status
 
 
 class Client:

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from pydantic import BaseModel
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+
+class CommandError(Exception):
+    """A command that cannot go on; ``status`` is its exit status."""
+
+    def __init__(self, message: str, status: int = 1) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 def fail(message: str, status: int, prefix: str = "trainyard: ") -> int:
@@ -27,6 +34,10 @@ def show_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
     """Columns with titles."""
     cells = [[_clean(str(cell)) for cell in row] for row in rows]
     if sys.stdout.isatty():
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
         table = Table(*titles)
         for row in cells:
             table.add_row(*map(Text, row))

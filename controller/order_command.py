@@ -1,4 +1,7 @@
-"""``trainyard order``: order the jobs of a snapshot file by a policy, without a controller and without a network."""
+"""``trainyard order``: order the jobs of a snapshot file by a policy, without a controller and without a network.
+
+Its options are in ``controller.order_options``, which loads this module when the command is run.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from controller.classes import Assign
 from controller.cli_output import fail, show_facts, show_table
@@ -17,24 +19,6 @@ from controller.planner import PlanError, check, cut, objective_and_bound
 from controller.policies._base import OptionError, Policy
 from controller.policies.registry import PolicyError, make, option_value
 from controller.snapshot_file import SnapshotError, read_snapshot
-
-
-def add_command(commands: Any) -> None:
-    """Add ``order`` to the subparsers of ``trainyard``."""
-    parser = commands.add_parser("order", help="order the jobs of a snapshot file offline")
-    parser.add_argument("file", type=Path, metavar="FILE", help="the snapshot, JSON; -: the standard input")
-    parser.add_argument("--policy", required=True, metavar="NAME", help="the policy that orders them")
-    parser.add_argument(
-        "--option", action="append", default=[], metavar="KEY=VALUE", help="an option of the policy; may be repeated"
-    )
-    parser.add_argument(
-        "--assign",
-        choices=get_args(Assign),
-        default="layered",
-        help="how the order is cut into classes; default: layered",
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    parser.set_defaults(run=run_order)
 
 
 def run_order(options: argparse.Namespace) -> int:

@@ -10,20 +10,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from rich.console import Console
-from rich.table import Table
-
-from controller.config_file import ConfigError
-from controller.policies.registry import PolicyError, make
-from simulator.workloads import curves
-from topologies import comparison
-from topologies.bars import Bars
 from topologies.datapath import Wanted
-from topologies.experiment import Experiment
-from topologies.experiment_file import read_with_lines
-from topologies.signals import ending_signals
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
+    from topologies.experiment import Experiment
     from topologies.lab_result import LabResult
 
 FAILED, WRONG_INPUT = 1, 2
@@ -42,6 +34,10 @@ def add_command(commands: Any) -> None:
 
 def load_experiment(path: Path) -> Experiment:
     """Read an experiment. Raises ConfigError, whose message names file, line and field."""
+    from controller.config_file import ConfigError
+    from simulator.workloads import curves
+    from topologies.experiment_file import read_with_lines
+
     experiment, document = read_with_lines(path)
     recorded = {curve.name: curve.iterations for curve in curves.index()}
     for study_number, study in enumerate(experiment.studies):
@@ -65,6 +61,13 @@ def load_experiment(path: Path) -> Experiment:
 
 def run(options: argparse.Namespace) -> int:
     """The command: 0 done, 1 failed, 2 wrong input."""
+    from rich.console import Console
+
+    from controller.config_file import ConfigError
+    from controller.policies.registry import PolicyError, make
+    from topologies.bars import Bars
+    from topologies.signals import ending_signals
+
     console = Console(stderr=True)
     try:
         experiment = load_experiment(options.spec)
@@ -73,9 +76,8 @@ def run(options: argparse.Namespace) -> int:
     except (ConfigError, PolicyError) as error:
         sys.stderr.write(f"{error}\n")
         return WRONG_INPUT
-    # Mininet and all else are loaded by who runs a lab only: every other command loads this module too.
     try:
-        from topologies import lab  # noqa: PLC0415 (Mininet and more)
+        from topologies import lab
     except ModuleNotFoundError as error:
         sys.stderr.write(f"lab: {error.name} is not installed; sudo apt-get install mininet openvswitch-switch\n")
         return FAILED
@@ -102,6 +104,10 @@ def run(options: argparse.Namespace) -> int:
 
 def table(result: LabResult) -> Table:
     """Mean times of every arm; a censored job counts as long as it was watched."""
+    from rich.table import Table
+
+    from topologies import comparison
+
     network = f"{result.topology} of {result.hosts} hosts"
     made = Table(title=f"{network}, {result.link_bps / 1e6:g} Mbit/s, datapath {result.datapath}")
     for name in ("policy", "mean t90 (s)", "mean t95 (s)", "mean JCT (s)", "censored", "report to rule p99 (ms)"):

@@ -1,0 +1,32 @@
+"""The options of ``trainyard order``. What orders is loaded by who orders only: its solvers take a second."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+
+def add_command(commands: Any) -> None:
+    """Add ``order`` to the subparsers of ``trainyard``."""
+    parser = commands.add_parser("order", help="order the jobs of a snapshot file offline")
+    parser.add_argument("file", type=Path, metavar="FILE", help="the snapshot, JSON; -: the standard input")
+    parser.add_argument("--policy", required=True, metavar="NAME", help="the policy that orders them")
+    parser.add_argument(
+        "--option", action="append", default=[], metavar="KEY=VALUE", help="an option of the policy; may be repeated"
+    )
+    parser.add_argument(
+        "--assign",
+        choices=("layered", "top"),
+        default="layered",
+        help="how the order is cut into classes; default: layered",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """The command; its exit status."""
+    from controller.order_command import run_order
+
+    return run_order(options)
