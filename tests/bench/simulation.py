@@ -1,4 +1,5 @@
-"""The simulator's speed and memory: a trace of 526 coflows under every policy, and a million training iterations.
+"""The simulator's speed and memory: a trace of 526 coflows under every policy, and a million training iterations; many
+coflows in flight at once, and Varys's rates beside max-min's.
 
 With ``--data FOLDER`` the trace is ``FOLDER/coflow/FB2010-1Hr-150-0.txt``, the Facebook trace of the coflow benchmark
 (github.com/coflow/coflow-benchmark); without it one that is made here, of as many ports and coflows, of widths and
@@ -23,7 +24,7 @@ import numpy as np
 
 from simulator.compiling import prepare
 from simulator.reports.statistics import mean_interval
-from simulator.sim_request import COARSE
+from simulator.sim_request import COARSE, COARSE_MADD
 from tests.bench.figures import Bench, Figure
 
 TRACE = "coflow/FB2010-1Hr-150-0.txt"
@@ -32,6 +33,10 @@ LIMIT_SECONDS = {"fair": 60.0}
 USUAL_LIMIT_SECONDS = 10.0
 LIMIT_MEGABYTES = 1000.0
 QUANTUM_LIMIT = 0.005
+MADD_LIMIT = 3.0
+"""Varys's rates take at most so many times as long as max-min's."""
+BURST_COFLOWS = 3_000
+BURST_LIMIT_SECONDS = 2.0
 ROUNDS = 3
 MIX = (
     *("--workload", "training-heavy", "--hosts", "1000", "--jobs", "500", "--load", "0.7", "--workers", "8"),
@@ -43,10 +48,10 @@ MIX_LIMIT_SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One command: its seconds, those of simulating alone, its peak memory, and the mean CCT or JCT."""
+    """One command: its seconds, the processor's of simulating alone, its peak memory, and the mean CCT or JCT."""
 
     seconds: float
-    simulating_seconds: float
+    cpu_seconds: float
     peak_megabytes: float
     mean_seconds: float
 
@@ -61,6 +66,7 @@ def run(folder: Path, data: Path | None) -> Bench:
     figures: list[Figure] = []
     details: dict[str, Any] = {}
     coarse: dict[str, Found] = {}
+    exact: dict[str, Found] = {}
     for policy in POLICIES:
         floor = [_found(policy, "--trace", nothing) for _ in range(ROUNDS)]
         usual = [_found(policy, "--trace", trace) for _ in range(ROUNDS)]
@@ -68,9 +74,21 @@ def run(folder: Path, data: Path | None) -> Bench:
         details[policy] = {"default": [asdict(one) for one in usual]}
         coarse[policy] = usual[0]
     for policy in sorted(COARSE):
-        exact = _found(policy, "--trace", trace, "--exact")
-        figures.append(_quantum_figure(policy, coarse.get(policy) or _found(policy, "--trace", trace), exact))
-        details[f"{policy}, exact"] = asdict(exact)
+        exact[policy] = _found(policy, "--trace", trace, "--exact")
+        figures.append(_quantum_figure(policy, coarse.get(policy) or _found(policy, "--trace", trace), exact[policy]))
+        details[f"{policy}, exact"] = asdict(exact[policy])
+    for policy in sorted(COARSE_MADD):
+        usual_madd = _found(policy, "--trace", trace, "--rates", "madd")
+        exact_madd = _found(policy, "--trace", trace, "--rates", "madd", "--exact")
+        figures.append(_quantum_figure(f"{policy}, MADD", usual_madd, exact_madd))
+        details[f"{policy}, MADD"] = {"default": asdict(usual_madd), "exact": asdict(exact_madd)}
+        if policy in ("fair", "sebf"):
+            figures.append(_madd_figure(f"{policy}, with the default quantum", usual_madd, coarse[policy]))
+            figures.append(_madd_figure(f"{policy}, exact", exact_madd, exact[policy]))
+    apart = [_found("fair", "--trace", burst(folder / "apart.txt", 10.0)) for _ in range(ROUNDS)]
+    at_once = [_found("fair", "--trace", burst(folder / "burst.txt", 0.1)) for _ in range(ROUNDS)]
+    figures.append(_burst_figure(at_once, apart))
+    details["burst"] = [asdict(one) for one in at_once]
     floor = [_found("jpas", "--trace", nothing)]
     mix = [_found("jpas", *MIX)]  # takes minutes
     details["mix"] = [asdict(one) for one in mix]
@@ -110,6 +128,34 @@ def _quantum_figure(policy: str, usual: Found, exact: Found) -> Figure:
     )
 
 
+def _madd_figure(name: str, madd: Found, maxmin: Found) -> Figure:
+    return Figure(
+        f"processor time of simulating the trace by MADD under {name}",
+        metric="sim_madd",
+        unit="s",
+        value=madd.cpu_seconds,
+        baseline=maxmin.cpu_seconds,
+        baseline_name="max-min",
+        ci95=(float("nan"), float("nan")),  # one run each: they take long
+        limit=MADD_LIMIT * maxmin.cpu_seconds,
+    )
+
+
+def _burst_figure(at_once: list[Found], apart: list[Found]) -> Figure:
+    return Figure(
+        f"processor time of simulating {BURST_COFLOWS:,} coflows of 1 MB on two ports, 0.1 ms apart, under fair",
+        metric="sim_burst",
+        unit="s",
+        value=float(np.median([one.cpu_seconds for one in at_once])),
+        baseline=float(np.median([one.cpu_seconds for one in apart])),
+        baseline_name="10 ms apart, so that one at a time is in flight",
+        ci95=mean_interval(
+            [1 - one.cpu_seconds / other.cpu_seconds for one, other in zip(at_once, apart, strict=True)]
+        ),
+        limit=BURST_LIMIT_SECONDS,
+    )
+
+
 def _seconds(claim: str, metric: str, found: list[Found], floor: list[Found], limit: float) -> Figure:
     return Figure(
         claim,
@@ -140,6 +186,14 @@ def made_trace(path: Path) -> Path:
     return path
 
 
+def burst(path: Path, gap_milliseconds: float) -> Path:
+    """Write a trace of coflows of 1 MB, one after the other at a gap, from one port to the other."""
+    lines = [f"2 {BURST_COFLOWS}"]
+    lines += [f"{i} {i * gap_milliseconds:.1f} 1 0 1 1:{1e6 / 2**20:.6f}" for i in range(BURST_COFLOWS)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
 def _width(random: Random) -> int:
     """Half of all are narrow, the rest anything up to all ports."""
     return random.randint(1, 4) if random.random() < 0.5 else min(150, max(1, round(10 ** random.uniform(0.5, 2.2))))
@@ -160,4 +214,4 @@ def _found(policy: str, *options: object) -> Found:
         out.seek(0)
         told = json.load(out)["policies"][policy]
     mean = told["mean_cct_seconds"] if told["mean_jct_seconds"] is None else told["mean_jct_seconds"]
-    return Found(seconds, told["wall_seconds"], usage.ru_maxrss / 1024, mean if mean is not None else 0.0)
+    return Found(seconds, told["cpu_seconds"], usage.ru_maxrss / 1024, mean if mean is not None else 0.0)
