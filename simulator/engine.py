@@ -50,7 +50,7 @@ def simulate(
     that have ended. Raises InputError for a workload that cannot be run and for an option of the policy that does not
     fit it, PlanError where the policy breaks its contract.
     """
-    began = time.perf_counter()
+    began, cpu_began = time.perf_counter(), time.process_time()
     run = _Run(
         workload,
         policy,
@@ -61,7 +61,7 @@ def simulate(
         progress=progress,
     )
     run.until_done()
-    return run.outcome(time.perf_counter() - began)
+    return run.outcome(time.perf_counter() - began, time.process_time() - cpu_began)
 
 
 class _Run:
@@ -203,7 +203,7 @@ class _Run:
             self._stretches.append(state.rows[: state.num[ROWS]].copy())
             state.num[ROWS] = 0
 
-    def outcome(self, seconds: float) -> Outcome:
+    def outcome(self, wall_seconds: float, cpu_seconds: float) -> Outcome:
         state, tables = self._tables.state, self._tables
         job_of = state.lane["job"][state.bundle["lane"]]
         total = state.bundle["flows"] * state.more["bytes"] * state.job["iterations"][job_of]
@@ -231,7 +231,8 @@ class _Run:
             port_bytes=dict(zip(tables.network.ports, carried.tolist(), strict=True)),
             plans=self._planning.plans,
             iterations=int(state.job["iterations"].sum()),
-            wall_seconds=seconds,
+            wall_seconds=wall_seconds,
+            cpu_seconds=cpu_seconds,
             timeline=self._timeline(),
         )
 

@@ -55,6 +55,7 @@ class Measures:
     link_use: Array
     makespan_seconds: float
     wall_seconds: float
+    cpu_seconds: float
     plans: int
     iterations: int
     timeline: Timeline | None = None
@@ -112,6 +113,7 @@ def measure(jobs: Iterable[SimJob], network: Network, outcome: Outcome, facts: M
         link_use=_link_use(outcome, network, makespan),
         makespan_seconds=makespan,
         wall_seconds=outcome.wall_seconds,
+        cpu_seconds=outcome.cpu_seconds,
         plans=outcome.plans,
         iterations=outcome.iterations,
         timeline=_timeline(outcome, network, [job.id for job in ran]),

@@ -30,10 +30,11 @@ class JobOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One run of one policy. ``port_bytes``: what crossed each port; ``plans``: how many were made; ``wall_seconds``.
+    """One run of one policy. ``port_bytes``: what crossed each port; ``plans``: how many were made.
 
-    ``timeline`` (only where it was asked for): of each watched port, rows (start, end, job number, bit/s), constant
-    between two events.
+    ``wall_seconds`` is how long the run took, ``cpu_seconds`` the processor time of its process meanwhile: what the run
+    costs, whatever else the machine did. ``timeline`` (only where it was asked for): of each watched port, rows (start,
+    end, job number, bit/s), constant between two events.
     """
 
     policy: str
@@ -42,4 +43,5 @@ class Outcome:
     plans: int
     iterations: int
     wall_seconds: float
+    cpu_seconds: float
     timeline: Mapping[Port, NDArray[np.float64]] = field(default_factory=dict)

@@ -21,8 +21,8 @@ def document(runs: Runs, *, seeds: Sequence[int], baseline: str, detail: bool) -
     """One load's document. ``detail`` adds ``measures``, ``versus_baseline`` and, with several seeds, ``seeds``.
 
     A mean is the mean over seeds of each seed's, percentiles are over the coflows (jobs, stages) of all seeds;
-    ``makespan_seconds`` is the mean over seeds and ``wall_seconds`` the sum. With several seeds the keys of
-    ``per_coflow`` are SEED/ID.
+    ``makespan_seconds`` is the mean over seeds, ``wall_seconds`` and ``cpu_seconds`` are sums. With several seeds the
+    keys of ``per_coflow`` are SEED/ID.
     """
     made: dict[str, Any] = {
         "policies": {policy: _policy(found) for policy, found in runs.items()},
@@ -57,6 +57,7 @@ def _policy(runs: Sequence[Measures]) -> dict[str, Any]:
         "p99_cct_seconds": cct.p99 if cct else None,
         "makespan_seconds": float(np.mean([run.makespan_seconds for run in runs])),
         "wall_seconds": sum(run.wall_seconds for run in runs),
+        "cpu_seconds": sum(run.cpu_seconds for run in runs),
         "mean_sct_seconds": _mean(found.get("sct_seconds")),
         "mean_t90_seconds": _mean(found.get("t90_seconds")),
         "mean_jct_seconds": _mean(found.get("jct_seconds")),

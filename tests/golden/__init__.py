@@ -1,9 +1,9 @@
 """Golden outputs: what ``trainyard sim`` must keep saying of small scenarios.
 
 Every ``NAME.json`` beside this file holds a scenario: ``command`` (a trace is named relative to the folder) and
-``result``, the JSON document without wall times and with numbers of nine digits, so that another processor's last bits
-are no difference. ``python -m tests.golden`` runs every command again and writes what it says; look at the difference
-before you keep it. A new scenario is a file with a ``command`` alone.
+``result``, the JSON document without the runs' own times and with numbers of nine digits, so that another processor's
+last bits are no difference. ``python -m tests.golden`` runs every command again and writes what it says; look at the
+difference before you keep it. A new scenario is a file with a ``command`` alone.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def scenarios() -> list[Path]:
 
 
 def normalised(value: Any) -> Any:
-    """A document without wall times, its numbers rounded."""
+    """A document without the runs' own times, its numbers rounded."""
     if isinstance(value, dict):
-        return {key: normalised(inner) for key, inner in value.items() if key != "wall_seconds"}
+        return {key: normalised(inner) for key, inner in value.items() if key not in ("wall_seconds", "cpu_seconds")}
     if isinstance(value, list):
         return [normalised(inner) for inner in value]
     return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value

@@ -27,7 +27,9 @@ def training_job(name: str, iterations: int = 10, curve: tuple[float, ...] = CUR
 
 def outcome(policy: str, found: list[JobOutcome], port_bytes: dict[Port, float] | None = None) -> Outcome:
     sent = {Port("a", Direction.EGRESS): 4e6} if port_bytes is None else port_bytes
-    return Outcome(policy, {job.id: job for job in found}, sent, plans=3, iterations=12, wall_seconds=0.25)
+    return Outcome(
+        policy, {job.id: job for job in found}, sent, plans=3, iterations=12, wall_seconds=0.5, cpu_seconds=0.25
+    )
 
 
 def training_run(policy: str, seconds: float, names: tuple[str, ...] = ("j", "k")) -> Measures:

@@ -26,6 +26,6 @@ def test_every_policy_has_a_scenario() -> None:
 
 
 def test_wall_times_and_last_bits_are_left_out() -> None:
-    assert normalised({"a": [{"wall_seconds": 1.0, "b": 0.1 + 0.2}], "n": None, "i": 3}) == {
+    assert normalised({"a": [{"wall_seconds": 1.0, "cpu_seconds": 1.0, "b": 0.1 + 0.2}], "n": None, "i": 3}) == {
         "a": [{"b": 0.3}], "n": None, "i": 3,
     }  # fmt: skip

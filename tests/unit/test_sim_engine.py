@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -165,6 +166,12 @@ def test_a_coflow_without_bytes_ends_when_it_comes() -> None:
     jobs = [coflow("1", ("a", "b", 0), arrival=2.5), SimJob(id="2", lanes=((Transfer(()),),), arrival=1.0)]
     outcome = run(*jobs)
     assert [(job.arrival, job.end) for job in outcome.jobs.values()] == [(1.5, 1.5), (0.0, 0.0)]
+
+
+def test_processor_time_does_not_count_what_others_do_meanwhile() -> None:
+    outcome = run(*(coflow(str(i), ("a", "b", 1)) for i in range(4)), progress=lambda _share: time.sleep(0.1))
+    assert outcome.wall_seconds >= 0.4
+    assert 0 < outcome.cpu_seconds < 0.4
 
 
 def test_no_jobs_no_time() -> None:

@@ -51,6 +51,14 @@ def test_tables_fit_a_terminal_and_say_all() -> None:
     assert "SCT" not in text
 
 
+def test_what_a_run_took_is_processor_time_for_others_run_beside_it() -> None:
+    shown = two_seeds()
+    for told in (printed(shown), html.page(shown)):
+        assert "CPU (s)" in told
+        assert "wall (s)" not in told
+        assert "0.50" in told, "a quarter of a second for each of two seeds, half a second each by the wall's clock"
+
+
 def test_a_table_of_one_policy_compares_nothing() -> None:
     text = printed(results({None: {"fifo": [coflow_run("fifo", {"1": 1.5})]}}))
     assert "saved" not in text
