@@ -44,15 +44,17 @@ class _Teller:
     def begins(self, _name: str) -> None:
         if self._began is None:
             self._began = time.perf_counter()
+            often = "once; if it is stopped, the next time goes on from there"
+            if jit.kept() is None:
+                often = "each time, for no folder to keep them in can be written to (NUMBA_CACHE_DIR names one)"
             self._tell(
                 f"compiling the simulator's loops, {_left()} of {len(jit.functions)} functions: half a minute or more, "
-                "once; if it is stopped, the next time goes on from there"
+                f"{often}"
             )
 
     def end(self) -> None:
         if self._began is not None:
-            where = "kept" if jit.kept() is not None else "not kept, for no folder for it can be written to"
-            self._tell(f"compiled in {time.perf_counter() - self._began:.0f} s, {where}")
+            self._tell(f"compiled in {time.perf_counter() - self._began:.0f} s")
 
 
 def _left() -> int:

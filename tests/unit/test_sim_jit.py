@@ -129,7 +129,11 @@ def test_who_waits_for_the_compiler_is_told_before_and_after(monkeypatch):
     compiling.prepare(told.append)
     before, after = told
     assert re.match(rf"compiling the simulator's loops, \d+ of {len(jit.functions)} functions: ", before)
+    assert before.endswith("once; if it is stopped, the next time goes on from there")
     assert after.startswith("compiled in ")
+    monkeypatch.setattr(jit, "kept", lambda: None)
+    compiling.prepare(told.append)
+    assert "each time, for no folder to keep them in can be written to" in told[2]
 
 
 def test_what_is_compiled_can_allocate_nothing_so_it_counts_no_references(monkeypatch):
