@@ -99,6 +99,7 @@ class Trainyard(RyuApp):
         self._journal = Journal(store)
         self._watchdog = Watchdog(Notifier())
         services = Services(config, registry, self._dataplane, self._loop, store, self._journal, metrics)
+        self._workers = services.workers
         register(kwargs["wsgi"], services)
         try:
             self._server = ApiServer(kwargs["wsgi"], config.api, connections=files // 2, refused=metrics.refused)
@@ -114,6 +115,7 @@ class Trainyard(RyuApp):
                 Step("no more plans are made", 0.5, self._loop.stop),
                 Step("switches are let go", 0.5, self._dataplane.close),
                 Step("the journal is closed", 1.0, self._journal.stop),
+                Step("the processes that check bodies end", 0.5, self._workers.stop),
             ]
         )
 
@@ -126,6 +128,7 @@ class Trainyard(RyuApp):
         stop = partial(self._end, hub.getcurrent())
         signals.Signals(stop, partial(LOG.warning, early.SIGHUP_IS_IGNORED), STOP_SECONDS).listen()
         self._journal.start()
+        self._workers.start()
         self._loop.start()
         self._watchdog.start()
         return hub.spawn(self._server)

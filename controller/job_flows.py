@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
+from typing import Protocol
 
-from controller.model import NO_LISTENERS, Flow, Listeners
-from controller.wire import FlowSpec, JobSpec
+from controller.model import NO_LISTENERS, Listeners
 
 Endpoint = tuple[str, int]
 """A host and a TCP port on it."""
+
+MOST_PROBLEMS = 50
+"""Faults of a job that are told at a time."""
 
 FEW_FLOWS = 128
 """Up to so many flows to and from its tasks' ports each has a rule of its own, which names both ends."""
@@ -22,9 +25,67 @@ FlowKey = tuple[str, str, int | None, int | None]
 """One direction of TCP traffic: source, destination, source port, destination port; a port of None is any."""
 
 
-def key_of(flow: FlowSpec | Flow) -> FlowKey:
+class TaskLike(Protocol):
+    """A process: the host that it is on, and the TCP port that it listens on, if it does."""
+
+    @property
+    def host(self) -> str:
+        """Where it runs."""
+
+    @property
+    def port(self) -> int | None:
+        """None: it does not listen."""
+
+
+class PairLike(Protocol):
+    """What goes from one host to another."""
+
+    @property
+    def src(self) -> str:
+        """The host that sends."""
+
+    @property
+    def dst(self) -> str:
+        """The host that receives."""
+
+
+class FlowLike(PairLike, Protocol):
+    """One direction of TCP traffic; a port of None is any."""
+
+    @property
+    def src_port(self) -> int | None:
+        """The sender's port."""
+
+    @property
+    def dst_port(self) -> int | None:
+        """The receiver's port."""
+
+
+class Declaration(Protocol):
+    """What a job says of its traffic: a spec as it came, or the form in which the controller keeps it."""
+
+    @property
+    def tasks(self) -> Sequence[TaskLike]:
+        """Its processes."""
+
+    @property
+    def flows(self) -> Sequence[FlowLike]:
+        """Traffic that it names one by one."""
+
+    @property
+    def demand(self) -> Sequence[PairLike]:
+        """Who sends to whom in an iteration."""
+
+
+def key_of(flow: FlowLike) -> FlowKey:
     """What a flow matches, as a plain value."""
     return (flow.src, flow.dst, flow.src_port, flow.dst_port)
+
+
+def in_order(flow: FlowKey) -> tuple[str, str, int, int]:
+    """What to sort flows by."""
+    src, dst, src_port, dst_port = flow
+    return (src, dst, src_port or 0, dst_port or 0)
 
 
 def wider(key: FlowKey) -> Iterator[FlowKey]:
@@ -36,7 +97,7 @@ def wider(key: FlowKey) -> Iterator[FlowKey]:
         yield (src, dst, src_port, None)
 
 
-def involved_hosts(spec: JobSpec) -> frozenset[str]:
+def involved_hosts(spec: Declaration) -> frozenset[str]:
     """Every host on which the job has a task, a flow or demand."""
     return frozenset(
         {task.host for task in spec.tasks}
@@ -45,19 +106,24 @@ def involved_hosts(spec: JobSpec) -> frozenset[str]:
     )
 
 
-def unknown_hosts(spec: JobSpec, known: Collection[str]) -> list[tuple[str, str]]:
-    """(field, problem) of every host that is not ``known``."""
-    places = [(f"tasks.{i}.host", task.host) for i, task in enumerate(spec.tasks)]
-    pairs = [(f"flows.{i}", flow.src, flow.dst) for i, flow in enumerate(spec.flows)]
-    pairs += [(f"demand.{i}", demand.src, demand.dst) for i, demand in enumerate(spec.demand)]
-    for place, src, dst in pairs:
-        places += [(f"{place}.src", src), (f"{place}.dst", dst)]
+def unknown_hosts(spec: Declaration, known: Collection[str]) -> list[tuple[str, str]]:
+    """(field, problem) of the first hosts that are not ``known``, ``MOST_PROBLEMS`` at most."""
     names = ", ".join(sorted(known)[:20]) or "none; name them under hosts in the settings"
-    return [(field, f"unknown host {host!r}; there are: {names}") for field, host in places if host not in known]
+    found = ((field, host) for field, host in _named_hosts(spec) if host not in known)
+    return [(field, f"unknown host {host!r}; there are: {names}") for field, host in islice(found, MOST_PROBLEMS)]
 
 
-def repeated_ports(spec: JobSpec) -> list[tuple[str, str]]:
-    """(field, problem) of every listening port that the job itself names twice."""
+def _named_hosts(spec: Declaration) -> Iterator[tuple[str, str]]:
+    """Every field that names a host, and the host."""
+    yield from ((f"tasks.{i}.host", task.host) for i, task in enumerate(spec.tasks))
+    for name, pairs in (("flows", spec.flows), ("demand", spec.demand)):
+        for i, pair in enumerate(pairs):
+            yield f"{name}.{i}.src", pair.src
+            yield f"{name}.{i}.dst", pair.dst
+
+
+def repeated_ports(spec: Declaration) -> list[tuple[str, str]]:
+    """(field, problem) of the first listening ports that the job itself names twice, ``MOST_PROBLEMS`` at most."""
     seen: dict[Endpoint, int] = {}
     problems = []
     for i, task in enumerate(spec.tasks):
@@ -66,7 +132,7 @@ def repeated_ports(spec: JobSpec) -> list[tuple[str, str]]:
         first = seen.setdefault((task.host, task.port), i)
         if first != i:
             problems.append((f"tasks.{i}.port", f"{task.port} on {task.host} is that of tasks.{first} already"))
-    return problems
+    return problems[:MOST_PROBLEMS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +144,7 @@ class Claims:
     flows: frozenset[FlowKey]
 
     @classmethod
-    def of(cls, spec: JobSpec) -> Claims:
+    def of(cls, spec: Declaration) -> Claims:
         """The claims of a spec."""
         return cls(
             listens=listening_ends(spec),
@@ -86,7 +152,7 @@ class Claims:
             flows=frozenset(map(key_of, spec.flows)),
         )
 
-    def conflict(self, other: Claims, spec: JobSpec) -> tuple[str, str] | None:
+    def conflict(self, other: Claims, spec: Declaration) -> tuple[str, str] | None:
         """(field, what both claim in words), the field of ``spec``, which makes these claims; None: they can live side
         by side."""
         shared = (self.listens & other.listens) | (self.listens & other.touches) | (self.touches & other.listens)
@@ -102,7 +168,7 @@ class Claims:
         return None
 
 
-def _flows_that(spec: JobSpec, is_meant: Callable[[FlowKey], bool]) -> Iterator[str]:
+def _flows_that(spec: Declaration, is_meant: Callable[[FlowKey], bool]) -> Iterator[str]:
     """The fields of the flows that are meant."""
     return (f"flows.{i}" for i, flow in enumerate(spec.flows) if is_meant(key_of(flow)))
 
@@ -121,29 +187,29 @@ def touched(flow: FlowKey) -> list[Endpoint]:
 class ClaimedTraffic:
     """What a job claims for itself: flows, and the ports of its tasks where pairs of hosts would be too many."""
 
-    def __init__(self, flows: frozenset[Flow], listeners: Listeners = NO_LISTENERS) -> None:
-        self.flows = flows
+    def __init__(self, flows: Sequence[FlowKey], listeners: Listeners = NO_LISTENERS) -> None:
+        self.flows = tuple(flows)
         self.listeners = listeners
-        self._keys = frozenset(map(key_of, flows))
+        self._keys = frozenset(flows)
         self._ends = frozenset(listeners.ends)
         self._among = frozenset(listeners.among)
 
     @classmethod
-    def of(cls, job: str, spec: JobSpec) -> ClaimedTraffic:
+    def of(cls, spec: Declaration) -> ClaimedTraffic:
         """What ``spec`` claims: the flows that it declares, and all traffic of the ports that its tasks listen on.
 
         Where the job has demand, only the pairs of hosts that it names talk; else every host of the job does with every
         other. These pairs are flows of their own while they are few: then a rule knows who may send.
         """
-        flows = {Flow(job, f.src, f.dst, f.src_port, f.dst_port) for f in spec.flows}
+        flows = set(map(key_of, spec.flows))
         ends, partners = listening_ends(spec), _Partners(spec)
         if not partners.are_few(ends):
-            return cls(frozenset(flows), partners.listeners(ends))
+            return cls(sorted(flows, key=in_order), partners.listeners(ends))
         for host, port in ends:
             for other in partners.of(host):
-                flows.add(Flow(job, other, host, dst_port=port))
-                flows.add(Flow(job, host, other, src_port=port))
-        return cls(frozenset(flows))
+                flows.add((other, host, None, port))
+                flows.add((host, other, port, None))
+        return cls(sorted(flows, key=in_order))
 
     def covers(self, flow: FlowKey) -> bool:
         """Whether all packets of a flow are claimed."""
@@ -157,7 +223,7 @@ class ClaimedTraffic:
 class _Partners:
     """Which hosts of a job talk with each other: those that its demand names together, or all where it has none."""
 
-    def __init__(self, spec: JobSpec) -> None:
+    def __init__(self, spec: Declaration) -> None:
         self._hosts = involved_hosts(spec)
         self._named: dict[str, set[str]] = {}
         for demand in spec.demand:
@@ -187,12 +253,12 @@ class _Partners:
         return Listeners(tuple(used), tuple(sorted(hosts.union(*(self._named[host] for host in hosts)))))
 
 
-def listening_ends(spec: JobSpec) -> frozenset[Endpoint]:
+def listening_ends(spec: Declaration) -> frozenset[Endpoint]:
     """The ports that the job's tasks listen on."""
     return frozenset((task.host, task.port) for task in spec.tasks if task.port is not None)
 
 
-def size_of(spec: JobSpec) -> int:
+def size_of(spec: Declaration) -> int:
     """How much there is to keep of a job: its tasks, its demand, its flows, and those of the ports it listens on.
 
     Ports that are kept as ``Listeners`` count twice each, as they need two rules.

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Set
-from typing import Literal
 
+from controller.declared import Declared
+from controller.demand_texts import texts_of
 from controller.history import History
 from controller.host_record import HostRecord
-from controller.job_flows import ClaimedTraffic, Claims, FlowKey, involved_hosts, size_of, wider
+from controller.job_flows import FlowKey, in_order, wider
 from controller.job_traffic import Finding, FoundTraffic
+from controller.job_view import JobView, StateWord
 from controller.journal_bodies import JobBody, SeenBody, TallyBody, TellerBody
+from controller.json_texts import with_members
 from controller.measured import Measured, Measurement, disagreements
-from controller.model import Demand, Flow, Job, Metric, Progress, Task
+from controller.model import Demand, Flow, Job, Progress
+from controller.pieces import Steps, whole
 from controller.sent_counts import SentCounts
-from controller.wire import DemandSpec, JobSpec, JobState
 
 MAX_SEEN_FLOWS = 4096
 UNKNOWN_RUN_ITERATIONS = 100.0
@@ -41,7 +44,7 @@ class JobRecord:
     def __init__(
         self,
         job_id: str,
-        spec: JobSpec,
+        spec: Declared,
         *,
         run: int,
         arrival: float,
@@ -75,19 +78,18 @@ class JobRecord:
         self.stage = spec.stage
         self.set_spec(spec)
 
-    def set_spec(self, spec: JobSpec) -> None:
+    def set_spec(self, spec: Declared) -> None:
         """Take another spec for the same run; a stage that the job was put into by others stays."""
         was_put = spec.stage is None and self.stage != self.spec.stage
         self.stage = self.stage if was_put else spec.stage
         self.spec = spec
-        self.size = size_of(spec)
-        self.claims = Claims.of(spec)
-        self.hosts = involved_hosts(spec)
-        self._claimed = ClaimedTraffic.of(self.id, spec)
-        self._demand = tuple(Demand(d.src, d.dst, d.bytes) for d in spec.demand)
-        self._tasks = tuple(Task(t.role, t.host, t.port) for t in spec.tasks)
-        self.give_up(self._claimed.covers)
+        self.give_up(spec.traffic.covers)
         self._flows = self._found = self._value = None
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """All that the job involves."""
+        return self.spec.hosts
 
     def is_of_run(self, time: float) -> bool:
         """Whether what a host knew at ``time``, by the controller's clock, is of this run of the job."""
@@ -137,7 +139,7 @@ class JobRecord:
         if flow in self._seen:
             self._seen.move_to_end(flow)
             return False
-        if self._claimed.covers(flow):
+        if self.spec.traffic.covers(flow):
             return False
         self._seen[flow] = None
         while len(self._seen) > MAX_SEEN_FLOWS:
@@ -161,16 +163,22 @@ class JobRecord:
             self.found_changed()
         return self.give_up(lambda flow: self.hosts.isdisjoint(flow[:2])) or dropped
 
-    def measure(self) -> None:
-        """Measure its demand anew, by its traffic and its progress."""
-        if self.measured.measure(self.history.points()) and not self._demand:
+    def measure(self) -> Steps[None]:
+        """Measure its demand anew, by its traffic and its progress; yields where others may go on."""
+        if (yield from self.measured.measure_in_steps(self.history.points())) and not self.spec.demand:
             self._value = None
+
+    def prepare_texts(self) -> Steps[None]:
+        """Write what is large of it as text, which is then remembered; yields where others may go on."""
+        if self.measured.value is not None:
+            yield from texts_of(self.measured.value.demand)
+        yield
 
     @property
     def problems(self) -> tuple[str, ...]:
         """What it says of itself and is measured otherwise."""
         measured = self.measured.value
-        return disagreements(self._demand, measured) if self._demand and measured is not None else ()
+        return disagreements(self.spec.demand, measured) if self.spec.demand and measured is not None else ()
 
     @property
     def iterations_left(self) -> float:
@@ -195,7 +203,7 @@ class JobRecord:
         if self._value is None:
             self._value = Job(
                 id=self.id,
-                demand=self._demand or (self.measured.value.demand if self.measured.value is not None else ()),
+                demand=self.spec.demand or (self.measured.value.demand if self.measured.value is not None else ()),
                 arrival=self.arrival,
                 weight=self.spec.weight,
                 stage=self.stage,
@@ -203,10 +211,10 @@ class JobRecord:
                 iterations_total=self.spec.iterations,
                 compute_seconds=self.spec.compute_seconds,
                 progress=self.history.points(),
-                metric=Metric(self.spec.metric.name, self.spec.metric.direction),
-                tasks=self._tasks,
+                metric=self.spec.metric,
+                tasks=self.spec.tasks,
                 flows=self._all_flows(),
-                listeners=self._claimed.listeners,
+                listeners=self.spec.traffic.listeners,
                 found=self._found_flows(),
                 found_more=self.traffic.left_out,
                 found_on=self.traffic.hosts,
@@ -230,8 +238,9 @@ class JobRecord:
     def _all_flows(self) -> tuple[Flow, ...]:
         """Declared and found; they change seldom, a job's progress with every report."""
         if self._flows is None:
-            seen = {Flow(self.id, *key) for key in self._seen}
-            self._flows = tuple(sorted(self._claimed.flows | seen, key=_flow_key))
+            declared = self.spec.traffic.flows
+            keys = sorted({*declared, *self._seen}, key=in_order) if self._seen else declared
+            self._flows = tuple(Flow(self.id, *key) for key in keys)
         return self._flows
 
     def _found_flows(self) -> tuple[Flow, ...]:
@@ -241,16 +250,16 @@ class JobRecord:
             own = {
                 flow
                 for flow in found
-                if not self._claimed.covers(flow) and not any(key in found for key in wider(flow) if key != flow)
+                if not self.spec.traffic.covers(flow) and not any(key in found for key in wider(flow) if key != flow)
             }
-            self._found = tuple(sorted((Flow(self.id, *key) for key in own), key=_flow_key))
+            self._found = tuple(Flow(self.id, *key) for key in sorted(own, key=in_order))
         return self._found
 
-    def state(self, service_class: int | None) -> JobState:
+    def state(self, service_class: int | None) -> JobView:
         """The job as the API shows it."""
         measured = self.history.last_measured
         demand = self.measured.value
-        return JobState(
+        return JobView(
             id=self.id,
             spec=self.spec,
             arrival=self.arrival,
@@ -260,22 +269,22 @@ class JobRecord:
             last_report=self.last_report,
             service_class=service_class,
             connections=self.traffic.connections,
-            measured_demand=() if demand is None else tuple(map(_as_spec, demand.demand)),
+            measured_demand=() if demand is None else demand.demand,
             measured_iterations=0.0 if demand is None else demand.iterations,
             problems=self.problems,
         )
 
-    def _state_word(self) -> Literal["waiting", "running", "ended", "lost"]:
+    def _state_word(self) -> StateWord:
         if self.ended_at is not None:
             return "ended"
         if self.lost_since is not None:
             return "lost"
         return "waiting" if self.last_report is None else "running"
 
-    def to_body(self) -> JobBody:
-        """What changes seldom, for the journal."""
-        return JobBody(
-            spec=self.spec,
+    def body_text(self) -> str:
+        """What changes seldom, for the journal: the text of a ``JobBody``."""
+        # The spec is JSON already, and may be large.
+        rest = JobBody.model_construct(
             run=self.run,
             arrival=self.arrival,
             registered_at=self.registered_at,
@@ -285,20 +294,22 @@ class JobRecord:
             stage=self.stage,
             registrar=self.registrar,
         )
+        return with_members(rest.model_dump_json(exclude={"spec"}), spec=self.spec.text)
 
-    def to_tally(self) -> TallyBody:
-        """What every report changes, beside the points, for the journal."""
+    def tally_text(self) -> str:
+        """What every report changes, beside the points, for the journal: the text of a ``TallyBody``."""
         measured = self.measured.value or Measurement((), 0.0, frozenset())
         # What the wire and this record have checked is not checked again: a report may be of a thousand jobs.
-        return TallyBody.model_construct(
+        rest = TallyBody.model_construct(
             sent={host: counts.before for host, counts in self._sent.items()},
             counts={host: counts.latest() for host, counts in self._sent.items()},
             last_report=self.last_report,
             told_by=self.told_by,
-            measured=tuple((demand.src, demand.dst, demand.bytes) for demand in measured.demand),
             measured_iterations=measured.iterations,
             measured_on=tuple(sorted(measured.sources)),
         )
+        text = rest.model_dump_json(exclude={"measured"})
+        return with_members(text, measured=whole(texts_of(measured.demand)).as_rows)
 
     def to_seen(self) -> SeenBody | None:
         """The connections that hosts found, for the journal; None without any."""
@@ -335,7 +346,7 @@ class JobRecord:
         """The job of a record, without its tally, its connections and its points."""
         job = cls(
             job_id,
-            body.spec,
+            Declared.of(body.spec),
             run=body.run,
             arrival=body.arrival,
             registered_at=body.registered_at,
@@ -355,11 +366,3 @@ class JobRecord:
         if tally.measured:
             demand = tuple(Demand(*entry) for entry in tally.measured)
             self.measured = Measured(Measurement(demand, tally.measured_iterations, frozenset(tally.measured_on)))
-
-
-def _as_spec(demand: Demand) -> DemandSpec:
-    return DemandSpec(src=demand.src, dst=demand.dst, bytes=demand.bytes)
-
-
-def _flow_key(flow: Flow) -> tuple[str, str, int, int]:
-    return (flow.src, flow.dst, flow.src_port or 0, flow.dst_port or 0)

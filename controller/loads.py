@@ -216,6 +216,20 @@ def port_numbers(hosts: Mapping[str, Host], routes: Routes | None = None) -> Por
     return made
 
 
+def busiest_port(job: Job, snapshot: Snapshot) -> tuple[Port | None, float]:
+    """The port that an iteration of a job loads for longest, the first by name of several, and for how many seconds.
+
+    (None, 0) without demand. Raises KeyError for a host that is not in the snapshot.
+    """
+    numbers = port_numbers(snapshot.hosts, snapshot.routes)
+    ports, amounts = numbers.bytes_of(job)
+    if not len(ports):
+        return None, 0.0
+    seconds = amounts * numbers.seconds_a_byte[ports]
+    busiest = ports[seconds == seconds.max()].tolist()
+    return min(map(numbers.port, busiest)), float(seconds.max())
+
+
 def load_matrix(snapshot: Snapshot) -> LoadMatrix:
     """The loads of one iteration of every job of a snapshot, in its order. KeyError for a host that is not in it.
 

@@ -25,9 +25,11 @@ from controller.config import Config
 from controller.dataplane.values import Applied, SwitchStatus
 from controller.fabric import routes
 from controller.host_plans import HostPlans
+from controller.json_texts import texts_of, with_members
 from controller.marking import AnyMark, marks
 from controller.metrics import Metrics
 from controller.model import Snapshot, Switch
+from controller.pieces import Steps, whole
 from controller.plan_journal import ID, KIND, REFUSED_ID, read_last, to_record
 from controller.planner import CompileRules, Plan, plan
 from controller.policies._base import Policy
@@ -35,6 +37,7 @@ from controller.refusals import Invalid
 from controller.registry import Registry
 from controller.rules import Rule
 from controller.settings import RunSettings, policy_field
+from controller.steps import in_steps
 from controller.store import Batch, Store, put
 from controller.table_budget import Fitted, Step, TableBudget
 from controller.wire import Settings
@@ -169,23 +172,22 @@ class Loop:
         return self.plan.classes if self.plan is not None else {}
 
     def _take_snapshot(self) -> Snapshot:
-        self._registry.expire()
+        in_steps(self._registry.expire_in_steps())
         switches = self._dataplane.switches()
-        known = self._registry.snapshot(
-            self._clock(),
-            classes=self._config.classes,
-            period=self.settings.period_seconds,
-            switches=switches,
+        known = in_steps(
+            self._registry.snapshot_in_steps(
+                self._clock(),
+                classes=self._config.classes,
+                period=self.settings.period_seconds,
+                switches=switches,
+            )
         )
         ready = [switch.dpid for switch in switches]
         computed = self._config.forwarding == "paths"
         return replace(known, routes=routes(known.hosts, self._config.links, ready, computed=computed))
 
-    def _fit(self, known: Snapshot) -> Snapshot:
+    def _note_fit(self, fitted: Fitted) -> Snapshot:
         """The snapshot with as many flows as switches have room for; the first to be turned away is said."""
-        if self._config.mode == "marked":
-            return known
-        fitted = self._budget.fit(known, time.monotonic())
         before, self.fitted = self.fitted, fitted
         self._metrics.degraded.set(fitted.step is Step.MARKED)
         self._metrics.flow_rules.set(fitted.rules)
@@ -234,7 +236,11 @@ class Loop:
     def _turn(self, causes: list[tuple[str, float]]) -> None:
         with self._planning:
             began = time.monotonic()
-            snapshot = self._fit(self._take_snapshot())
+            known = self._take_snapshot()
+            fitted = None
+            if self._config.mode != "marked":
+                fitted = eventlet.tpool.execute(self._budget.fit, known, time.monotonic())
+            snapshot = known if fitted is None else self._note_fit(fitted)
             new, new_marks = eventlet.tpool.execute(
                 _plan_and_mark, snapshot, self._made, self.settings.policy, self._compile, self._config.assign
             )
@@ -261,7 +267,7 @@ class Loop:
         self.plan, self.snapshot, self.refusals = new, snapshot, ()
         self._metrics.jobs.set(len(self.classes))
         self.host_plans.update(new.ordering.policy, new_marks, degraded=snapshot.degraded)
-        self._store.put(KIND, ID, self._record(new))
+        self._store.put(KIND, ID, in_steps(self._record(new)))
         self._store.remove(KIND, REFUSED_ID)
 
     def _hold_back(self, new: Plan, new_marks: Marks, snapshot: Snapshot, applied: Applied) -> None:
@@ -271,7 +277,7 @@ class Loop:
         others by the plan in force.
         """
         self.refusals = applied.errors
-        self._store.put(KIND, REFUSED_ID, self._record(new))
+        self._store.put(KIND, REFUSED_ID, in_steps(self._record(new)))
         took = {change.dpid for change in applied.per_switch if not change.errors}
         followers = {name for name, host in snapshot.hosts.items() if host.switch in took}
         if followers:
@@ -280,7 +286,7 @@ class Loop:
             known = {job: its for job, its in self.plan.classes.items() if its < snapshot.classes}
             old_marks = marks(snapshot, known)
             self.host_plans.update(self.plan.ordering.policy, old_marks, snapshot.hosts.keys() - followers)
-            self._store.put(KIND, ID, self._record(self.plan))
+            self._store.put(KIND, ID, in_steps(self._record(self.plan)))
 
     def _measure(self, causes: list[tuple[str, float]], applied: Applied) -> None:
         now = time.monotonic()
@@ -321,14 +327,17 @@ class Loop:
             LOG.info("plans are made and applied again")
         self.failure = failure
 
-    def _record(self, its: Plan) -> str:
-        return json.dumps(to_record(its, self.epoch, self.host_plans.record()), separators=(",", ":"))
+    def _record(self, its: Plan) -> Steps[str]:
+        texts = yield from texts_of(**to_record(its, self.host_plans.record()))
+        rest = {"made_at": its.made_at, "epoch": self.epoch, "policy": its.ordering.policy}
+        rest |= {"objective_seconds": its.objective_seconds, "lower_bound_seconds": its.lower_bound_seconds}
+        return with_members(json.dumps(rest, separators=(",", ":")), **texts)
 
     def _dump(self, batch: Batch) -> None:
         if self.plan is not None:
-            put(batch, KIND, ID, self._record(self.plan))
+            put(batch, KIND, ID, whole(self._record(self.plan)))
         if self._made is not None and self._made is not self.plan:
-            put(batch, KIND, REFUSED_ID, self._record(self._made))
+            put(batch, KIND, REFUSED_ID, whole(self._record(self._made)))
 
 
 def _plan_and_mark(

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
+from controller.memo import Memo
 from controller.model import Demand, Progress
+from controller.pieces import Steps, whole
 
 WINDOW_ITERATIONS = 20.0
 """The latest so many, where counts are that close together."""
@@ -34,6 +36,9 @@ DISAGREEMENT_BYTES = 65_536.0
 """And by so many bytes."""
 
 MAX_SAMPLES = 64
+_A_STEP = 4096
+"""Pairs of hosts that are looked at before others of the controller's work may go on."""
+
 MAX_STEP_BACK_SECONDS = 60.0
 """Of a host's clock; more is no late report."""
 
@@ -102,6 +107,10 @@ class Measured:
 
     def measure(self, progress: Sequence[Progress]) -> bool:
         """Measure anew; whether ``value`` is another one."""
+        return whole(self.measure_in_steps(progress))
+
+    def measure_in_steps(self, progress: Sequence[Progress]) -> Steps[bool]:
+        """As ``measure``; yields where others may go on, a host at a time."""
         if not self._series or not progress:
             return False
         # Points before the first sample tell nothing of what comes after.
@@ -110,7 +119,7 @@ class Measured:
         rates: dict[str, tuple[dict[str, float], dict[str, float]]] = {}
         spans: list[float] = []
         missed: dict[str, float] = {}
-        for host, series in self._series.items():
+        for host, series in list(self._series.items()):
             window = _window(series.samples, clock)
             if window is not None:
                 then, now, iterations = window
@@ -118,18 +127,12 @@ class Measured:
                 rates[host] = _rates(then.counts, now.counts, iterations)
                 if then.missed is not None and now.missed is not None:
                     missed[host] = max(now.missed - then.missed, 0.0) / iterations
+            yield
         if not rates:
             return False
-        found: dict[tuple[str, str], float] = {}
-        for host, (sent, received) in rates.items():
-            found |= {(host, peer): amount for peer, amount in sent.items()}
-            # Who receives counts only for a sender that does not count itself.
-            found |= {(peer, host): amount for peer, amount in received.items() if peer not in rates}
-        demand = tuple(
-            Demand(src, dst, amount) for (src, dst), amount in sorted(found.items()) if amount >= LEAST_BYTES
-        )
+        demand = yield from _demand(rates)
         new = Measurement(demand, min(spans), frozenset(rates), missed)
-        if self.value is not None and not _differ(self.value.demand, demand):
+        if self.value is not None and not (yield from _differ(self.value.demand, demand)):
             # The demand in use stays; how sure it is does not.
             if missed != self.value.missed:
                 self.value = self.value._replace(missed=missed)
@@ -138,17 +141,29 @@ class Measured:
         return True
 
 
-def disagreements(declared: Iterable[Demand], measured: Measurement) -> tuple[str, ...]:
+def _demand(rates: Mapping[str, tuple[dict[str, float], dict[str, float]]]) -> Steps[tuple[Demand, ...]]:
+    """What each host sends to each other, as those say that counted."""
+    found: dict[str, dict[str, float]] = {}
+    for host, (sent, received) in rates.items():
+        found.setdefault(host, {}).update(sent)
+        # Who receives counts only for a sender that does not count itself.
+        for peer, amount in received.items():
+            if peer not in rates:
+                found.setdefault(peer, {})[host] = amount
+        yield
+    demand: list[Demand] = []
+    for src in sorted(found):
+        demand += [Demand(src, dst, amount) for dst, amount in sorted(found[src].items()) if amount >= LEAST_BYTES]
+        yield
+    return tuple(demand)
+
+
+def disagreements(declared: Sequence[Demand], measured: Measurement) -> tuple[str, ...]:
     """What a job declares to send from each host, where it is measured otherwise by more than DISAGREEMENT.
 
     That it declares too much is said only where nothing that would explain it can be missing.
     """
-    said: dict[str, float] = {}
-    seen: dict[str, float] = {}
-    for demand in declared:
-        said[demand.src] = said.get(demand.src, 0.0) + demand.bytes
-    for demand in measured.demand:
-        seen[demand.src] = seen.get(demand.src, 0.0) + demand.bytes
+    said, seen = _sent_by_host(declared), _sent_by_host(measured.demand)
     found = []
     for host in sorted(measured.sources):
         told, least = said.get(host, 0.0), seen.get(host, 0.0)
@@ -161,6 +176,20 @@ def disagreements(declared: Iterable[Demand], measured: Measurement) -> tuple[st
                 f"{measured.iterations:.3g} iterations"
             )
     return tuple(found)
+
+
+_sums: Memo[Sequence[Demand], Mapping[str, float]] = Memo(4096)
+
+
+def _sent_by_host(demand: Sequence[Demand]) -> Mapping[str, float]:
+    return _sums.get(demand, lambda: _sum_by_host(demand))
+
+
+def _sum_by_host(demand: Sequence[Demand]) -> dict[str, float]:
+    total: dict[str, float] = {}
+    for src, _, amount in demand:
+        total[src] = total.get(src, 0.0) + amount
+    return total
 
 
 class _Clock:
@@ -212,8 +241,16 @@ def _rates(first: Counts, last: Counts, iterations: float) -> tuple[dict[str, fl
     return sent, received
 
 
-def _differ(old: Iterable[Demand], new: Iterable[Demand]) -> bool:
-    before = {(demand.src, demand.dst): demand.bytes for demand in old}
-    now = {(demand.src, demand.dst): demand.bytes for demand in new}
-    moved = sum(abs(now.get(pair, 0.0) - before.get(pair, 0.0)) for pair in before.keys() | now.keys())
-    return moved > ANOTHER * sum(before.values())
+def _differ(old: Sequence[Demand], new: Sequence[Demand]) -> Steps[bool]:
+    before: dict[tuple[str, str], float] = {}
+    moved = total = 0.0
+    for number, (src, dst, amount) in enumerate(old):
+        before[src, dst] = amount
+        total += amount
+        if number % _A_STEP == _A_STEP - 1:
+            yield
+    for number, (src, dst, amount) in enumerate(new):
+        moved += abs(amount - before.pop((src, dst), 0.0))
+        if number % _A_STEP == _A_STEP - 1:
+            yield
+    return moved + sum(before.values()) > ANOTHER * total

@@ -22,6 +22,11 @@ class Memo(Generic[K, V]):
         self._limit = limit
         self._held: dict[int, tuple[K, V]] = {}
 
+    def peek(self, key: K) -> V | None:
+        """The result for ``key``; None if it is not remembered."""
+        held = self._held.get(id(key))
+        return held[1] if held is not None and held[0] is key else None
+
     def get(self, key: K, make: Callable[[], V]) -> V:
         """The result for ``key``, made if it is not remembered."""
         # The key is held, so its id cannot have become another object's.

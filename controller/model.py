@@ -82,8 +82,7 @@ class Demand(NamedTuple):
     bytes: float
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(NamedTuple):
     """One process of a job. ``port`` is the TCP port that it listens on, if it does."""
 
     role: Role
@@ -91,9 +90,11 @@ class Task:
     port: int | None = None
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Flow:
-    """One direction of a job's TCP traffic between two hosts; a port of None matches any."""
+class Flow(NamedTuple):
+    """One direction of a job's TCP traffic between two hosts; a port of None matches any.
+
+    A tuple, since a job may have thousands of them.
+    """
 
     job: str
     src: str

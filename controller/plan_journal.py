@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -18,21 +18,16 @@ REFUSED_ID = "refused"
 """A plan that is newer than the one in force: other switches hold it, and the policy goes on from it."""
 
 
-def to_record(plan: Plan, epoch: int, host_epochs: Mapping[str, Any]) -> dict[str, Any]:
-    """The record: all but the rules, which are compiled anew."""
+def to_record(plan: Plan, host_epochs: Mapping[str, Any]) -> dict[str, Mapping[str, Any] | Sequence[Any]]:
+    """The large members of the record, which has all but the rules: those are compiled anew."""
     ordering = plan.ordering
     return {
-        "made_at": plan.made_at,
-        "epoch": epoch,
-        "host_epochs": dict(host_epochs),
-        "policy": ordering.policy,
-        "bands": [list(band) for band in ordering.bands],
-        "reasons": dict(ordering.reasons),
-        "memory": dict(ordering.memory),
-        "watch": dict(ordering.watch),
-        "classes": dict(plan.classes),
-        "objective_seconds": plan.objective_seconds,
-        "lower_bound_seconds": plan.lower_bound_seconds,
+        "host_epochs": host_epochs,
+        "bands": ordering.bands,
+        "reasons": ordering.reasons,
+        "memory": ordering.memory,
+        "watch": ordering.watch,
+        "classes": plan.classes,
     }
 
 

@@ -8,22 +8,27 @@ everything that it means to, or raises a refusal and changes nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from enum import StrEnum
 
+from controller.batch import Batch, JobTold
 from controller.causes import Cause
+from controller.declared import Declared
 from controller.host_record import HostRecord
-from controller.job_flows import Endpoint, FlowKey, repeated_ports, touched, unknown_hosts, wider
+from controller.job_flows import repeated_ports, unknown_hosts
 from controller.job_record import JobRecord
+from controller.job_view import JobView
 from controller.journal_bodies import GraveBody, StageBody
 from controller.model import Host, Job, Snapshot, Stage, Switch
+from controller.owners import Owners
+from controller.pieces import whole
 from controller.refusals import Conflict, Invalid, NotFound
-from controller.registry_journal import dump, load, remove_job, save_host, save_job, save_seen
+from controller.registry_journal import dump, load, remove_job, save_body, save_host, save_job, save_seen
 from controller.report_merge import Merge
 from controller.shares import make_room
 from controller.store import Store
 from controller.watch import Watch
-from controller.wire import HostReport, JobReport, JobSpec, JobState, ReportAnswer, StageSpec, Threshold
+from controller.wire import HostReport, JobSpec, ReportAnswer, StageSpec, Threshold
 
 LOG = logging.getLogger("trainyard.registry")
 MAX_JOBS = 10_000
@@ -86,7 +91,9 @@ class Registry:
         self._listeners: list[Listener] = []
         self._watch = Watch()
         self._lost = {job.id for job in self._live() if job.lost_since is not None}
-        self._owners: tuple[dict[Endpoint, str], dict[FlowKey, str]] | None = None
+        self._owners = Owners()
+        for job in self._live():
+            self._owners.add(job.id, job.spec.claims)
 
     def subscribe(self, listener: Listener) -> None:
         """Call ``listener(reason, received_at)`` at every change that cannot wait for the period."""
@@ -94,31 +101,39 @@ class Registry:
 
     # Jobs and stages ---------------------------------------------------------------------------------------------
 
-    def put_job(self, job_id: str, spec: JobSpec, received_at: float, registrar: str | None = None) -> Change:
+    def put_job(
+        self, job_id: str, spec: JobSpec | Declared, received_at: float, registrar: str | None = None
+    ) -> Change:
         """Register a job or replace its spec; the same spec again changes nothing.
 
         A spec for a job that has ended or was removed starts a new run. ``registrar``: the host whose token is used;
         None: an operator. Raises Invalid, or Conflict where another job claims the same traffic, or where the host's
         share of the room is used up.
         """
+        declared = spec if isinstance(spec, Declared) else Declared.of(spec)
+        return whole(self.put_job_in_steps(job_id, declared, received_at, registrar))
+
+    def put_job_in_steps(
+        self, job_id: str, spec: Declared, received_at: float, registrar: str | None = None
+    ) -> Generator[None, None, Change]:
+        """As ``put_job``; yields where others may go on. The job is registered, or refused, before the first time."""
         old = self._jobs.get(job_id)
         live = old if old is not None and old.ended_at is None else None
         if live is not None and live.spec == spec:
             return Change.UNCHANGED
-        if errors := unknown_hosts(spec, self.hosts) + repeated_ports(spec):
-            raise Invalid(errors)
+        self._check(spec)
         now = self._clock()
         # A host's clock may be ahead; a job that arrives in the future would never age.
         arrival = min(spec.arrival, now) if spec.arrival is not None else None
         if live is None:
             self._check_room()
         giving_way = make_room(job_id, spec, registrar, self._jobs.values())
-        new = self._new_run(job_id, spec, now if arrival is None else arrival, now)
-        new.registrar = registrar
-        self._check_claims(new)
+        self._check_claims(job_id, spec, registrar)
         for ended in giving_way:
             self._drop(ended)
         if live is None:
+            new = self._new_run(job_id, spec, now if arrival is None else arrival, now)
+            new.registrar = registrar
             self._jobs.pop(job_id, None)
             self._parked.pop(job_id, None)
             if self._graves.pop(job_id, None) is not None:
@@ -131,18 +146,24 @@ class Registry:
                 live.forget_history()
                 self._store.replace_points(job_id, ())
             live.arrival = arrival if arrival is not None else live.arrival
+            self._owners.remove(job_id, live.spec.claims)
             live.set_spec(spec)
             live.registrar = registrar
             if live.leave_hosts():
                 save_seen(self._store, live)
-        self._owners = None
-        for other in self._live():
-            # What a job declares goes before what was found by chance.
-            if other.id != job_id and other.give_up(lambda flow: self._owner(flow) == job_id):
-                save_seen(self._store, other)
+        self._owners.add(job_id, spec.claims)
         save_job(self._store, self._jobs[job_id])
         self._trigger(Cause.REGISTRATION, received_at)
+        yield from self._take_from_others(job_id, spec)
         return Change.CREATED if live is None else Change.REPLACED
+
+    def _take_from_others(self, job_id: str, spec: Declared) -> Generator[None, None, None]:
+        """What a job declares goes before what was found by chance."""
+        for other in self._live():
+            if other.id != job_id and not spec.hosts.isdisjoint(other.hosts):
+                if other.give_up(lambda flow: self._owners.owner(flow) == job_id):
+                    save_seen(self._store, other)
+                yield
 
     def delete_job(self, job_id: str, received_at: float) -> None:
         """Forget a job, also one that only waits in the journal; raises NotFound."""
@@ -160,6 +181,10 @@ class Registry:
 
         Raises Invalid for jobs that are not there, Conflict for one that is in another stage.
         """
+        return whole(self.put_stage_in_steps(stage_id, spec, received_at))
+
+    def put_stage_in_steps(self, stage_id: str, spec: StageSpec, received_at: float) -> Generator[None, None, Change]:
+        """As ``put_stage``; yields where others may go on, once the stage is as it should be."""
         wanted = set(spec.jobs)
         members = {job.id for job in self._jobs.values() if job.stage == stage_id}
         created = stage_id not in self._stages and not members
@@ -180,21 +205,26 @@ class Registry:
             raise Conflict(f"there are {MAX_STAGES} stages already, which is the most; end some")
         self._stages.add(stage_id)
         self._store.put("stage", stage_id, StageBody().model_dump_json())
-        for job_id in members - wanted:
-            self._move(self._jobs[job_id], None)
-        for job_id in wanted - members:
-            self._move(self._jobs[job_id], stage_id)
+        moved = [self._jobs[job_id] for job_id in sorted(members ^ wanted)]
+        for job in moved:
+            job.set_stage(stage_id if job.id in wanted else None)
         self._trigger(Cause.STAGE_START, received_at)
+        yield from self._note(moved)
         return Change.CREATED if created else Change.REPLACED
 
     def delete_stage(self, stage_id: str, received_at: float) -> None:
         """End a stage; its jobs go on without one. Raises NotFound."""
-        members = self.stage_jobs(stage_id)
+        whole(self.delete_stage_in_steps(stage_id, received_at))
+
+    def delete_stage_in_steps(self, stage_id: str, received_at: float) -> Generator[None, None, None]:
+        """As ``delete_stage``; yields where others may go on, once there is no stage any more."""
+        members = [self._jobs[job_id] for job_id in self.stage_jobs(stage_id)]
         self._stages.discard(stage_id)
         self._store.remove("stage", stage_id)
-        for job_id in members:
-            self._move(self._jobs[job_id], None)
+        for job in members:
+            job.set_stage(None)
         self._trigger(Cause.STAGE_END, received_at)
+        yield from self._note(members)
 
     def stage_jobs(self, stage_id: str) -> tuple[str, ...]:
         """The jobs of a stage; raises NotFound. One that only jobs name is there as long as one of them is."""
@@ -215,13 +245,13 @@ class Registry:
         is_put = stage_id in self._stages or (mine is not None and mine.ended_at is None and mine.stage in self._stages)
         return frozenset(whose | ({None} if is_put else set()))
 
-    def job_state(self, job_id: str, service_class: int | None = None) -> JobState:
+    def job_state(self, job_id: str, service_class: int | None = None) -> JobView:
         """A job as the API shows it; raises NotFound."""
         return self._find(job_id).state(service_class)
 
-    def job_states(self, classes: Mapping[str, int]) -> tuple[JobState, ...]:
-        """All jobs, those that ended lately included."""
-        return tuple(job.state(classes.get(job.id)) for job in self._jobs.values())
+    def job_states(self, classes: Mapping[str, int]) -> Iterator[JobView]:
+        """All jobs, those that ended lately included; each as it is when it is asked for."""
+        return (job.state(classes.get(job.id)) for job in list(self._jobs.values()))
 
     def live_job(self, job_id: str) -> Job | None:
         """A job that runs, as the policies see it; None where there is none."""
@@ -254,57 +284,79 @@ class Registry:
 
         Raises NotFound for a host that is not in the settings.
         """
+        return whole(self.report_in_steps(host, Batch.of(report), received_at))
+
+    def report_in_steps(self, host: str, batch: Batch, received_at: float) -> Generator[None, None, ReportAnswer]:
+        """As ``report``; yields where others may go on. Two batches of one host must not be merged beside each other.
+
+        The journal has the batch as taken only after all that it brought.
+        """
         if host not in self.hosts:
             raise NotFound(f"there is no host {host}; there are: {', '.join(sorted(self.hosts)[:20]) or 'none'}")
         now = self._clock()
         agent = self._agents.setdefault(host, HostRecord())
         agent.last_seen = self._steady()
-        is_new = agent.take(report.session, report.seq, report.sent_at, now)
-        if is_new and report.session == agent.session:
-            agent.marks_acknowledgements = report.marks_acknowledgements
-        save_host(self._store, host, agent)
+        is_new = agent.take(batch.session, batch.seq, batch.sent_at, now)
+        if is_new and batch.session == agent.session:
+            agent.marks_acknowledgements = batch.marks_acknowledgements
         merge = Merge(
             host,
-            report,
-            is_present=report.session == agent.session,
+            batch,
+            is_present=batch.session == agent.session,
             offset=agent.clock.offset,
             now=now,
             received_at=received_at,
             jobs=self._jobs,
             hosts=self.hosts.keys(),
-            owner=self._owner,
+            owner=self._owners.owner,
             end=self._end,
             store=self._store,
             watch=self._watch,
         )
         if is_new:
-            merge.take()
+            yield from merge.in_steps()
         reasons = list(merge.reasons)
         if self._return_lost(host, merge.told):
             reasons.append(Cause.RETURN)
         for reason in dict.fromkeys(reasons):
             self._trigger(reason, received_at)
-        return ReportAnswer(
+        save_host(self._store, host, agent)
+        urgent = yield from self._urgent(host, batch.jobs)
+        return ReportAnswer.model_construct(
             status="taken" if is_new else "duplicate",
             refused=tuple(merge.refused),
             left_out=tuple(merge.left_out),
             lease_seconds=self.lease_seconds,
             period_seconds=self.period_seconds,
-            urgent=self._urgent(host, report.jobs),
-            held=tuple(job.id for job in self._live() if job.told_by.get(host)) if report.seq == 1 else (),
+            urgent=urgent,
+            held=tuple(job.id for job in self._live() if job.told_by.get(host)) if batch.seq == 1 else (),
         )
 
-    def _urgent(self, host: str, parts: Iterable[JobReport]) -> dict[str, Threshold]:
-        jobs = [job for part in parts if (job := self._jobs.get(part.job)) is not None and host in job.hosts]
-        watched = {job.id: self._watch.threshold(job) for job in jobs if job.ended_at is None}
-        return {job: threshold for job, threshold in watched.items() if threshold is not None}
+    def _urgent(self, host: str, parts: Iterable[JobTold]) -> Generator[None, None, dict[str, Threshold]]:
+        found = {}
+        for part in parts:
+            job = self._jobs.get(part.job)
+            # Whose token is one host's must not learn of the jobs of others.
+            if job is not None and host in job.hosts and job.ended_at is None:
+                threshold = self._watch.threshold(job)
+                if threshold is not None:
+                    found[job.id] = threshold
+            yield
+        return found
 
     # Time --------------------------------------------------------------------------------------------------------
 
     def expire(self) -> None:
         """Let leases run out, and forget what ended long ago."""
+        whole(self.expire_in_steps())
+
+    def expire_in_steps(self) -> Generator[None, None, None]:
+        """As ``expire``; yields where others may go on."""
         now, steady = self._clock(), self._steady()
         for job in self._live():
+            yield
+            if job.ended_at is not None or self._jobs.get(job.id) is not job:
+                continue  # meanwhile
             if job.lost_since is None and job.is_lost(self._agents, steady, self.lease_seconds):
                 job.lost_since = now
                 self._lost.add(job.id)
@@ -317,7 +369,7 @@ class Registry:
         ended = sorted((job.ended_at, job.id) for job in self._jobs.values() if job.ended_at is not None)
         for i, (ended_at, job_id) in enumerate(ended):
             if now - ended_at > FORGET_ENDED_SECONDS or len(ended) - i > MAX_ENDED:
-                self._drop(self._jobs[job_id])
+                self._drop(self._jobs[job_id])  # nobody went on since they were listed
         while self._graves and now - next(iter(self._graves.values())).gone_at > FORGET_GRAVE_SECONDS:
             self._forget_grave()
 
@@ -332,15 +384,24 @@ class Registry:
 
     def snapshot(self, now: float, *, classes: int, period: float, switches: Iterable[Switch] = ()) -> Snapshot:
         """What is known, for a plan: jobs that run and are not lost, by arrival."""
+        return whole(self.snapshot_in_steps(now, classes=classes, period=period, switches=switches))
+
+    def snapshot_in_steps(
+        self, now: float, *, classes: int, period: float, switches: Iterable[Switch] = ()
+    ) -> Generator[None, None, Snapshot]:
+        """As ``snapshot``; yields where others may go on. What changes meanwhile may be in it or not."""
         jobs = sorted((job for job in self._live() if job.lost_since is None), key=lambda job: (job.arrival, job.id))
         stages: dict[str, list[str]] = {stage: [] for stage in self._stages}
+        values = []
         for job in jobs:
+            values.append(job.value())
             if job.stage is not None:
                 stages.setdefault(job.stage, []).append(job.id)
+            yield
         return Snapshot(
             now=now,
             hosts=self.hosts,
-            jobs=tuple(job.value() for job in jobs),
+            jobs=tuple(values),
             classes=classes,
             stages=tuple(Stage(stage, tuple(members)) for stage, members in sorted(stages.items())),
             switches=tuple(switches),
@@ -362,7 +423,7 @@ class Registry:
             raise NotFound(f"there is no job {job_id}")
         return self._jobs[job_id]
 
-    def _new_run(self, job_id: str, spec: JobSpec, arrival: float, now: float) -> JobRecord:
+    def _new_run(self, job_id: str, spec: Declared, arrival: float, now: float) -> JobRecord:
         """A job's record, which knows when what came before it was over, as far as that is remembered."""
         run, since = 1, None
         old = self._jobs.get(job_id) or self._parked.get(job_id)
@@ -373,17 +434,6 @@ class Registry:
         if since is not None:
             since = max(since, arrival - EARLY_SECONDS)
         return JobRecord(job_id, spec, run=run, arrival=arrival, registered_at=now, since=since)
-
-    def _owner(self, flow: FlowKey) -> str | None:
-        if self._owners is None:
-            live = self._live()
-            self._owners = (
-                {end: job.id for job in live for end in job.claims.listens},
-                {declared: job.id for job in live for declared in job.claims.flows},
-            )
-        listens, declared = self._owners
-        ends = (listens[end] for end in touched(flow) if end in listens)
-        return next(ends, None) or next((declared[key] for key in wider(flow) if key in declared), None)
 
     def _return_lost(self, host: str, told: Collection[str]) -> bool:
         """Take back the lost jobs that a host which was heard of just now speaks for; whether there were such.
@@ -402,10 +452,11 @@ class Registry:
         return bool(back)
 
     def _end(self, job: JobRecord, now: float) -> None:
+        if job.ended_at is None:
+            self._owners.remove(job.id, job.spec.claims)
         job.ended_at = now
         job.lost_since = None
         self._lost.discard(job.id)
-        self._owners = None
         save_job(self._store, job)
 
     def _forget_found(self, job: JobRecord, steady: float) -> None:
@@ -426,14 +477,18 @@ class Registry:
             return True
         return session != agent.session and steady - agent.session_since > TELLING_SECONDS
 
-    def _move(self, job: JobRecord, stage: str | None) -> None:
-        job.set_stage(stage)
-        save_job(self._store, job)
+    def _note(self, jobs: Iterable[JobRecord]) -> Generator[None, None, None]:
+        """Note in the journal what changes seldom of jobs."""
+        for job in jobs:
+            if self._jobs.get(job.id) is job:
+                save_body(self._store, job)
+            yield
 
     def _drop(self, job: JobRecord) -> None:
         del self._jobs[job.id]
         self._lost.discard(job.id)
-        self._owners = None
+        if job.ended_at is None:
+            self._owners.remove(job.id, job.spec.claims)
         self._bury(job)
 
     def _bury(self, job: JobRecord) -> None:
@@ -452,12 +507,20 @@ class Registry:
         if len(self._live()) >= MAX_JOBS:
             raise Conflict(f"there are {MAX_JOBS} jobs already, which is the most; let some end, or remove some")
 
-    def _check_claims(self, new: JobRecord) -> None:
-        for other in self._live():
-            if other.id != new.id and (clash := new.claims.conflict(other.claims, new.spec)) is not None:
+    def _check(self, spec: Declared) -> None:
+        errors = [] if spec.hosts <= self.hosts.keys() else unknown_hosts(spec, self.hosts)
+        errors += repeated_ports(spec)
+        if errors:
+            raise Invalid(errors)
+
+    def _check_claims(self, job_id: str, spec: Declared, registrar: str | None) -> None:
+        """Raises Conflict where another job claims the same traffic; of several the one that came first is named."""
+        clashing = self._owners.clashes(spec.claims) - {job_id}
+        for other in [job for job in self._live() if job.id in clashing] if clashing else ():
+            if (clash := spec.claims.conflict(other.spec.claims, spec)) is not None:
                 field, both = clash
                 # A host's token must not learn what the jobs of other hosts are called.
-                is_known = new.registrar is None or new.registrar in other.hosts
-                whose = f"jobs {new.id} and {other.id}" if is_known else f"job {new.id} and another one"
+                is_known = registrar is None or registrar in other.hosts
+                whose = f"jobs {job_id} and {other.id}" if is_known else f"job {job_id} and another one"
                 problem = f"{whose} both claim {both}; traffic must belong to one job"
                 raise Conflict(problem, [(field, problem)])

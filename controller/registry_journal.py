@@ -63,8 +63,8 @@ def load(contents: Contents, known_hosts: Collection[str], now: float) -> State:
 def dump(state: State, batch: Batch) -> None:
     """Add the whole state to a batch."""
     for job in (*state.jobs.values(), *state.parked.values()):
-        put(batch, "job", job.id, job.to_body().model_dump_json())
-        put(batch, "tally", job.id, job.to_tally().model_dump_json())
+        put(batch, "job", job.id, job.body_text())
+        put(batch, "tally", job.id, job.tally_text())
         if (seen := job.to_seen()) is not None:
             put(batch, "seen", job.id, seen.model_dump_json())
         batch.points[job.id] = as_points(job.history.points())
@@ -78,14 +78,19 @@ def dump(state: State, batch: Batch) -> None:
 
 def save_job(store: Store, job: JobRecord) -> None:
     """Note a job without its points."""
-    store.put("job", job.id, job.to_body().model_dump_json())
+    save_body(store, job)
     save_tally(store, job)
     save_seen(store, job)
 
 
+def save_body(store: Store, job: JobRecord) -> None:
+    """Note what changes seldom of a job."""
+    store.put("job", job.id, job.body_text())
+
+
 def save_tally(store: Store, job: JobRecord) -> None:
     """Note what every report changes, beside the points."""
-    store.put("tally", job.id, job.to_tally().model_dump_json())
+    store.put("tally", job.id, job.tally_text())
 
 
 def save_seen(store: Store, job: JobRecord) -> None:

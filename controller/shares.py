@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from controller.job_flows import size_of
+from controller.declared import Declared
 from controller.job_record import JobRecord
 from controller.refusals import Conflict
-from controller.wire import JobSpec
 
 HOST_JOBS = 256
 """Jobs at a time, at most."""
 HOST_ENTRIES = 65_536
-"""What all of them may name together: tasks, demand, and flows to and from their tasks' ports."""
+"""What all of them may name together: tasks, demand, and the flows or rules of their tasks' ports."""
 
 
-def make_room(job_id: str, spec: JobSpec, registrar: str | None, jobs: Iterable[JobRecord]) -> list[JobRecord]:
+def make_room(job_id: str, spec: Declared, registrar: str | None, jobs: Iterable[JobRecord]) -> list[JobRecord]:
     """Those of ``jobs`` that have ended and give way to a job of the same token, the oldest first.
 
     ``registrar``: the host whose token it is; None: an operator, who has no share, but all the room. Raises Conflict
@@ -28,18 +27,18 @@ def make_room(job_id: str, spec: JobSpec, registrar: str | None, jobs: Iterable[
     remedy = "let some end, remove some, or register it with an operator's token"
     if len(live) >= HOST_JOBS:
         raise Conflict(f"the token of host {registrar} has {HOST_JOBS} jobs already, the most for one; {remedy}")
-    size = size_of(spec) + sum(job.size for job in live)
+    size = spec.size + sum(job.spec.size for job in live)
     if size > HOST_ENTRIES:
         raise Conflict(
             f"the jobs of the token of host {registrar} would name {size} tasks, demands and flows; {HOST_ENTRIES} "
             f"is the most for one; {remedy}"
         )
     ended = sorted((job.ended_at, job.id, job) for job in own if job.ended_at is not None)
-    excess = size + sum(job.size for _, _, job in ended) - HOST_ENTRIES
+    excess = size + sum(job.spec.size for _, _, job in ended) - HOST_ENTRIES
     giving_way = []
     for _, _, job in ended:
         if excess <= 0:
             break
         giving_way.append(job)
-        excess -= job.size
+        excess -= job.spec.size
     return giving_way

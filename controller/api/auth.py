@@ -5,12 +5,13 @@ from __future__ import annotations
 import hmac
 from collections.abc import Collection
 from http import HTTPStatus
+from itertools import chain, islice
 
 from controller.api.http import Call, HttpError, Identity
 from controller.config import Api, is_loopback
+from controller.declared import Declared
 from controller.model import Job
 from controller.refusals import NotFound
-from controller.wire import JobSpec
 
 EARLIEST_SECONDS = 60.0
 """How long ago a job may have arrived that a host's token registers: a file may wait so long for its agent."""
@@ -108,23 +109,22 @@ def _is_of(call: Call, hosts: Collection[str]) -> bool:
     return call.identity.host is None or call.identity.host in hosts
 
 
-def require_own(call: Call, spec: JobSpec) -> None:
+def require_own(call: Call, spec: Declared) -> None:
     """Raises HttpError 403 where a host's token is used to claim traffic that the host is no end of."""
     host = call.identity.host
     if host is None:
         return
-    places: list[tuple[str, tuple[str, ...]]]
-    places = [(f"tasks.{i}", (task.host,)) for i, task in enumerate(spec.tasks) if task.port is not None]
-    places += [(f"flows.{i}", (flow.src, flow.dst)) for i, flow in enumerate(spec.flows)]
-    places += [(f"demand.{i}", (demand.src, demand.dst)) for i, demand in enumerate(spec.demand)]
+    claimed = (("tasks", i, (task.host,)) for i, task in enumerate(spec.tasks) if task.port is not None)
+    pairs = ((name, i, pair[:2]) for name in ("flows", "demand") for i, pair in enumerate(getattr(spec, name)))
+    places = chain(claimed, pairs)
     problem = f"{host} is no end of this traffic, and its token may not claim it (api.host_jobs: own)"
-    errors = [(place, problem) for place, ends in places if host not in ends]
+    errors = list(islice(((f"{name}.{i}", problem) for name, i, ends in places if host not in ends), 50))
     if errors:
-        raise HttpError(HTTPStatus.FORBIDDEN, f"{errors[0][0]}: {errors[0][1]}", errors=errors[:50])
+        raise HttpError(HTTPStatus.FORBIDDEN, f"{errors[0][0]}: {errors[0][1]}", errors=errors)
 
 
 def require_modest(
-    call: Call, spec: JobSpec, live: Job | None, now: float, *, stages: str, fillers: Collection[str | None]
+    call: Call, spec: Declared, live: Job | None, now: float, *, stages: str, fillers: Collection[str | None]
 ) -> None:
     """Raises HttpError 403 where a host's token would put a job before others by what only operators may say.
 

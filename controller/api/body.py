@@ -4,20 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import eventlet
 
 from controller.api.http import JSON, Call, HttpError
-from controller.api.parsing import Body, parse
-from controller.wire import MAX_BODY_BYTES
+from controller.batch import Batch
+from controller.declared import Declared
+from controller.wire import MAX_BODY_BYTES, Settings, StageSpec
+
+if TYPE_CHECKING:
+    from controller.api.services import Services
 
 BODY_SECONDS = 20.0
 
 
-def read(call: Call, model: type[Body]) -> Body:
-    """The body as a message; raises HttpError with what is wrong with it: 400, 408, 413, 415 or 422."""
-    return parse(read_raw(call.environ), model)
+def read_job(services: Services, call: Call) -> Declared:
+    """The body as what a job declares; raises HttpError with what is wrong with it, or with the moment (503)."""
+    found: Declared = _read(services, call, "job")
+    return found
+
+
+def read_report(services: Services, call: Call) -> Batch:
+    """The body as a batch of a host; raises HttpError as ``read_job``."""
+    found: Batch = _read(services, call, "report")
+    return found
+
+
+def read_stage(services: Services, call: Call) -> StageSpec:
+    """The body as the jobs of a stage; raises HttpError as ``read_job``."""
+    found: StageSpec = _read(services, call, "stage")
+    return found
+
+
+def read_settings(services: Services, call: Call) -> Settings:
+    """The body as settings; raises HttpError as ``read_job``."""
+    found: Settings = _read(services, call, "settings")
+    return found
+
+
+def _read(services: Services, call: Call, kind: str) -> Any:
+    return services.workers.make(kind, read_raw(call.environ), str(call.environ.get("REMOTE_ADDR", "")))
 
 
 def read_raw(environ: dict[str, Any]) -> bytes:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from controller.api.auth import require_free, require_involved, require_known, require_modest, require_own
-from controller.api.body import read
+from controller.api.body import read_job, read_stage
 from controller.api.http import Call, HttpError, Reply
 from controller.api.services import Services
-from controller.job_flows import involved_hosts
-from controller.model import bottleneck_seconds, by_id, load_seconds
+from controller.loads import busiest_port
+from controller.model import by_id
+from controller.pieces import Steps
 from controller.refusals import Unavailable
 from controller.registry import Change
-from controller.wire import Explanation, JobList, JobSpec, StageSpec, StageState
+from controller.steps import in_steps
+from controller.wire import Explanation, StageState
 
 _STATUS = {
     Change.CREATED: HTTPStatus.CREATED,
@@ -25,8 +27,8 @@ def put_job(services: Services, call: Call) -> Reply:
     """Register or replace a job."""
     job_id = call.path["id"]
     # Others are served while the body comes: what is checked before would be of a job that is another by then.
-    spec = read(call, JobSpec)
-    require_involved(call, job_id, involved_hosts(spec))
+    spec = read_job(services, call)
+    require_involved(call, job_id, spec.hosts)
     if services.config.api.host_jobs == "own":
         require_own(call, spec)
     require_free(call, job_id, services.registry.job_hosts(job_id))
@@ -38,21 +40,31 @@ def put_job(services: Services, call: Call) -> Reply:
         stages=services.config.api.host_stages,
         fillers=services.registry.stage_fillers(spec.stage, job_id),
     )
-    change = services.registry.put_job(job_id, spec, call.received_at, registrar=call.identity.host)
-    state = services.registry.job_state(job_id, services.loop.classes.get(job_id))
+    change = in_steps(services.registry.put_job_in_steps(job_id, spec, call.received_at, call.identity.host))
     services.journal.commit()
-    return Reply.of(state, _STATUS[change])
+    state = services.registry.job_state(job_id, services.loop.classes.get(job_id))
+    return Reply(_STATUS[change], in_steps(state.to_json()).encode())
 
 
 def list_jobs(services: Services, _call: Call) -> Reply:
     """All jobs, those that ended lately included."""
-    return Reply.of(JobList(jobs=services.registry.job_states(services.loop.classes)))
+    return Reply(HTTPStatus.OK, in_steps(_listed(services)).encode())
+
+
+def _listed(services: Services) -> Steps[str]:
+    """The text of a ``wire.JobList``."""
+    texts = []
+    for state in services.registry.job_states(services.loop.classes):
+        texts.append((yield from state.to_json()))
+        yield
+    return f'{{"jobs":[{",".join(texts)}]}}'
 
 
 def get_job(services: Services, call: Call) -> Reply:
     """One job."""
     job_id = call.path["id"]
-    return Reply.of(services.registry.job_state(job_id, services.loop.classes.get(job_id)))
+    state = services.registry.job_state(job_id, services.loop.classes.get(job_id))
+    return Reply(HTTPStatus.OK, in_steps(state.to_json()).encode())
 
 
 def delete_job(services: Services, call: Call) -> Reply:
@@ -67,7 +79,8 @@ def delete_job(services: Services, call: Call) -> Reply:
 def put_stage(services: Services, call: Call) -> Reply:
     """Say which jobs are a stage."""
     stage_id = call.path["id"]
-    change = services.registry.put_stage(stage_id, read(call, StageSpec), call.received_at)
+    spec = read_stage(services, call)
+    change = in_steps(services.registry.put_stage_in_steps(stage_id, spec, call.received_at))
     state = StageState(id=stage_id, jobs=services.registry.stage_jobs(stage_id))
     services.journal.commit()
     return Reply.of(state, _STATUS[change])
@@ -75,7 +88,7 @@ def put_stage(services: Services, call: Call) -> Reply:
 
 def delete_stage(services: Services, call: Call) -> Reply:
     """End a stage."""
-    services.registry.delete_stage(call.path["id"], call.received_at)
+    in_steps(services.registry.delete_stage_in_steps(call.path["id"], call.received_at))
     services.journal.commit()
     return Reply(HTTPStatus.NO_CONTENT)
 
@@ -92,8 +105,7 @@ def explain(services: Services, call: Call) -> Reply:
     job = by_id(snapshot.jobs).get(job_id)
     if job is None:
         raise Unavailable(f"job {job_id} is not in the plan yet; ask again in a second")
-    load = load_seconds(job, snapshot.hosts, snapshot.routes)
-    port = max(sorted(load), key=lambda port: load[port], default=None)
+    port, seconds = busiest_port(job, snapshot)
     bands = plan.ordering.bands
     position = next(i for i, band in enumerate(bands) if job_id in band)
     return Reply.of(
@@ -105,7 +117,7 @@ def explain(services: Services, call: Call) -> Reply:
             jobs_before=tuple(other for band in bands[:position] for other in band),
             reason=plan.ordering.reasons[job_id],
             bottleneck_port=f"{port.host} {port.direction}" if port is not None else None,
-            bottleneck_seconds_per_iteration=bottleneck_seconds(load),
+            bottleneck_seconds_per_iteration=seconds,
             iterations_done=job.iterations_done,
             iterations_left=job.iterations_left,
             problems=state.problems,

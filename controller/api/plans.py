@@ -7,15 +7,17 @@ import time
 from http import HTTPStatus
 
 from controller.api.auth import require_host
-from controller.api.body import read
+from controller.api.body import read_report, read_settings
 from controller.api.http import Call, Reply
 from controller.api.query import number
 from controller.api.services import Services
+from controller.json_texts import texts_of, with_members
 from controller.planner import Plan
 from controller.policies._base import Policy
 from controller.policies.registry import PolicyError, make
 from controller.refusals import Invalid, NotFound, Unavailable
-from controller.wire import HostReport, Peers, PlanView, Settings
+from controller.steps import in_steps
+from controller.wire import Peers, PlanView
 
 MAX_WAIT_SECONDS = 60.0
 
@@ -24,13 +26,13 @@ def post_report(services: Services, call: Call) -> Reply:
     """Take one batch of a host."""
     host = call.path["host"]
     require_host(call, host)
-    report = read(call, HostReport)
-    answer = services.registry.report(host, report, call.received_at)
+    batch = read_report(services, call)
+    with services.reporting.of(host):
+        answer = in_steps(services.registry.report_in_steps(host, batch, call.received_at))
     services.metrics.reports.labels(status=answer.status).inc()
     # What was answered is not told again, and must not be lost to a restart. The plan does not wait for this: it was
     # triggered before. A mere sign of life, or a count that only grows, comes again by itself.
-    found = any(part.links is not None for part in report.traffic)
-    if found or report.flows or any(part.points or part.ended for part in report.jobs):
+    if batch.brings_news:
         services.journal.commit()
     return Reply.of(answer)
 
@@ -69,14 +71,14 @@ def get_plan(services: Services, call: Call) -> Reply:
     if name is None:
         if loop.plan is None:
             raise Unavailable("; ".join(("no plan is in force yet; ask again in a second", *loop.refusals)))
-        return Reply.of(_view(services, loop.plan, loop.settings.policy, applied=not loop.refusals))
+        return _view(services, loop.plan, loop.settings.policy, applied=not loop.refusals)
     current = loop.settings.policy
     try:
         policy = current if name == current.name else make(name)
         plan, _ = loop.dry_run(policy)
     except PolicyError as error:
         raise Invalid([("policy", str(error))]) from error
-    return Reply.of(_view(services, plan, policy, applied=False))
+    return _view(services, plan, policy, applied=False)
 
 
 def get_settings(services: Services, _call: Call) -> Reply:
@@ -86,21 +88,19 @@ def get_settings(services: Services, _call: Call) -> Reply:
 
 def patch_settings(services: Services, call: Call) -> Reply:
     """Change the policy, its options or the period."""
-    settings = services.loop.change(read(call, Settings), call.received_at)
+    settings = services.loop.change(read_settings(services, call), call.received_at)
     services.journal.commit()
     return Reply.of(settings)
 
 
-def _view(services: Services, plan: Plan, policy: Policy, *, applied: bool) -> PlanView:
-    return PlanView(
+def _view(services: Services, plan: Plan, policy: Policy, *, applied: bool) -> Reply:
+    """A plan as a ``wire.PlanView``; what has an entry a job is written part by part, and others go on between."""
+    view = PlanView.model_construct(
         policy=plan.ordering.policy,
         options=dict(policy.options()),
         applied=applied,
         epoch=services.loop.epoch,
         age_seconds=max(0.0, services.loop.now() - plan.made_at),
-        order=plan.ordering.bands,
-        classes=dict(plan.classes),
-        reasons=dict(plan.ordering.reasons),
         objective_seconds=plan.objective_seconds,
         lower_bound_seconds=plan.lower_bound_seconds,
         inversions=plan.inversions,
@@ -108,3 +108,5 @@ def _view(services: Services, plan: Plan, policy: Policy, *, applied: bool) -> P
         mode="marked" if services.loop.degraded else services.config.mode,
         degraded=services.loop.degraded,
     )
+    texts = in_steps(texts_of(order=plan.ordering.bands, classes=plan.classes, reasons=plan.ordering.reasons))
+    return Reply(HTTPStatus.OK, with_members(view.model_dump_json(), **texts).encode())

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from controller.api.workers import Workers
 from controller.config import Config
 from controller.journal import Journal
 from controller.loop import Loop, Network
 from controller.metrics import Metrics
 from controller.registry import Registry
+from controller.steps import Turns
 from controller.store import Store
 
 
@@ -23,3 +25,6 @@ class Services:
     store: Store
     journal: Journal
     metrics: Metrics
+    workers: Workers = field(default_factory=Workers)
+    reporting: Turns = field(default_factory=Turns)
+    """By host: its batches are merged one after the other."""

@@ -26,6 +26,9 @@ MAX_LINES = 100
 
 Listener = Callable[[str], None]
 
+_SORTED_AT_ONCE = 4096
+"""Rules that are sorted by switch before others of the controller's work may go on."""
+
 
 class Dataplane:
     """The switches. Its methods may wait for them, in the caller's green thread; none raises for a switch's fault.
@@ -246,6 +249,8 @@ def _outcome(thread: Any, deadline: float) -> Any:
 
 def _by_switch(rules: frozenset[Rule]) -> dict[int, set[Rule]]:
     found: dict[int, set[Rule]] = {}
-    for rule in rules:
+    for number, rule in enumerate(rules, 1):
         found.setdefault(rule.switch, set()).add(rule)
+        if number % _SORTED_AT_ONCE == 0:
+            hub.sleep(0)
     return found

@@ -7,9 +7,11 @@ table, undoes the whole bundle. Without bundles: add, barrier, read the errors; 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
@@ -19,6 +21,9 @@ from controller.rules import Difference, Rule
 
 SHOWN = 3
 """Refusals that are told one by one; a full table refuses many for one reason."""
+
+MADE_AT_ONCE = 64
+"""Messages that are made before others of the controller's work may go on."""
 
 FLAGS = ofp.ONF_BF_ATOMIC | ofp.ONF_BF_ORDERED
 
@@ -57,8 +62,8 @@ def _in_bundle(channel: Channel, wanted: Difference, epoch: int) -> Outcome:
     # All happens at once, so deletes can go first and make room in a table that is nearly full.
     removed = sorted(wanted.remove, key=_order)
     added = sorted(wanted.add, key=_order)
-    inner = [openflow.delete(datapath, rule) for rule in removed]
-    inner += [openflow.add(datapath, rule, epoch) for rule in added]
+    inner = _made(removed, lambda rule: openflow.delete(datapath, rule))
+    inner += _made(added, lambda rule: openflow.add(datapath, rule, epoch))
     rules: list[Rule | None] = [None, *removed, *added]
     batch = [_control(channel, number, ofp.ONF_BCT_OPEN_REQUEST)]
     batch += [parser.ONFBundleAddMsg(datapath, number, FLAGS, message, []) for message in inner]
@@ -78,12 +83,12 @@ def _step_by_step(channel: Channel, wanted: Difference, held: frozenset[Rule], e
     datapath = channel.datapath
     added, removed = sorted(wanted.add, key=_order), sorted(wanted.remove, key=_order)
     sent = len(added)
-    refusals = channel.settle([openflow.add(datapath, rule, epoch) for rule in added])
+    refusals = channel.settle(_made(added, lambda rule: openflow.add(datapath, rule, epoch)))
     made, unmade = _taken(added, refusals), []
     errors = _in_words(channel, refusals, [*added])
     if not refusals:
         sent += len(removed)
-        refusals = channel.settle([openflow.delete(datapath, rule) for rule in removed])
+        refusals = channel.settle(_made(removed, lambda rule: openflow.delete(datapath, rule)))
         if not refusals:
             return Outcome(done=True, sent=sent)
         unmade = _taken(removed, refusals)
@@ -95,6 +100,16 @@ def _step_by_step(channel: Channel, wanted: Difference, held: frozenset[Rule], e
     refusals = channel.settle(back)
     errors += tuple(f"taking back: {text}" for text in _in_words(channel, refusals, []))
     return Outcome(done=False, sent=sent + len(back), errors=errors)
+
+
+def _made(rules: Sequence[Rule], make: Callable[[Rule], Any]) -> list[Any]:
+    """A message for each rule; others go on now and then, for a job may have thousands of rules."""
+    messages = []
+    for number, rule in enumerate(rules, 1):
+        messages.append(make(rule))
+        if number % MADE_AT_ONCE == 0:
+            hub.sleep(0)
+    return messages
 
 
 def _taken(rules: list[Rule], refusals: list[Refusal]) -> list[Rule]:

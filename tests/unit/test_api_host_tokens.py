@@ -16,6 +16,7 @@ from registry_world import World, job_spec, progress
 from test_api import assert_problem, eventually, spec
 
 from controller import shares
+from controller.declared import Declared
 from controller.job_flows import ClaimedTraffic, size_of
 from controller.job_record import JobRecord
 from controller.journal_bodies import JobBody
@@ -218,10 +219,10 @@ def test_one_hosts_token_leaves_room_for_the_jobs_of_others(monkeypatch: pytest.
 
 
 def test_whose_job_it_is_survives_a_restart() -> None:
-    job = JobRecord("a", job_spec(), run=1, arrival=0.0, registered_at=0.0, registrar="h1")
-    body = JobBody.model_validate_json(job.to_body().model_dump_json())
+    job = JobRecord("a", Declared.of(job_spec()), run=1, arrival=0.0, registered_at=0.0, registrar="h1")
+    body = JobBody.model_validate_json(job.body_text())
     assert JobRecord.from_body("a", body).registrar == "h1"
-    old = JobBody.model_validate_json(job.to_body().model_dump_json(exclude={"registrar"}))
+    old = JobBody.model_validate_json(body.model_dump_json(exclude={"registrar"}))
     assert JobRecord.from_body("a", old).registrar is None, "a journal from before says nothing of it"
 
 
@@ -254,4 +255,4 @@ def test_jobs_that_have_ended_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_a_jobs_size_covers_all_that_is_kept_of_it(parts: dict[str, Any]) -> None:
     its: JobSpec = job_spec(**parts)
-    assert size_of(its) == len(its.tasks) + len(its.demand) + len(ClaimedTraffic.of("a", its).flows)
+    assert size_of(its) == len(its.tasks) + len(its.demand) + len(ClaimedTraffic.of(its).flows)

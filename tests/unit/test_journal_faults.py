@@ -121,7 +121,7 @@ def test_a_host_that_is_missing_in_the_settings_for_a_while_costs_no_job(tmp_pat
     wanted = view(before)
     store = Store(path)
     smaller = Registry({"h1": HOSTS["h1"]}, store, lambda: 1000.0)
-    assert smaller.job_states({}) == ()
+    assert tuple(smaller.job_states({})) == ()
     store.settle("the disk is full")  # so that everything is rewritten
     commit(store)
     store.close()
@@ -136,7 +136,7 @@ def test_a_host_that_is_missing_in_the_settings_for_a_while_costs_no_job(tmp_pat
     smaller.delete_job("a", 0.0)
     commit(store)
     store.close()
-    assert Registry(HOSTS, Store(path), lambda: 1000.0).job_states({}) == ()
+    assert tuple(Registry(HOSTS, Store(path), lambda: 1000.0).job_states({})) == ()
 
 
 def test_a_name_that_no_file_can_have_degrades() -> None:

@@ -82,8 +82,8 @@ def packet(src: Host, dst: Host, sport: int, dport: int, dscp: int = 0) -> Packe
 @pytest.mark.parametrize("leaves", [1, 4])
 def test_the_rules_of_a_job_grow_with_its_tasks_and_not_with_their_pairs(leaves: int) -> None:
     def count(tasks: int) -> tuple[int, int]:
-        claimed = ClaimedTraffic.of("a", spec_of(tasks))
-        job = Job("a", flows=tuple(claimed.flows), listeners=claimed.listeners)
+        claimed = ClaimedTraffic.of(spec_of(tasks))
+        job = Job("a", flows=tuple(Flow("a", *key) for key in claimed.flows), listeners=claimed.listeners)
         hosts, switches = hosts_of(tasks, leaves), tuple(Switch(n + 1) for n in range(leaves))
         shot = Snapshot(0.0, hosts, (job,), switches=switches)
         made = [one for its in marks(shot, {"a": 0}).values() for one in its]
@@ -110,11 +110,11 @@ def test_few_pairs_are_flows_that_name_both_ends_and_so_are_a_rings() -> None:
         spec_of(2, ports=500),
         spec_of(600, demand=[{"src": f"h{n}", "dst": f"h{(n + 1) % 600}", "bytes": 1} for n in range(600)]),
     ):
-        claimed = ClaimedTraffic.of("a", spec)
+        claimed = ClaimedTraffic.of(spec)
         assert not claimed.listeners.ends and 2 * len(spec.tasks) <= len(claimed.flows) <= 4 * len(spec.tasks) + 100
     many = spec_of(9)
     assert FEW_FLOWS < 2 * 9 * 8
-    assert ClaimedTraffic.of("a", many).listeners == Listeners(
+    assert ClaimedTraffic.of(many).listeners == Listeners(
         tuple((f"h{n}", PORT) for n in range(9)), tuple(f"h{n}" for n in range(9))
     )
 
@@ -123,7 +123,7 @@ def test_of_a_large_job_with_demand_the_hosts_that_it_names_talk() -> None:
     server = {"role": "ps", "host": "h0", "port": PORT}
     idle = {"role": "worker", "host": "h999", "port": 1}
     demand = [{"src": f"h{n}", "dst": "h0", "bytes": 1} for n in range(1, 101)]
-    claimed = ClaimedTraffic.of("a", JobSpec.model_validate({"tasks": [server, idle], "demand": demand}))
+    claimed = ClaimedTraffic.of(JobSpec.model_validate({"tasks": [server, idle], "demand": demand}))
     assert claimed.listeners.ends == (("h0", PORT),)
     assert claimed.listeners.among == tuple(sorted(f"h{n}" for n in range(101)))
     assert not claimed.flows

@@ -14,6 +14,7 @@ from registry_world import HOSTS, World, progress
 from controller import report_merge
 from controller.job_record import JobRecord
 from controller.job_traffic import FoundTraffic
+from controller.pieces import Steps
 from controller.registry import TELLING_SECONDS, Registry
 from controller.store import Store
 from controller.wire import MAX_TRAFFIC, HostReport, JobTraffic
@@ -178,9 +179,9 @@ def test_of_many_parts_each_is_little_work(world: Found, monkeypatch: pytest.Mon
         calls["links"] += 1
         return links_of(self, host)
 
-    def count_measure(self: JobRecord) -> None:
+    def count_measure(self: JobRecord) -> Steps[None]:
         calls["measure"] += 1
-        measure(self)
+        return measure(self)
 
     def count_check(self: report_merge.Merge, job: JobRecord) -> None:
         calls["check"] += 1

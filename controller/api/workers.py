@@ -1,0 +1,122 @@
+"""Large bodies are checked by another process, one after the other; so that no request holds up all others.
+
+A body of 65,536 demands takes 0.4 s to check, in which nothing else of a process can run: also in a thread, for the
+library that checks holds the interpreter's lock.
+"""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from http import HTTPStatus
+from typing import Any
+
+import eventlet
+import eventlet.semaphore
+from eventlet.green import socket
+
+from controller.api.http import HttpError
+from controller.api.work import KINDS, take
+from controller.api.worker import LENGTH
+from controller.steps import in_steps
+
+LOG = logging.getLogger("trainyard.api")
+IN_PLACE_BYTES = 32 * 1024
+"""Up to so large a body is checked at once: that takes a few milliseconds at most."""
+MOST_WAITING = 32
+MOST_OF_ONE = 8
+"""Large bodies that wait at a time, of all clients and of one: each is held in memory meanwhile."""
+ANSWER_SECONDS = 30.0
+TRIES = 2
+
+
+class WorkerGoneError(Exception):
+    """The other process has ended, or does not answer."""
+
+
+class Workers:
+    """Checks bodies; starts its process when it is needed first, and another one where that has ended."""
+
+    def __init__(self) -> None:
+        self._turn = eventlet.semaphore.Semaphore()
+        self._waiting: Counter[str] = Counter()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._connection: Any = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process that checks; None: there is none yet."""
+        return self._process.pid if self._process is not None else None
+
+    def make(self, kind: str, raw: bytes, client: str) -> Any:
+        """What ``work.KINDS`` makes of a body of ``client``. Raises HttpError, 503 where too many wait."""
+        if len(raw) <= IN_PLACE_BYTES:
+            return KINDS[kind].here(raw)
+        if self._waiting.total() >= MOST_WAITING or self._waiting[client] >= MOST_OF_ONE:
+            problem = "too many large bodies wait to be looked at; send this one again in a moment"
+            raise HttpError(HTTPStatus.SERVICE_UNAVAILABLE, problem, headers={"Retry-After": "1"})
+        self._waiting[client] += 1
+        try:
+            with self._turn:
+                frames = self._ask(kind, raw)
+        finally:
+            self._waiting[client] -= 1
+            if not self._waiting[client]:
+                del self._waiting[client]
+        return in_steps(take(kind, frames))
+
+    def start(self) -> None:
+        """Start the process, that the first large body need not wait for it."""
+        if self._process is not None and self._process.poll() is None:
+            return
+        self.stop()
+        ours, theirs = socket.socketpair()
+        command = [sys.executable, "-m", "controller.api.worker", str(theirs.fileno())]
+        try:
+            self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+        finally:
+            theirs.close()
+        self._connection = ours
+
+    def stop(self) -> None:
+        """End the process."""
+        process, self._process = self._process, None
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+        if process is not None:
+            process.kill()
+            process.wait()
+
+    def _ask(self, kind: str, raw: bytes) -> Iterator[bytes]:
+        for _ in range(TRIES):
+            try:
+                self.start()
+                return iter(self._exchange(kind, raw))
+            except (WorkerGoneError, OSError) as error:
+                LOG.error("the process that checks large bodies is replaced: %s", error)
+                self.stop()
+        problem = "the process that looks at large bodies has failed on this one; the controller's log says how"
+        raise HttpError(HTTPStatus.INTERNAL_SERVER_ERROR, problem)
+
+    def _exchange(self, kind: str, raw: bytes) -> list[bytes]:
+        frames: list[bytes] = []
+        late = WorkerGoneError(f"it has not answered within {ANSWER_SECONDS:g} s")
+        with eventlet.Timeout(ANSWER_SECONDS, late):
+            self._connection.sendall(f"{kind} {len(raw)}\n".encode() + raw)
+            while length := LENGTH.unpack(self._read(LENGTH.size))[0]:
+                frames.append(self._read(length - 1))
+        return frames
+
+    def _read(self, size: int) -> bytes:
+        parts: list[bytes] = []
+        while size:
+            part = self._connection.recv(min(size, 1 << 18))
+            if not part:
+                raise WorkerGoneError("it has ended")
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)

@@ -1,0 +1,122 @@
+"""One batch of a host's report as plain values, which are cheap to make and to hand from one process to another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from controller.frames import pack, pack_rows, unpack, unpack_rows
+from controller.job_flows import FlowKey, key_of
+from controller.pieces import Steps
+from controller.wire import HostReport
+
+Point = tuple[float, float, float | None]
+"""Iteration, time, metric: the fields of ``model.Progress``."""
+Link = tuple[str, int | None, int | None]
+"""Peer, the host's own port, the peer's: the fields of ``wire.LinkSeen``."""
+Peer = tuple[str, float, float]
+"""Peer, bytes sent to it and received from it: the fields of ``wire.PeerBytes``."""
+
+
+class JobTold(NamedTuple):
+    """What one host knows anew of one job; the fields of ``wire.JobReport``."""
+
+    job: str
+    points: Sequence[Point]
+    sent_bytes: float | None
+    counter: int
+    followed: bool
+    ended: bool
+    as_of: float | None
+
+
+class FlowTold(NamedTuple):
+    """A connection of a job that the host found."""
+
+    job: str
+    flow: FlowKey
+
+
+class TrafficTold(NamedTuple):
+    """All that a host's agent has found of a job's connections; the fields of ``wire.JobTraffic``."""
+
+    job: str
+    as_of: float
+    counter: int
+    links: Sequence[Link] | None
+    left_out: int
+    connections: int
+    peers: Sequence[Peer]
+    missed: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The parts of a ``wire.HostReport``."""
+
+    session: str
+    seq: int
+    sent_at: float
+    marks_acknowledgements: bool
+    jobs: Sequence[JobTold]
+    flows: Sequence[FlowTold]
+    traffic: Sequence[TrafficTold]
+
+    @property
+    def brings_news(self) -> bool:
+        """Whether it tells what will not come again by itself: not only that the host lives, and what only grows."""
+        found = any(part.links is not None for part in self.traffic)
+        return found or bool(self.flows) or any(part.points or part.ended for part in self.jobs)
+
+    @classmethod
+    def of(cls, report: HostReport) -> Batch:
+        """The values of a report."""
+        return cls(
+            report.session,
+            report.seq,
+            report.sent_at,
+            report.marks_acknowledgements,
+            [
+                JobTold(
+                    part.job,
+                    [(point.iteration, point.time, point.metric) for point in part.points],
+                    part.sent_bytes,
+                    part.counter,
+                    part.followed,
+                    part.ended,
+                    part.as_of,
+                )
+                for part in report.jobs
+            ],
+            [FlowTold(seen.job, key_of(seen.flow)) for seen in report.flows],
+            [
+                TrafficTold(
+                    part.job,
+                    part.as_of,
+                    part.counter,
+                    None if part.links is None else [(link.peer, link.port, link.peer_port) for link in part.links],
+                    part.left_out,
+                    part.connections,
+                    [(peer.peer, peer.sent, peer.received) for peer in part.peers],
+                    part.missed,
+                )
+                for part in report.traffic
+            ],
+        )
+
+    def frames(self) -> Iterator[bytes]:
+        """The same as bytes, in parts that are small enough to be read without a pause."""
+        yield pack((self.session, self.seq, self.sent_at, self.marks_acknowledgements))
+        yield from pack_rows(map(tuple, self.jobs), lambda part: 1 + len(part[1]))
+        yield from pack_rows(map(tuple, self.flows))
+        yield from pack_rows(map(tuple, self.traffic), lambda part: 1 + len(part[3] or ()) + len(part[6]))
+
+    @classmethod
+    def from_frames(cls, frames: Iterator[bytes]) -> Steps[Batch]:
+        """The value of ``frames``; yields after each."""
+        session, seq, sent_at, marks_acknowledgements = unpack(next(frames))
+        jobs = yield from unpack_rows(frames, JobTold._make)
+        flows = yield from unpack_rows(frames, FlowTold._make)
+        traffic = yield from unpack_rows(frames, TrafficTold._make)
+        return cls(session, seq, sent_at, marks_acknowledgements, jobs, flows, traffic)

@@ -1,0 +1,51 @@
+"""A job as the API shows it, as a value that is quickly made, whatever the job's size."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from controller.declared import Declared
+from controller.demand_texts import texts_of
+from controller.json_texts import with_members
+from controller.model import Demand
+from controller.pieces import Steps
+
+StateWord = Literal["waiting", "running", "ended", "lost"]
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """What ``wire.JobState`` has, with the spec as it is kept."""
+
+    id: str
+    spec: Declared
+    arrival: float
+    state: StateWord
+    iterations_done: float
+    last_metric: float | None
+    last_report: float | None
+    service_class: int | None
+    connections: int
+    measured_demand: Sequence[Demand]
+    measured_iterations: float
+    problems: tuple[str, ...]
+
+    def to_json(self) -> Steps[str]:
+        """The text of a ``wire.JobState``; yields where others may go on."""
+        measured = yield from texts_of(self.measured_demand)
+        rest = {
+            "arrival": self.arrival,
+            "state": self.state,
+            "iterations_done": self.iterations_done,
+            "last_metric": self.last_metric,
+            "last_report": self.last_report,
+            "service_class": self.service_class,
+            "connections": self.connections,
+            "measured_iterations": self.measured_iterations,
+            "problems": self.problems,
+        }
+        text = json.dumps(rest, separators=(",", ":"), ensure_ascii=False)
+        return with_members(text, id=json.dumps(self.id), spec=self.spec.text, measured_demand=measured.as_specs)

@@ -1,0 +1,82 @@
+"""Whose traffic is whose: what all jobs that run claim, by port and by flow, so that a job is compared with none but
+those that it meets. Pure.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable
+from typing import Generic, TypeVar
+
+from controller.job_flows import Claims, Endpoint, FlowKey, touched, wider
+
+K = TypeVar("K", bound=Hashable)
+
+
+class _Index(Generic[K]):
+    """Jobs by a key that several may have."""
+
+    def __init__(self) -> None:
+        self._jobs: defaultdict[K, set[str]] = defaultdict(set)
+
+    def add(self, job: str, keys: Iterable[K]) -> None:
+        for key in keys:
+            self._jobs[key].add(job)
+
+    def remove(self, job: str, keys: Iterable[K]) -> None:
+        for key in keys:
+            self._jobs[key].discard(job)
+            if not self._jobs[key]:
+                del self._jobs[key]
+
+    def of(self, keys: Iterable[K]) -> set[str]:
+        """All jobs that have one of the keys."""
+        return {job for key in keys if key in self._jobs for job in self._jobs[key]}
+
+
+class Owners:
+    """The claims of jobs. Adding, removing and asking cost in proportion to what the one job claims."""
+
+    def __init__(self) -> None:
+        self._listens: dict[Endpoint, str] = {}
+        self._touches: _Index[Endpoint] = _Index()
+        self._flows: dict[FlowKey, str] = {}
+        self._inside: _Index[FlowKey] = _Index()
+        """Jobs by the flows that have all packets of one of theirs."""
+
+    def add(self, job: str, claims: Claims) -> None:
+        """Take the claims of a job, which clash with no other's."""
+        self._listens.update(dict.fromkeys(claims.listens, job))
+        self._flows.update(dict.fromkeys(claims.flows, job))
+        self._touches.add(job, claims.touches)
+        self._inside.add(job, _wider_than(claims.flows))
+
+    def remove(self, job: str, claims: Claims) -> None:
+        """Give the claims of a job back."""
+        for end in claims.listens:
+            if self._listens.get(end) == job:
+                del self._listens[end]
+        for flow in claims.flows:
+            if self._flows.get(flow) == job:
+                del self._flows[flow]
+        self._touches.remove(job, claims.touches)
+        self._inside.remove(job, _wider_than(claims.flows))
+
+    def owner(self, flow: FlowKey) -> str | None:
+        """The job whose packets a flow's are; None where nobody has claimed them."""
+        for end in touched(flow):
+            if end in self._listens:
+                return self._listens[end]
+        return next((self._flows[key] for key in wider(flow) if key in self._flows), None)
+
+    def clashes(self, claims: Claims) -> set[str]:
+        """The jobs with which a job of these claims would share packets."""
+        ends = (*claims.listens, *claims.touches)
+        found = {self._listens[end] for end in ends if end in self._listens}
+        found |= self._touches.of(claims.listens)
+        found |= {self._flows[key] for flow in claims.flows for key in wider(flow) if key in self._flows}
+        return found | self._inside.of(claims.flows)
+
+
+def _wider_than(flows: Iterable[FlowKey]) -> set[FlowKey]:
+    return {key for flow in flows for key in wider(flow) if key != flow}

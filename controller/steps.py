@@ -1,0 +1,51 @@
+"""Runs what is done in steps among everything else: others go on whenever it has had its time."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import eventlet
+import eventlet.semaphore
+
+from controller.pieces import Steps
+
+T = TypeVar("T")
+TURN_SECONDS = 0.005
+
+
+def in_steps(steps: Steps[T]) -> T:
+    """The result of some steps. Others go on after every ``TURN_SECONDS``; nobody does where they are done by then."""
+    until = time.monotonic() + TURN_SECONDS
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        if time.monotonic() >= until:
+            eventlet.sleep(0)
+            until = time.monotonic() + TURN_SECONDS
+
+
+class Turns:
+    """Lets one green thread at a time do what is done in steps for the same name; the others wait in order."""
+
+    def __init__(self) -> None:
+        self._locks: dict[str, eventlet.semaphore.Semaphore] = {}
+        self._users: Counter[str] = Counter()
+
+    @contextmanager
+    def of(self, name: str) -> Iterator[None]:
+        """Have the turn for ``name``."""
+        self._users[name] += 1
+        try:
+            with self._locks.setdefault(name, eventlet.semaphore.Semaphore()):
+                yield
+        finally:
+            self._users[name] -= 1
+            if not self._users[name]:
+                del self._users[name], self._locks[name]
