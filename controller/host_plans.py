@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import eventlet
 import eventlet.event
+import eventlet.tpool
 
 from controller.config import Config
 from controller.marking import AnyMark, FlowMark, PortMarks
 from controller.memo import Memo
 from controller.model import CLASS_DSCP
+from controller.pieces import Steps, whole
 from controller.refusals import NotFound, Unavailable
 from controller.rules import Mode
+from controller.steps import in_steps
 from controller.wire import HostPlan, Mark
 
 FIRST_PLAN_SECONDS = 5.0
-_AT_ONCE = 64
+_FEW_MARKS = 128
+"""Up to so many marks a plan is looked at on the spot, else in another thread."""
+_MARKS_A_STEP = 500
+_AT_ONCE = 16
 """Hosts whose plans are looked at before others of the controller's work may go on."""
 
 
@@ -73,7 +80,10 @@ class HostPlans:
             source = _Source(policy, mode, marks.get(host, ()))
             if self._sources.get(host) == source:
                 continue
-            digest = self._digest(host, source)
+            if len(source.marks) <= _FEW_MARKS:
+                digest = self._digest(host, source)
+            else:
+                digest = eventlet.tpool.execute(self._digest, host, source)
             epoch, known = self._epochs.get(host, (0, ""))
             self._sources[host] = source
             self._epochs[host] = (epoch + (digest != known), digest)
@@ -104,7 +114,10 @@ class HostPlans:
         if source is None:
             raise Unavailable("there is no plan yet; ask again in a second")
         tag = self._tag(host)
-        return None if tag == known else self._plan(host, source, self._epochs[host][0]), tag
+        if tag == known:
+            return None, tag
+        epoch = self._epochs[host][0]
+        return self._plan(host, source, epoch, in_steps(_on_the_wire(source.marks))), tag
 
     def record(self) -> dict[str, list[Any]]:
         """The epochs, for the journal."""
@@ -119,7 +132,7 @@ class HostPlans:
         epoch, digest = self._epochs[host]
         return f'"{epoch}-{digest[:16]}"'
 
-    def _plan(self, host: str, source: _Source, epoch: int) -> HostPlan:
+    def _plan(self, host: str, source: _Source, epoch: int, marks: tuple[Mark, ...]) -> HostPlan:
         config = self._config
         return HostPlan(
             host=host,
@@ -130,13 +143,14 @@ class HostPlans:
             class_floor=config.floors.job_class,
             other_floor=config.floors.other,
             egress_bps=self._hosts[host].egress_bps,
-            marks=tuple(_on_the_wire(mark) for mark in _one_by_one(source.marks)),
+            marks=marks,
         )
 
     def _digest(self, host: str, source: _Source) -> str:
         """What a plan is told from another by; the ports of a job are the same for many hosts, and looked at once."""
         alone = tuple(mark for mark in source.marks if isinstance(mark, FlowMark))
-        found = hashlib.sha256(self._plan(host, source._replace(marks=alone), 0).model_dump_json().encode())
+        plan = self._plan(host, source, 0, whole(_on_the_wire(alone)))
+        found = hashlib.sha256(plan.model_dump_json().encode())
         for mark in source.marks:
             if isinstance(mark, PortMarks):
                 found.update(repr((mark.job, mark.service_class, mark.dscp)).encode())
@@ -148,20 +162,21 @@ def _digest_of(ends: tuple[tuple[str, int], ...]) -> bytes:
     return hashlib.sha256(repr(ends).encode()).digest()
 
 
-def _one_by_one(marks: tuple[AnyMark, ...]) -> Iterator[FlowMark]:
-    for mark in marks:
-        if isinstance(mark, PortMarks):
-            yield from mark.each()
-        else:
-            yield mark
-
-
-def _on_the_wire(mark: FlowMark) -> Mark:
-    return Mark(
-        job=mark.job,
-        service_class=mark.service_class,
-        dscp=mark.dscp,
-        local_port=mark.local_port,
-        remote=mark.remote,
-        remote_port=mark.remote_port,
-    )
+def _on_the_wire(marks: tuple[AnyMark, ...]) -> Steps[tuple[Mark, ...]]:
+    """The marks as a host gets them, those of many ports one by one; yields where others may go on."""
+    each = chain.from_iterable(mark.each() if isinstance(mark, PortMarks) else (mark,) for mark in marks)
+    found: list[Mark] = []
+    while some := tuple(islice(each, _MARKS_A_STEP)):
+        found += [
+            Mark(
+                job=mark.job,
+                service_class=mark.service_class,
+                dscp=mark.dscp,
+                local_port=mark.local_port,
+                remote=mark.remote,
+                remote_port=mark.remote_port,
+            )
+            for mark in some
+        ]
+        yield
+    return tuple(found)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 from ryu.lib import hub
@@ -27,8 +28,8 @@ class Refusal:
 class _Waiter:
     """Collects what comes back for a batch of transaction ids until its last one is answered."""
 
-    def __init__(self, last: int) -> None:
-        self.last = last
+    def __init__(self) -> None:
+        self.last: int | None = None
         self.replies: list[Any] = []
         self.errors: dict[int, Any] = {}
         self.done = hub.Event()
@@ -76,25 +77,46 @@ class Channel:
 
     def ask(self, request: Any) -> tuple[list[Any], list[Refusal]]:
         """The parts of the answer to one request, or why it was refused. Raises SwitchGoneError."""
-        return self._exchange([request])
+        replies, refusals, _ = self._exchange([request], 1)
+        return replies, refusals
 
-    def settle(self, messages: Sequence[Any], *, earlier: Sequence[Any] = ()) -> list[Refusal]:
+    def settle(self, messages: Sequence[Any]) -> list[Refusal]:
         """Send ``messages`` and wait until the switch is through with all of them: what it refused.
 
-        ``earlier`` are messages sent before that may be refused only now, as those of a bundle at its commit; the
-        indices of refusals count them first. Raises SwitchGoneError.
+        Raises SwitchGoneError.
         """
-        return self._exchange([*messages, parser.OFPBarrierRequest(self.datapath)], earlier)[1]
+        return self.settle_many(messages, len(messages))[0]
 
-    def _exchange(self, messages: Sequence[Any], earlier: Sequence[Any] = ()) -> tuple[list[Any], list[Refusal]]:
-        xids = [message.xid for message in earlier] + [self.datapath.set_xid(message) for message in messages]
-        waiter = _Waiter(xids[-1])
+    def settle_many(
+        self, messages: Iterable[Any], count: int, *, earlier: Sequence[int] = ()
+    ) -> tuple[list[Refusal], list[int]]:
+        """As ``settle``, of ``count`` messages, each of which is asked for when its turn comes: what was refused, and
+        the transaction ids.
+
+        ``earlier`` are ids of messages sent before that may be refused only now, as those of a bundle at its commit;
+        the indices of refusals count them first. Raises SwitchGoneError.
+        """
+        barrier = (parser.OFPBarrierRequest(self.datapath),)
+        _, refusals, xids = self._exchange(chain(messages, barrier), count + 1, earlier)
+        return refusals, xids[:-1]
+
+    def _exchange(
+        self, messages: Iterable[Any], count: int, earlier: Sequence[int] = ()
+    ) -> tuple[list[Any], list[Refusal], list[int]]:
+        xids = list(earlier)
+        waiter = _Waiter()
         self._waiters.update(dict.fromkeys(xids, waiter))
         # A long batch may take longer; each message gets a millisecond of patience.
-        patience = self._answer_seconds + len(messages) * 1e-3
+        patience = self._answer_seconds + count * 1e-3
         try:
             with hub.Timeout(patience):
-                for message in messages:
+                # None is kept when it is sent: those of a large change would be hundreds of thousands of objects.
+                for number, message in enumerate(messages, 1):
+                    xid = self.datapath.set_xid(message)
+                    xids.append(xid)
+                    self._waiters[xid] = waiter
+                    if number == count:
+                        waiter.last = xid
                     self._send(message)
                 if not waiter.done.is_set():
                     waiter.done.wait()
@@ -106,7 +128,7 @@ class Channel:
         if self.closed:
             raise SwitchGoneError(f"switch {self.dpid:016x} disconnected")
         index = {xid: i for i, xid in enumerate(xids)}
-        return waiter.replies, [Refusal(index[error.xid], _why(error)) for error in waiter.errors.values()]
+        return waiter.replies, [Refusal(index[error.xid], _why(error)) for error in waiter.errors.values()], xids
 
     def _send(self, message: Any) -> None:
         if self.closed or not self.datapath.send_msg(message):

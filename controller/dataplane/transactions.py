@@ -7,11 +7,11 @@ table, undoes the whole bundle. Without bundles: add, barrier, read the errors; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
-from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
@@ -21,9 +21,6 @@ from controller.rules import Difference, Rule
 
 SHOWN = 3
 """Refusals that are told one by one; a full table refuses many for one reason."""
-
-MADE_AT_ONCE = 64
-"""Messages that are made before others of the controller's work may go on."""
 
 FLAGS = ofp.ONF_BF_ATOMIC | ofp.ONF_BF_ORDERED
 
@@ -62,33 +59,38 @@ def _in_bundle(channel: Channel, wanted: Difference, epoch: int) -> Outcome:
     # All happens at once, so deletes can go first and make room in a table that is nearly full.
     removed = sorted(wanted.remove, key=_order)
     added = sorted(wanted.add, key=_order)
-    inner = _made(removed, lambda rule: openflow.delete(datapath, rule))
-    inner += _made(added, lambda rule: openflow.add(datapath, rule, epoch))
     rules: list[Rule | None] = [None, *removed, *added]
-    batch = [_control(channel, number, ofp.ONF_BCT_OPEN_REQUEST)]
-    batch += [parser.ONFBundleAddMsg(datapath, number, FLAGS, message, []) for message in inner]
-    refusals = channel.settle(batch)
+    refusals, sent = channel.settle_many(_parts(datapath, number, removed, added, epoch), len(rules))
     if refusals:
         channel.settle([_control(channel, number, ofp.ONF_BCT_DISCARD_REQUEST)])
-        return Outcome(done=False, sent=len(inner), errors=_in_words(channel, refusals, rules))
-    refusals = channel.settle([_control(channel, number, ofp.ONF_BCT_COMMIT_REQUEST)], earlier=batch)
+        return Outcome(done=False, sent=len(rules) - 1, errors=_in_words(channel, refusals, rules))
+    commit = _control(channel, number, ofp.ONF_BCT_COMMIT_REQUEST)
+    refusals, _ = channel.settle_many([commit], 1, earlier=sent)
     if refusals:
         # The refusal of the commit itself says no more than those of its parts, where there are any.
-        parts = [refusal for refusal in refusals if refusal.index < len(batch)]
-        return Outcome(done=False, sent=len(inner), errors=_in_words(channel, parts or refusals, rules))
-    return Outcome(done=True, sent=len(inner))
+        parts = [refusal for refusal in refusals if refusal.index < len(sent)]
+        return Outcome(done=False, sent=len(rules) - 1, errors=_in_words(channel, parts or refusals, rules))
+    return Outcome(done=True, sent=len(rules) - 1)
+
+
+def _parts(datapath: Any, number: int, removed: list[Rule], added: list[Rule], epoch: int) -> Iterator[Any]:
+    """The messages that open a bundle and fill it, each made when it is asked for."""
+    yield parser.ONFBundleCtrlMsg(datapath, number, ofp.ONF_BCT_OPEN_REQUEST, FLAGS, [])
+    deletes = (openflow.delete(datapath, rule) for rule in removed)
+    for message in chain(deletes, (openflow.add(datapath, rule, epoch) for rule in added)):
+        yield parser.ONFBundleAddMsg(datapath, number, FLAGS, message, [])
 
 
 def _step_by_step(channel: Channel, wanted: Difference, held: frozenset[Rule], epoch: int) -> Outcome:
     datapath = channel.datapath
     added, removed = sorted(wanted.add, key=_order), sorted(wanted.remove, key=_order)
     sent = len(added)
-    refusals = channel.settle(_made(added, lambda rule: openflow.add(datapath, rule, epoch)))
+    refusals, _ = channel.settle_many((openflow.add(datapath, rule, epoch) for rule in added), len(added))
     made, unmade = _taken(added, refusals), []
     errors = _in_words(channel, refusals, [*added])
     if not refusals:
         sent += len(removed)
-        refusals = channel.settle(_made(removed, lambda rule: openflow.delete(datapath, rule)))
+        refusals, _ = channel.settle_many((openflow.delete(datapath, rule) for rule in removed), len(removed))
         if not refusals:
             return Outcome(done=True, sent=sent)
         unmade = _taken(removed, refusals)
@@ -100,16 +102,6 @@ def _step_by_step(channel: Channel, wanted: Difference, held: frozenset[Rule], e
     refusals = channel.settle(back)
     errors += tuple(f"taking back: {text}" for text in _in_words(channel, refusals, []))
     return Outcome(done=False, sent=sent + len(back), errors=errors)
-
-
-def _made(rules: Sequence[Rule], make: Callable[[Rule], Any]) -> list[Any]:
-    """A message for each rule; others go on now and then, for a job may have thousands of rules."""
-    messages = []
-    for number, rule in enumerate(rules, 1):
-        messages.append(make(rule))
-        if number % MADE_AT_ONCE == 0:
-            hub.sleep(0)
-    return messages
 
 
 def _taken(rules: list[Rule], refusals: list[Refusal]) -> list[Rule]:

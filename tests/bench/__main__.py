@@ -13,7 +13,17 @@ from rich.console import Console
 from rich.table import Table
 
 from simulator.errors import InputError
-from tests.bench import agent, agreement, callbacks, control, curve_fits, openflow_fuzz, ordering, simulation
+from tests.bench import (
+    agent,
+    agreement,
+    callbacks,
+    control,
+    curve_fits,
+    large_jobs,
+    openflow_fuzz,
+    ordering,
+    simulation,
+)
 from tests.bench.figures import Bench
 from topologies import summary
 
@@ -26,6 +36,7 @@ BENCHES: Mapping[str, Callable[[Path, Path | None], Bench]] = {
     "callbacks": callbacks.run,
     "agent": agent.run,
     "openflow-fuzz": openflow_fuzz.run,
+    "large-jobs": large_jobs.run,
 }
 
 

@@ -1,0 +1,240 @@
+"""Large bodies: another process checks them, what is made of them is the same, and nobody waits meanwhile."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import eventlet
+import pytest
+from api_client import Controller
+from registry_world import job_spec, progress
+
+from controller.api import work, workers
+from controller.api.http import HttpError
+from controller.api.workers import Workers
+from controller.batch import Batch
+from controller.declared import Declared
+from controller.pieces import whole
+from controller.registry import Registry
+from controller.store import Store
+from controller.wire import HostReport, JobSpec, JobState
+from tests.unit.registry_world import HOSTS, Clock, World
+
+DEMANDS = 65_536
+
+
+def large_spec(demands: int = DEMANDS) -> dict[str, Any]:
+    pairs = [(f"h{src}", f"h{dst}") for src in range(1, 258) for dst in range(1, 258) if src != dst]
+    return {
+        "tasks": [{"role": "peer", "host": f"h{n}", "port": 5000 + n} for n in range(1, 258)],
+        "flows": [{"src": "h1", "dst": "h2", "dst_port": 7}],
+        "demand": [{"src": src, "dst": dst, "bytes": 1e6 + k} for k, (src, dst) in enumerate(pairs[:demands])],
+        "weight": 2.0,
+        "model": "größer",
+    }
+
+
+def a_report() -> HostReport:
+    links = [{"peer": f"h{n % 5 + 1}", "port": 1 + n} for n in range(3000)]
+    parts = [{"job": f"j{n}", "as_of": 3.0, "links": links, "peers": [{"peer": "h2", "sent": 1}]} for n in range(3)]
+    points = [{"iteration": n, "time": n, "metric": None if n % 2 else 0.5} for n in range(5000)]
+    jobs = [{"job": "a", "points": points, "sent_bytes": 3.0, "ended": True}, {"job": "b", "as_of": 2.0}]
+    flows = [{"job": "a", "flow": {"src": "h1", "dst": "h2", "src_port": 4}}]
+    body = {"session": "s", "seq": 4, "sent_at": 9.0, "jobs": jobs, "flows": flows, "traffic": parts}
+    return HostReport.model_validate(body | {"marks_acknowledgements": True})
+
+
+@pytest.fixture(scope="module")
+def checking() -> Iterator[Workers]:
+    made = Workers()
+    yield made
+    made.stop()
+
+
+# What goes from one process to the other ----------------------------------------------------------------------------
+
+
+def test_a_spec_is_the_same_behind_its_frames() -> None:
+    for body in (large_spec(3000), {}, large_spec(3000) | {"demand": []}):
+        here = Declared.of(JobSpec.model_validate(body))
+        frames = list(here.frames())
+        there = whole(Declared.from_frames(iter(frames)))
+        for name in Declared.__slots__:
+            if name != "traffic":
+                assert getattr(there, name) == getattr(here, name), name
+        assert (there.traffic.flows, there.traffic.listeners) == (here.traffic.flows, here.traffic.listeners)
+        assert max(map(len, frames[2:])) < 2**17, "each is read at once"
+
+
+def test_a_report_is_the_same_behind_its_frames() -> None:
+    here = Batch.of(a_report())
+    there = whole(Batch.from_frames(here.frames()))
+    assert (there.session, there.seq, there.sent_at, there.marks_acknowledgements) == ("s", 4, 9.0, True)
+    assert (there.jobs, there.flows, there.traffic) == (here.jobs, here.flows, here.traffic)
+    assert (
+        there.brings_news
+        and not Batch.of(a_report().model_copy(update={"jobs": (), "flows": (), "traffic": ()})).brings_news
+    )
+
+
+def test_a_jobs_text_is_that_of_its_state() -> None:
+    world = World()
+    spec = job_spec(model='a "model" größer', demand=[{"src": "h1", "dst": "h2", "bytes": 7}])
+    world.registry.put_job("a", spec, 0.0)
+    world.tell(jobs=[progress("a", (1, 0.5))])
+    state = JobState.model_validate_json(whole(world.registry.job_state("a", 3).to_json()))
+    assert state.spec == spec
+    assert (state.id, state.service_class, state.last_metric, state.state) == ("a", 3, 0.5, "running")
+
+
+# Where it is done ----------------------------------------------------------------------------------------------------
+
+
+def test_small_bodies_are_checked_on_the_spot_and_large_ones_elsewhere() -> None:
+    own = Workers()
+    try:
+        assert own.make("stage", b'{"jobs": ["a"]}', "c").jobs == ("a",)
+        assert own.pid is None
+        names = [f"job-{n:05}" for n in range(4096)]
+        large = ('{"jobs": ["' + '", "'.join(names) + '"]}').encode()
+        assert len(large) > workers.IN_PLACE_BYTES
+        assert list(own.make("stage", large, "c").jobs) == names
+        assert own.pid not in (None, os.getpid())
+    finally:
+        own.stop()
+    assert own.pid is None
+
+
+def test_what_is_wrong_with_a_large_body_is_told_as_of_a_small_one(checking: Workers) -> None:
+    for raw in (b'{"demand": [' + b'{"src": 1},' * 5000 + b"{}]}", b'{"demand": [' + b" " * 40_000):
+        with pytest.raises(HttpError) as here:
+            work.KINDS["job"].here(raw)
+        with pytest.raises(HttpError) as there:
+            checking.make("job", raw, "c")
+        assert (there.value.status, there.value.detail) == (here.value.status, here.value.detail)
+        assert there.value.errors == here.value.errors
+
+
+def test_a_process_that_has_died_is_replaced(checking: Workers) -> None:
+    raw = JobSpec.model_validate(large_spec(2000)).model_dump_json().encode()
+    first = checking.make("job", raw, "c")
+    pid = checking.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    assert checking.make("job", raw, "c") == first
+    assert checking.pid not in (None, pid)
+
+
+def test_a_process_that_hangs_is_replaced_and_the_request_fails(
+    checking: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = JobSpec.model_validate(large_spec(2000)).model_dump_json().encode()
+    checking.make("job", raw, "c")
+    monkeypatch.setattr(workers, "ANSWER_SECONDS", 0.0)
+    with pytest.raises(HttpError, match="has failed on this one") as failed:
+        checking.make("job", raw, "c")
+    assert failed.value.status == 500
+    monkeypatch.undo()
+    assert checking.make("job", raw, "c").weight == 2.0
+
+
+def test_one_client_cannot_have_all_places(checking: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = JobSpec.model_validate(large_spec(2000)).model_dump_json().encode()
+    monkeypatch.setattr(workers, "MOST_OF_ONE", 2)
+    monkeypatch.setattr(workers, "MOST_WAITING", 3)
+    under_way = [eventlet.spawn(checking.make, "job", raw, client) for client in ("a", "a", "b")]
+    eventlet.sleep(0)
+    for client, status in (("a", 503), ("c", 503)):
+        with pytest.raises(HttpError) as refused:
+            checking.make("job", raw, client)
+        assert refused.value.status == status and refused.value.headers == {"Retry-After": "1"}
+    assert {thread.wait().weight for thread in under_way} == {2.0}
+    assert checking.make("job", raw, "a").weight == 2.0, "those places are free again"
+
+
+def test_nobody_waits_for_a_job_of_65536_demands(tmp_path: Path) -> None:
+    hosts = [{"name": f"h{n}", "address": f"10.0.{n // 200}.{n % 200 + 1}"} for n in range(1, 258)]
+    controller = Controller(tmp_path, token=False, hosts=hosts, journal=str(tmp_path / "j.db")).start()
+    try:
+        waits: list[float] = []
+        done = threading.Event()
+
+        def ask() -> None:
+            with controller.session.__class__() as session:
+                session.trust_env = False
+                while not done.is_set():
+                    began = time.monotonic()
+                    assert session.get(controller.url + "/healthz", timeout=30).ok
+                    waits.append(time.monotonic() - began)
+                    time.sleep(0.002)
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        try:
+            reply = controller.session.put(controller.url + "/v1/jobs/a", json=large_spec(), timeout=60)
+            assert reply.status_code == 201, reply.text[:500]
+            again = controller.session.get(controller.url + "/v1/jobs/a", timeout=60).json()
+            assert len(again["spec"]["demand"]) == DEMANDS
+        finally:
+            done.set()
+            asking.join()
+        # Generous: a shared machine. Alone it is 10 ms; before, all of the body was checked in one go.
+        assert max(waits) < 0.5, max(waits)
+    finally:
+        controller.stop()
+
+
+# Steps ---------------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_large_is_done_in_many_steps() -> None:
+    world = World()
+    for n in range(300):
+        world.put(f"j{n}", tasks=[{"role": "worker", "host": "h1"}])
+    world.put("a")
+    registry = world.registry
+    points = [{"iteration": n, "time": n} for n in range(5000)]
+    body = {"session": "s", "seq": 1, "sent_at": 1000.0, "jobs": [{"job": "a", "points": points}]}
+    batch = Batch.of(HostReport.model_validate(body))
+    assert sum(1 for _ in registry.report_in_steps("h1", batch, 0.0)) > 20
+    assert sum(1 for _ in registry.snapshot_in_steps(0.0, classes=7, period=5.0)) == 301
+    assert sum(1 for _ in registry.expire_in_steps()) == 301
+    whole_stage = registry.put_stage_in_steps("s", work.KINDS["stage"].here(b'{"jobs": ["j1", "j2", "j3"]}'), 0.0)
+    next(whole_stage)
+    assert registry.stage_jobs("s") == ("j1", "j2", "j3"), "all of it before others go on"
+
+
+def test_what_is_removed_while_a_report_is_merged_is_not_brought_back(tmp_path: Path) -> None:
+    store = Store(tmp_path / "j.db")
+    registry = Registry(HOSTS, store, Clock())
+    registry.put_job("a", job_spec(), 0.0)
+    points = [{"iteration": n, "time": 1000.0} for n in range(2000)]
+    body = {"session": "s", "seq": 1, "sent_at": 1000.0, "jobs": [{"job": "a", "points": points, "ended": True}]}
+    merging = registry.report_in_steps("h1", Batch.of(HostReport.model_validate(body)), 0.0)
+    for _ in range(3):
+        next(merging)
+    registry.delete_job("a", 0.0)
+    assert whole(merging).status == "taken"
+    assert store.write(store.take()) is None
+    store.close()
+    again = Store(tmp_path / "j.db")
+    assert set(again.contents().records) == {"grave", "host"}
+    assert not again.contents().points
+    again.close()
+
+
+def test_a_batch_is_in_the_journal_only_after_what_it_brought() -> None:
+    store = Store(None)
+    registry = Registry(HOSTS, store, Clock())
+    registry.put_job("a", job_spec(), 0.0)
+    noted: list[str] = []
+    store.put = lambda kind, _id, _body: noted.append(kind)  # type: ignore[method-assign]  # what is noted, in order
+    body = {"session": "s", "seq": 1, "sent_at": 1000.0, "jobs": [progress("a", (1, 0.5))]}
+    registry.report("h1", HostReport.model_validate(body), 0.0)
+    assert noted == ["tally", "host"]
