@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import http.server
 import json
 import logging
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -24,7 +24,7 @@ from host_reporter.sender import Sender
 SPEC = JobSpec()
 
 
-class Server(http.server.ThreadingHTTPServer):
+class Server(ThreadingHTTPServer):
     """A controller in little: jobs, batches by number, and statuses that it is told to answer with."""
 
     daemon_threads = True
@@ -71,7 +71,7 @@ class Server(http.server.ThreadingHTTPServer):
         return {"status": status, "refused": refused, "lease_seconds": 30.0, "period_seconds": 5.0}
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
+class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: Server
 
