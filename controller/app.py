@@ -72,6 +72,7 @@ class Trainyard(RyuApp):
         try:
             startup.free_port("the API", config.api.host, config.api.port)
             _listen_for_switches(config, files // 4)
+            startup.say_what_is_read(config)
             store = Store(config.journal)
             startup.warn_of_no_journal(config)
         except (StoreError, startup.StartError) as error:

@@ -186,14 +186,13 @@ class Loop:
         computed = self._config.forwarding == "paths"
         return replace(known, routes=routes(known.hosts, self._config.links, ready, computed=computed))
 
-    def _note_fit(self, fitted: Fitted) -> Snapshot:
-        """The snapshot with as many flows as switches have room for; the first to be turned away is said."""
+    def _note_fit(self, fitted: Fitted) -> None:
+        """Remember how the flows fit into switches, and say where that is another way than before."""
         before, self.fitted = self.fitted, fitted
         self._metrics.degraded.set(fitted.step is Step.MARKED)
         self._metrics.flow_rules.set(fitted.rules)
         if fitted.step is not (before.step if before is not None else Step.LINKS):
             LOG.log(logging.INFO if fitted.step is Step.LINKS else logging.WARNING, "%s", self.told_apart)
-        return fitted.snapshot
 
     @property
     def told_apart(self) -> str:
@@ -236,14 +235,19 @@ class Loop:
     def _turn(self, causes: list[tuple[str, float]]) -> None:
         with self._planning:
             began = time.monotonic()
+            budget = self._budget if self._config.mode != "marked" else None
             known = self._take_snapshot()
-            fitted = None
-            if self._config.mode != "marked":
-                fitted = eventlet.tpool.execute(self._budget.fit, known, time.monotonic())
-            snapshot = known if fitted is None else self._note_fit(fitted)
-            new, new_marks = eventlet.tpool.execute(
-                _plan_and_mark, snapshot, self._made, self.settings.policy, self._compile, self._config.assign
+            snapshot, fitted, new, new_marks = eventlet.tpool.execute(
+                _plan_and_mark,
+                known,
+                budget,
+                self._made,
+                self.settings.policy,
+                compile_rules=self._compile,
+                assign=self._config.assign,
             )
+        if fitted is not None:
+            self._note_fit(fitted)
         self._made = new
         self._metrics.plan_seconds.observe(time.monotonic() - began)
         self._registry.set_watch(new.ordering.watch, snapshot.now)
@@ -341,10 +345,19 @@ class Loop:
 
 
 def _plan_and_mark(
-    snapshot: Snapshot, previous: Plan | None, policy: Policy, compile_rules: CompileRules, assign: Assign
-) -> tuple[Plan, Marks]:
+    known: Snapshot,
+    budget: TableBudget | None,
+    previous: Plan | None,
+    policy: Policy,
+    *,
+    compile_rules: CompileRules,
+    assign: Assign,
+) -> tuple[Snapshot, Fitted | None, Plan, Marks]:
+    """What is known with as many flows as switches have room for (``budget`` None: they need none), and its plan."""
+    fitted = budget.fit(known, time.monotonic()) if budget is not None else None
+    snapshot = fitted.snapshot if fitted is not None else known
     made = plan(snapshot, previous, policy=policy, compile_rules=compile_rules, assign=assign)
-    return made, marks(snapshot, made.classes)
+    return snapshot, fitted, made, marks(snapshot, made.classes)
 
 
 class SwitchError(RuntimeError):

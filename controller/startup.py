@@ -21,10 +21,13 @@ LOG = logging.getLogger("trainyard")
 CONFIG_VARIABLE = "TRAINYARD_CONFIG"
 WANTED_FILES = 16_384
 """Files and connections that are enough for all servers and switches; shells usually start programs with 1024."""
-COLLECT_AFTER = (100_000, 10, 10)
+LARGE_JOURNAL_BYTES = 16 * 2**20
+"""A journal of this size takes about a second to read."""
+COLLECT_AFTER = (50_000, 5, 20)
 """Objects, and collections of the young and of the middle generation, after which the next older one is collected.
 
-More objects than a plan of thousands of jobs makes before it takes the place of the last: else each has a collection.
+More objects than a plan of a thousand jobs makes before it takes the place of the last: else each has a collection. Not
+so many that the middle generation, which holds what came since, takes longer to walk than anybody should wait.
 """
 
 
@@ -132,6 +135,16 @@ def warn_of_no_journal(config: Config) -> None:
     """Say at the start where nothing is kept over a restart."""
     if config.journal is None:
         LOG.warning("journal is not set: jobs, settings and progress are gone when the controller ends")
+
+
+def say_what_is_read(config: Config) -> None:
+    """Say at the start where the API answers only after a large journal is read."""
+    try:
+        size = config.journal.stat().st_size if config.journal is not None else 0
+    except OSError:  # it is not there yet
+        return
+    if size >= LARGE_JOURNAL_BYTES:
+        LOG.info("reading the journal, which has %d MB; the API answers after that", size >> 20)
 
 
 def steady_the_interpreter() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -109,6 +111,13 @@ def test_small_bodies_are_checked_on_the_spot_and_large_ones_elsewhere() -> None
     finally:
         own.stop()
     assert own.pid is None
+
+
+def test_the_process_that_checks_loads_nothing_of_the_network() -> None:
+    program = "import sys, controller.api.worker; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert "pydantic" in loaded
+    assert not {"ryu", "eventlet", "numpy", "scipy", "networkx"} & set(loaded)
 
 
 def test_what_is_wrong_with_a_large_body_is_told_as_of_a_small_one(checking: Workers) -> None:
