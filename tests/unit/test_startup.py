@@ -172,3 +172,29 @@ def test_a_stop_while_it_starts_is_a_clean_end(tmp_path: Path, way: str, number:
         out, _ = process.communicate(timeout=20)
     assert process.returncode == 0
     assert "Traceback" not in out
+
+
+COLLECTED = """
+import gc
+import eventlet
+from controller.startup import steady_the_interpreter
+def whole():
+    return gc.get_stats()[2]["collections"]
+steady_the_interpreter(collect_seconds={seconds})
+before = whole()
+kept = [[n] for n in range(2_000_000)]
+middle = gc.get_stats()[1]["collections"]
+print(whole() - before, middle > 0)
+eventlet.sleep(0.2)
+print(whole() > before)
+"""
+
+
+@pytest.mark.parametrize(("seconds", "collected"), [("3600.0", "False"), ("0.05", "True")])
+def test_no_request_waits_for_a_collection_of_everything(seconds: str, collected: str) -> None:
+    """It comes with the time, and not with the memory that a request takes."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", COLLECTED.format(seconds=seconds)],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.stdout.split() == ["0", "True", collected], done.stderr
