@@ -2,7 +2,7 @@
 
 The standard library is made green before anything else is loaded: Ryu's own script does that in two steps, and by the
 second one locks are in use that cannot be made green any more. What Ryu and eventlet warn of when they are loaded is no
-user's concern and is not printed, unless Python was asked for warnings.
+user's concern and is not printed, unless Python was asked for warnings. Ryu's other apps are run as Ryu runs them.
 """
 
 from __future__ import annotations
@@ -14,12 +14,16 @@ from typing import Any
 
 from controller import early
 
+OURS = "controller.app"
+
 
 def main(arguments: Sequence[str] | None = None) -> Any:
     """Run Ryu's manager with ``arguments``, or with the command line's; returns what ``sys.exit`` takes."""
-    early.end_at_once()
-    if not sys.warnoptions:
-        warnings.simplefilter("ignore")
+    given = sys.argv[1:] if arguments is None else arguments
+    if OURS in given:
+        early.end_at_once()
+        if not sys.warnoptions:
+            warnings.simplefilter("ignore")
     try:
         import eventlet  # noqa: PLC0415 - its import warns
 
@@ -32,4 +36,4 @@ def main(arguments: Sequence[str] | None = None) -> Any:
 
 
 if __name__ == "__main__":
-    sys.exit(main(["controller.app"]))
+    sys.exit(main([OURS]))

@@ -29,7 +29,10 @@ GAP_SECONDS = 0.05
 FLUSH_SECONDS = 5.0
 """For what is pending when the agent stops: as long as a controller may take that has much to do."""
 
-_OK, _CREATED, _CONFLICT, _FORBIDDEN = 200, 201, 409, 403
+LAST_RETRY_SECONDS = 0.5
+"""When the agent stops: until the next try where the controller has no time for a report just then."""
+
+_OK, _CREATED, _CONFLICT, _FORBIDDEN, _UNAVAILABLE = 200, 201, 409, 403, 503
 _WRONG = {400, 413, 415, 422}
 _CONTROLLER = "controller"
 
@@ -228,6 +231,9 @@ class Sender:
             with self._news:
                 self._backlog.answered(batch, (), time.monotonic())
             self._done()
+        elif answer.status == _UNAVAILABLE and self._stop_at is not None:
+            # It is there, and has no time just now: there may be enough of it left for another try.
+            self._not_before = time.monotonic() + LAST_RETRY_SECONDS
         else:
             self._trouble(answer.detail)
 

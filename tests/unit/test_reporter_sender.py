@@ -234,6 +234,16 @@ def test_stopping_tells_the_bytes_that_were_counted_last(server: Server, sender:
     assert server.sent == {"a": 77.0}
 
 
+def test_a_controller_that_has_no_time_at_the_end_is_asked_again(server: Server, sender: Sender) -> None:
+    sender.declare("a", SPEC)
+    sender.add("a", _points(1))
+    wait(lambda: server.jobs.get("a") == [1])
+    server.post_status[:] = [503, 503]
+    sender.count_sent({"a": Sent(77.0)})
+    sender.stop()
+    assert server.sent == {"a": 77.0}
+
+
 def test_a_job_at_which_the_controller_fails_keeps_no_other_from_being_told_at_the_end(
     server: Server, sender: Sender
 ) -> None:
