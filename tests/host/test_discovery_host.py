@@ -377,7 +377,7 @@ def test_a_host_is_told_the_addresses_and_only_a_host_of_the_settings(controller
     assert answer.json() == {"addresses": {H1: "h1", H2: "h2"}}
     again = controller.call("GET", "/v1/hosts/h1/peers", headers={"If-None-Match": answer.headers["ETag"]})
     assert again.status_code == 304
-    assert controller.call("GET", "/v1/hosts/h2/peers", token=HOST).status_code == 403
+    assert controller.call("GET", "/v1/hosts/h2/peers", token=HOST).status_code == 404
     assert controller.call("GET", "/v1/hosts/h9/peers").status_code == 404
 
 
