@@ -17,18 +17,32 @@ T = TypeVar("T")
 TURN_SECONDS = 0.005
 
 
+class Pause:
+    """Lets others go on, timeouts included, whenever it is called ``TURN_SECONDS`` or more after the last time."""
+
+    def __init__(self) -> None:
+        self._until = time.monotonic() + TURN_SECONDS
+
+    def __call__(self) -> None:
+        """Let others go on, if it is time."""
+        if time.monotonic() >= self._until:
+            eventlet.sleep(0)
+            self._until = time.monotonic() + TURN_SECONDS
+
+
 def in_steps(steps: Steps[T]) -> T:
-    """The result of some steps. Others go on after every ``TURN_SECONDS``; nobody does where they are done by then."""
-    until = time.monotonic() + TURN_SECONDS
+    """Returns the result of some steps.
+
+    Others go on after every ``TURN_SECONDS``. Steps that end sooner let nobody else run.
+    """
+    pause = Pause()
     while True:
         try:
             next(steps)
         except StopIteration as end:
             result: T = end.value
             return result
-        if time.monotonic() >= until:
-            eventlet.sleep(0)
-            until = time.monotonic() + TURN_SECONDS
+        pause()
 
 
 class Turns:

@@ -22,6 +22,7 @@ from controller.api.errors import MEDIA_TYPE, problem
 from controller.api.http import HttpError
 from controller.api.http_chunks import ChunkError, Chunks
 from controller.api.http_head import Head, HeadError
+from controller.steps import Pause
 
 LOG = logging.getLogger("trainyard.api")
 HEAD_SECONDS = 5.0
@@ -48,7 +49,7 @@ class Body(eventlet.wsgi.Input):
             wfile_line=b"HTTP/1.1 100 Continue\r\n" if head.awaits else None,
             chunked_input=head.length is None,
         )
-        self._chunks = Chunks(protocol.rfile)
+        self._chunks = Chunks(protocol.rfile, protocol.pause)
         self._close_after = protocol.close_after
 
     def has_more(self) -> bool:
@@ -85,9 +86,15 @@ class Protocol(eventlet.wsgi.HttpProtocol):
     _unread = False
     _is_new = True
 
+    def setup(self) -> None:
+        """Begin with the connection."""
+        super().setup()
+        self.pause = Pause()
+
     def handle_one_request(self) -> None:
         """Read a request, and have the application answer it; where there is none, the connection ends."""
         self.close_connection = True
+        self.pause()  # requests that have come already are read without waiting for the socket
         head = self._next_head()
         if head is None:
             return

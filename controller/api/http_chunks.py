@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Protocol
 
 from controller.api.http_head import trailer_fault
@@ -32,10 +33,15 @@ class ChunkError(ValueError):
 
 
 class Chunks:
-    """The body that ``stream`` has next. ``is_done``: all of it was read, its last line too."""
+    """The body that ``stream`` has next. ``is_done``: all of it was read, its last line too.
 
-    def __init__(self, stream: Stream) -> None:
+    ``pause`` is called before each line between the chunks: a body of tiny chunks takes long although all of it is
+    there.
+    """
+
+    def __init__(self, stream: Stream, pause: Callable[[], None] = lambda: None) -> None:
         self._stream = stream
+        self._pause = pause
         self._left = 0
         self._has_begun = False
         self._overhead = 0
@@ -87,6 +93,7 @@ class Chunks:
         raise ChunkError(f"a chunk is followed by {_shown(end)}; after so many bytes as it says, CR LF ends it")
 
     def _line(self) -> bytes:
+        self._pause()
         line = self._stream.readline(MAX_CHUNK_LINE)
         self._overhead += len(line)
         if len(line) >= MAX_CHUNK_LINE:

@@ -8,16 +8,22 @@ import json
 import re
 import socket
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
+import eventlet
 import h11
 import pytest
 from api_client import OPERATOR, Controller
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from controller.api import http_head
+from controller.api import body, connection, http_head
+from controller.api.connection import Body
+from controller.api.http import HttpError
 from controller.api.http_chunks import MAX_CHUNK_LINE, MAX_OVERHEAD, ChunkError, Chunks
 from controller.api.http_head import MAX_FIELDS, MAX_HEAD, MAX_LINE, HeadError
+from controller.steps import Pause
 
 
 @pytest.fixture(scope="module")
@@ -356,3 +362,49 @@ def test_a_body_of_tiny_chunks_is_bounded() -> None:
     with pytest.raises(ChunkError, match="send larger chunks"):
         Chunks(io.BytesIO(tiny)).read(10**9)
     assert MAX_HEAD < MAX_OVERHEAD
+
+
+def test_others_may_go_on_before_each_line_between_chunks() -> None:
+    pauses: list[int] = []
+    body = b"1\r\nx\r\n" * 1000 + b"0\r\n" + b"A: b\r\n" * 10 + b"\r\n"
+    assert Chunks(io.BytesIO(body), lambda: pauses.append(1)).read(10**6) == b"x" * 1000
+    assert len(pauses) == 1000 + 1 + 10 + 1
+
+
+def tiny_chunks() -> tuple[Any, list[bool]]:
+    """A body of 300,000 chunks that has come already, and where it is noted that its connection must end."""
+    ends: list[bool] = []
+    stream = io.BytesIO(b"1\r\n \r\n" * 300_000 + b"0\r\n\r\n")
+    protocol: Any = SimpleNamespace(
+        rfile=stream, wfile=None, connection=None, pause=Pause(), close_after=lambda: ends.append(True)
+    )
+    head = http_head.parse(b"DELETE /v1/jobs/a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+    return Body(protocol, head), ends
+
+
+def test_the_deadline_of_a_body_ends_one_of_tiny_chunks_and_others_go_on_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    turns: list[int] = []
+
+    def others() -> None:
+        while True:
+            turns.append(1)
+            eventlet.sleep(0)
+
+    beside = eventlet.spawn(others)
+    monkeypatch.setattr(body, "BODY_SECONDS", 0.03)
+    try:
+        with pytest.raises(HttpError) as late:
+            body.read_raw({"CONTENT_TYPE": "application/json", "wsgi.input": tiny_chunks()[0]})
+    finally:
+        beside.kill()
+    assert late.value.status == 408
+    assert len(turns) > 2
+
+
+def test_tiny_chunks_that_nobody_asked_for_end_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "DISCARD_SECONDS", 0.03)
+    unasked, ends = tiny_chunks()
+    unasked.discard()
+    assert ends == [True]
