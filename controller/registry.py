@@ -161,7 +161,9 @@ class Registry:
         """What a job declares goes before what was found by chance."""
         for other in self._live():
             if other.id != job_id and not spec.hosts.isdisjoint(other.hosts):
-                if other.give_up(lambda flow: self._owners.owner(flow) == job_id):
+                # Whoever was removed meanwhile has no connections any more, and a new run of the same name has its own.
+                is_there = self._jobs.get(other.id) is other
+                if is_there and other.give_up(lambda flow: self._owners.owner(flow) == job_id):
                     save_seen(self._store, other)
                 yield
 

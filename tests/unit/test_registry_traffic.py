@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from registry_world import HOSTS, World, progress
+from registry_world import HOSTS, World, job_spec, progress
 
+from controller.declared import Declared
+from controller.pieces import whole
 from controller.registry import Registry
 from controller.store import Store
 from controller.wire import HostReport
@@ -84,6 +86,31 @@ def test_what_others_declare_is_not_taken_and_who_declares_it_later_gets_it(worl
     assert [(part.job, "job b declares" in part.reason) for part in answer.left_out] == [("a", True)]
     world.put("c", tasks=[{"role": "ps", "host": "h2", "port": 8}, {"role": "worker", "host": "h1"}])
     assert found(world) == set()
+
+
+@pytest.mark.parametrize("is_put_again", [True, False], ids=["put again", "removed"])
+def test_connections_of_a_run_that_goes_while_another_job_is_put_are_not_written_again(
+    tmp_path: Path, is_put_again: bool
+) -> None:
+    world = World()
+    store = Store(tmp_path / "j.db")
+    world.registry = Registry(HOSTS, store, world.clock)
+    world.put("first", tasks=TASKS)
+    world.put("a", tasks=TASKS)
+    world.tell(traffic=[traffic("a", ("h2", 1, 5001), ("h2", 2, 5002))])
+    assert found(world)
+    listens = [{"role": "ps", "host": "h2", "port": 5001}, {"role": "worker", "host": "h1"}]
+    putting = world.registry.put_job_in_steps("b", Declared.of(job_spec(tasks=listens)), 0.0)
+    next(putting)
+    world.registry.delete_job("a", 0.0)
+    if is_put_again:
+        world.put("a", tasks=TASKS)
+    whole(putting)
+    assert store.write(store.take()) is None
+    store.close()
+    again = Store(tmp_path / "j.db")
+    assert "a" not in again.contents().records.get("seen", {})
+    again.close()
 
 
 def test_a_host_tells_only_of_jobs_that_involve_it(undeclared: World) -> None:
