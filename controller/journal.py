@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from functools import partial
 
 import eventlet
 import eventlet.event
@@ -10,12 +12,15 @@ import eventlet.semaphore
 import eventlet.tpool
 
 from controller.refusals import Unavailable
-from controller.store import Batch, Store
+from controller.steps import in_steps
+from controller.store import Store
 
 LOG = logging.getLogger("trainyard.journal")
 GATHER_SECONDS = 0.02
 """Notes that come within this time share a commit."""
 RETRY_SECONDS = 1.0
+MAX_RETRY_SECONDS = 30.0
+"""Between two attempts to write a degraded journal: at first, and at most. Each pause is twice as long as the last."""
 WAIT_SECONDS = 0.5
 """How long an answer waits for its commit at most; then the change is in memory and still on its way."""
 
@@ -94,10 +99,13 @@ class Journal:
             self._wake.send()
 
     def _run(self) -> None:
+        pause = self._retry_seconds
         while True:
             if self._store.failure is not None:
-                eventlet.sleep(self._retry_seconds)
+                eventlet.sleep(pause)
+                pause = min(2 * pause, MAX_RETRY_SECONDS)
             else:
+                pause = self._retry_seconds
                 self._wake.wait()
                 eventlet.sleep(GATHER_SECONDS)
             self._wake = eventlet.event.Event()
@@ -105,19 +113,29 @@ class Journal:
                 self._commit_once()
 
     def _commit_once(self) -> None:
-        batch: Batch = self._store.take()
+        if self._store.failure is not None:
+            # The whole state is much to write down, and nothing that is worth it while the file takes not even a page.
+            failure = self._in_other_thread(self._store.probe)
+            if failure is not None:
+                self._settle(failure)
+                return
+        batch = in_steps(self._store.take_in_steps())
         # Whoever waits from here on has changes that are not in this batch.
         done, self._done = self._done, eventlet.event.Event()
         self._under_way = done
-        try:
-            failure = eventlet.tpool.execute(self._store.write, batch)
-        except Exception as error:  # whatever it is, the loop must go on without a journal
-            failure = f"{self._store.path}: {type(error).__name__}: {error}"
+        failure = self._in_other_thread(partial(self._store.write, batch))
         self._under_way = None
         self._settle(failure)
         done.send()
         if self._store.pending:
             self._on_note()
+
+    def _in_other_thread(self, act: Callable[[], str | None]) -> str | None:
+        try:
+            failure: str | None = eventlet.tpool.execute(act)
+        except Exception as error:  # whatever it is, the loop must go on without a journal
+            return f"{self._store.path}: {type(error).__name__}: {error}"
+        return failure
 
     def _settle(self, failure: str | None) -> None:
         if self._store.settle(failure):

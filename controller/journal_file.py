@@ -183,6 +183,13 @@ def apply(connection: sqlite3.Connection, batch: Batch) -> None:
         )
 
 
+def write_something(connection: sqlite3.Connection) -> None:
+    """Commit a page that says what it said before. Raises sqlite3.Error where nothing can be written."""
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute(f"PRAGMA user_version={_format(connection)}")
+
+
 def _add_checksums(connection: sqlite3.Connection) -> None:
     connection.create_function("checksum_of_record", 3, checksum_of_record, deterministic=True)
     connection.create_function("checksum_of_point", 4, checksum_of_point, deterministic=True)

@@ -29,7 +29,7 @@ from controller.json_texts import texts_of, with_members
 from controller.marking import AnyMark, marks
 from controller.metrics import Metrics
 from controller.model import Snapshot, Switch
-from controller.pieces import Steps, whole
+from controller.pieces import Steps
 from controller.plan_journal import ID, KIND, REFUSED_ID, read_last, to_record
 from controller.planner import CompileRules, Plan, plan
 from controller.policies._base import Policy
@@ -337,11 +337,11 @@ class Loop:
         rest |= {"objective_seconds": its.objective_seconds, "lower_bound_seconds": its.lower_bound_seconds}
         return with_members(json.dumps(rest, separators=(",", ":")), **texts)
 
-    def _dump(self, batch: Batch) -> None:
+    def _dump(self, batch: Batch) -> Steps[None]:
         if self.plan is not None:
-            put(batch, KIND, ID, whole(self._record(self.plan)))
+            put(batch, KIND, ID, (yield from self._record(self.plan)))
         if self._made is not None and self._made is not self.plan:
-            put(batch, KIND, REFUSED_ID, whole(self._record(self._made)))
+            put(batch, KIND, REFUSED_ID, (yield from self._record(self._made)))
 
 
 def _plan_and_mark(

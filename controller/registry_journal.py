@@ -15,6 +15,7 @@ from controller.job_record import JobRecord
 from controller.journal_bodies import Body, GraveBody, HostBody, JobBody, SeenBody, StageBody, TallyBody
 from controller.journal_file import POINT
 from controller.model import Progress
+from controller.pieces import Steps
 from controller.store import Batch, Contents, Point, Store, StoreError, put
 
 AnyBody = TypeVar("AnyBody", bound=Body)
@@ -60,18 +61,26 @@ def load(contents: Contents, known_hosts: Collection[str], now: float) -> State:
     return state
 
 
-def dump(state: State, batch: Batch) -> None:
-    """Add the whole state to a batch."""
+def dump(state: State, batch: Batch) -> Steps[None]:
+    """Add the whole state to a batch; yields where others may go on.
+
+    A point that comes between may be in the batch and in the notes after it: to read it twice changes nothing.
+    """
     for job in (*state.jobs.values(), *state.parked.values()):
+        yield
+        if job is not state.jobs.get(job.id) and job is not state.parked.get(job.id):
+            continue  # it was removed meanwhile
         put(batch, "job", job.id, job.body_text())
         put(batch, "tally", job.id, job.tally_text())
         if (seen := job.to_seen()) is not None:
             put(batch, "seen", job.id, seen.model_dump_json())
         batch.points[job.id] = as_points(job.history.points())
+    yield
     for stage in state.stages:
         put(batch, "stage", stage, StageBody().model_dump_json())
     for name, agent in state.agents.items():
         put(batch, "host", name, agent.to_body().model_dump_json())
+    yield
     for job_id, grave in state.graves.items():
         put(batch, "grave", job_id, grave.model_dump_json())
 

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from controller.config import GATE_PERIODS, Config
+from controller.pieces import Steps
 from controller.policies._base import Policy
 from controller.policies.registry import PolicyError, make
 from controller.refusals import Invalid
@@ -121,7 +122,8 @@ class RunSettings:
             LOG.warning("what was set at run time no longer holds: %s", error)
         self._store.remove(_KIND, _ID)
 
-    def _dump(self, batch: Batch) -> None:
+    def _dump(self, batch: Batch) -> Steps[None]:
+        yield
         put(batch, _KIND, _ID, self._text())
 
 

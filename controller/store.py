@@ -1,14 +1,14 @@
 """The journal: a SQLite file that holds what the registry and the loop must know again after a restart.
 
 It is a copy, written behind: memory is what counts. ``put``, ``remove`` and ``replace_points`` only note what has
-changed; ``take`` hands the notes out as one batch and ``write`` commits it. ``write`` may run in another thread, one
-at a time; everything else belongs to the controller's own.
+changed; ``take`` hands the notes out as one batch and ``write`` commits it. ``write`` and ``probe`` may run in another
+thread, one at a time; everything else belongs to the controller's own.
 
-What is promised: a committed batch survives the end of the process, ``kill -9`` included. A power cut may cost
-the last seconds (WAL with ``synchronous=NORMAL``: the file stays whole, the newest commits may be missing). When a
-write fails, the journal is *degraded*: nothing is noted any more, so memory stays bounded, and the next attempt
-rewrites everything from the state in memory. A file is rewritten only if it is the one that was read, or empty: one
-that appears later (a disk that is mounted late) holds what this controller does not know.
+What is promised: a committed batch survives the end of the process, ``kill -9`` included. A power cut may cost the
+last seconds (WAL with ``synchronous=NORMAL``: the file stays whole, the newest commits may be missing). When a write
+fails, the journal is *degraded*: nothing is noted any more, so memory stays bounded. Once ``probe`` finds that the
+file can be written, everything is rewritten from the state in memory. A file is rewritten only if it is the one that
+was read, or empty: one that appears later (a disk that is mounted late) holds what this controller does not know.
 """
 
 from __future__ import annotations
@@ -18,7 +18,19 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from controller.journal_file import Batch, Contents, Key, Point, apply, connect, holds_something, identity_of, read
+from controller.journal_file import (
+    Batch,
+    Contents,
+    Key,
+    Point,
+    apply,
+    connect,
+    holds_something,
+    identity_of,
+    read,
+    write_something,
+)
+from controller.pieces import Steps, whole
 
 __all__ = ["Batch", "Contents", "Key", "Point", "Store", "StoreError", "put"]
 
@@ -38,7 +50,7 @@ class Store:
         self.failure: str | None = None
         self._noted = Batch()
         self._writing = False
-        self._sources: list[Callable[[Batch], None]] = []
+        self._sources: list[Callable[[Batch], Steps[None]]] = []
         self._on_note: Callable[[], None] = lambda: None
         self._connection: sqlite3.Connection | None = None
         self._loaded = Contents({}, {}, path)
@@ -61,8 +73,11 @@ class Store:
         """What the journal held when it was opened."""
         return self._loaded
 
-    def add_source(self, source: Callable[[Batch], None]) -> None:
-        """Have ``source`` add its part of the whole state when everything must be rewritten."""
+    def add_source(self, source: Callable[[Batch], Steps[None]]) -> None:
+        """Have ``source`` add its part of the whole state when everything must be rewritten.
+
+        It yields where others may go on. What they change is noted, and written after the whole.
+        """
         self._sources.append(source)
 
     def on_note(self, callback: Callable[[], None]) -> None:
@@ -100,17 +115,28 @@ class Store:
 
     def take(self) -> Batch:
         """What was noted since; everything, where the journal is degraded. ``settle`` must follow."""
+        return whole(self.take_in_steps())
+
+    def take_in_steps(self) -> Steps[Batch]:
+        """As ``take``; yields where others may go on, and only if everything is taken."""
         self._writing = True
         if self.failure is not None:
-            whole = Batch(whole=True)
+            everything = Batch(whole=True)
             for source in self._sources:
-                source(whole)
-            return whole
+                yield from source(everything)
+            return everything
         batch, self._noted = self._noted, Batch()
         return batch
 
     def write(self, batch: Batch) -> str | None:
         """Commit a batch; what went wrong, or None. Touches nothing but the file: safe in another thread."""
+        return self._on_file(lambda connection: apply(connection, batch))
+
+    def probe(self) -> str | None:
+        """Write next to nothing into the file; what went wrong, or None. As safe in another thread as ``write``."""
+        return self._on_file(write_something)
+
+    def _on_file(self, act: Callable[[sqlite3.Connection], None]) -> str | None:
         if self.path is None:
             return None
         try:
@@ -122,7 +148,7 @@ class Store:
                         f"{self.path}: another journal has appeared there, which is left as it is; restart the "
                         "controller to go on from that one, or move it away to keep what is in memory"
                     )
-            apply(self._connection, batch)
+            act(self._connection)
         except (sqlite3.Error, OSError, ValueError) as error:
             self._drop_connection()
             return _in_words(self.path, error)

@@ -6,12 +6,14 @@ import shutil
 import sqlite3
 from pathlib import Path
 
+import eventlet
 import pytest
 from test_loop import Yard
 from test_store import HOSTS, SPEC, commit, eventually, filled, report, view
 
 from controller.journal import Journal
-from controller.journal_file import checksum_of_record
+from controller.journal_file import Batch, checksum_of_record
+from controller.pieces import Steps, whole
 from controller.registry import Registry
 from controller.store import Store, StoreError
 
@@ -142,6 +144,57 @@ def test_a_host_that_is_missing_in_the_settings_for_a_while_costs_no_job(tmp_pat
 def test_a_name_that_no_file_can_have_degrades() -> None:
     store = Store(Path("/tmp") / ("j" * 300))
     assert "File name too long" in str(store.failure)
+
+
+def test_the_state_is_dumped_only_once_the_file_can_be_written_and_attempts_become_rare(tmp_path: Path) -> None:
+    store = Store(tmp_path / "later" / "j.db")
+    registry = filled(store)
+    dumps: list[int] = []
+    probes: list[str | None] = []
+
+    def source(_batch: Batch) -> Steps[None]:
+        dumps.append(1)
+        yield
+
+    def probe() -> str | None:
+        probes.append(Store.probe(store))
+        return probes[-1]
+
+    store.add_source(source)
+    store.probe = probe  # type: ignore[method-assign]  # to count them
+    journal = Journal(store, retry_seconds=0.01)
+    journal.start()
+    try:
+        eventlet.sleep(0.3)
+        assert not dumps
+        assert 1 <= len(probes) < 8, "at 10, 30, 70, 150 and 310 ms"
+        (tmp_path / "later").mkdir()
+        eventually(lambda: store.failure is None)
+        assert len(dumps) == 1
+    finally:
+        journal.stop()
+    assert view(Registry(HOSTS, Store(tmp_path / "later" / "j.db"), lambda: 1000.0)) == view(registry)
+
+
+def test_what_changes_while_the_state_is_dumped_is_in_the_journal(tmp_path: Path) -> None:
+    path = tmp_path / "j.db"
+    store = Store(path)
+    registry = filled(store)
+    registry.put_job("gone", SPEC.model_copy(update={"tasks": SPEC.tasks[1:]}), 0.0)
+    store.settle("the disk is full")
+    dumping = store.take_in_steps()
+    next(dumping)
+    registry.delete_job("gone", 0.0)
+    registry.report("h1", report(2), 0.0)
+    registry.put_job("b", SPEC.model_copy(update={"tasks": SPEC.tasks[1:]}), 0.0)
+    everything = whole(dumping)
+    assert ("job", "gone") not in everything.records
+    store.settle(store.write(everything))
+    assert store.failure is None
+    assert store.pending
+    commit(store)
+    store.close()
+    assert view(Registry(HOSTS, Store(path), lambda: 1000.0)) == view(registry)
 
 
 def test_a_degraded_journal_gets_a_last_chance_when_the_controller_stops(tmp_path: Path) -> None:
