@@ -35,6 +35,8 @@ LINGER_SECONDS = 2.0
 LINGER_BYTES = 32 * 2**20
 DISCARD_SECONDS = 1.0
 DISCARD_BYTES = 65536
+WRITE_BYTES = 65536
+"""Parts of a body are sent together up to this size."""
 
 
 class Body(eventlet.wsgi.Input):
@@ -165,6 +167,7 @@ class Protocol(eventlet.wsgi.HttpProtocol):
             "wsgi.input": body,
             "eventlet.input": body,
             "eventlet.posthooks": [],
+            "eventlet.minimum_write_chunk_size": WRITE_BYTES,
             CLOSE: self.close_after,
             MORE: body.has_more,
         }

@@ -112,11 +112,12 @@ def send(reply: Reply, environ: dict[str, Any], start_response: StartResponse) -
     if CLOSE in environ and (reply.close or environ[MORE]()):
         environ[CLOSE]()
     status = HTTPStatus(reply.status)
+    body = [reply.body, *reply.parts]
     headers = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", **reply.headers}
     if status not in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED):
-        headers |= {"Content-Type": reply.content_type, "Content-Length": str(len(reply.body))}
+        headers |= {"Content-Type": reply.content_type, "Content-Length": str(sum(map(len, body)))}
     start_response(f"{int(status)} {status.phrase}", list(headers.items()))
-    return [b""] if environ.get("REQUEST_METHOD") == "HEAD" else [reply.body]
+    return [b""] if environ.get("REQUEST_METHOD") == "HEAD" else body
 
 
 def _method(environ: dict[str, Any]) -> str:

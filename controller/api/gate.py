@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from http import HTTPStatus
 from typing import Any
 
@@ -13,6 +13,7 @@ from eventlet import hubs
 from controller.api.dispatch import CLOSE, StartResponse, send
 from controller.api.errors import problem
 from controller.api.http import HttpError
+from controller.steps import Pause
 
 LOOK_SECONDS = 0.002
 Application = Callable[[dict[str, Any], StartResponse], Iterable[bytes]]
@@ -23,11 +24,21 @@ class _TurnedOutError(BaseException):
 
 
 class _Answer(list[bytes]):
-    """A body that says when it was sent. It keeps its length, by which the server knows an empty one."""
+    """A body that says when it was sent, and lets others go on between its parts.
+
+    It keeps its length, by which the server knows an empty one.
+    """
 
     def __init__(self, body: Iterable[bytes], sent: Callable[[], None]) -> None:
         super().__init__(body)
         self._sent = sent
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Its parts, as the server sends them."""
+        pause = Pause()
+        for part in super().__iter__():
+            yield part
+            pause()
 
     def close(self) -> None:
         """The server has sent it, or cannot."""
@@ -37,8 +48,8 @@ class _Answer(list[bytes]):
 class Gate:
     """The WSGI application ``application`` until the gate is closed; from then on every request gets 503.
 
-    A request is inside from its first line in here until its answer was sent; if that ends the connection, until
-    ``left``.
+    A request is inside from its first line in here until its answer was sent. Where the answer ends the connection, it
+    is inside until ``left`` is called.
     """
 
     def __init__(self, application: Application) -> None:

@@ -16,7 +16,8 @@ JSON = "application/json"
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What goes back. ``close`` ends the connection after it, because something was left unread. ``waited``: seconds
-    that it was held back because the client asked for that.
+    that it was held back because the client asked for that. A body that may be large can come as ``parts``, which
+    follow ``body``: they are neither joined nor sent in one go.
     """
 
     status: int
@@ -25,6 +26,7 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
     close: bool = False
     waited: float = 0.0
+    parts: Sequence[bytes] = ()
 
     @classmethod
     def of(

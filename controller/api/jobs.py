@@ -48,16 +48,18 @@ def put_job(services: Services, call: Call) -> Reply:
 
 def list_jobs(services: Services, _call: Call) -> Reply:
     """All jobs, those that ended lately included."""
-    return Reply(HTTPStatus.OK, in_steps(_listed(services)).encode())
+    return Reply(HTTPStatus.OK, parts=in_steps(_listed(services)))
 
 
-def _listed(services: Services) -> Steps[str]:
-    """The text of a ``wire.JobList``."""
-    texts = []
+def _listed(services: Services) -> Steps[list[bytes]]:
+    """The text of a ``wire.JobList``, in parts."""
+    parts = [b'{"jobs":[']
     for state in services.registry.job_states(services.loop.classes):
-        texts.append((yield from state.to_json()))
+        if len(parts) > 1:
+            parts.append(b",")
+        parts.append((yield from state.to_json()).encode())
         yield
-    return f'{{"jobs":[{",".join(texts)}]}}'
+    return [*parts, b"]}"]
 
 
 def get_job(services: Services, call: Call) -> Reply:

@@ -17,10 +17,11 @@ from test_api import assert_problem, spec
 from test_loop import Yard
 
 from controller import host_plans, registry
-from controller.api import ApiServer, Services
+from controller.api import ApiServer, Services, gate
 from controller.api.dispatch import Api
 from controller.cli import main
 from controller.dataplane.values import PortProof, SwitchStatus
+from controller.wire import JobSpec
 
 
 class Served:
@@ -150,3 +151,19 @@ def test_a_job_that_no_plan_has_yet_cannot_be_explained_yet() -> None:
         reply = api.call("GET", "/v1/jobs/late/explain")
         assert_problem(reply, 503, "job late is not in the plan yet; ask again in a second")
         assert reply.headers["Retry-After"] == "1"
+
+
+def test_the_list_of_all_jobs_comes_in_parts_and_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[int] = []
+    monkeypatch.setattr(gate, "Pause", lambda: lambda: pauses.append(1))
+    with served(is_planning=False) as there:
+        assert there.call("GET", "/v1/jobs").json() == {"jobs": []}
+        for n in range(300):
+            there.yard.registry.put_job(f"j{n}", JobSpec.model_validate(spec(port=6000 + n)), 0.0)
+        pauses.clear()
+        whole = there.call("GET", "/v1/jobs")
+        assert [job["id"] for job in whole.json()["jobs"]] == [f"j{n}" for n in range(300)]
+        assert len(pauses) > 300, "others may go on between the parts"
+        head = there.call("HEAD", "/v1/jobs")
+        assert head.headers["Content-Length"] == whole.headers["Content-Length"] == str(len(whole.content))
+        assert not head.content
