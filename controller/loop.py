@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import eventlet
 import eventlet.event
@@ -44,6 +44,7 @@ from controller.wire import Settings
 
 LOG = logging.getLogger("trainyard.loop")
 Marks = Mapping[str, tuple[AnyMark, ...]]
+T = TypeVar("T")
 COALESCE_SECONDS = 0.01
 MOST_LATE = 10_000
 """Causes of plans that failed, of which the latency is still to be measured: the first so many."""
@@ -149,10 +150,34 @@ class Loop:
 
     def dry_run(self, policy: Policy) -> tuple[Plan, Snapshot]:
         """What ``policy`` would do now; nothing is applied. Raises whatever the policy raises."""
-        with self._planning:
+
+        def act() -> tuple[Plan, Snapshot]:
             snapshot = self._take_snapshot()
             made: Plan = eventlet.tpool.execute(plan, snapshot, self._made, policy=policy, assign=self._config.assign)
-        return made, snapshot
+            return made, snapshot
+
+        return self._alone(act)
+
+    def _alone(self, act: Callable[[], T]) -> T:
+        """Returns what ``act`` does while nobody else plans. Raises what it raises.
+
+        ``act`` has a green thread of its own. Whoever waits for it may be ended, at a stop; the other thread goes on
+        with its plan then, and the next plan must wait for that.
+        """
+        outcome = eventlet.event.Event()
+
+        def run() -> None:
+            try:
+                outcome.send(act())
+            except Exception as error:  # it is raised again where the outcome is waited for
+                outcome.send_exception(error)
+            finally:
+                self._planning.release()
+
+        self._planning.acquire()
+        eventlet.spawn_n(run)
+        result: T = outcome.wait()
+        return result
 
     def _try(self, policy: Policy, field: str) -> None:
         """Raises Invalid, with ``field``, for a policy that would stop every plan: it fails on what is known now."""
@@ -233,19 +258,7 @@ class Loop:
                 self._say(f"{type(error).__name__}: {error}", error)
 
     def _turn(self, causes: list[tuple[str, float]]) -> None:
-        with self._planning:
-            began = time.monotonic()
-            budget = self._budget if self._config.mode != "marked" else None
-            known = self._take_snapshot()
-            snapshot, fitted, new, new_marks = eventlet.tpool.execute(
-                _plan_and_mark,
-                known,
-                budget,
-                self._made,
-                self.settings.policy,
-                compile_rules=self._compile,
-                assign=self._config.assign,
-            )
+        began, snapshot, fitted, new, new_marks = self._alone(self._next)
         if fitted is not None:
             self._note_fit(fitted)
         self._made = new
@@ -263,6 +276,22 @@ class Loop:
             raise SwitchError("; ".join(applied.errors))
         self._measure(causes, applied)
         self._put_in_force(new, new_marks, snapshot)
+
+    def _next(self) -> tuple[float, Snapshot, Fitted | None, Plan, Marks]:
+        """The next plan with what belongs to it, and when it was begun."""
+        began = time.monotonic()
+        budget = self._budget if self._config.mode != "marked" else None
+        known = self._take_snapshot()
+        made = eventlet.tpool.execute(
+            _plan_and_mark,
+            known,
+            budget,
+            self._made,
+            self.settings.policy,
+            compile_rules=self._compile,
+            assign=self._config.assign,
+        )
+        return began, *made
 
     def _put_in_force(self, new: Plan, new_marks: Marks, snapshot: Snapshot) -> None:
         """Every switch has taken the plan: the hosts follow, and it is what a restart begins with."""

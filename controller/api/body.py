@@ -44,7 +44,16 @@ def read_settings(services: Services, call: Call) -> Settings:
 
 
 def _read(services: Services, call: Call, kind: str) -> Any:
-    return services.workers.make(kind, read_raw(call.environ), str(call.environ.get("REMOTE_ADDR", "")))
+    return services.workers.make(kind, read_raw(call.environ), _client(services, call))
+
+
+def _client(services: Services, call: Call) -> str:
+    """Whose a body is: of a token's owner, wherever it comes from; without tokens, of an address."""
+    if call.identity.host is not None:
+        return f"host {call.identity.host}"
+    if services.config.api.token is not None:
+        return "operator"
+    return f"address {call.environ.get('REMOTE_ADDR', '')}"
 
 
 def read_raw(environ: dict[str, Any]) -> bytes:

@@ -1,4 +1,4 @@
-"""Ryu's WSGI server with what it lacks: TLS, and a listener that nothing ends."""
+"""Ryu's WSGI server with what it lacks: TLS, and a listener that only ``close`` ends."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
@@ -10,17 +11,21 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import eventlet
 import pytest
 from api_client import Controller
+from pydantic import SecretStr
 from registry_world import job_spec, progress
 
 from controller.api import work, workers
-from controller.api.http import HttpError
+from controller.api.body import read_stage
+from controller.api.http import Call, HttpError, Identity
 from controller.api.workers import Workers
 from controller.batch import Batch
+from controller.config import Api
 from controller.declared import Declared
 from controller.pieces import whole
 from controller.registry import Registry
@@ -118,6 +123,39 @@ def test_the_process_that_checks_loads_nothing_of_the_network() -> None:
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert "pydantic" in loaded
     assert not {"ryu", "eventlet", "numpy", "scipy", "networkx"} & set(loaded)
+
+
+def test_ctrl_c_is_not_for_the_process_that_checks(checking: Workers) -> None:
+    checking.start()
+    assert checking.pid is not None
+    assert os.getsid(checking.pid) == checking.pid != os.getsid(0)
+
+
+def test_who_is_turned_out_leaves_no_answer_to_the_next(checking: Workers) -> None:
+    raw = JobSpec.model_validate(large_spec(2000)).model_dump_json().encode()
+    turned_out = eventlet.spawn(checking.make, "job", raw, "c")
+    eventlet.sleep(0.001)
+    turned_out.kill()
+    names = [f"job-{n:05}" for n in range(4096)]
+    large = ('{"jobs": ["' + '", "'.join(names) + '"]}').encode()
+    assert list(checking.make("stage", large, "c").jobs) == names
+
+
+def test_places_are_counted_by_who_asks() -> None:
+    without, with_tokens = Api(), Api(token=SecretStr("t" * 32), host_tokens={"h1": SecretStr("h" * 32)})
+    for api, identity, client in (
+        (without, Identity(), "address 10.0.0.9"),
+        (with_tokens, Identity(), "operator"),
+        (with_tokens, Identity("h1"), "host h1"),
+    ):
+        asked: list[str] = []
+        services: Any = SimpleNamespace(
+            config=SimpleNamespace(api=api),
+            workers=SimpleNamespace(make=lambda _kind, _raw, who, asked=asked: asked.append(who)),
+        )
+        environ = {"CONTENT_TYPE": "application/json", "wsgi.input": io.BytesIO(b"{}"), "REMOTE_ADDR": "10.0.0.9"}
+        read_stage(services, Call(environ, {}, {}, identity, 0.0))
+        assert asked == [client]
 
 
 def test_what_is_wrong_with_a_large_body_is_told_as_of_a_small_one(checking: Workers) -> None:

@@ -121,6 +121,16 @@ def test_no_two_plans_are_made_at_once(yard: Yard) -> None:
     assert policy.most == 1
 
 
+def test_a_plan_that_nobody_waits_for_any_more_is_ended_before_the_next(yard: Yard) -> None:
+    policy = Alone()
+    yard.put("a", 5000)
+    turned_out = eventlet.spawn(yard.loop.dry_run, policy)
+    eventually(lambda: policy.at_work == 1)
+    turned_out.kill()
+    assert yard.loop.dry_run(policy)[0].classes == {"a": 0}
+    assert policy.most == 1
+
+
 class Turns(Policy):
     """In the order of arrival, but each time it is asked the next job has the turn, and goes first."""
 
