@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -17,7 +18,7 @@ from test_api import assert_problem, spec
 from test_loop import Yard
 
 from controller import host_plans, registry
-from controller.api import ApiServer, Services, gate
+from controller.api import ApiServer, Services, connection, gate
 from controller.api.dispatch import Api
 from controller.cli import main
 from controller.dataplane.values import PortProof, SwitchStatus
@@ -167,3 +168,19 @@ def test_the_list_of_all_jobs_comes_in_parts_and_whole(monkeypatch: pytest.Monke
         head = there.call("HEAD", "/v1/jobs")
         assert head.headers["Content-Length"] == whole.headers["Content-Length"] == str(len(whole.content))
         assert not head.content
+
+
+def test_others_may_go_on_between_requests_that_have_come_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[int] = []
+    monkeypatch.setattr(connection, "Pause", lambda: lambda: pauses.append(1))
+    with served(is_planning=False) as there:
+        port = int(there.url.rpartition(":")[2])
+
+        def ask() -> bytes:
+            with socket.create_connection(("127.0.0.1", port), 15) as client:
+                client.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" * 50)
+                client.shutdown(socket.SHUT_WR)
+                return b"".join(iter(lambda: client.recv(65536), b""))
+
+        assert eventlet.tpool.execute(ask).count(b"HTTP/1.1 200") == 50
+        assert len(pauses) >= 50

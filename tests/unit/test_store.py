@@ -188,7 +188,9 @@ def test_a_restart_on_a_full_disk_still_knows_everything(tmp_path: Path, small_f
     after.report("h1", report(2), 0.0)
     commit(store)
     assert store.failure is not None
+    assert store.probe() is not None
     small_files(-1)
+    assert store.probe() is None
     commit(store)
     assert store.failure is None
     store.close()
