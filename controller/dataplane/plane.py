@@ -42,7 +42,7 @@ class Dataplane:
         self._databases = Databases(settings.ovsdb)
         self._sessions: dict[int, Session] = {}
         self._rivals: dict[int, Any] = {}
-        self._wanted: dict[int, frozenset[Rule]] = {}
+        self._taken: dict[int, frozenset[Rule] | None] = {}
         self._rules: frozenset[Rule] = frozenset()
         self._by_switch: dict[int, frozenset[Rule]] = {}
         self._listeners: list[Listener] = []
@@ -72,9 +72,8 @@ class Dataplane:
             work = {}
             for dpid, session in self._sessions.items():
                 if session.ready and dpid in self._by_switch:
-                    wanted = self._by_switch[dpid]
-                    self._wanted[dpid] = wanted
-                    work[dpid] = hub.spawn(session.apply, wanted, self._epoch)
+                    self._taken.setdefault(dpid, None)
+                    work[dpid] = hub.spawn(self._change, session, self._by_switch[dpid], self._epoch)
             changes = self._wait_for(work)
         return Applied(
             flow_mods=sum(change.flow_mods for change in changes),
@@ -96,7 +95,7 @@ class Dataplane:
         """Every switch that is connected, and every one that a plan has known."""
         gone = tuple(
             SwitchStatus(dpid, connected=False, ready=False, reason="not connected", rules=0, bundles=None)
-            for dpid in self._wanted.keys() - self._sessions.keys()
+            for dpid in self._taken.keys() - self._sessions.keys()
         )
         here = tuple(session.status() for session in self._sessions.values())
         return tuple(sorted(here + gone, key=lambda status: status.dpid))
@@ -174,7 +173,7 @@ class Dataplane:
             counted=partial(self._bytes.take, datapath.id),
             log=self._log,
             switches=lambda: len(self._sessions),
-            remembered=self._wanted.get(datapath.id),
+            remembered=self._taken.get(datapath.id),
         )
 
     def _decide(self, session: Session, rival: Any) -> None:
@@ -212,6 +211,13 @@ class Dataplane:
             if not self._repairs[dpid].count:
                 # Anybody may connect with any id: of those that were nothing, nothing stays.
                 del self._repairs[dpid]
+
+    def _change(self, session: Session, wanted: frozenset[Rule], epoch: int) -> SwitchChange:
+        """Change one switch. A later connection of it begins with the last rules that it is known to have taken."""
+        change = session.apply(wanted, epoch)
+        if not change.errors:
+            self._taken[session.dpid] = wanted
+        return change
 
     def _split(self, rules: frozenset[Rule]) -> None:
         """Sort ``rules`` by switch. Only what is new or gone is looked at: a big set costs no more than a small one."""

@@ -35,8 +35,8 @@ class Changed(NamedTuple):
 class RuleTable:
     """All rules of ours on one switch, and its gate. ``base`` gives the rules that it needs before any plan.
 
-    ``remembered`` is what the last plan wanted this switch to hold, where there was one; ``switches`` is how many
-    the controller looks after. Every method may raise SwitchGoneError.
+    ``remembered`` is the last plan's rules that this switch took, where there was one; ``switches`` is how many the
+    controller looks after. Every method may raise SwitchGoneError.
     """
 
     def __init__(
@@ -77,10 +77,16 @@ class RuleTable:
         return self._unlike < MOST_UNLIKE
 
     def apply(self, wanted: frozenset[Rule], epoch: int) -> tuple[int, tuple[str, ...]]:
-        """Make the switch hold ``wanted``. Returns the messages sent, and what the switch refused."""
+        """Make the switch hold ``wanted``. Returns the messages sent, and what the switch refused.
+
+        Only what the switch took is what it is to hold from now on. A set that it refused, or that it was still taking
+        when it went away, must not be pushed again by every repair: it may never fit, and the switch would be lost.
+        """
         with self._lock:
-            self._wanted, self._epoch = wanted, epoch
+            self._epoch = epoch
             done = self._become(wanted)
+            if not done.errors:
+                self._wanted = wanted
         return done.sent, done.errors
 
     def forget(self) -> None:

@@ -40,8 +40,8 @@ _PAUSE_SECONDS = 0.02
 class Session:
     """One connected switch. ``base`` gives the rules that it needs before any plan; ``changed`` is told of news.
 
-    ``database`` is where its queues are made (None: nobody said where). ``remembered`` is what the last plan wanted
-    this switch to hold, where there was one. ``repairs`` notes what was put right, and ``counted`` is told the queues'
+    ``database`` is where its queues are made (None: nobody said where). ``remembered`` is the last plan's rules that
+    this switch took, where there was one. ``repairs`` notes what was put right, and ``counted`` is told the queues'
     counters whenever they are read; both outlive the connection. ``switches`` is how many the controller looks after.
     ``log`` takes what people should know of the switch.
     """

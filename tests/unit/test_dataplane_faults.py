@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from ryu.lib import hub
-from test_dataplane import connect, make_plane, ready, rules_for, until, wanted_rules
+from test_dataplane import connect, held_rules, make_plane, ready, rules_for, until, wanted_rules
 
 from controller.dataplane import openflow, ovsdb, probe
 from controller.dataplane.channel import Channel
@@ -155,3 +155,46 @@ def test_a_ports_name_forges_no_line_of_the_log() -> None:
     assert probe.port_name(b"eth0\0\0\0") == "eth0"
     assert probe.port_name("prüf-1\nswitch 1 is ready\x1b[2J\0x".encode()) == "prüf-1�switch 1 is ready�[2J"
     assert probe.port_name(b"\xff\xfe") == "��"
+
+
+@pytest.mark.parametrize("bundles", [True, False])
+def test_a_refused_plan_and_a_lost_rule_leave_a_switch_ready_with_the_old_rules(bundles: bool) -> None:
+    plane = make_plane(audit_seconds=0.05)
+    try:
+        switch = connect(plane, behaviour=Behaviour(bundles=bundles))
+        ready(plane)
+        small = rules_for({"a": 0})
+        assert plane.apply(small).errors == ()
+        switch.behaviour.table_size = len(switch.table)
+        assert "flow table is full" in plane.apply(rules_for({"a": 0, "b": 1, "c": 2})).errors[0]
+        news: list[str] = []
+        plane.subscribe(news.append)
+        switch.remove(next(key for key, rule in switch.table.items() if rule.cookie & 0xFFFFFFFF))
+        until(lambda: held_rules(switch) == wanted_rules(small))
+        until(lambda: plane.status()[0].repairs == 1)
+        hub.sleep(0.2)
+        assert [(status.ready, status.reason) for status in plane.status()] == [(True, None)]
+        assert news == []
+        plane.disconnected(switch)
+        back = connect(plane, behaviour=Behaviour(bundles=bundles, table_size=switch.behaviour.table_size))
+        ready(plane)
+        assert held_rules(back) == wanted_rules(small)
+    finally:
+        plane.close()
+
+
+def test_a_switch_that_goes_away_in_a_change_comes_back_with_the_last_rules_that_it_took() -> None:
+    plane = make_plane()
+    try:
+        switch = connect(plane)
+        ready(plane)
+        plane.apply(rules_for({"a": 0}))
+        switch.behaviour.silent = True
+        assert plane.apply(rules_for({"b": 0})).errors
+        plane.disconnected(switch)
+        assert [status.reason for status in plane.status()] == ["not connected"]
+        back = connect(plane)
+        ready(plane)
+        assert held_rules(back) == wanted_rules(rules_for({"a": 0}))
+    finally:
+        plane.close()
