@@ -7,9 +7,11 @@ import logging
 import socket
 import ssl
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any
 
+from eventlet.hubs import get_hub
 from ryu.lib import hub
 
 from controller.dataplane.message_stream import MessageStream, RefusedError
@@ -40,7 +42,8 @@ class CheckedSocket:
         self._turn_ends = 0.0
         self._is_refused = False
         self._is_ready = False
-        self._deadline = hub.spawn_after(HANDSHAKE_SECONDS, self._expire)
+        # Not a green thread: one that is cancelled keeps the frames of those who did so, and this object in them.
+        self._deadline = get_hub().schedule_call_global(HANDSHAKE_SECONDS, hub.spawn, _expire, weakref.ref(self))
 
     # What Ryu calls.
 
@@ -57,9 +60,14 @@ class CheckedSocket:
         self._socket.shutdown(how)
 
     def close(self) -> None:
-        """As of a socket."""
+        """As of a socket. What the peer has sent is dropped, and so is ``ready``.
+
+        ``ready`` may lead back to this object, and the collector of such rings seldom runs in the controller.
+        """
         self._deadline.cancel()
         self._socket.close()
+        self._ready = _nothing
+        self._stream = MessageStream()
 
     def recv(self, _size: int) -> bytes:
         """One checked message; b"" after the last one, which is where the peer ends or breaks a rule.
@@ -107,9 +115,6 @@ class CheckedSocket:
                 self._write(reply)
             self._socket.shutdown(socket.SHUT_RDWR)
 
-    def _expire(self) -> None:
-        self.refuse(f"it has not become a switch within {HANDSHAKE_SECONDS:g} s")
-
     def _note_ready(self) -> None:
         if self._stream.is_ready and not self._is_ready:
             self._is_ready = True
@@ -129,3 +134,13 @@ class CheckedSocket:
         except TimeoutError:
             self.refuse("it does not read what it is sent")
             raise
+
+
+def _expire(connection: weakref.ref[CheckedSocket]) -> None:
+    checked = connection()
+    if checked is not None:
+        checked.refuse(f"it has not become a switch within {HANDSHAKE_SECONDS:g} s")
+
+
+def _nothing() -> None:
+    """Do nothing."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -69,14 +70,18 @@ class Session:
         self._channel = Channel(datapath, answer_seconds=settings.answer_seconds)
         self._changed = changed
         self._repairs = repairs
+        # Of those that it owns, none may keep it: the collector of such rings seldom runs in the controller.
+        me = weakref.proxy(self)
         self._rules = RuleTable(
             self._channel,
             gate_seconds=settings.gate_seconds,
-            base=lambda: base(self.switch()),
+            base=lambda: base(me.switch()),
             remembered=remembered,
             switches=switches,
         )
-        self._ports = Ports(self._channel, settings, database=database, counted=self._take_counters)
+        self._ports = Ports(
+            self._channel, settings, database=database, counted=lambda counters: me.take_counters(counters)
+        )
         self._counted = counted
         self._unordered: frozenset[int] = frozenset()
         self._log = log
@@ -148,7 +153,8 @@ class Session:
         except SwitchGoneError as error:
             LOG.debug("the counters of switch %016x are not known: %s", self.dpid, error)
 
-    def _take_counters(self, counters: Counters) -> None:
+    def take_counters(self, counters: Counters) -> None:
+        """The queues' counters have been read."""
         # Of a switch that nobody has proven, anything may call itself a counter.
         if self.ready:
             self._counted(counters)
@@ -187,6 +193,7 @@ class Session:
         self._channel.close()
         for thread in self._threads:
             hub.kill(thread)
+        self._threads.clear()
 
     # Looking after it.
 

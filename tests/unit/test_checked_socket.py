@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import socket
 import ssl
 import subprocess
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -285,3 +287,24 @@ def test_addresses_are_remembered_up_to_a_bound(caplog: pytest.LogCaptureFixture
     log.say(logging.WARNING, "new", "bad")
     assert len(caplog.records) == peer_log.MAX_ADDRESSES + 1
     assert len(log._minutes) == peer_log.MAX_ADDRESSES
+
+
+def test_nothing_of_a_closed_connection_stays_until_a_collection() -> None:
+    listener = object.__new__(Listener)
+    listener._unknown = {}
+    listener._log = PeerLog(LOG)
+    gone: list[Any] = []
+
+    def handle(checked: CheckedSocket, _address: Any) -> None:
+        gone.extend((weakref.ref(checked), weakref.ref(checked._stream)))
+
+    gc.collect()
+    gc.disable()
+    try:
+        near, far = socket.socketpair()
+        listener._check(handle, GreenSocket(near), ("192.0.2.7", 1))
+        far.close()
+        hub.sleep(0)
+        assert [each() for each in gone] == [None, None]
+    finally:
+        gc.enable()

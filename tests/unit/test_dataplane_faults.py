@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import time
+import weakref
 from typing import Any
 
 import pytest
@@ -197,4 +199,22 @@ def test_a_switch_that_goes_away_in_a_change_comes_back_with_the_last_rules_that
         ready(plane)
         assert held_rules(back) == wanted_rules(rules_for({"a": 0}))
     finally:
+        plane.close()
+
+
+def test_nothing_of_a_switch_that_has_disconnected_stays_until_a_collection() -> None:
+    plane = make_plane()
+    gc.collect()
+    gc.disable()
+    try:
+        switch = connect(plane)
+        ready(plane)
+        plane.apply(rules_for({"a": 0}))
+        plane.class_bytes()
+        gone = [weakref.ref(plane._sessions[1]), weakref.ref(plane._sessions[1]._rules)]
+        plane.disconnected(switch)
+        hub.sleep(0.05)
+        assert [each() for each in gone] == [None, None]
+    finally:
+        gc.enable()
         plane.close()
