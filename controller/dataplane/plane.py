@@ -186,7 +186,8 @@ class Dataplane:
             self._refuse(rival, f"its session with {current.address} answers")
             return
         if current is not None:
-            LOG.warning("switch %016x does not answer at %s any more", rival.id, current.address)
+            text = f"switch {rival.id:016x} does not answer at {current.address} any more"
+            self._log.say(logging.WARNING, current.address, text)
             self._drop(rival.id)
         self._begin(rival)
 

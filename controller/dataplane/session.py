@@ -23,6 +23,7 @@ from controller.dataplane.channel import Channel, SwitchGoneError
 from controller.dataplane.peer_log import PeerLog
 from controller.dataplane.ports import Ports
 from controller.dataplane.probe import Counters
+from controller.dataplane.queues import queue_ids
 from controller.dataplane.rule_table import RuleTable
 from controller.dataplane.values import Settings, SwitchChange, SwitchStatus
 from controller.fabric import inner_ports
@@ -156,8 +157,10 @@ class Session:
     def take_counters(self, counters: Counters) -> None:
         """The queues' counters have been read."""
         # Of a switch that nobody has proven, anything may call itself a counter.
+        # Of its queues only those count that are ours, at ports that it has told of.
         if self.ready:
-            self._counted(counters)
+            ports, queues = self._ports.numbers, queue_ids(self._settings.classes)
+            self._counted({key: each for key, each in counters.items() if key[0] in ports and key[1] in queues})
 
     def answers(self) -> bool:
         """Whether the switch answers an echo on this connection. Raises nothing."""

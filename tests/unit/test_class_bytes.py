@@ -60,3 +60,13 @@ def test_nothing_that_only_rises_is_a_gauge() -> None:
         "trainyard_flow_rules",
         "trainyard_switches_ready",
     }
+
+
+def test_queues_and_ports_that_a_switch_cannot_have_count_nothing() -> None:
+    plane = make_plane()
+    switch = connect(plane)
+    ready(plane)
+    before = plane.class_bytes()
+    switch._counts |= {(port, queue): 9 for port in (1, 77) for queue in (8, 99, 2**32 - 1)} | {(77, 1): 9}
+    assert plane.class_bytes() == before
+    plane.close()
