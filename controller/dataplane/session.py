@@ -81,7 +81,10 @@ class Session:
             switches=switches,
         )
         self._ports = Ports(
-            self._channel, settings, database=database, counted=lambda counters: me.take_counters(counters)
+            self._channel,
+            settings,
+            database=database,
+            counted=lambda counters: me.take_counters(counters),  # noqa: PLW0108 - a bound method would keep this
         )
         self._counted = counted
         self._unordered: frozenset[int] = frozenset()

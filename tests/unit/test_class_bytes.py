@@ -67,6 +67,9 @@ def test_queues_and_ports_that_a_switch_cannot_have_count_nothing() -> None:
     switch = connect(plane)
     ready(plane)
     before = plane.class_bytes()
-    switch._counts |= {(port, queue): 9 for port in (1, 77) for queue in (8, 99, 2**32 - 1)} | {(77, 1): 9}
+    # It has not told of the port 77 yet, and the queues above 7 are somebody else's.
+    switch.ports = (*switch.ports, 77)
+    switch.behaviour.queues = 12
+    switch._counts |= dict.fromkeys([(1, 8), (1, 11), (77, 1), (77, 9)], 50)
     assert plane.class_bytes() == before
     plane.close()
