@@ -20,8 +20,8 @@ class PeerLog:
         self._clock = clock
         self._minutes: dict[str, tuple[float, int]] = {}
 
-    def say(self, level: int, address: str, text: str) -> None:
-        """Log ``text``, which is of ``address``, unless enough has been said of it."""
+    def say(self, level: int, address: str, text: str, *, error: BaseException | None = None) -> None:
+        """Log ``text``, with the trace of ``error``, which is of ``address``, unless enough has been said of it."""
         now = self._clock()
         begin, count = self._minutes.get(address, (now, 0))
         left_out = 0
@@ -34,7 +34,7 @@ class PeerLog:
         self._minutes[address] = (begin, count + 1)
         if count < self._lines:
             more = f" ({left_out} lines like this were left out)" if left_out else ""
-            self._log.log(level, "%s%s", text, more)
+            self._log.log(level, "%s%s", text, more, exc_info=error)
 
     def _has_room(self, now: float) -> bool:
         """Forget the address whose minute began first, if there are too many and it is over."""

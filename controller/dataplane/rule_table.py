@@ -6,7 +6,6 @@ compared with what it was given, and put right.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -16,8 +15,6 @@ from ryu.lib import hub
 from controller.dataplane import audit, openflow, transactions
 from controller.dataplane.channel import Channel, SwitchGoneError
 from controller.rules import Difference, Rule, difference
-
-LOG = logging.getLogger(__name__)
 
 MOST_UNLIKE = 3
 """After so many looks in a row at which rules, just put right, read otherwise than they were sent, none are read."""
@@ -36,7 +33,7 @@ class RuleTable:
     """All rules of ours on one switch, and its gate. ``base`` gives the rules that it needs before any plan.
 
     ``remembered`` is the last plan's rules that this switch took, where there was one; ``switches`` is how many the
-    controller looks after. Every method may raise SwitchGoneError.
+    controller looks after; ``warn`` is told what people should know. Every method may raise SwitchGoneError.
     """
 
     def __init__(
@@ -47,12 +44,14 @@ class RuleTable:
         base: Callable[[], frozenset[Rule]],
         remembered: frozenset[Rule] | None,
         switches: Callable[[], int],
+        warn: Callable[[str], None],
     ) -> None:
         self._channel = channel
         self._gate_seconds = gate_seconds
         self._base = base
         self._wanted = remembered
         self._switches = switches
+        self._warn = warn
         self._held: frozenset[Rule] | None = None
         self._tags: Mapping[openflow.Place, int] = {}
         self._epoch = 0
@@ -214,7 +213,7 @@ class RuleTable:
         self._held = openflow.label(found, self._tags, before)
         repair = difference(self._held, before)
         if repair:
-            LOG.warning("switch %016x did not undo a refused change; restoring its rules", self._channel.dpid)
+            self._warn(f"switch {self._channel.dpid:016x} did not undo a refused change; restoring its rules")
             done = transactions.change(self._channel, repair, self._held, self._epoch).done
             self._held = before if done else None
 

@@ -12,6 +12,7 @@ import logging
 import time
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ryu.lib import hub
@@ -79,6 +80,7 @@ class Session:
             base=lambda: base(me.switch()),
             remembered=remembered,
             switches=switches,
+            warn=partial(log.say, logging.WARNING, self.address),
         )
         self._ports = Ports(
             self._channel,
@@ -89,6 +91,7 @@ class Session:
         self._counted = counted
         self._unordered: frozenset[int] = frozenset()
         self._log = log
+        self._is_traced = False
         self._known_as: Switch | None = None
         self._news = hub.Event()
         self._loss = hub.Event()
@@ -294,10 +297,13 @@ class Session:
             self._changed(f"switch {self.dpid:016x}: {reason}")
 
     def _in_words(self, error: Exception) -> str:
-        """A fault in one line; one that nobody foresaw with its name, and once with its trace in the log."""
+        """A fault in one line; one that nobody foresaw with its name. The log gets the trace of a session's first."""
         if isinstance(error, SwitchGoneError | ovsdb.OvsdbError):
             return str(error)
         text = f"{type(error).__name__}: {error}"
-        if text != self.reason:
-            LOG.error("switch %016x could not be looked after", self.dpid, exc_info=error)
+        if not self._is_traced:
+            self._is_traced = True
+            self._log.say(
+                logging.ERROR, self.address, f"switch {self.dpid:016x} could not be looked after", error=error
+            )
         return text
