@@ -32,6 +32,8 @@ MAX_ERROR = 76
 """An error is cut to so many bytes: 64 of the refused message, as OpenFlow asks for, after its own 12."""
 MAX_ANSWER = 32 << 20
 """The longest answer in parts, in bytes: about 200,000 rules."""
+MAX_QUEUES_ANSWER = 4 << 20
+"""The same of queues: all of ours at so many ports as a switch may have, each port in a part of its own."""
 _PART = 1024
 """A part counts as at least so many bytes, which is what it costs when it is read."""
 
@@ -293,8 +295,9 @@ class MessageStream:
         if flags & ~ofp.OFPMPF_REPLY_MORE:
             raise shapes.MalformedError(_HEADER_SIZE + 2, f"the flags {flags:#06x}; 0 or 1 are right")
         question.size += max(len(message), _PART)
-        if question.size > MAX_ANSWER:
-            raise RefusedError(f"its answer to one request has more than {MAX_ANSWER} bytes")
+        most = MAX_QUEUES_ANSWER if part == ofp.OFPMP_QUEUE else MAX_ANSWER
+        if question.size > most:
+            raise RefusedError(f"its answer to one request has more than {most} bytes")
         message, cuts = self._checked_parts(part, message)
         if not flags:
             del self._asked[xid]

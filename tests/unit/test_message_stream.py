@@ -8,7 +8,15 @@ import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from controller.dataplane.message_stream import MAX_ANSWER, MAX_ASKED, MAX_PORTS, MessageStream, RefusedError, Step
+from controller.dataplane.message_stream import (
+    MAX_ANSWER,
+    MAX_ASKED,
+    MAX_PORTS,
+    MAX_QUEUES_ANSWER,
+    MessageStream,
+    RefusedError,
+    Step,
+)
 from tests.openflow_messages import message, parts, parts_request, recorded
 from tests.openflow_reader import FEATURES, RyuBehind, ready_stream
 
@@ -245,14 +253,15 @@ def test_packets_are_dropped_without_keeping_them() -> None:
     assert len(steps(stream, message(ofp.OFPT_ECHO_REQUEST, b""))) == 1
 
 
-def test_an_answer_without_end_is_ended() -> None:
-    stream = asked(ofp.OFPMP_FLOW)
-    part = parts(ofp.OFPMP_FLOW, b"", flags=ofp.OFPMPF_REPLY_MORE)
+@pytest.mark.parametrize(("kind", "most"), [(ofp.OFPMP_FLOW, MAX_ANSWER), (ofp.OFPMP_QUEUE, MAX_QUEUES_ANSWER)])
+def test_an_answer_without_end_is_ended(kind: int, most: int) -> None:
+    stream = asked(kind)
+    part = parts(kind, b"", flags=ofp.OFPMPF_REPLY_MORE)
     taken = 0
-    with pytest.raises(RefusedError, match=f"has more than {MAX_ANSWER} bytes"):
-        while taken <= MAX_ANSWER // len(part):
+    with pytest.raises(RefusedError, match=f"has more than {most} bytes"):
+        while taken <= most // len(part):
             taken += len(steps(stream, part * 100))
-    assert taken <= MAX_ANSWER // 1024
+    assert taken <= most // 1024
 
 
 def test_ports_are_bounded_and_those_that_go_make_room() -> None:
