@@ -1,7 +1,8 @@
 """How to notice that somebody else changed a switch's rules: what to ask at each look, and what the answers mean.
 
-Pure. A look asks for the number of all rules of ours and for some of them in full, in turn, so that a look costs the
-same however many rules there are. The pipeline's own rules come first: without them packets are lost, while a job's
+Pure. A look asks for the number of all rules of ours and for some of them in full, in turn, so that what is
+read at a look stays the same however many rules there are; going through the known rules still costs more.
+The pipeline's own rules come first: without them packets are lost, while a job's
 rule that is gone costs only the job's place in the order.
 """
 
