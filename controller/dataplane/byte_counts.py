@@ -9,12 +9,15 @@ from collections.abc import Mapping
 
 from controller.dataplane.queues import class_of
 
+MAX_REMEMBERED = 65_536
+"""Counters of a switch that are remembered. Beyond that, those of ports that are gone are forgotten."""
+
 
 class ByteCounts:
     """The sums over a switch's ports, kept while ports, queues and the switch itself come and go."""
 
     def __init__(self) -> None:
-        self._last: dict[tuple[int, int, int], int] = {}
+        self._last: dict[int, dict[tuple[int, int], int]] = {}
         self._totals: dict[tuple[int, int | None], int] = {}
 
     def take(self, dpid: int, counters: Mapping[tuple[int, int], tuple[int, int]]) -> None:
@@ -22,12 +25,15 @@ class ByteCounts:
 
         A counter that is less than it was has begun anew, so all that it shows was sent since.
         """
+        last = self._last.setdefault(dpid, {})
         for (port, queue), (_, count) in counters.items():
-            before = self._last.get((dpid, port, queue), 0)
+            before = last.get((port, queue), 0)
             risen = count - before if count >= before else count
-            self._last[dpid, port, queue] = count
+            last[port, queue] = count
             key = (dpid, class_of(queue))
             self._totals[key] = self._totals.get(key, 0) + risen
+        if len(last) > MAX_REMEMBERED:
+            self._last[dpid] = {place: count for place, (_, count) in counters.items()}
 
     def totals(self) -> dict[tuple[int, int | None], int]:
         """Bytes by switch and service class (None: all other traffic)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -11,6 +11,9 @@ from typing import Any
 from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
+
+PARTS_AT_ONCE = 16
+"""Parts of an answer that are gone through before others may go on; each is of 4 KiB at most, about 40 rules."""
 
 
 class SwitchGoneError(Exception):
@@ -23,6 +26,14 @@ class Refusal:
 
     index: int
     reason: str
+
+
+def in_turns(parts: Iterable[Any]) -> Iterator[Any]:
+    """The parts of an answer, one by one; others go on after every PARTS_AT_ONCE of them."""
+    for number, part in enumerate(parts, 1):
+        yield part
+        if number % PARTS_AT_ONCE == 0:
+            hub.sleep(0)
 
 
 class _Waiter:

@@ -16,7 +16,7 @@ from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from controller.dataplane.channel import Channel
+from controller.dataplane.channel import Channel, in_turns
 from controller.dataplane.queues import class_of, queue_ids
 from controller.dataplane.values import PortProof
 from controller.model import CLASS_DSCP, OTHER_DSCP
@@ -69,7 +69,9 @@ def read_counters(channel: Channel) -> Counters:
     replies, refusals = channel.ask(request)
     if refusals:
         return {}
-    return {(stat.port_no, stat.queue_id): (stat.tx_packets, stat.tx_bytes) for r in replies for stat in r.body}
+    return {
+        (stat.port_no, stat.queue_id): (stat.tx_packets, stat.tx_bytes) for r in in_turns(replies) for stat in r.body
+    }
 
 
 def prove(channel: Channel, ports: Sequence[ProbedPort], classes: int) -> tuple[PortProof, ...]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ryu.lib import hub
 
 from controller.dataplane import audit, openflow, transactions
-from controller.dataplane.channel import Channel, SwitchGoneError
+from controller.dataplane.channel import Channel, SwitchGoneError, in_turns
 from controller.rules import Difference, Rule, difference
 
 MOST_UNLIKE = 3
@@ -131,7 +131,7 @@ class RuleTable:
         """Whether the switch's answers show that its rules, or the gate, are not as they should be."""
         for part in self._parts(held):
             replies, gate = self._ask_for(part)
-            if not audit.agrees(part, held, self._tags, openflow.read_rules(self._channel.dpid, replies)):
+            if not audit.agrees(part, held, self._tags, openflow.read_rules(self._channel.dpid, in_turns(replies))):
                 self._unlike += 1
                 return True
             if gate and part.has_gate and not openflow.shows_gate(replies):
@@ -158,7 +158,7 @@ class RuleTable:
         """Put back what is missing, first what packets need to be forwarded at all."""
         self._held = None
         replies, gate = self._ask_for(audit.PIPELINE)
-        found = openflow.read_rules(self._channel.dpid, replies)
+        found = openflow.read_rules(self._channel.dpid, in_turns(replies))
         there = frozenset(item.rule for item in found if item.rule is not None)
         wanted = self._base() if self._wanted is None else self._wanted
         urgent = Difference(frozenset(rule for rule in wanted if rule.job is None) - there, frozenset())
@@ -220,10 +220,11 @@ class RuleTable:
     def _read(self) -> tuple[frozenset[Rule], int]:
         """The rules of ours that the switch really holds; how many were deleted that no version of ours makes."""
         replies = self._ask(openflow.read_request(self._channel.datapath))
-        found = openflow.read_rules(self._channel.dpid, replies)
-        strange = [openflow.delete_held(self._channel.datapath, item) for item in found if item.rule is None]
+        found = openflow.read_rules(self._channel.dpid, in_turns(replies))
+        strange = [item for item in found if item.rule is None]
         if strange:
-            self._channel.settle(strange)
+            deletes = (openflow.delete_held(self._channel.datapath, item) for item in strange)
+            self._channel.settle_many(deletes, len(strange))
         self._tags = {item.rule.key: item.tag for item in found if item.rule is not None and item.tag}
         return frozenset(item.rule for item in found if item.rule is not None), len(strange)
 

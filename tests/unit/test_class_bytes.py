@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from test_dataplane import connect, make_plane, ready
 
+from controller.dataplane import byte_counts
 from controller.dataplane.byte_counts import ByteCounts
 from controller.metrics import Metrics
 
@@ -21,6 +23,15 @@ def test_counters_that_begin_anew_go_on_where_they_were() -> None:
     assert counts.totals() == {(1, 0): 490, (1, None): 50, (2, 0): 7}
     counts.take(1, {(1, 1): (2, 90), (2, 1): (2, 150)})
     assert counts.totals()[1, 0] == 590, "a port that was away has sent 50 more"
+
+
+def test_ports_that_are_gone_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(byte_counts, "MAX_REMEMBERED", 10)
+    counts = ByteCounts()
+    for port in range(100):
+        counts.take(1, {(port, 1): (1, 10)})
+    assert counts.totals() == {(1, 0): 1000}
+    assert len(counts._last[1]) <= 10
 
 
 def test_a_switch_that_is_away_or_makes_its_queues_anew_takes_no_bytes_back() -> None:

@@ -12,7 +12,7 @@ from ryu.lib import hub
 from test_dataplane import connect, held_rules, make_plane, ready, rules_for, until, wanted_rules
 
 from controller.dataplane import openflow, ovsdb, probe
-from controller.dataplane.channel import Channel
+from controller.dataplane.channel import PARTS_AT_ONCE, Channel, in_turns
 from controller.dataplane.ovsdb import Database, OvsdbError
 from tests.fake_datapath import Behaviour, FakeDatapath
 
@@ -218,3 +218,18 @@ def test_nothing_of_a_switch_that_has_disconnected_stays_until_a_collection() ->
     finally:
         gc.enable()
         plane.close()
+
+
+def test_others_go_on_while_a_long_answer_is_gone_through() -> None:
+    turns: list[int] = []
+
+    def other() -> None:
+        while True:
+            turns.append(len(turns))
+            hub.sleep(0)
+
+    thread = hub.spawn(other)
+    parts = list(range(10 * PARTS_AT_ONCE))
+    assert list(in_turns(parts)) == parts
+    hub.kill(thread)
+    assert len(turns) >= 10
