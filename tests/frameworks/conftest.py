@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.paths import ROOT
+
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 # Set before a framework is imported.
 os.environ |= {"KERAS_BACKEND": "torch", "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
@@ -21,10 +23,8 @@ os.environ |= {"RAY_AIR_NEW_OUTPUT": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": 
 if importlib.util.find_spec("torch") is None:
     raise pytest.UsageError("tests/frameworks runs in .venv-frameworks: scripts/test frameworks")
 
-from api_client import Controller
-from yard import Agent, Yard
-
-ROOT = Path(__file__).parents[2]
+from tests.frameworks.yard import Agent, Yard
+from tests.unit.api_client import Controller
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

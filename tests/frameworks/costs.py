@@ -24,13 +24,13 @@ os.environ |= {"HF_HUB_OFFLINE": "1"}
 
 import optuna
 import torch
-import trainings
 
 from host_reporter.integrations.keras import Progress as KerasProgress
 from host_reporter.integrations.lightning import Progress as LightningProgress
 from host_reporter.integrations.optuna import follow
 from host_reporter.integrations.torch import Watch
 from host_reporter.integrations.transformers import Progress as TransformersProgress
+from tests.frameworks import trainings
 
 STEPS = 1400
 EPOCHS = 30

@@ -11,7 +11,6 @@ from typing import Any
 
 import optuna
 import pytest
-import trainings
 
 from host_reporter import ProgressFile
 from host_reporter.integrations.keras import Progress as KerasProgress
@@ -20,6 +19,7 @@ from host_reporter.integrations.optuna import follow
 from host_reporter.integrations.ray import Trials
 from host_reporter.integrations.torch import Watch
 from host_reporter.integrations.transformers import Progress as TransformersProgress
+from tests.frameworks import trainings
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy
 import optuna
 import pytest
-from yard import Yard
 
 from host_reporter.integrations.optuna import follow, stage_of
+from tests.frameworks.yard import Yard
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 

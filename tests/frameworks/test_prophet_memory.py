@@ -8,18 +8,17 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
-import prophet_subjects
 import pytest
 import torch
 
 from host_reporter.prophet.lifetimes import Lifetimes
 from host_reporter.prophet.subject import subject
 from host_reporter.prophet.trace import How, trace
+from tests.frameworks import prophet_subjects
+from tests.support.paths import ROOT
 from topologies import prophet_models
 
-ROOT = Path(__file__).parents[2]
 MIB = 2**20
 
 TRAINED = """

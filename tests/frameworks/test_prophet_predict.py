@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import prophet_subjects
 import pytest
 import torch
 
@@ -21,6 +20,7 @@ from controller.wire import JobSpec
 from host_reporter.prophet import command, engine, factory_main, store
 from host_reporter.prophet.loop import iteration, timed
 from host_reporter.prophet.subject import subject
+from tests.frameworks import prophet_subjects
 from topologies import prophet_models
 
 HERE = Path(__file__).parent

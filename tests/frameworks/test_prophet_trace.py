@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import prophet_subjects
 import pytest
 import torch
 import torch.distributed as dist
@@ -21,6 +20,7 @@ from host_reporter.prophet.loop import iteration
 from host_reporter.prophet.spec import Call, parse, readable
 from host_reporter.prophet.subject import Subject, subject
 from host_reporter.prophet.trace import How, argument, trace
+from tests.frameworks import prophet_subjects
 from topologies import prophet_models
 
 CPU = torch.device("cpu")

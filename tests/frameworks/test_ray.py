@@ -13,9 +13,9 @@ import pytest
 import ray
 from ray import tune
 from ray.tune.schedulers import ASHAScheduler, HyperBandScheduler, TrialScheduler
-from yard import Yard
 
 from host_reporter.integrations.ray import Trials
+from tests.frameworks.yard import Yard
 
 CPUS = 3
 

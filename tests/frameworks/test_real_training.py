@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from host_reporter.job_file import read_job_file
+from tests.support.paths import ROOT
 from topologies import digits_ddp, real_rank
 from topologies.crew import Crew, Member
 from topologies.real_history import read_history, times
@@ -22,7 +23,6 @@ from topologies.real_job import RankUse, RealJob
 from topologies.real_workload import FULL, QUICK, generate, parameters
 from topologies.trainer.start import Meeting
 
-ROOT = Path(__file__).resolve().parents[2]
 ARRIVAL = 1.5
 GROUP = "/no/such/group"
 

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-import sasp_ranks
 import torch
+
+from tests.frameworks import sasp_ranks
 
 RANKS = Path(__file__).with_name("sasp_ranks.py")
 KINDS = ("plain", "adam", "tangled", "accumulate")

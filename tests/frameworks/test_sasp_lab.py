@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.support.paths import ROOT
 from topologies import sasp_claim, sasp_lab, sasp_models, sasp_pilot
 from topologies.errors import LabError
 from topologies.frameworks import PYTHON_SETTING
 from topologies.sasp_request import FAMILIES, Family, SaspRequest, Training, reached
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="to enter namespaces needs root")
-ROOT = Path(__file__).resolve().parents[2]
 
 
 class Here:

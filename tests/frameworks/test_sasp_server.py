@@ -20,8 +20,8 @@ from host_reporter.intrajob import frames
 from host_reporter.intrajob.chunks import Layout, chunk_elements
 from host_reporter.intrajob.scheme import Versions
 from host_reporter.intrajob.server import Server, listen
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 ITERATIONS, WORKERS, BATCH = 10, 3, 8
 SCHEMES = ("bsp", "bsp+overlap", "bsp+sasp", "ssp:2", "ssp:2+overlap", "ssp:2+sasp", "asp", "asp+overlap", "asp+sasp:2")
 

@@ -13,13 +13,13 @@ import tensorboardX
 from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import crc32c as their_crc32c
 from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 from torch.utils.tensorboard import SummaryWriter
-from yard import Yard
 
 from host_reporter import event_source
 from host_reporter.event_file import MAX_RECORD_BYTES, Records, Scalar, crc32c, scalars
 from host_reporter.event_source import EventSource
 from host_reporter.match_limit import MatchLimit
 from host_reporter.parse import Event, Point
+from tests.frameworks.yard import Yard
 
 
 def open_files() -> int:

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 import torch
-import trainings
-from yard import Yard
 
 from host_reporter.integrations.keras import Progress as KerasProgress
 from host_reporter.integrations.lightning import Progress as LightningProgress
 from host_reporter.integrations.torch import Watch
 from host_reporter.integrations.transformers import Progress as TransformersProgress
+from tests.frameworks import trainings
+from tests.frameworks.yard import Yard
 
 DDP = """
 import os, time

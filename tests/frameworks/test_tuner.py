@@ -13,9 +13,10 @@ from typing import Any
 
 import optuna
 import pytest
-from yard import Yard
 
 from simulator.workloads import curves
+from tests.frameworks.yard import Yard
+from tests.support.paths import ROOT
 from topologies import studies
 from topologies.errors import LabError
 from topologies.experiment import Experiment, JobPlan
@@ -26,7 +27,6 @@ from topologies.study_record import read_study, study_file
 from topologies.trainer.results import done_file, read_result
 from topologies.trainer.start import Meeting
 
-ROOT = Path(__file__).resolve().parents[2]
 RUNGS = (4, 8, 16)
 TRIALS, ETA = 4, 2
 HOSTS = ("h1", "h2")

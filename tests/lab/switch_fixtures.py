@@ -15,6 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tests.support.paths import ROOT
+
 BRIDGE = "tydp"
 DPID = 0x7E57
 HOSTS = 3
@@ -25,7 +27,7 @@ ANSWER_SECONDS = 4.0
 FLOWS = {"a": [["h1", "h2", 5000], ["h2", "h1", 5000]], "b": [["h1", "h3", 5001]]}
 """Two jobs, as ``Driver`` takes them."""
 _FRESH_SECONDS = 10.5
-_TREE = Path(__file__).resolve().parents[2]
+_TREE = ROOT
 
 
 def sh(*command: str) -> str:

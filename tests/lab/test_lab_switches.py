@@ -155,9 +155,9 @@ def test_a_leaf_spine_forwards_without_a_storm_and_keeps_the_order(
     assert poll(lambda: queue_proof.classes(controller, list(wanted)) == wanted)
     first, second = measure(emulation, [Stream("h1", "h3", 5601), Stream("h2", "h3", 5602)], seconds=5)
     if first + second < 1.1 * UPLINK_BPS:
-        # Without an order both have the same. On a quiet machine the ratio is 80 : 1. With four busy programs beside the
-        # box it was between 10 and 100 : 1 in 30 measurements, as often with the looks at the rules as without them, and
-        # without a retransmission: while the box has no processor, the first sender's queue runs empty.
+        # Without an order both have the same. On a quiet machine the ratio is 80 : 1. With four busy programs beside
+        # the box it was between 10 and 100 : 1 in 30 measurements, as often with the looks at the rules as without
+        # them, and without a retransmission: while the box has no processor, the first sender's queue runs empty.
         assert first > 5 * second > 0
     else:
         # Over different spines: the receiver's link is the bottleneck then, and carries both.

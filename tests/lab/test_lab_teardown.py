@@ -14,6 +14,7 @@ import pytest
 
 from simulator.workloads import curves
 from tests.lab.network_helpers import poll
+from tests.support.paths import ROOT
 from topologies import cgroups, networks, openvswitch, teardown
 from topologies.crew import CrewError
 from topologies.emulation import emulate
@@ -22,7 +23,6 @@ from topologies.experiment import Experiment, JobPlan
 from topologies.lab import run_arms
 from topologies.lab_result import LabEvent
 
-ROOT = Path(__file__).resolve().parents[2]
 LAB = """
 import sys, time
 from topologies.emulation import emulate

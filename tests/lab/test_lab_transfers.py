@@ -13,6 +13,7 @@ import pytest
 
 from simulator.workloads import curves
 from tests.lab.network_helpers import LINK_BPS
+from tests.support.paths import ROOT
 from topologies.alone import ideal_iteration_seconds
 from topologies.emulation import Emulation
 from topologies.experiment import Experiment, JobPlan
@@ -23,7 +24,6 @@ COUNT = 5
 LONE_BYTES, ITERATIONS = 1_000_000, 6
 ON_THE_WIRE = 1.06
 """Of a payload byte: Ethernet, IP and TCP headers."""
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.usefixtures("controller")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fake_kernel import FakeKernel
-from registry_world import World
+
+from tests.unit.fake_kernel import FakeKernel
+from tests.unit.registry_world import World
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from api_client import HOST, OPERATOR, Controller
+
+from tests.unit.api_client import HOST, OPERATOR, Controller
 
 
 @pytest.fixture(scope="module")

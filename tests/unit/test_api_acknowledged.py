@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from api_client import Controller
-from test_api import batch, spec
 
 from controller.journal import GATHER_SECONDS
+from tests.unit.api_client import Controller
+from tests.unit.test_api import batch, spec
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from api_client import OPERATOR, Controller
-from test_api import assert_problem
 
 from controller.wire import MAX_BODY_BYTES
+from tests.unit.api_client import OPERATOR, Controller
+from tests.unit.test_api import assert_problem
 
 
 @pytest.fixture(scope="module")

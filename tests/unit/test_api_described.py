@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from api_client import HOST, Controller
 from openapi_spec_validator import OpenAPIV31SpecValidator
-from test_api import spec
 
 from controller.api.openapi import document
 from controller.api.routes import ROUTES
 from controller.config import Api
+from tests.unit.api_client import HOST, Controller
+from tests.unit.test_api import spec
 
 OPEN = Api()
 GUARDED = Api.model_validate({"token": "operators-own"})

@@ -18,8 +18,6 @@ from urllib.parse import quote
 
 import eventlet
 import pytest
-from api_client import HOST, OPERATOR, Controller
-from test_api import assert_problem, batch, spec
 
 from controller.api import body
 from controller.api.dispatch import Api
@@ -33,6 +31,8 @@ from controller.model import Demand, Flow, Host, Job, Snapshot
 from controller.planner import plan
 from controller.policies.fifo import Fifo
 from controller.wire import JobSpec
+from tests.unit.api_client import HOST, OPERATOR, Controller
+from tests.unit.test_api import assert_problem, batch, spec
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from api_client import HOST, Controller
-from registry_world import World, job_spec, progress
-from test_api import assert_problem, eventually, spec
 
 from controller import shares
 from controller.declared import Declared
@@ -26,6 +23,9 @@ from host_reporter.backlog import Told
 from host_reporter.connection import Address
 from host_reporter.notices import Notices
 from host_reporter.sender import Sender
+from tests.unit.api_client import HOST, Controller
+from tests.unit.registry_world import World, job_spec, progress
+from tests.unit.test_api import assert_problem, eventually, spec
 
 
 @pytest.fixture(scope="module")

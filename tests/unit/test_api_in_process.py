@@ -14,8 +14,6 @@ import eventlet
 import eventlet.tpool
 import pytest
 import requests
-from test_api import assert_problem, spec
-from test_loop import Yard
 
 from controller import host_plans, registry
 from controller.api import ApiServer, Services, connection, gate
@@ -23,6 +21,8 @@ from controller.api.dispatch import Api
 from controller.cli import main
 from controller.dataplane.values import PortProof, SwitchStatus
 from controller.wire import JobSpec
+from tests.unit.test_api import assert_problem, spec
+from tests.unit.test_loop import Yard
 
 
 class Served:

@@ -16,10 +16,10 @@ from typing import Any
 import eventlet
 import pytest
 import requests
-from api_client import Controller
 
 from controller.api import ApiServer
 from controller.config import Api
+from tests.unit.api_client import Controller
 
 RESET = struct.pack("ii", 1, 0)
 """SO_LINGER: closing throws away what is under way, and tells the peer by a reset."""

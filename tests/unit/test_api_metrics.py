@@ -8,8 +8,9 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from api_client import HOST, OPERATOR, Controller
-from test_api import eventually, spec
+
+from tests.unit.api_client import HOST, OPERATOR, Controller
+from tests.unit.test_api import eventually, spec
 
 
 @pytest.fixture(scope="module")

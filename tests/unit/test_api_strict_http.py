@@ -14,7 +14,6 @@ from typing import Any
 import eventlet
 import h11
 import pytest
-from api_client import OPERATOR, Controller
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +23,7 @@ from controller.api.http import HttpError
 from controller.api.http_chunks import MAX_CHUNK_LINE, MAX_OVERHEAD, ChunkError, Chunks
 from controller.api.http_head import MAX_FIELDS, MAX_HEAD, MAX_LINE, HeadError
 from controller.steps import Pause
+from tests.unit.api_client import OPERATOR, Controller
 
 
 @pytest.fixture(scope="module")

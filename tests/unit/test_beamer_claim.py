@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from fake_kernel import FakeKernel
 
 from simulator.workloads import curves
+from tests.unit.fake_kernel import FakeKernel
 from topologies import beamer_claim, evaluate
 from topologies.beamer_claim import BEAMER, FAIR, FIFO_LM, SINCRONIA, Group, add_up, groups, headline
 from topologies.beamer_workload import RUNGS, STUDIES, TRIALS, experiment

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from test_dataplane import connect, make_plane, ready
 
 from controller.dataplane import byte_counts
 from controller.dataplane.byte_counts import ByteCounts
 from controller.metrics import Metrics
+from tests.unit.test_dataplane import connect, make_plane, ready
 
 
 def test_counters_that_begin_anew_go_on_where_they_were() -> None:

@@ -14,11 +14,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from api_client import OPERATOR, Controller, free_port
 
 from controller.cli import main
 from controller.cli_output import fail, show_facts, show_table
 from controller.wire import Explanation, PlanView
+from tests.unit.api_client import OPERATOR, Controller, free_port
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,6 @@ from ryu.controller import ofp_event
 from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
-from test_dataplane import connect, held_rules, make_plane, ready, rules_for, until, wanted_rules
 
 from controller.app import Trainyard
 from controller.dataplane.plane import Dataplane
@@ -18,6 +17,7 @@ from controller.dataplane.rule_table import MOST_UNLIKE
 from controller.dataplane.values import Settings
 from controller.rules import Table
 from tests.fake_datapath import Behaviour, FakeDatapath, Key
+from tests.unit.test_dataplane import connect, held_rules, make_plane, ready, rules_for, until, wanted_rules
 
 JOBS = {"a": 0, "b": 1, "c": 2}
 DEFAULT = Settings().audit_seconds

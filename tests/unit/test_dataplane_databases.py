@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_dataplane import connect, make_plane, ready, until
 
 from tests.fake_datapath import FakeDatapath
+from tests.unit.test_dataplane import connect, make_plane, ready, until
 
 SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 from ryu.lib import hub
-from test_dataplane import connect, make_plane, ready, rules_for, until
-from test_dataplane_databases import Server, own_tags, reason
 
 from controller.dataplane.ovsdb import Database, OvsdbError
 from controller.dataplane.plane import Dataplane
 from controller.dataplane.values import SwitchStatus
 from tests.fake_datapath import Behaviour, FakeDatapath
+from tests.unit.test_dataplane import connect, make_plane, ready, rules_for, until
+from tests.unit.test_dataplane_databases import Server, own_tags, reason
 
 
 def state(plane: Dataplane) -> SwitchStatus:

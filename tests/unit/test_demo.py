@@ -11,13 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fake_kernel import FakeKernel, lives, until
 
+from tests.support.paths import ROOT
+from tests.unit.fake_kernel import FakeKernel, lives, until
 from topologies import arm, demo, plots
 from topologies.lab_result import ArmResult, Control, JobResult, LabResult
 from topologies.queue_proof import QueueProof
 
-ROOT = Path(__file__).resolve().parents[2]
 PNG = b"\x89PNG"
 
 

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from loopback import connections
-from reporter_server import wait_for
 
 from controller.wire import JobTraffic
 from host_reporter.discovery import owners as owners_module
@@ -27,6 +25,8 @@ from host_reporter.discovery.whereabouts import Whereabouts
 from host_reporter.job_file import Place
 from host_reporter.notices import Notices
 from tests.job_process import JobProcess
+from tests.unit.loopback import connections
+from tests.unit.reporter_server import wait_for
 
 PEER = "127.0.0.2"
 

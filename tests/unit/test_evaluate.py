@@ -12,19 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from fake_kernel import FakeKernel, lives, until
 from pydantic import TypeAdapter
 from rich.console import Console
 from rich.table import Table
 
+from tests.support.paths import ROOT
+from tests.unit.fake_kernel import FakeKernel, lives, until
 from topologies import evaluate, jpas_claim, kept, plots, summary
 from topologies.claim import CLAIMS, NO_DATAPATH, Setting, load
 from topologies.jpas_claim import FAIR, JPAS, Group
 from topologies.lab import LabError
 from topologies.lab_result import LabRequest, LabResult, load_result, save
 from topologies.workload import LIGHT
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(folder: Path, *arguments: str) -> int:

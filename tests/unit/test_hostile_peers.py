@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from api_client import Controller
-from openflow_peer import Peer
 from ryu.ofproto import ofproto_v1_3 as ofp
-from test_api import eventually
-from test_switch_listener import is_connected
 
 from tests.openflow_messages import Case, Generator, message, parts
+from tests.unit.api_client import Controller
+from tests.unit.openflow_peer import Peer
+from tests.unit.test_api import eventually
+from tests.unit.test_switch_listener import is_connected
 
 MIB = 2**20
 CONNECTIONS = 300

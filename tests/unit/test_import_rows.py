@@ -8,7 +8,8 @@ import sys
 import tomllib
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.paths import ROOT
+
 CONTRACTS = """
 [importlinter]
 root_packages =

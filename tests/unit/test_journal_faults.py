@@ -8,14 +8,14 @@ from pathlib import Path
 
 import eventlet
 import pytest
-from test_loop import Yard
-from test_store import HOSTS, SPEC, commit, eventually, filled, report, view
 
 from controller.journal import Journal
 from controller.journal_file import Batch, checksum_of_record
 from controller.pieces import Steps, whole
 from controller.registry import Registry
 from controller.store import Store, StoreError
+from tests.unit.test_loop import Yard
+from tests.unit.test_store import HOSTS, SPEC, commit, eventually, filled, report, view
 
 
 def written(path: Path) -> None:

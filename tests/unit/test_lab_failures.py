@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 import requests
-from fake_kernel import FakeKernel
 
+from tests.unit.fake_kernel import FakeKernel
 from topologies import arm, controller_process, demo, jpas_claim, lab, summary
 from topologies.controller_process import ControllerProcess, ControllerSilentError
 from topologies.crew import Crew, CrewError

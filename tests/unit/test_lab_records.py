@@ -11,8 +11,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from fake_kernel import lives, until
 
+from tests.unit.fake_kernel import lives, until
 from topologies import emulation, networks, openvswitch, teardown, userspace
 from topologies.errors import LabError
 from topologies.signals import ending_signals, held_off

@@ -16,9 +16,7 @@ from typing import Any
 
 import eventlet
 import pytest
-from api_client import Controller
 from pydantic import SecretStr
-from registry_world import job_spec, progress
 
 from controller.api import work, workers
 from controller.api.body import read_stage
@@ -31,7 +29,8 @@ from controller.pieces import whole
 from controller.registry import Registry
 from controller.store import Store
 from controller.wire import HostReport, JobSpec, JobState
-from tests.unit.registry_world import HOSTS, Clock, World
+from tests.unit.api_client import Controller
+from tests.unit.registry_world import HOSTS, Clock, World, job_spec, progress
 
 DEMANDS = 65_536
 

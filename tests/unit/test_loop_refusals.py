@@ -9,7 +9,6 @@ from typing import Any
 
 import eventlet
 import pytest
-from test_loop import Yard, eventually
 
 from controller.dataplane.values import Applied, SwitchChange
 from controller.metrics import counted
@@ -20,6 +19,7 @@ from controller.policies.registry import PolicyError, make
 from controller.refusals import Invalid, Unavailable
 from controller.rules import Rule
 from controller.wire import Settings
+from tests.unit.test_loop import Yard, eventually
 
 
 @pytest.fixture

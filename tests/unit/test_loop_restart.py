@@ -6,13 +6,13 @@ import time
 from pathlib import Path
 
 import pytest
-from test_loop import Yard, eventually
 
 from controller.memo import Latest
 from controller.policies import _learning
 from controller.wire import HostReport, JobSpec
 from simulator.reports.targets import target_iteration
 from tests import drawn_curves
+from tests.unit.test_loop import Yard, eventually
 
 
 def replan(yard: Yard) -> None:

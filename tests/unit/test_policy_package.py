@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from api_client import Controller
-from test_api import eventually, spec
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.paths import ROOT
+from tests.unit.api_client import Controller
+from tests.unit.test_api import eventually, spec
 
 
 def documented() -> dict[str, str]:

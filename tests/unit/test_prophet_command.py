@@ -8,7 +8,6 @@ import sys
 from configparser import ConfigParser
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
@@ -17,6 +16,7 @@ from controller.model import Role
 from controller.wire import DemandSpec, JobSpec, TaskSpec
 from host_reporter.prophet import command, network
 from host_reporter.prophet.prediction import MOST_PAIRS, MOST_PROCESSES
+from tests.support.paths import ROOT
 
 
 def parse(*arguments: str) -> argparse.Namespace:
@@ -27,7 +27,7 @@ def parse(*arguments: str) -> argparse.Namespace:
 
 def test_trainyard_has_it() -> None:
     config = ConfigParser()
-    config.read(Path(__file__).parents[2] / "setup.cfg")
+    config.read(ROOT / "setup.cfg")
     commands = dict(
         line.split(" = ") for line in config["options.entry_points"]["trainyard.commands"].split("\n") if line
     )

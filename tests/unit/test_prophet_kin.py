@@ -7,13 +7,13 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from prophet_world import calibration, key, operator, roofline
 
 from host_reporter.prophet import costs as costing
 from host_reporter.prophet.graph import Graph
 from host_reporter.prophet.kin import Kin
 from host_reporter.prophet.measured import Measurement
 from host_reporter.prophet.worth import SET_UP_SECONDS, Wanted, in_order, wanted
+from tests.unit.prophet_world import calibration, key, operator, roofline
 
 MATMUL = roofline(once=1.0)
 SECONDS = st.floats(1e-6, 10.0)

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from prophet_world import MB, calibration, graph, key
 
 from host_reporter.prophet import families, store
 from host_reporter.prophet.buckets import buckets
@@ -20,6 +19,7 @@ from host_reporter.prophet.graph import Graph, Parameter
 from host_reporter.prophet.measured import Measurement
 from host_reporter.prophet.reuse import FAR_BYTES, NEAR_BYTES, Reuse, farness
 from host_reporter.prophet.spec import Call, TensorSpec, Word, parse, readable
+from tests.unit.prophet_world import MB, calibration, graph, key
 
 
 def tensor(*shape: int, dtype: str = "float32", strides: tuple[int, ...] | None = None) -> TensorSpec:

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from prophet_world import MB, calibration, context, graph, key, operator, roofline
 
 from controller.wire import DemandSpec, JobSpec
 from host_reporter.prophet import costs as costing
@@ -24,6 +23,7 @@ from host_reporter.prophet.measured import Measurement
 from host_reporter.prophet.network import GOODPUT, HostSpec, Load, NetworkSpec, Placement
 from host_reporter.prophet.prediction import Asked, predict
 from host_reporter.prophet.schedule import Plan, Step, play, union
+from tests.unit.prophet_world import MB, calibration, context, graph, key, operator, roofline
 
 HOST = Collective(message=0.001, byte=1e-9, processor_byte=0.0, low=1.0, high=1.0)
 

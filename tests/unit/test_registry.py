@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from registry_world import HOSTS, Clock, World, job_spec, progress
 
 from controller.model import Flow
 from controller.refusals import Conflict, Invalid, NotFound
@@ -17,6 +16,7 @@ from controller.registry import Change, Registry
 from controller.report_merge import MAX_ROWS
 from controller.store import Store
 from controller.wire import HostReport, StageSpec
+from tests.unit.registry_world import HOSTS, Clock, World, job_spec, progress
 
 
 def test_put_is_idempotent(world: World) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from registry_world import World, progress
-
 from controller.wire import Threshold
+from tests.unit.registry_world import World, progress
 
 
 def test_a_crossed_target_triggers_once(world: World) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from registry_world import HOSTS, World, progress
 
 from controller import report_merge
 from controller.job_record import JobRecord
@@ -19,6 +18,7 @@ from controller.registry import TELLING_SECONDS, Registry
 from controller.store import Store
 from controller.wire import MAX_TRAFFIC, HostReport, JobTraffic
 from host_reporter.backlog import Backlog, Batch
+from tests.unit.registry_world import HOSTS, World, progress
 
 TASKS = [{"role": "worker", "host": f"h{n}"} for n in (1, 2, 3)]
 FLOWS = {("h1", "h2", 1, 2), ("h2", "h1", 2, 1)}

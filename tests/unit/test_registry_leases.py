@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from registry_world import HOSTS, Clock, World, job_spec, progress
-
 from controller.registry import Registry
 from controller.store import Store
 from controller.wire import HostReport
+from tests.unit.registry_world import HOSTS, Clock, World, job_spec, progress
 
 
 def test_a_job_of_which_nobody_tells_any_more_leaves_and_returns(world: World) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from registry_world import HOSTS, World, progress
 
 from controller.journal_file import checksum_of_record
 from controller.registry import Registry
@@ -16,6 +15,7 @@ from controller.store import Store
 from controller.wire import Mark
 from host_reporter.backlog import Backlog, Batch
 from host_reporter.marking import SentBytes
+from tests.unit.registry_world import HOSTS, World, progress
 
 
 class Restarting(World):

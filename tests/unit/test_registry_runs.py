@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from registry_world import HOSTS, World, job_spec, progress
 
 from controller.host_clock import HostClock
 from controller.refusals import Conflict, NotFound
 from controller.registry import Change, Registry
 from controller.store import Store
 from controller.wire import HostReport, StageSpec
+from tests.unit.registry_world import HOSTS, World, job_spec, progress
 
 
 def at(time: float, iteration: float = 50.0) -> dict[str, Any]:

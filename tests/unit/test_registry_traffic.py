@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from registry_world import HOSTS, World, job_spec, progress
 
 from controller.declared import Declared
 from controller.pieces import whole
 from controller.registry import Registry
 from controller.store import Store
 from controller.wire import HostReport
+from tests.unit.registry_world import HOSTS, World, job_spec, progress
 
 TASKS = [{"role": "worker", "host": f"h{n}"} for n in (1, 2, 3)]
 

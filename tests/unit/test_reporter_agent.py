@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from api_client import HOST, Controller
-from reporter_server import ReporterServer
 
 from host_reporter import progress_dir
 from host_reporter.options import OptionsError, read_options
+from tests.unit.api_client import HOST, Controller
+from tests.unit.reporter_server import ReporterServer
 
 PERIOD_SECONDS = 0.3
 PATTERN = r"iteration (?P<iteration>\d+) accuracy (?P<metric>\S+)"

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from reporter_server import wait_for
 
 from controller.wire import JobSpec
 from host_reporter import follower as follower_module
@@ -22,6 +21,7 @@ from host_reporter.inotify import Waker
 from host_reporter.jobs_dir import JobsDirectory
 from host_reporter.notices import Notices
 from host_reporter.tail import Tail
+from tests.unit.reporter_server import wait_for
 
 PATTERN = r"step (?P<iteration>\d+) acc (?P<metric>\S+)"
 

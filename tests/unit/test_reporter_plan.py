@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
-from reporter_server import ReporterServer, wait_for
 
 from controller.wire import HostPlan
 from host_reporter import plan_follower as plan_module
@@ -17,6 +16,7 @@ from host_reporter.enforcement import Enforcement
 from host_reporter.marking import Sent
 from host_reporter.notices import Notices
 from host_reporter.plan_follower import PlanFollower
+from tests.unit.reporter_server import ReporterServer, wait_for
 
 MARK = {"job": "a", "service_class": 0, "dscp": 59, "local_port": 5000, "remote": "10.0.0.2"}
 

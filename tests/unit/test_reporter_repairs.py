@@ -6,13 +6,13 @@ import logging
 from collections.abc import Sequence
 
 import pytest
-from reporter_server import wait_for
 
 from controller.wire import HostPlan
 from host_reporter.enforcement import Enforcement
 from host_reporter.notices import Notices
 from host_reporter.reconciler import Reconciler
 from host_reporter.repairs import CALM_SECONDS, LONGEST_WAIT_SECONDS, QUICK_REPAIRS, Pace, Repairs
+from tests.unit.reporter_server import wait_for
 
 
 def test_the_first_repairs_are_quick_and_those_after_them_ever_seldomer() -> None:

@@ -10,9 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from api_client import HOST, Controller
-from registry_world import job_spec
-from reporter_server import wait_for
 
 from controller.wire import JobSpec
 from host_reporter.backlog import Told
@@ -22,6 +19,9 @@ from host_reporter.notices import Notices
 from host_reporter.parse import Staged, json_parser
 from host_reporter.sender import Sender
 from host_reporter.stages import StagedSpec, in_stage
+from tests.unit.api_client import HOST, Controller
+from tests.unit.registry_world import job_spec
+from tests.unit.reporter_server import wait_for
 
 
 @pytest.mark.parametrize(

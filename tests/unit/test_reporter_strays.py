@@ -8,14 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from reporter_server import wait_for
-from test_reporter_follower import World, world
 
 from host_reporter import strays as strays_module
 from host_reporter.helper import ProgressFile
 from host_reporter.job_file import read_job_file
 from host_reporter.notices import Notices
 from host_reporter.strays import GRACE_SECONDS, MAX_TOLD, Strays
+from tests.support.paths import ROOT
+from tests.unit.reporter_server import wait_for
+from tests.unit.test_reporter_follower import World, world
 
 __all__ = ["world"]
 
@@ -121,7 +122,7 @@ def test_a_folder_full_of_them_does_not_fill_the_log(tmp_path: Path, told: Told)
 
 
 def test_the_job_files_of_the_guide_are_understood() -> None:
-    guide = (Path(__file__).resolve().parents[2] / "docs" / "getting-started.md").read_text()
+    guide = (ROOT / "docs" / "getting-started.md").read_text()
     files = re.findall(r"```yaml\n# (/etc/trainyard/jobs.d/\S+)\n(.*?)```", guide, re.DOTALL)
     understood = [read_job_file(Path(path), text, Path("/run/trainyard/progress")) for path, text in files]
     assert [job.id for job in understood] == ["my-job", "my-job"]

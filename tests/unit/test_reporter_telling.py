@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from reporter_server import ReporterServer, wait_for
 
 from controller.wire import JobSpec
 from host_reporter import sender as sender_module
@@ -17,6 +16,7 @@ from host_reporter.connection import Address
 from host_reporter.notices import Notices
 from host_reporter.retry import Backoff
 from host_reporter.sender import GAP_SECONDS, Sender
+from tests.unit.reporter_server import ReporterServer, wait_for
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reporter_server import wait_for
 
 from controller.wire import JobSpec
 from host_reporter import ProgressFile, followed, follower, study, trials
@@ -20,6 +19,7 @@ from host_reporter.backlog import Told
 from host_reporter.follower import Follower
 from host_reporter.jobs_dir import JobsDirectory
 from host_reporter.notices import Notices
+from tests.unit.reporter_server import wait_for
 
 
 def open_files() -> int:

@@ -9,7 +9,6 @@ import struct
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -21,8 +20,7 @@ from host_reporter.intrajob.errors import SaspError
 from host_reporter.intrajob.frames import Frame, Kind, notice_silence, packed, receive, unpacked
 from host_reporter.intrajob.order import Turns
 from host_reporter.intrajob.scheme import Scheme, Versions, parse
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.paths import ROOT
 
 
 @pytest.mark.parametrize(

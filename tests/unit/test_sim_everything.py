@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -12,8 +11,9 @@ from simulator.engine import Limits
 from simulator.sweep import Task, run_task
 from simulator.workloads.catalogue import NAMED, Source, Trace
 from simulator.workloads.training import Training
+from tests.support.paths import GOLDEN
 
-SIX = Path(__file__).resolve().parent.parent / "golden" / "six.txt"
+SIX = GOLDEN / "six.txt"
 REAL = Limits(classes=3, period=1.0, delay=0.02)
 OPTIONS = {"sincronia": {"online": True}}
 

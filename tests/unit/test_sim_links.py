@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import networkx as nx
 import pytest
@@ -17,9 +16,10 @@ from simulator.engine import Limits, simulate
 from simulator.jobs import Compute, SimJob, Transfer, Workload
 from simulator.network import Graph, Hose
 from simulator.workloads.coflow_trace import parse
+from tests.support.paths import GOLDEN
 
 HOSTS = {f"h{i}": Host(f"h{i}", 8.0, 8.0) for i in range(4)}
-SIX = Path(__file__).parents[1] / "golden" / "six.txt"
+SIX = GOLDEN / "six.txt"
 OUT, IN = Direction.EGRESS, Direction.INGRESS
 TRUNK = Port("left--right", OUT)
 

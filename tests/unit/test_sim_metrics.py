@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pytest
-from sim_runs import HOSTS, NETWORK, SEND, coflow, coflow_run, outcome, results, training_job, training_run
 
 from controller.model import Demand, Direction, Host, Port
 from simulator.facts import alone_seconds, bottleneck_seconds, facts_of
@@ -16,6 +15,7 @@ from simulator.network import Hose
 from simulator.outcome import JobOutcome
 from simulator.reports.document import document, dumps
 from simulator.reports.summary import summarise, versus
+from tests.unit.sim_runs import HOSTS, NETWORK, SEND, coflow, coflow_run, outcome, results, training_job, training_run
 
 CONTRACT = {
     "coflows", "mean_cct_seconds", "p50_cct_seconds", "p95_cct_seconds", "p99_cct_seconds", "makespan_seconds",

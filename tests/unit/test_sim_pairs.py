@@ -14,8 +14,9 @@ from simulator.engine import Limits, simulate
 from simulator.jobs import Workload
 from simulator.network import Graph, Hose, Network
 from simulator.workloads.coflow_trace import parse
+from tests.support.paths import GOLDEN
 
-SIX, FANS = (Path(__file__).parents[1] / "golden" / name for name in ("six.txt", "fans.txt"))
+SIX, FANS = (GOLDEN / name for name in ("six.txt", "fans.txt"))
 MB = 2**20
 
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from api_client import Controller
-from stop_load import lost, writers
-from test_api import spec
+from tests.unit.api_client import Controller
+from tests.unit.stop_load import lost, writers
+from tests.unit.test_api import spec
 
 APPS = Path(__file__).parent
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import eventlet
 import pytest
-from test_store import HOSTS, SPEC, eventually, filled, view
 
 from controller import journal as journal_module
 from controller.journal import Journal
@@ -19,6 +18,7 @@ from controller.refusals import Unavailable
 from controller.registry import Registry
 from controller.stopping import Step, Stop
 from controller.store import Store
+from tests.unit.test_store import HOSTS, SPEC, eventually, filled, view
 
 DISK_SECONDS = 0.3
 

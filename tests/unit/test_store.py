@@ -99,7 +99,7 @@ def test_a_job_whose_host_is_gone_is_left_out(tmp_path: Path) -> None:
 KILLED = """
 import sys, time
 sys.path.insert(0, {tests!r})
-from test_store import *
+from tests.unit.test_store import *
 import eventlet
 store = Store(Path({path!r}))
 journal = Journal(store)

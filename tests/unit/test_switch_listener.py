@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from api_client import Controller
-from openflow_peer import Peer
 from ryu.lib import hub
-from test_api import eventually
-from test_config import load
-from test_dataplane import connect, make_plane, ready, until
 
 from controller.config import ConfigError
 from controller.dataplane.listener import admission
 from tests.fake_datapath import FakeDatapath
+from tests.unit.api_client import Controller
+from tests.unit.openflow_peer import Peer
+from tests.unit.test_api import eventually
+from tests.unit.test_config import load
+from tests.unit.test_dataplane import connect, make_plane, ready, until
 
 Connect = Callable[..., Peer]
 

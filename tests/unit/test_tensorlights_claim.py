@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from fake_kernel import FakeKernel
 
+from tests.unit.fake_kernel import FakeKernel
 from topologies import barriers, evaluate, nic_queues, summary, tensorlights_claim
 from topologies.arm import Agents
 from topologies.barriers import BarrierWait, waits

@@ -18,6 +18,7 @@ import pytest
 from controller.wire import JobSpec
 from simulator.reports import targets
 from simulator.workloads import curves
+from tests.support.paths import ROOT
 from topologies import barriers
 from topologies.trainer.__main__ import load_experiment, main
 from topologies.trainer.calls import Call, Calls, call
@@ -27,7 +28,6 @@ from topologies.trainer.runner import InputError, Options, tasks
 from topologies.trainer.seats import Addresses
 from topologies.trainer.start import Meeting, Start
 
-ROOT = Path(__file__).resolve().parents[2]
 CURVE = max(curves.index(), key=lambda curve: curve.iterations)
 LINE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} INFO \S.*$")
 _networks = itertools.count(1)

@@ -7,11 +7,11 @@ import threading
 from pathlib import Path
 
 import pytest
-from reporter_server import wait_for
 
 from host_reporter import ProgressFile
 from host_reporter.integrations.meter import Meter
 from host_reporter.integrations.trial_files import TrialFiles
+from tests.unit.reporter_server import wait_for
 
 
 def open_files() -> int:

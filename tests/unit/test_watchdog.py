@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from api_client import free_port
 
 from controller import watchdog
 from controller.sd_notify import Notifier
+from tests.support.paths import ROOT
+from tests.unit.api_client import free_port
 
 STILL_SECONDS = 0.6
 """What counts as standing still here; the product waits longer, see the test of that."""
@@ -64,7 +65,7 @@ def start(folder: Path, name: str, **environment: str) -> subprocess.Popen[bytes
     config = folder / "conf.yaml"
     config.write_text(f"api: {{port: {free_port()}}}\nopenflow: {{port: 0}}\n")
     program = Path(__file__).with_name("standing_still.py")
-    root = Path(__file__).parents[2]
+    root = ROOT
     with (folder / "log").open("wb") as log:
         return subprocess.Popen(
             [sys.executable, "-W", "ignore", str(program)],

@@ -1,0 +1,9 @@
+"""Where the checkout is, and the folders of it that tests read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+GOLDEN = ROOT / "tests" / "golden"
+DATA = ROOT / "tests" / "data"
