@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from controller import text_file
-from controller.config_file import Document, describe
-from controller.faults import field_name
-from controller.foreign_formats import COFLOW_TRACE, SNAPSHOT, recognised
-from controller.json_lines import JsonError, Place, Scan, parse
+from controller.documents import text_file
+from controller.documents.faults import field_name
+from controller.documents.foreign_formats import COFLOW_TRACE, SNAPSHOT, recognised
+from controller.documents.json_lines import JsonError, Place, Scan, parse
+from controller.documents.yaml_lines import Document, describe
 from controller.model import MAX_CLASSES, MAX_OFFLINE_CLASSES, Demand, Host, Job, Metric, Progress, Snapshot
 
 SHOWN_FAULTS = 20

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from controller import json_lines
-from controller.faults import Place, field_name
+from controller.documents import json_lines
+from controller.documents.faults import Place, field_name
 
 
 class TextError(ValueError):

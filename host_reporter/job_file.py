@@ -10,7 +10,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, ValidationError, model_validator
 
-from controller.faults import described, in_lines
+from controller.documents.faults import described, in_lines
 from controller.wire import NAME_PATTERN, JobSpec, Message, Name
 from host_reporter.document import Document, TextError, read_json, read_yaml
 from host_reporter.event_source import EventSource

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from controller.plain_text import PlainTextError, decode
+from controller.documents.plain_text import PlainTextError, decode
 from host_reporter.job_file import MAX_FILE_BYTES, SUFFIXES, JobFile, JobFileError, read_job_file
 from host_reporter.notices import Notices
 

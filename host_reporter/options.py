@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, StringConstraints, ValidationError
 
-from controller import text_file
-from controller.faults import described, in_lines
+from controller.documents import text_file
+from controller.documents.faults import described, in_lines
 from controller.wire import Message, Name
 from host_reporter.document import Document, TextError, read_yaml
 from host_reporter.helper import DEFAULT_DIRECTORY, DIRECTORY_VARIABLE

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from pydantic import ValidationError
 
-from controller.faults import described, in_lines
+from controller.documents.faults import described, in_lines
 from controller.wire import HostPlan
 from host_reporter.connection import Address, Answer, Connection, UnreachableError
 from host_reporter.enforcement import Enforcement

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from pydantic import ValidationError
 
-from controller.faults import described, in_lines
+from controller.documents.faults import described, in_lines
 from controller.wire import HostReport, JobSpec, JobTraffic, ReportAnswer, Threshold
 from host_reporter.backlog import Backlog, Batch, Registration, Told
 from host_reporter.connection import Address, Answer, Connection, UnreachableError

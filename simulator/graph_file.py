@@ -16,8 +16,8 @@ from xml.etree.ElementTree import ParseError
 
 import networkx as nx
 
-from controller import json_lines, text_file
-from controller.faults import field_name
+from controller.documents import json_lines, text_file
+from controller.documents.faults import field_name
 from simulator.errors import InputError
 
 

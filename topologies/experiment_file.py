@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from controller.config_file import ConfigError, Document, describe, read_document
+from controller.documents.yaml_lines import ConfigError, Document, describe, read_document
 from topologies.experiment import Experiment
 
 

@@ -34,7 +34,7 @@ def add_command(commands: Any) -> None:
 
 def load_experiment(path: Path) -> Experiment:
     """Read an experiment. Raises ConfigError, whose message names file, line and field."""
-    from controller.config_file import ConfigError
+    from controller.documents.yaml_lines import ConfigError
     from simulator.workloads import curves
     from topologies.experiment_file import read_with_lines
 
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     """The command: 0 done, 1 failed, 2 wrong input."""
     from rich.console import Console
 
-    from controller.config_file import ConfigError
+    from controller.documents.yaml_lines import ConfigError
     from controller.policies.registry import PolicyError, make
     from topologies.bars import Bars
     from topologies.signals import ending_signals

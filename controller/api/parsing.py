@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from controller import json_lines
 from controller.api.errors import from_validation, summary
 from controller.api.http import HttpError
-from controller.json_lines import JsonError
+from controller.documents import json_lines
+from controller.documents.json_lines import JsonError
 
 Body = TypeVar("Body", bound=BaseModel)
 _MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)

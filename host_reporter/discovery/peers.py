@@ -9,7 +9,7 @@ from http import HTTPStatus
 
 from pydantic import ValidationError
 
-from controller.faults import described, in_lines
+from controller.documents.faults import described, in_lines
 from controller.wire import Peers
 from host_reporter.connection import Address, Connection, UnreachableError
 from host_reporter.notices import Notices

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from controller.faults import described
+from controller.documents.faults import described
 from controller.wire import Message
 from host_reporter.prophet.errors import InputError
 from host_reporter.prophet.measured import Measurement

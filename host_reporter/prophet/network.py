@@ -11,8 +11,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from controller import text_file
-from controller.faults import described, field_name
+from controller.documents import text_file
+from controller.documents.faults import described, field_name
 from controller.wire import DemandSpec, Message, Name
 from host_reporter.document import TextError, read_yaml
 from host_reporter.prophet.errors import InputError

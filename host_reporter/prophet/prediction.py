@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
 
-from controller.faults import described, field_name
+from controller.documents.faults import described, field_name
 from controller.model import Role
 from controller.wire import DemandSpec, JobSpec, TaskSpec
 from host_reporter.prophet import costs as costing

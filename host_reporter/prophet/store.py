@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from controller import text_file
+from controller.documents import text_file
 from host_reporter.prophet.calibration import Calibration, from_text
 from host_reporter.prophet.errors import InputError, UncalibratedError
 

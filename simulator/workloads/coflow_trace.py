@@ -19,8 +19,8 @@ from decimal import Decimal
 from itertools import repeat, takewhile
 from pathlib import Path
 
-from controller import text_file
-from controller.foreign_formats import COFLOW_TRACE, recognised
+from controller.documents import text_file
+from controller.documents.foreign_formats import COFLOW_TRACE, recognised
 from controller.model import Demand, Host
 from simulator.errors import InputError
 from simulator.jobs import SimJob, Transfer, Workload

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from controller.cli import main
-from controller.json_lines import JsonError, Scan, parse
+from controller.documents.json_lines import JsonError, Scan, parse
 from controller.policies.registry import available
 from controller.snapshot_file import SnapshotError, read_snapshot
 

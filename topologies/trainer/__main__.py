@@ -13,7 +13,7 @@ from collections.abc import Callable
 from ipaddress import AddressValueError, IPv4Address
 from pathlib import Path
 
-from controller.config_file import ConfigError
+from controller.documents.yaml_lines import ConfigError
 from topologies.experiment import Experiment
 from topologies.experiment_file import read_quickly
 from topologies.trainer.runner import InputError, Options, run

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import BinaryIO
 
-from controller.plain_text import PlainTextError, decode
+from controller.documents.plain_text import PlainTextError, decode
 
 STDIN = Path("-")
 MOST_BYTES = 2**30

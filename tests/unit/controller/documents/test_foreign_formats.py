@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from controller.cli import main
-from controller.foreign_formats import COFLOW_TRACE, SNAPSHOT, recognised
+from controller.documents.foreign_formats import COFLOW_TRACE, SNAPSHOT, recognised
 
 PHILLY = """[
     {

@@ -20,10 +20,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller import text_file
 from controller.cli import main
 from controller.config import ConfigError, load_config
-from controller.plain_text import PlainTextError, decode
+from controller.documents import text_file
+from controller.documents.plain_text import PlainTextError, decode
 from controller.snapshot_file import SnapshotError, read_snapshot
 from host_reporter.job_file import JobFileError
 from host_reporter.jobs_dir import JobsDirectory

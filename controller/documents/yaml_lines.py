@@ -11,8 +11,8 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from controller import text_file
-from controller.faults import Place, described, field_name, kind_of
+from controller.documents import text_file
+from controller.documents.faults import Place, described, field_name, kind_of
 
 MAX_BYTES = 16 * 2**20
 MAX_DEPTH = 50
