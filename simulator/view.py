@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from controller.curve_record import Record
+from controller.curves.record import Record
 from controller.loads import summed
 from controller.model import Demand, Job, Progress
 from simulator.jobs import Compute, SimJob, Transfer

@@ -1,4 +1,4 @@
-"""Learns ``controller/curve_prospects.json`` from recorded runs: those marked ``study``, and those of drawn recipes.
+"""Learns ``controller/curves/prospects.json`` from recorded runs: those marked ``study``, and those of drawn recipes.
 
 Run from the top of the tree, by hand and seldom (about a minute on one core):
 
@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from controller import curves
-from controller.boosted_trees import Forest, Trees
-from controller.curve_histories import MIN_POINTS, read
-from controller.curve_prospects import HORIZONS, Prospects, outlook
-from controller.curve_shapes import shapes
+from controller.curves import fit as curves
+from controller.curves.histories import MIN_POINTS, read
+from controller.curves.prospects import HORIZONS, Prospects, outlook
+from controller.curves.shapes import shapes
+from controller.curves.trees import Forest, Trees
 from controller.model import Metric, Progress
 from simulator.reports.targets import target_iteration
 from simulator.workloads import curves as recorded

@@ -7,10 +7,10 @@ mark their flows, the network does the rest. The goal is the time until 90 % or 
 
 [ours] The text of the greedy is not public. Ours, every period T and at every event:
 
-1. Fit each job's history (``controller.curves``): not one number of iterations left until 90 % (95 %) of convergence,
+1. Fit each job's history (``controller.curves.fit``): not one number of iterations left until 90 % (95 %) of convergence,
    but a distribution, in which a target that may lie behind already has its chance too.
 2. A job's index is the best chance to reach the target, per second of its own bottleneck port that is spent on it
-   (``controller.curve_prospects``; where the run's length is not declared, the fit's chance over its mean iterations):
+   (``controller.curves.prospects``; where the run's length is not declared, the fit's chance over its mean iterations):
    for a sure prediction 1 / c_j, c_j = the seconds that the iterations left take. Reaching 95 % counts ``weight_95`` of
    reaching 90 %, the end of the run ``weight_end``, so a job that has passed its targets falls behind by as much as it
    is sure to have passed them. The highest index goes first.
@@ -29,7 +29,7 @@ whole run. ``attained``: the service used.
 Not BSSI over the loads until 1 / index is over: that is no work, and a job that has nothing to win would decide where
 the bottleneck is. docs/decisions/0011-the-best-chance-per-second.md has the figures.
 
-Cost: one fit a job (0.2 ms; anew when its history has grown by a twentieth, ``controller.policies._learning``), then
+Cost: one fit a job (0.2 ms; anew when its history has grown by a twentieth, ``controller.curves.remembered``), then
 O(n log n) for n jobs.
 """
 
@@ -41,19 +41,19 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from controller import curves
+from controller.curves import fit
+from controller.curves.remembered import fits
 from controller.loads import Floats, load_matrix
 from controller.model import Job, Ordering, Snapshot
 from controller.policies._ageing import age
 from controller.policies._base import Policy
-from controller.policies._learning import fits
 from controller.policies._options import MOST, Choice, Number, Whole
 from controller.service import attained
 
 _VARIANT = Choice(("index", "median", "gain", "remaining", "attained"))
 _AMOUNT, _UNCERTAIN, _PERIODS = Number(), Number(above=True), Whole(1, int(MOST))
 
-TARGETS = (curves.T90, curves.T95)
+TARGETS = (fit.T90, fit.T95)
 NEW, PAST = -1, len(TARGETS)
 _PASSED, _KEPT = "passed:", "kept:"
 
@@ -139,7 +139,7 @@ class Jpas(Policy):
             watch={job: standing.watch for job, standing in standings.items() if standing.watch is not None},
         )
 
-    def _service(self, snapshot: Snapshot, bottlenecks: Floats, known: Sequence[curves.Fit | None]) -> Floats:
+    def _service(self, snapshot: Snapshot, bottlenecks: Floats, known: Sequence[fit.Fit | None]) -> Floats:
         """Seconds of its bottleneck port that each job has used; 0 for one that no rule would ask about."""
         asked = [
             i
@@ -158,9 +158,7 @@ class Jpas(Policy):
         """The seconds over weight that a job's place goes by."""
         return before if before is not None and abs(now - before) <= self.margin * before else now
 
-    def _standing(
-        self, job: Job, fitted: curves.Fit | None, per_iteration: float, used: float, passed: int
-    ) -> Standing:
+    def _standing(self, job: Job, fitted: fit.Fit | None, per_iteration: float, used: float, passed: int) -> Standing:
         if self.variant == "attained":
             return _by_service(used, "least attained service")
         if self.variant == "remaining":
@@ -175,7 +173,7 @@ class Jpas(Policy):
     def _unreported(self, job: Job, per_iteration: float, used: float) -> Standing:
         """Too few reports for a fit: by the prior where the run's length is declared, else first for a while."""
         reports = sum(point.metric is not None for point in job.progress)
-        by_service = _by_service(used, f"only {reports} of the {curves.MIN_POINTS} reports that a fit needs")
+        by_service = _by_service(used, f"only {reports} of the {fit.MIN_POINTS} reports that a fit needs")
         if self.variant == "index" and job.iterations_total is not None and per_iteration > 0:
             # Service counts as iterations, reported or not: silence must not keep a job young.
             done = max(job.iterations_done, min(used / per_iteration, job.iterations_total - 1.0))
@@ -191,14 +189,14 @@ class Jpas(Policy):
             return Standing(NEW, used, f"new: first until it has used {self.new_job_seconds:g} s, {used:.1f} s so far")
         return by_service
 
-    def _past(self, job: Job, per_iteration: float, fitted: curves.Fit) -> Standing:
+    def _past(self, job: Job, per_iteration: float, fitted: fit.Fit) -> Standing:
         left = per_iteration * job.iterations_left
         why = f"past {TARGETS[-1].fraction:.0%} of convergence; {left:.1f} s of its bottleneck port left in all"
         if self.variant == "index":
             return Standing(0, self._index_seconds(job, per_iteration, fitted), why)
         return Standing(PAST, left, why)
 
-    def _before_target(self, job: Job, per_iteration: float, used: float, fitted: curves.Fit, passed: int) -> Standing:
+    def _before_target(self, job: Job, per_iteration: float, used: float, fitted: fit.Fit, passed: int) -> Standing:
         target, done = fitted.targets[passed], job.iterations_done
         left, low, high = (
             max(k - done, 1.0) for k in (target.iteration.median, target.iteration.low, target.iteration.high)
@@ -220,7 +218,7 @@ class Jpas(Policy):
         seconds = self._index_seconds(job, per_iteration, fitted)
         return Standing(0, seconds, f"{why}; {seconds:.1f} s for each target to be expected", target.metric)
 
-    def _index_seconds(self, job: Job, per_iteration: float, fitted: curves.Fit) -> float:
+    def _index_seconds(self, job: Job, per_iteration: float, fitted: fit.Fit) -> float:
         """Seconds of the bottleneck port for each target that they should bring: 1 / the index."""
         weights = (1.0, self.weight_95)
         total = sum(weight * target.rate for weight, target in zip(weights, fitted.targets, strict=True))
@@ -233,7 +231,7 @@ def _by_service(used: float, why: str, tier: int = 0, watch: float | None = None
     return Standing(tier, used, f"{why}: by its attained service, {used:.1f} s", watch)
 
 
-def _targets_passed(fitted: curves.Fit, before: float) -> int:
+def _targets_passed(fitted: fit.Fit, before: float) -> int:
     """How many targets lie behind. A target once passed stays so unless the fit now denies it."""
     for passed, target in enumerate(fitted.targets):
         if target.crossed < (0.2 if passed < before else 0.5):
@@ -241,7 +239,7 @@ def _targets_passed(fitted: curves.Fit, before: float) -> int:
     return PAST
 
 
-def _passed(jobs: Iterable[Job], known: Iterable[curves.Fit | None], memory: Mapping[str, float]) -> dict[str, int]:
+def _passed(jobs: Iterable[Job], known: Iterable[fit.Fit | None], memory: Mapping[str, float]) -> dict[str, int]:
     """How many targets each job has passed."""
     return {
         job.id: 0 if fitted is None else _targets_passed(fitted, memory.get(_PASSED + job.id, 0.0))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from controller import curves as fits
+from controller.curves import fit as fits
 from controller.model import Metric, Progress
 from simulator.reports.statistics import mean_interval
 from simulator.reports.targets import target_iteration

@@ -8,11 +8,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller import curves
-from controller.boosted_trees import Forest, Trees
-from controller.curve_histories import MIN_POINTS, read
-from controller.curve_prospects import Prospects, learned
-from controller.curve_shapes import NUMBERS, shapes
+from controller.curves import fit as curves
+from controller.curves.histories import MIN_POINTS, read
+from controller.curves.prospects import Prospects, learned
+from controller.curves.shapes import NUMBERS, shapes
+from controller.curves.trees import Forest, Trees
 from controller.model import Metric, Progress
 from simulator.reports.targets import target_iteration
 from tests import drawn_curves, one_link

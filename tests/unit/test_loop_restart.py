@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from controller.curves import remembered
 from controller.memo import Latest
-from controller.policies import _learning
 from controller.wire import HostReport, JobSpec
 from simulator.reports.targets import target_iteration
 from tests import drawn_curves
@@ -59,8 +59,8 @@ def test_a_restart_amid_training_makes_the_same_plan(tmp_path: Path, monkeypatch
     assert all("% of convergence" in reason for reason in last.ordering.reasons.values()), last.ordering.reasons
     before.stop()
     # No process remembers the fits of the one before it.
-    monkeypatch.setattr(_learning, "_known", Latest(100))
-    monkeypatch.setattr(_learning, "_shared", Latest(100))
+    monkeypatch.setattr(remembered, "_known", Latest(100))
+    monkeypatch.setattr(remembered, "_shared", Latest(100))
     after = Yard(tmp_path / "j.db", policy="jpas").start()
     try:
         again = after.loop.plan

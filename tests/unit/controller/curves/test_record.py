@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.curve_record import Record, Recorded
+from controller.curves.record import Record, Recorded
 from controller.model import Demand, Host, Job, Progress, Snapshot
 from controller.policies.registry import make
 

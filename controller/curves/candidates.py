@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from controller.curve_histories import Histories
+from controller.curves.histories import Histories
 
 Array = NDArray[np.float64]
 

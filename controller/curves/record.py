@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import isnan, nan
 from typing import overload
 
-from controller.curve_reports import Reports
+from controller.curves.reports import Reports
 from controller.model import Progress
 
 

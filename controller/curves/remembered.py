@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from controller import curves
-from controller.curve_record import Recorded
+from controller.curves import fit as curves
+from controller.curves.record import Recorded
 from controller.memo import Latest
 from controller.model import Job, Metric, Progress
 

@@ -8,10 +8,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from controller import curves
+from controller.curves import fit as curves
+from controller.curves import remembered
 from controller.memo import Latest
 from controller.model import Job, Metric, Progress
-from controller.policies import _learning
 
 
 @pytest.fixture(autouse=True)
@@ -25,13 +25,13 @@ def fitted(monkeypatch) -> list[int]:
         return whole(histories, *rest)
 
     forget(monkeypatch)
-    monkeypatch.setattr(_learning.curves, "fit_many", fit_many)
+    monkeypatch.setattr(remembered.curves, "fit_many", fit_many)
     return counts
 
 
 def forget(monkeypatch) -> None:
-    monkeypatch.setattr(_learning, "_known", Latest(100))
-    monkeypatch.setattr(_learning, "_shared", Latest(100))
+    monkeypatch.setattr(remembered, "_known", Latest(100))
+    monkeypatch.setattr(remembered, "_shared", Latest(100))
 
 
 def job(values, name: str = "a", **more) -> Job:
@@ -44,23 +44,23 @@ RISING = 0.9 * (1 - np.exp(-np.arange(1, 1001) / 300))
 
 def test_a_history_is_fitted_anew_when_it_has_grown_by_a_twentieth(fitted) -> None:
     for n in range(100, 112):
-        _learning.fits([job(RISING[:n])])
+        remembered.fits([job(RISING[:n])])
     assert len(fitted) in (2, 3, 4)
     assert all(after > 1.04 * before for before, after in pairwise(fitted))
 
 
 def test_a_short_history_is_fitted_at_nearly_every_report(fitted) -> None:
     for n in range(1, 18):
-        _learning.fits([job(RISING[:n])])
+        remembered.fits([job(RISING[:n])])
     assert len(fitted) >= 15
     assert fitted == sorted(set(fitted))
 
 
 def test_what_was_fitted_does_not_depend_on_what_was_remembered(fitted, monkeypatch) -> None:
     for n in range(100, 112):
-        (kept,) = _learning.fits([job(RISING[:n])])
+        (kept,) = remembered.fits([job(RISING[:n])])
     forget(monkeypatch)
-    (fresh,) = _learning.fits([job(RISING[:111])])
+    (fresh,) = remembered.fits([job(RISING[:111])])
     assert kept is not None
     assert fresh is not None
     assert fresh.targets[0].iteration == kept.targets[0].iteration
@@ -68,13 +68,13 @@ def test_what_was_fitted_does_not_depend_on_what_was_remembered(fitted, monkeypa
 
 def test_jobs_of_the_same_reports_share_a_fit_and_others_do_not(fitted) -> None:
     for name in "ab":
-        _learning.fits([job(RISING[:100], name)])
+        remembered.fits([job(RISING[:100], name)])
     assert fitted == [98]
     other = job(RISING[:100], "c", metric=Metric("loss", "min"))
     shorter = replace(job(RISING[:100], "d"), iterations_total=500.0)
     higher = job(RISING[:100] + 1e-9, "e")
     for one in (other, shorter, higher):
-        (found,) = _learning.fits([one])
+        (found,) = remembered.fits([one])
         told = curves.Told(curves.Reports.of(one.progress[:98]), one.metric, one.iterations_total)
         assert [found] == curves.fit_many([told])
     assert fitted == [98] * 7
@@ -83,29 +83,29 @@ def test_jobs_of_the_same_reports_share_a_fit_and_others_do_not(fitted) -> None:
 @pytest.mark.parametrize(("sign", "metric"), [(1.0, Metric()), (-1.0, Metric("loss", "min"))])
 def test_a_target_crossed_since_is_seen_at_once_and_one_outlier_is_not_a_crossing(fitted, sign, metric) -> None:
     values = list(sign * RISING[:99])
-    (before,) = _learning.fits([job(values, metric=metric)])
+    (before,) = remembered.fits([job(values, metric=metric)])
     assert before is not None
     assert before.targets[0].crossed < 0.5
     count = len(fitted)
     beyond = before.targets[0].metric + sign * 0.02
-    _learning.fits([job([*values, beyond], metric=metric)])
+    remembered.fits([job([*values, beyond], metric=metric)])
     assert len(fitted) == count
-    _learning.fits([job([*values, beyond, beyond], metric=metric)])
+    remembered.fits([job([*values, beyond, beyond], metric=metric)])
     assert fitted[count:] == [101]
-    _learning.fits([job([*values, beyond, beyond], metric=metric)])
+    remembered.fits([job([*values, beyond, beyond], metric=metric)])
     assert len(fitted) == count + 1
 
 
 @pytest.mark.parametrize("by", [-0.05, 0.05])
 @pytest.mark.parametrize("report", [0, 50, 99])
 def test_a_history_that_is_another_than_before_is_read_anew(fitted, monkeypatch, report: int, by: float) -> None:
-    _learning.fits([job(RISING[:100])])
+    remembered.fits([job(RISING[:100])])
     other = RISING[:101].copy()
     other[report] += by
-    (found,) = _learning.fits([job(other)])
+    (found,) = remembered.fits([job(other)])
     assert len(fitted) == (2 if report < fitted[0] else 1), "a fit stands that the other report was not in"
     forget(monkeypatch)
-    assert _learning.fits([job(other)]) == [found]
+    assert remembered.fits([job(other)]) == [found]
 
 
 def test_the_last_report_of_a_thinned_history_stands_in_until_the_next(fitted, monkeypatch) -> None:
@@ -115,45 +115,45 @@ def test_the_last_report_of_a_thinned_history_stands_in_until_the_next(fitted, m
         return Job(id="a", demand=(), progress=progress, iterations_total=1000.0)
 
     for last in range(400, 420):
-        (kept,) = _learning.fits([thinned(last)])
+        (kept,) = remembered.fits([thinned(last)])
     assert len(fitted) <= 3
     forget(monkeypatch)
-    assert _learning.fits([thinned(419)]) == [kept]
+    assert remembered.fits([thinned(419)]) == [kept]
 
 
 def test_an_equal_history_and_one_that_began_later_are_not_confused(fitted) -> None:
-    (first,) = _learning.fits([job(RISING[:100])])
-    (equal,) = _learning.fits([job(RISING[:100])])
+    (first,) = remembered.fits([job(RISING[:100])])
+    (equal,) = remembered.fits([job(RISING[:100])])
     assert equal is first
     assert len(fitted) == 1
-    (shorter,) = _learning.fits([job(RISING[:60])])
+    (shorter,) = remembered.fits([job(RISING[:60])])
     assert shorter.points < 60
-    (again,) = _learning.fits([job(RISING[:100])])
+    (again,) = remembered.fits([job(RISING[:100])])
     assert again == first
 
 
 def test_a_report_without_a_metric_crosses_nothing(fitted) -> None:
-    (before,) = _learning.fits([job(RISING[:99])])
+    (before,) = remembered.fits([job(RISING[:99])])
     count = len(fitted)
     beyond = before.targets[0].metric + 0.02
     some = job([*RISING[:99], beyond, beyond, beyond])
     silent = tuple(Progress(p.iteration, p.time, p.metric if k < 100 else None) for k, p in enumerate(some.progress))
-    _learning.fits([Job(id="a", progress=silent, iterations_total=1000.0)])
+    remembered.fits([Job(id="a", progress=silent, iterations_total=1000.0)])
     assert len(fitted) == count
 
 
 def test_jobs_are_told_apart_and_too_few_reports_are_no_fit(fitted) -> None:
-    found = _learning.fits([job(RISING[:50], "a"), job(RISING[:2], "b"), job(RISING[:90:2], "c")])
+    found = remembered.fits([job(RISING[:50], "a"), job(RISING[:2], "b"), job(RISING[:90:2], "c")])
     assert [fit is None for fit in found] == [False, True, False]
     assert found[0].targets[0].metric != found[2].targets[0].metric
-    assert _learning.fits([]) == []
+    assert remembered.fits([]) == []
 
 
 def test_a_job_that_has_not_reported_is_fitted_anew_where_its_metric_or_its_length_is_another(fitted) -> None:
     one = job(RISING[:100])
     for now in (one, replace(one, iterations_total=500.0), replace(one, metric=Metric("loss", "min"))):
-        (found,) = _learning.fits([now])
-        (again,) = _learning.fits([now])
+        (found,) = remembered.fits([now])
+        (again,) = remembered.fits([now])
         assert found is again
         told = curves.Told(curves.Reports.of(now.progress[:98]), now.metric, now.iterations_total)
         assert [found] == curves.fit_many([told])

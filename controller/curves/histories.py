@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.curve_reports import Reports, joined
+from controller.curves.reports import Reports, joined
 from controller.model import Metric, Progress
 
 Array = NDArray[np.float64]

@@ -2,7 +2,7 @@
 
 A run's target is at no moment seen to be passed: that is known when the run is over. All that can be asked of a job is
 the chance that the target comes within its next so many iterations, which is small before its time and after. Boosted
-trees on the shape of the history (``controller.curve_shapes``), and on what the fit makes of it, answer it for a few
+trees on the shape of the history (``controller.curves.shapes``), and on what the fit makes of it, answer it for a few
 horizons, shares of the run's length. The best of them, chance over iterations, is Gittins' index of a job whose success
 is worth the same whenever it comes (J. Gittins, Journal of the Royal Statistical Society B 41, 1979,
 doi:10.1111/j.2517-6161.1979.tb01068.x).
@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from controller.boosted_trees import Forest, Trees
-from controller.curve_histories import Histories
+from controller.curves.histories import Histories
+from controller.curves.trees import Forest, Trees
 
 Array = NDArray[np.float64]
 
@@ -39,7 +39,7 @@ class Prospects:
     def best(self, histories: Histories, shape: Array, outlook: Array) -> Array:
         """The best chance per iteration (J,) of histories of known length, their ``shape`` (J, 21), ``outlook`` (J, 4).
 
-        See ``controller.curve_shapes.shapes`` and ``outlook``.
+        See ``controller.curves.shapes.shapes`` and ``outlook``.
         """
         numbers = np.concatenate((shape, outlook), axis=1)
         end = np.maximum(histories.end, histories.last)

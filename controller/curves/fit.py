@@ -1,13 +1,13 @@
 """Learning-curve fits: from a metric history to the iterations left until a share of convergence, with uncertainty.
 
-A history is fitted by a weighted average of simple curves rather than by one (``controller.curve_candidates``). The
+A history is fitted by a weighted average of simple curves rather than by one (``controller.curves.candidates``). The
 spread of the candidates and of each one's own parameters is the uncertainty. A prior says after which share of a run a
 target typically comes: where a fit says little, it decides; and because curves are not bound to be of the families
 that are fitted, it has a share of its own beside the fit. Of a run whose length is unknown every length up to 15 times
 what was seen is as likely, on a logarithmic scale.
 
 Beside the fit's own intervals, which hold for curves of any family, stands what runs like the recorded ones tell of
-such a history (``controller.curve_prospects``): surer, and what ordering jobs goes by.
+such a history (``controller.curves.prospects``): surer, and what ordering jobs goes by.
 
 Deterministic: the same history gives the same fit. Many histories at once cost far less than one by one.
 """
@@ -25,11 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from controller.curve_candidates import FARTHEST, SAMPLES, Candidates, iteration_at, solve, value_at
-from controller.curve_histories import BINS, MIN_POINTS, Histories, History, Told, read, running_median
-from controller.curve_prospects import learned, outlook
-from controller.curve_reports import Reports, joined
-from controller.curve_shapes import shapes
+from controller.curves.candidates import FARTHEST, SAMPLES, Candidates, iteration_at, solve, value_at
+from controller.curves.histories import BINS, MIN_POINTS, Histories, History, Told, read, running_median
+from controller.curves.prospects import learned, outlook
+from controller.curves.reports import Reports, joined
+from controller.curves.shapes import shapes
 from controller.model import Metric, Progress
 
 __all__ = [

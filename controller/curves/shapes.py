@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.curve_histories import Histories
+from controller.curves.histories import Histories
 
 Array = NDArray[np.float64]
 

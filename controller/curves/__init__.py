@@ -1,0 +1,1 @@
+"""From a metric's history to the iterations that a job has left. Pure."""
