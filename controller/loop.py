@@ -20,7 +20,6 @@ import eventlet.semaphore
 import eventlet.tpool
 
 from controller.causes import REPORTED, UNTIMED, Cause
-from controller.classes import Assign
 from controller.config import Config
 from controller.dataplane.values import Applied, SwitchStatus
 from controller.fabric import routes
@@ -29,6 +28,7 @@ from controller.json_texts import texts_of, with_members
 from controller.marking import AnyMark, marks
 from controller.metrics import Metrics
 from controller.model import Snapshot, Switch
+from controller.ordering.classes import Assign
 from controller.pieces import Steps
 from controller.plan_journal import ID, KIND, REFUSED_ID, read_last, to_record
 from controller.planner import CompileRules, Plan, plan

@@ -12,9 +12,9 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from controller.classes import Assign
 from controller.cli_output import fail, show_facts, show_table
 from controller.model import Ordering, Snapshot
+from controller.ordering.classes import Assign
 from controller.planner import PlanError, check, cut, objective_and_bound
 from controller.policies._base import OptionError, Policy
 from controller.policies.registry import PolicyError, make, option_value

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from controller.bssi import bssi, completion_times
-from controller.classes import Assign, inversions, layered_and_inversions, top
-from controller.loads import LoadMatrix, load_matrix, loads_left, port_numbers
 from controller.model import Ordering, Snapshot
+from controller.ordering.bssi import bssi, completion_times
+from controller.ordering.classes import Assign, inversions, layered_and_inversions, top
+from controller.ordering.loads import LoadMatrix, load_matrix, loads_left, port_numbers
 from controller.policies._base import Policy
 from controller.rules import Rule
 
@@ -71,7 +71,7 @@ def plan(
     """Order the jobs, cut the order into classes, compile the rules.
 
     ``previous`` is the plan before; its ordering reaches the policy only if it was that policy's own. ``assign`` is
-    how classes are cut (see ``controller.classes``). ``judge`` is ``objective_and_bound`` if None; it tells of the plan
+    how classes are cut (see ``controller.ordering.classes``). ``judge`` is ``objective_and_bound`` if None; it tells of the plan
     and has no part in it, so who asks nobody (``no_judgement``) gets the same plan. Raises PlanError where a policy
     leaves a job out, names one twice or one that is not there.
     """

@@ -18,8 +18,8 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.loads import summed
 from controller.model import BITS_PER_BYTE, Demand, Direction, Host, Port, Routes
+from controller.ordering.loads import summed
 from simulator.errors import InputError
 
 _SRC, _DST, _BYTES = attrgetter("src"), attrgetter("dst"), attrgetter("bytes")

@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from controller.curves.record import Record
-from controller.loads import summed
 from controller.model import Demand, Job, Progress
+from controller.ordering.loads import summed
 from simulator.jobs import Compute, SimJob, Transfer
 from simulator.kernel_state import F8, I4, NOW
 from simulator.kernel_view import left_by_host, paired, sent_by_host, sent_by_jobs

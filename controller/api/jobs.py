@@ -8,8 +8,8 @@ from controller.api.auth import require_free, require_involved, require_known, r
 from controller.api.body import read_job, read_stage
 from controller.api.http import Call, HttpError, Reply
 from controller.api.services import Services
-from controller.loads import busiest_port
 from controller.model import by_id
+from controller.ordering.loads import busiest_port
 from controller.pieces import Steps
 from controller.refusals import Unavailable
 from controller.registry import Change

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from controller.loads import Floats, LoadMatrix
+from controller.ordering.loads import Floats, LoadMatrix
 
 
 def fitting(left: LoadMatrix, weight: Floats, seconds: float) -> NDArray[np.bool_]:

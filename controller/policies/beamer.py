@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from controller.bssi import bssi
-from controller.loads import LoadMatrix, load_matrix, loads_left, summed
 from controller.model import Ordering, Snapshot
+from controller.ordering.bssi import bssi
+from controller.ordering.loads import LoadMatrix, load_matrix, loads_left, summed
 from controller.policies._base import Policy, next_look
 
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from controller.loads import load_matrix
 from controller.model import Job, Ordering, Role, Snapshot
+from controller.ordering.loads import load_matrix
 from controller.policies._base import Policy
 
 

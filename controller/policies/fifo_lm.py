@@ -17,9 +17,9 @@ from collections.abc import Mapping
 from typing import Annotated
 
 from controller.model import BITS_PER_BYTE, Job, Ordering, Snapshot
+from controller.ordering.service import sent_bytes
 from controller.policies._base import Policy
 from controller.policies._options import Number
-from controller.service import sent_bytes
 
 _SIZES = "sizes:"
 _COUNTED = "counted:"

@@ -43,12 +43,12 @@ import numpy as np
 
 from controller.curves import fit
 from controller.curves.remembered import fits
-from controller.loads import Floats, load_matrix
 from controller.model import Job, Ordering, Snapshot
+from controller.ordering.loads import Floats, load_matrix
+from controller.ordering.service import attained
 from controller.policies._ageing import age
 from controller.policies._base import Policy
 from controller.policies._options import MOST, Choice, Number, Whole
-from controller.service import attained
 
 _VARIANT = Choice(("index", "median", "gain", "remaining", "attained"))
 _AMOUNT, _UNCERTAIN, _PERIODS = Number(), Number(above=True), Whole(1, int(MOST))

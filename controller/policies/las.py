@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Annotated
 
-from controller.loads import load_matrix
 from controller.model import Ordering, Snapshot
+from controller.ordering.loads import load_matrix
+from controller.ordering.service import attained
 from controller.policies._base import Policy
 from controller.policies._options import Number
-from controller.service import attained
 
 _LATE = 0.02
 """A job is moved down so late at most, in parts of its band's end, where plans are made at the moments that matter."""

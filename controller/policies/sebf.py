@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from controller.loads import load_matrix
 from controller.model import Ordering, Snapshot
+from controller.ordering.loads import load_matrix
 from controller.policies._base import Policy, next_look
 
 

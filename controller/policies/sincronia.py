@@ -1,7 +1,7 @@
 """Sincronia: the order that BSSI finds over all jobs.
 
 [known] S. Agarwal, S. Rajakrishnan, A. Narayan, R. Agarwal, D. Shmoys, A. Vahdat: Sincronia: Near-Optimal Network
-Design for Coflows, SIGCOMM 2018, doi:10.1145/3230543.3230569. Offline: BSSI over all jobs (see ``controller.bssi``),
+Design for Coflows, SIGCOMM 2018, doi:10.1145/3230543.3230569. Offline: BSSI over all jobs (see ``controller.ordering.bssi``),
 within 4x of the optimal mean completion time without release times. Online: epochs that double; at the start of one the
 jobs that fit into it are chosen by a small LP and ordered by BSSI; the rest follow, so that no capacity is wasted.
 
@@ -23,9 +23,9 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.bssi import bssi
-from controller.loads import Floats, LoadMatrix, load_matrix, loads_left
 from controller.model import Ordering, Snapshot
+from controller.ordering.bssi import bssi
+from controller.ordering.loads import Floats, LoadMatrix, load_matrix, loads_left
 from controller.policies._base import Policy, next_look
 from controller.policies._options import Number, Truth, Whole
 

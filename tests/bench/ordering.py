@@ -13,9 +13,9 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.bssi import bssi
-from controller.loads import LoadMatrix
 from controller.model import Demand, Flow, Host, Job, Progress, Role, Snapshot, Switch, Task
+from controller.ordering.bssi import bssi
+from controller.ordering.loads import LoadMatrix
 from controller.planner import Plan, plan
 from controller.policies.jpas import Jpas
 from controller.rules import compile_rules

@@ -12,8 +12,8 @@ from typing import get_args
 import pytest
 
 from controller import order_options
-from controller.classes import Assign
 from controller.cli import GROUP
+from controller.ordering.classes import Assign
 
 SLOW = {"scipy", "numba", "numpy", "torch", "ryu", "networkx", "matplotlib", "eventlet", "mininet", "pydantic"}
 COMMANDS = ["jobs", "plan", "explain", "probe", "order", "check-config", "controller"]

@@ -9,7 +9,6 @@ import pytest
 
 from controller.config import LinkEntry
 from controller.fabric import routes
-from controller.loads import load_matrix, port_numbers
 from controller.model import (
     Demand,
     Direction,
@@ -24,10 +23,11 @@ from controller.model import (
     bottleneck_seconds,
     load_seconds,
 )
+from controller.ordering.loads import load_matrix, port_numbers
+from controller.ordering.service import attained
 from controller.planner import Plan, plan
 from controller.policies.fifo import Fifo
 from controller.policies.registry import make
-from controller.service import attained
 
 # Two leaves, 1 and 2, with h1 and h2 on the one, h3 and h4 on the other; spines 11 and 12. Servers have 1 Gbit/s.
 GIGA = 1e9

@@ -13,7 +13,6 @@ from controller.config import Config, LinkEntry
 from controller.fabric import Link, inner_ports, routes
 from controller.host_plans import HostPlans
 from controller.job_flows import FEW_FLOWS, ClaimedTraffic, size_of
-from controller.loads import port_numbers
 from controller.marking import FlowMark, PortMarks, marks
 from controller.model import (
     ACKNOWLEDGEMENT_DSCP,
@@ -26,6 +25,7 @@ from controller.model import (
     Snapshot,
     Switch,
 )
+from controller.ordering.loads import port_numbers
 from controller.refusals import Conflict
 from controller.registry import Registry
 from controller.rules import Rule, compile_rules, difference

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from controller.classes import top
 from controller.model import Demand, Flow, Host, Job, Ordering, Snapshot
+from controller.ordering.classes import top
 from controller.planner import PlanError, no_judgement, plan
 from controller.policies._base import Policy
 from controller.policies.fair import Fair

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from controller.loads import load_matrix
 from controller.model import Demand, Host, Job, Ordering, Progress, Role, Snapshot, Stage, Task
+from controller.ordering.loads import load_matrix
+from controller.ordering.service import attained
 from controller.policies._base import OptionError
 from controller.policies._fitting import fitting
 from controller.policies.beamer import Beamer
@@ -23,7 +24,6 @@ from controller.policies.sebf import Sebf
 from controller.policies.sincronia import Sincronia
 from controller.policies.tensorlights_one import TensorLightsOne
 from controller.policies.tensorlights_rr import TensorLightsRr
-from controller.service import attained
 
 HOSTS = {name: Host(name, 1e9, 1e9) for name in ("h1", "h2", "h3", "h4", "h5")}
 SECOND = 125e6  # bytes that take a second of a 1 Gbit/s port

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import networkx as nx
 import pytest
 
-from controller.loads import load_matrix, port_numbers
 from controller.model import Demand, Direction, Host, Ordering, Port, Snapshot
+from controller.ordering.loads import load_matrix, port_numbers
 from controller.policies._base import Policy
 from controller.policies.fifo import Fifo
 from controller.policies.registry import make

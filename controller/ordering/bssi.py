@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.loads import Floats, Ints, LoadMatrix, summed
 from controller.model import Port
+from controller.ordering.loads import Floats, Ints, LoadMatrix, summed
 
 Loads = Sequence[Mapping[Port, float]]
 

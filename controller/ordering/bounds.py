@@ -2,7 +2,7 @@
 
 Three, each at least as tight as the one before, and each dearer:
 
-* ``dual``: from BSSI's own run (see ``controller.bssi``), or the sum of w_j gamma_j where that is more.
+* ``dual``: from BSSI's own run (see ``controller.ordering.bssi``), or the sum of w_j gamma_j where that is more.
 * ``linear``: the LP over completion times C_j with the parallel inequalities at each port i and set S of its jobs,
   sum d_ij C_j >= (sum d_ij^2 + (sum d_ij)^2) / 2 over j in S. [known] M. Queyranne: Structure of a simple scheduling
   polyhedron, Mathematical Programming 58, 1993, doi:10.1007/BF01581271: these describe one port exactly, and of a
@@ -18,8 +18,8 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, vstack
 
-from controller.bssi import bssi
-from controller.loads import Floats, LoadMatrix
+from controller.ordering.bssi import bssi
+from controller.ordering.loads import Floats, LoadMatrix
 
 MAX_EXACT_JOBS = 12
 _ROUNDS = 100

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.bssi import bssi, completion_times
-from controller.loads import LoadMatrix
 from controller.model import Direction, Port
+from controller.ordering.bssi import bssi, completion_times
+from controller.ordering.loads import LoadMatrix
 
 PORTS = [Port(host, direction) for host in ("a", "b", "c") for direction in Direction]
 LOADS = st.dictionaries(st.sampled_from(PORTS), st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.7, 10.0]), max_size=6)
@@ -147,8 +147,8 @@ def test_plain_numbers_and_arrays_of_them_give_the_same_order_and_bound(jobs, po
     found = []
     for most in (jobs, -1):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("controller.bssi._SHORT_COLUMN", most)
-            patch.setattr("controller.bssi._DENSE", 2.0)
+            patch.setattr("controller.ordering.bssi._SHORT_COLUMN", most)
+            patch.setattr("controller.ordering.bssi._DENSE", 2.0)
             found.append(bssi(LoadMatrix.dense(loads), weights))
     assert found[0].order == found[1].order
     assert found[0].lower_bound == pytest.approx(found[1].lower_bound, rel=1e-12)

@@ -8,8 +8,8 @@ from itertools import chain
 
 import numpy as np
 
-from controller.loads import Floats, load_matrix
 from controller.model import BITS_PER_BYTE, Job, Snapshot
+from controller.ordering.loads import Floats, load_matrix
 
 
 def attained(snapshot: Snapshot, bottlenecks: Floats) -> Floats:

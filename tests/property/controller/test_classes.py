@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller import classes as classes_module
-from controller.classes import as_shared, inversions, layered, layered_and_inversions, top
 from controller.model import Ordering
+from controller.ordering import classes as classes_module
+from controller.ordering.classes import as_shared, inversions, layered, layered_and_inversions, top
 
 PORTS = st.frozensets(st.integers(0, 7), max_size=3)
 JOBS = st.lists(st.tuples(PORTS, st.booleans()), max_size=14)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.bounds import dual, exact, linear
-from controller.bssi import bssi, completion_times
-from controller.loads import LoadMatrix, load_matrix, loads_left
 from controller.model import Demand, Host, Job, Progress, Role, Snapshot, Task
+from controller.ordering.bounds import dual, exact, linear
+from controller.ordering.bssi import bssi, completion_times
+from controller.ordering.loads import LoadMatrix, load_matrix, loads_left
 from controller.planner import objective_and_bound, plan
 from controller.policies.beamer import Beamer, merged, stages
 from controller.policies.registry import available, make

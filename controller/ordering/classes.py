@@ -23,8 +23,8 @@ from typing import Literal
 import numpy as np
 from scipy.sparse import csr_array
 
-from controller.loads import Floats, Ints
 from controller.model import Ordering
+from controller.ordering.loads import Floats, Ints
 
 Assign = Literal["layered", "top"]
 Shared = Mapping[str, Ints]

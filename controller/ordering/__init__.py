@@ -1,0 +1,1 @@
+"""The mathematics that all policies share: loads at ports, BSSI, bounds, and classes. Pure."""
