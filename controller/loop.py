@@ -32,7 +32,7 @@ from controller.ordering.classes import Assign
 from controller.pieces import Steps
 from controller.plan_journal import ID, KIND, REFUSED_ID, read_last, to_record
 from controller.planner import CompileRules, Plan, plan
-from controller.policies._base import Policy
+from controller.policies.base import Policy
 from controller.refusals import Invalid
 from controller.registry import Registry
 from controller.rules import Rule

@@ -16,7 +16,7 @@ from controller.cli_output import fail, show_facts, show_table
 from controller.model import Ordering, Snapshot
 from controller.ordering.classes import Assign
 from controller.planner import PlanError, check, cut, objective_and_bound
-from controller.policies._base import OptionError, Policy
+from controller.policies.base import OptionError, Policy
 from controller.policies.registry import PolicyError, make, option_value
 from controller.snapshot_file import SnapshotError, read_snapshot
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from controller.config import GATE_PERIODS, Config
 from controller.pieces import Steps
-from controller.policies._base import Policy
+from controller.policies.base import Policy
 from controller.policies.registry import PolicyError, make
 from controller.refusals import Invalid
 from controller.store import Batch, Store, put

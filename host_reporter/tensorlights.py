@@ -9,7 +9,7 @@ r // ceil(n / 7). TLs-One ranks by launch; TLs-RR moves the jobs on every 20 s. 
 first, and jobs move on among equals only. Nothing is done where one job alone has a server. [ours] A model's size is
 what the server sends a worker in an iteration, as the job declares it; jobs of one band share, each from a queue of its
 own.
-``controller.policies._tensorlights`` ranks and rotates in the same way, for all hosts at once.
+``controller.policies.parts.tensorlights`` ranks and rotates in the same way, for all hosts at once.
 
 Cost O(n log n).
 """

@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 import numpy as np
 
 from controller.model import BITS_PER_BYTE, Port
-from controller.policies._base import Policy
+from controller.policies.base import Policy
 from simulator.errors import InputError
 from simulator.jobs import SimJob, Workload
 from simulator.kernel import advance, start, together

@@ -13,7 +13,7 @@ import numpy as np
 
 from controller.model import MAX_CLASSES, Ordering, Snapshot, Stage
 from controller.planner import Plan, PlanError, check, no_judgement, plan
-from controller.policies._base import DependsOn, OptionError, Policy
+from controller.policies.base import DependsOn, OptionError, Policy
 from simulator.errors import InputError
 from simulator.jobs import Workload
 from simulator.limits import SOONEST, Limits

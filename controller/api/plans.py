@@ -13,7 +13,7 @@ from controller.api.query import number
 from controller.api.services import Services
 from controller.json_texts import texts_of, with_members
 from controller.planner import Plan
-from controller.policies._base import Policy
+from controller.policies.base import Policy
 from controller.policies.registry import PolicyError, make
 from controller.refusals import Invalid, NotFound, Unavailable
 from controller.steps import in_steps

@@ -18,7 +18,7 @@ import numpy as np
 from controller.model import Ordering, Snapshot
 from controller.ordering.bssi import bssi
 from controller.ordering.loads import LoadMatrix, load_matrix, loads_left, summed
-from controller.policies._base import Policy, next_look
+from controller.policies.base import Policy, next_look
 
 
 class Beamer(Policy):

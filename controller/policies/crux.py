@@ -15,7 +15,7 @@ import numpy as np
 
 from controller.model import Job, Ordering, Role, Snapshot
 from controller.ordering.loads import load_matrix
-from controller.policies._base import Policy
+from controller.policies.base import Policy
 
 
 class Crux(Policy):

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from controller.model import Ordering, Snapshot
-from controller.policies._base import DependsOn, Policy
+from controller.policies.base import DependsOn, Policy
 
 
 class Fifo(Policy):

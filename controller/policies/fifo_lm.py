@@ -18,8 +18,8 @@ from typing import Annotated
 
 from controller.model import BITS_PER_BYTE, Job, Ordering, Snapshot
 from controller.ordering.service import sent_bytes
-from controller.policies._base import Policy
-from controller.policies._options import Number
+from controller.policies.base import Policy
+from controller.policies.parts.options import Number
 
 _SIZES = "sizes:"
 _COUNTED = "counted:"

@@ -20,7 +20,7 @@ mark their flows, the network does the rest. The goal is the time until 90 % or 
    declared and the fit says too little (``uncertain``).
 4. A job keeps its place until its index has changed by more than a margin: predictions waver, and every move costs
    rules and marks.
-5. Ageing (``controller.policies._ageing``): every W periods the longest wait is ended for one period.
+5. Ageing (``controller.policies.parts.ageing``): every W periods the longest wait is ended for one period.
 
 Variants take other seconds than 1 / index. ``median``: tiers (before 90 %, before 95 %, past both), within each c_j by
 the median prediction. ``gain``: c_j over the predicted progress toward the target. ``remaining``: what is left of the
@@ -46,9 +46,9 @@ from controller.curves.remembered import fits
 from controller.model import Job, Ordering, Snapshot
 from controller.ordering.loads import Floats, load_matrix
 from controller.ordering.service import attained
-from controller.policies._ageing import age
-from controller.policies._base import Policy
-from controller.policies._options import MOST, Choice, Number, Whole
+from controller.policies.base import Policy
+from controller.policies.parts.ageing import age
+from controller.policies.parts.options import MOST, Choice, Number, Whole
 
 _VARIANT = Choice(("index", "median", "gain", "remaining", "attained"))
 _AMOUNT, _UNCERTAIN, _PERIODS = Number(), Number(above=True), Whole(1, int(MOST))

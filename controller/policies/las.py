@@ -17,8 +17,8 @@ from typing import Annotated
 from controller.model import Ordering, Snapshot
 from controller.ordering.loads import load_matrix
 from controller.ordering.service import attained
-from controller.policies._base import Policy
-from controller.policies._options import Number
+from controller.policies.base import Policy
+from controller.policies.parts.options import Number
 
 _LATE = 0.02
 """A job is moved down so late at most, in parts of its band's end, where plans are made at the moments that matter."""

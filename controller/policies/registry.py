@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import entry_points
 
-from controller.policies._base import Policy
-from controller.policies._options import Described, describe
+from controller.policies.base import Policy
+from controller.policies.parts.options import Described, describe
 
 GROUP = "trainyard.policies"
 

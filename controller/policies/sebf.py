@@ -14,7 +14,7 @@ import numpy as np
 
 from controller.model import Ordering, Snapshot
 from controller.ordering.loads import load_matrix
-from controller.policies._base import Policy, next_look
+from controller.policies.base import Policy, next_look
 
 
 class Sebf(Policy):

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from controller.model import Ordering, Snapshot
 from controller.ordering.bssi import bssi
 from controller.ordering.loads import Floats, LoadMatrix, load_matrix, loads_left
-from controller.policies._base import Policy, next_look
-from controller.policies._options import Number, Truth, Whole
+from controller.policies.base import Policy, next_look
+from controller.policies.parts.options import Number, Truth, Whole
 
 _ENDS = "epoch:ends"
 _NUMBER = "epoch:number"
@@ -53,7 +53,7 @@ class Sincronia(Policy):
         self.epochs = _EPOCHS.check("epochs", epochs)
         # The solver is slow to load, and seldom used.
         self._fitting: Callable[[LoadMatrix, Floats, float], NDArray[np.bool_]] = (
-            import_module("controller.policies._fitting").fitting if online else _everybody
+            import_module("controller.policies.parts.epoch_fit").fitting if online else _everybody
         )
 
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:

@@ -1,6 +1,6 @@
 """TensorLights-One: fixed priorities for the parameter servers of a host, by launch order.
 
-What it is, its source and what is ours: see ``controller.policies._tensorlights``.
+What it is, its source and what is ours: see ``controller.policies.parts.tensorlights``.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Annotated
 
 from controller.model import Ordering, Snapshot
-from controller.policies._base import DependsOn, Policy
-from controller.policies._options import HostName
-from controller.policies._tensorlights import fan_out_order
+from controller.policies.base import DependsOn, Policy
+from controller.policies.parts.options import HostName
+from controller.policies.parts.tensorlights import fan_out_order
 
 _HOST = HostName()
 

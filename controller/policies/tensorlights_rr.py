@@ -1,6 +1,6 @@
 """TensorLights-RR: priorities for the parameter servers of a host, rotated every 20 s so that all fare alike.
 
-What it is, its source and what is ours: see ``controller.policies._tensorlights``.
+What it is, its source and what is ours: see ``controller.policies.parts.tensorlights``.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Annotated
 
 from controller.model import Ordering, Snapshot
-from controller.policies._base import DependsOn, Policy
-from controller.policies._options import HostName, Number
-from controller.policies._tensorlights import fan_out_order
+from controller.policies.base import DependsOn, Policy
+from controller.policies.parts.options import HostName, Number
+from controller.policies.parts.tensorlights import fan_out_order
 
 _HOST, _ROTATE_SECONDS = HostName(), Number(1e-3)
 

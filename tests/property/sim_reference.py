@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from controller.model import Demand, Direction, Host, Ordering, Port, Snapshot
-from controller.policies._base import Policy
+from controller.policies.base import Policy
 from simulator.jobs import Compute, SimJob, Transfer, Workload
 
 TINY = 1e-9

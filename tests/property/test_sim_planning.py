@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from controller.model import Demand, Host, Ordering, Snapshot
-from controller.policies._base import DependsOn, Policy
+from controller.policies.base import DependsOn, Policy
 from controller.policies.fair import Fair
 from controller.policies.fifo import Fifo
 from controller.policies.registry import available

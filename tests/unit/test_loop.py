@@ -15,7 +15,7 @@ from controller.loop import Loop
 from controller.metrics import Metrics, Samples, counted
 from controller.model import Ordering, Snapshot, Switch
 from controller.planner import PlanError
-from controller.policies._base import Policy
+from controller.policies.base import Policy
 from controller.policies.fifo import Fifo
 from controller.refusals import Invalid, NotFound
 from controller.registry import Registry

@@ -13,7 +13,7 @@ import pytest
 from controller.dataplane.values import Applied, SwitchChange
 from controller.metrics import counted
 from controller.model import Ordering, Snapshot
-from controller.policies._base import Policy
+from controller.policies.base import Policy
 from controller.policies.fifo import Fifo
 from controller.policies.registry import PolicyError, make
 from controller.refusals import Invalid, Unavailable

@@ -11,7 +11,7 @@ import pytest
 from controller.model import Demand, Flow, Host, Job, Ordering, Snapshot
 from controller.ordering.classes import top
 from controller.planner import PlanError, no_judgement, plan
-from controller.policies._base import Policy
+from controller.policies.base import Policy
 from controller.policies.fair import Fair
 from controller.policies.fifo import Fifo
 from controller.policies.las import Las

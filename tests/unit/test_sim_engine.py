@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from controller.model import Demand, Direction, Host, Metric, Ordering, Port, Snapshot
-from controller.policies._base import Policy
+from controller.policies.base import Policy
 from controller.policies.fair import Fair
 from controller.policies.fifo import Fifo
 from controller.policies.jpas import Jpas

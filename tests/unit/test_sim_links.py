@@ -9,7 +9,7 @@ import pytest
 
 from controller.model import Demand, Direction, Host, Ordering, Port, Snapshot
 from controller.ordering.loads import load_matrix, port_numbers
-from controller.policies._base import Policy
+from controller.policies.base import Policy
 from controller.policies.fifo import Fifo
 from controller.policies.registry import make
 from simulator.engine import Limits, simulate

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.model import Demand, Job
-from controller.policies._ageing import age
+from controller.policies.parts.ageing import age
 
 
 def simulate(orders, periods: int, period: float, extra) -> list[tuple[float, str]]:

@@ -12,13 +12,13 @@ import pytest
 from controller.model import Demand, Host, Job, Ordering, Progress, Role, Snapshot, Stage, Task
 from controller.ordering.loads import load_matrix
 from controller.ordering.service import attained
-from controller.policies._base import OptionError
-from controller.policies._fitting import fitting
+from controller.policies.base import OptionError
 from controller.policies.beamer import Beamer
 from controller.policies.crux import Crux
 from controller.policies.fifo import Fifo
 from controller.policies.fifo_lm import FifoLm
 from controller.policies.las import Las
+from controller.policies.parts.epoch_fit import fitting
 from controller.policies.registry import PolicyError, available, make
 from controller.policies.sebf import Sebf
 from controller.policies.sincronia import Sincronia

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from controller.memo import Memo
 from controller.model import Demand, Job, Ordering, Role, Snapshot
-from controller.policies._base import OptionError
+from controller.policies.base import OptionError
 
 BANDS = 7
 _REMEMBERED_JOBS = 1024

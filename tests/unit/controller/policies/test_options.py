@@ -13,8 +13,8 @@ import pytest
 from controller.cli import main
 from controller.config import Config
 from controller.policies import registry
-from controller.policies._base import Policy
-from controller.policies._options import HostName, Number, Whole
+from controller.policies.base import Policy
+from controller.policies.parts.options import HostName, Number, Whole
 from controller.policies.registry import PolicyError, available, make
 from controller.refusals import Invalid
 from controller.settings import RunSettings
