@@ -14,12 +14,12 @@ import eventlet.event
 import eventlet.tpool
 
 from controller.config import Config
-from controller.marking import AnyMark, FlowMark, PortMarks
 from controller.memo import Memo
 from controller.model import CLASS_DSCP
 from controller.pieces import Steps, whole
 from controller.refusals import NotFound, Unavailable
-from controller.rules import Mode
+from controller.rules.compiler import Mode
+from controller.rules.marking import AnyMark, FlowMark, PortMarks
 from controller.steps import in_steps
 from controller.wire import HostPlan, Mark
 

@@ -22,10 +22,8 @@ import eventlet.tpool
 from controller.causes import REPORTED, UNTIMED, Cause
 from controller.config import Config
 from controller.dataplane.values import Applied, SwitchStatus
-from controller.fabric import routes
 from controller.host_plans import HostPlans
 from controller.json_texts import texts_of, with_members
-from controller.marking import AnyMark, marks
 from controller.metrics import Metrics
 from controller.model import Snapshot, Switch
 from controller.ordering.classes import Assign
@@ -35,11 +33,13 @@ from controller.planner import CompileRules, Plan, plan
 from controller.policies.base import Policy
 from controller.refusals import Invalid
 from controller.registry import Registry
-from controller.rules import Rule
+from controller.rules.compiler import Rule
+from controller.rules.fabric import routes
+from controller.rules.marking import AnyMark, marks
+from controller.rules.table_budget import Fitted, Step, TableBudget
 from controller.settings import RunSettings, policy_field
 from controller.steps import in_steps
 from controller.store import Batch, Store, put
-from controller.table_budget import Fitted, Step, TableBudget
 from controller.wire import Settings
 
 LOG = logging.getLogger("trainyard.loop")

@@ -17,7 +17,7 @@ from controller.ordering.bssi import bssi, completion_times
 from controller.ordering.classes import Assign, inversions, layered_and_inversions, top
 from controller.ordering.loads import LoadMatrix, load_matrix, loads_left, port_numbers
 from controller.policies.base import Policy
-from controller.rules import Rule
+from controller.rules.compiler import Rule
 
 CompileRules = Callable[[Snapshot, Mapping[str, int]], frozenset[Rule]]
 Judge = Callable[[Snapshot, Ordering], tuple[float, float]]

@@ -16,8 +16,8 @@ import eventlet
 
 from controller.config import Config, is_loopback
 from controller.dataplane.values import Settings
-from controller.fabric import as_links
-from controller.rules import Endpoint
+from controller.rules.compiler import Endpoint
+from controller.rules.fabric import as_links
 
 LOG = logging.getLogger("trainyard")
 CONFIG_VARIABLE = "TRAINYARD_CONFIG"

@@ -5,8 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from controller.fabric import LinkLike
-from controller.rules import ETH_ARP, ETH_IPV4, PROTO_TCP, Match, Normal, Output, Rule, SetClass, SetDscp, Table
+from controller.rules.compiler import (
+    ETH_ARP,
+    ETH_IPV4,
+    PROTO_TCP,
+    Match,
+    Normal,
+    Output,
+    Rule,
+    SetClass,
+    SetDscp,
+    Table,
+)
+from controller.rules.fabric import LinkLike
 
 MAX_HOPS = 16
 _FIELDS = Match._fields

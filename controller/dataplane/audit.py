@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from controller.dataplane.openflow import HeldRule, Place, job_tag
-from controller.rules import Rule
+from controller.rules.compiler import Rule
 
 COMPARED = 64
 """About so many rules are read in full at one look; reading one takes the controller about 0.15 ms."""

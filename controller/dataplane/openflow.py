@@ -11,7 +11,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from controller.dataplane.queues import class_of, queue_of
-from controller.rules import Action, Match, Normal, Output, Rule, SetClass, SetDscp, Table
+from controller.rules.compiler import Action, Match, Normal, Output, Rule, SetClass, SetDscp, Table
 
 OWNER = 0x7472
 """The upper 16 bits of the cookie of every rule that is ours; rules of others are left alone."""

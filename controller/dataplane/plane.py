@@ -18,7 +18,7 @@ from controller.dataplane.peer_log import PeerLog
 from controller.dataplane.session import Session
 from controller.dataplane.values import Applied, Settings, SwitchChange, SwitchStatus
 from controller.model import Switch
-from controller.rules import Rule
+from controller.rules.compiler import Rule
 
 LOG = logging.getLogger(__name__)
 MAX_LINES = 100

@@ -14,7 +14,7 @@ from ryu.lib import hub
 
 from controller.dataplane import audit, openflow, transactions
 from controller.dataplane.channel import Channel, SwitchGoneError, in_turns
-from controller.rules import Difference, Rule, difference
+from controller.rules.compiler import Difference, Rule, difference
 
 MOST_UNLIKE = 3
 """After so many looks in a row at which rules, just put right, read otherwise than they were sent, none are read."""

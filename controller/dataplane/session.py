@@ -27,9 +27,9 @@ from controller.dataplane.probe import Counters
 from controller.dataplane.queues import queue_ids
 from controller.dataplane.rule_table import RuleTable
 from controller.dataplane.values import Settings, SwitchChange, SwitchStatus
-from controller.fabric import inner_ports
 from controller.model import Switch
-from controller.rules import Rule
+from controller.rules.compiler import Rule
+from controller.rules.fabric import inner_ports
 
 LOG = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from controller.dataplane import openflow
 from controller.dataplane.channel import Channel, Refusal
-from controller.rules import Difference, Rule
+from controller.rules.compiler import Difference, Rule
 
 SHOWN = 3
 """Refusals that are told one by one; a full table refuses many for one reason."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
-from controller.fabric import Link
 from controller.model import MAX_CLASSES
+from controller.rules.fabric import Link
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from ryu.ofproto import ofproto_v1_3
 from controller.dataplane.plane import Dataplane
 from controller.dataplane.values import Settings
 from controller.model import Flow, Host, Job, Snapshot
-from controller.rules import Match, Output, Rule, Table, compile_rules
+from controller.rules.compiler import Match, Output, Rule, Table, compile_rules
 
 ORDERS = json.loads(os.environ["DRIVER"])
 

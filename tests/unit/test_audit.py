@@ -6,7 +6,7 @@ import pytest
 
 from controller.dataplane.audit import ALL, COMPARED, MOST_PIPELINE, PIPELINE, Part, Repairs, in_words, parts
 from controller.dataplane.openflow import job_tag
-from controller.rules import Match, Rule, Table
+from controller.rules.compiler import Match, Rule, Table
 
 
 def covers(part: Part, tag: int) -> bool:

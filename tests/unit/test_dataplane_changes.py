@@ -15,7 +15,7 @@ from controller.app import Trainyard
 from controller.dataplane.plane import Dataplane
 from controller.dataplane.rule_table import MOST_UNLIKE
 from controller.dataplane.values import Settings
-from controller.rules import Table
+from controller.rules.compiler import Table
 from tests.fake_datapath import Behaviour, FakeDatapath, Key
 from tests.unit.test_dataplane import connect, held_rules, make_plane, ready, rules_for, until, wanted_rules
 

@@ -17,7 +17,7 @@ from controller.policies.base import Policy
 from controller.policies.fifo import Fifo
 from controller.policies.registry import PolicyError, make
 from controller.refusals import Invalid, Unavailable
-from controller.rules import Rule
+from controller.rules.compiler import Rule
 from controller.wire import Settings
 from tests.unit.test_loop import Yard, eventually
 

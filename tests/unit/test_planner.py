@@ -16,7 +16,7 @@ from controller.policies.fair import Fair
 from controller.policies.fifo import Fifo
 from controller.policies.las import Las
 from controller.policies.registry import PolicyError, available, make
-from controller.rules import Match, Rule, Table
+from controller.rules.compiler import Match, Rule, Table
 
 HOSTS = {name: Host(name, 1e9, 1e9) for name in ("h1", "h2", "h3")}
 

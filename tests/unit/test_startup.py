@@ -12,7 +12,7 @@ import pytest
 import requests
 
 from controller.config import Config
-from controller.rules import Endpoint
+from controller.rules.compiler import Endpoint
 from controller.startup import StartError, control_endpoints, dataplane_settings, free_port
 
 HOST = {"name": "h1", "address": "10.0.0.1", "switch": 1, "port": 3, "ingress_bps": 5e7}

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.config import LinkEntry
-from controller.fabric import inner_ports, routes
 from controller.model import Demand, Direction, Flow, Host, Job, Port, Snapshot, Switch
 from controller.ordering.classes import as_shared, inversions
 from controller.ordering.loads import load_matrix, loads_left, port_numbers
 from controller.planner import plan
 from controller.policies.registry import make
-from controller.rules import compile_rules
+from controller.rules.compiler import compile_rules
+from controller.rules.fabric import inner_ports, routes
 from tests.fake_switch import FakeNetwork, FakeSwitch, Packet
 
 HOSTS, SWITCHES = 6, 5

@@ -10,10 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.config import Config, LinkEntry
-from controller.fabric import Link, inner_ports, routes
 from controller.host_plans import HostPlans
 from controller.job_flows import FEW_FLOWS, ClaimedTraffic, size_of
-from controller.marking import FlowMark, PortMarks, marks
 from controller.model import (
     ACKNOWLEDGEMENT_DSCP,
     CLASS_DSCP,
@@ -28,9 +26,11 @@ from controller.model import (
 from controller.ordering.loads import port_numbers
 from controller.refusals import Conflict
 from controller.registry import Registry
-from controller.rules import Rule, compile_rules, difference
+from controller.rules.compiler import Rule, compile_rules, difference
+from controller.rules.fabric import Link, inner_ports, routes
+from controller.rules.marking import FlowMark, PortMarks, marks
+from controller.rules.table_budget import Step, TableBudget, by_pair
 from controller.store import Store
-from controller.table_budget import Step, TableBudget, by_pair
 from controller.wire import JobSpec
 from tests.fake_switch import FakeSwitch, Packet
 from tests.unit.registry_world import Clock, World

@@ -20,7 +20,7 @@ from enum import IntEnum
 from functools import cached_property
 
 from controller.model import Flow, Job, Snapshot
-from controller.places import places_on
+from controller.rules.places import places_on
 
 BACK_SHARE = 0.8
 """Of the budget: a step back to more rules needs no more than this."""

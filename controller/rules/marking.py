@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from controller.model import CLASS_DSCP, Snapshot
-from controller.places import Listening, claimed_flows
+from controller.rules.places import Listening, claimed_flows
 
 MAX_FOUND_MARKS = 1024
 """Of connections that other hosts found, at a host that does not know the job's sockets itself."""

@@ -5,9 +5,9 @@ from dataclasses import asdict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.marking import FlowMark, marks
 from controller.model import CLASS_DSCP, Flow, Host, Job, Snapshot, Switch
-from controller.rules import compile_rules
+from controller.rules.compiler import compile_rules
+from controller.rules.marking import FlowMark, marks
 from controller.wire import Mark
 from tests.fake_switch import FakeSwitch, Packet
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.fabric import Fabric, Link, as_links, inner_ports, pick
 from controller.model import ACKNOWLEDGEMENT_DSCP, CLASS_DSCP, MAX_CLASSES, OWN_DSCP, Flow, Host, Job, Snapshot, Switch
-from controller.rules import Endpoint, Match, Rule, SetClass, Table, compile_rules, difference
+from controller.rules.compiler import Endpoint, Match, Rule, SetClass, Table, compile_rules, difference
+from controller.rules.fabric import Fabric, Link, as_links, inner_ports, pick
 from tests.fake_switch import FakeNetwork, FakeSwitch, Packet, arp
 
 # Two leaves (1, 2) and two spines (11, 12): hosts h1..h4 on leaf 1, h5..h8 on leaf 2.

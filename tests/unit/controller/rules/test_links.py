@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from controller.config import LinkEntry
-from controller.fabric import routes
 from controller.model import (
     Demand,
     Direction,
@@ -28,6 +27,7 @@ from controller.ordering.service import attained
 from controller.planner import Plan, plan
 from controller.policies.fifo import Fifo
 from controller.policies.registry import make
+from controller.rules.fabric import routes
 
 # Two leaves, 1 and 2, with h1 and h2 on the one, h3 and h4 on the other; spines 11 and 12. Servers have 1 Gbit/s.
 GIGA = 1e9

@@ -26,10 +26,10 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from controller.fabric import Link, LinkLike, as_links, paths
 from controller.memo import Memo
 from controller.model import ACKNOWLEDGEMENT_DSCP, CLASS_DSCP, MAX_CLASSES, OTHER_DSCP, OWN_DSCP, Snapshot, Switch
-from controller.places import NOTHING, Listening, Place, claimed_flows, in_port
+from controller.rules.fabric import Link, LinkLike, as_links, paths
+from controller.rules.places import NOTHING, Listening, Place, claimed_flows, in_port
 
 ETH_IPV4 = 0x0800
 ETH_ARP = 0x0806
