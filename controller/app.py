@@ -30,7 +30,8 @@ from controller.api import ApiServer, ServerError, Services, register
 from controller.config import Config, ConfigError, load_config
 from controller.dataplane import listener
 from controller.dataplane.plane import Dataplane
-from controller.journal import Journal
+from controller.journal.store import Store, StoreError
+from controller.journal.writer import Journal
 from controller.loop import Loop
 from controller.metrics import Metrics
 from controller.model import Snapshot, Switch
@@ -38,7 +39,6 @@ from controller.registry import Registry
 from controller.rules.compiler import Rule, compile_rules
 from controller.sd_notify import Notifier
 from controller.stopping import Step, Stop
-from controller.store import Store, StoreError
 from controller.watchdog import Watchdog
 
 LOG = logging.getLogger("trainyard")

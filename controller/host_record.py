@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from controller.host_clock import HostClock
-from controller.journal_bodies import HostBody
+from controller.journal.bodies import HostBody
 
 MAX_SESSIONS = 4
 MAX_AHEAD = 4096

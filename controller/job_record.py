@@ -12,7 +12,7 @@ from controller.host_record import HostRecord
 from controller.job_flows import FlowKey, in_order, wider
 from controller.job_traffic import Finding, FoundTraffic
 from controller.job_view import JobView, StateWord
-from controller.journal_bodies import JobBody, SeenBody, TallyBody, TellerBody
+from controller.journal.bodies import JobBody, SeenBody, TallyBody, TellerBody
 from controller.json_texts import with_members
 from controller.measured import Measured, Measurement, disagreements
 from controller.model import Demand, Flow, Job, Progress

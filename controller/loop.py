@@ -23,6 +23,7 @@ from controller.causes import REPORTED, UNTIMED, Cause
 from controller.config import Config
 from controller.dataplane.values import Applied, SwitchStatus
 from controller.host_plans import HostPlans
+from controller.journal.store import Batch, Store, put
 from controller.json_texts import texts_of, with_members
 from controller.metrics import Metrics
 from controller.model import Snapshot, Switch
@@ -39,7 +40,6 @@ from controller.rules.marking import AnyMark, marks
 from controller.rules.table_budget import Fitted, Step, TableBudget
 from controller.settings import RunSettings, policy_field
 from controller.steps import in_steps
-from controller.store import Batch, Store, put
 from controller.wire import Settings
 
 LOG = logging.getLogger("trainyard.loop")

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from controller.journal.store import Store
 from controller.model import MAX_CLASSES, Ordering
 from controller.planner import Plan
-from controller.store import Store
 
 LOG = logging.getLogger("trainyard.loop")
 KIND, ID = "plan", "last"

@@ -18,7 +18,8 @@ from controller.host_record import HostRecord
 from controller.job_flows import repeated_ports, unknown_hosts
 from controller.job_record import JobRecord
 from controller.job_view import JobView
-from controller.journal_bodies import GraveBody, StageBody
+from controller.journal.bodies import GraveBody, StageBody
+from controller.journal.store import Store
 from controller.model import Host, Job, Snapshot, Stage, Switch
 from controller.owners import Owners
 from controller.pieces import whole
@@ -26,7 +27,6 @@ from controller.refusals import Conflict, Invalid, NotFound
 from controller.registry_journal import dump, load, remove_job, save_body, save_host, save_job, save_seen
 from controller.report_merge import Merge
 from controller.shares import make_room
-from controller.store import Store
 from controller.watch import Watch
 from controller.wire import HostReport, JobSpec, ReportAnswer, StageSpec, Threshold
 

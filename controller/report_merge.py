@@ -14,9 +14,9 @@ from controller.history import MAX_POINTS
 from controller.job_flows import FlowKey
 from controller.job_record import JobRecord
 from controller.job_traffic import both_ways
+from controller.journal.store import Store
 from controller.model import Progress
 from controller.registry_journal import as_points, save_seen, save_tally
-from controller.store import Store
 from controller.watch import Watch
 from controller.wire import MAX_BATCH_LINKS, MAX_BYTES, ReportRefusal
 

@@ -9,11 +9,11 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from controller.config import GATE_PERIODS, Config
+from controller.journal.store import Batch, Store, put
 from controller.pieces import Steps
 from controller.policies.base import Policy
 from controller.policies.registry import PolicyError, make
 from controller.refusals import Invalid
-from controller.store import Batch, Store, put
 from controller.wire import Settings
 
 LOG = logging.getLogger("trainyard.settings")

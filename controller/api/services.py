@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 from controller.api.workers import Workers
 from controller.config import Config
-from controller.journal import Journal
+from controller.journal.store import Store
+from controller.journal.writer import Journal
 from controller.loop import Loop, Network
 from controller.metrics import Metrics
 from controller.registry import Registry
 from controller.steps import Turns
-from controller.store import Store
 
 
 @dataclass(frozen=True)

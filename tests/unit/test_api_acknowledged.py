@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.journal import GATHER_SECONDS
+from controller.journal.writer import GATHER_SECONDS
 from tests.unit.api_client import Controller
 from tests.unit.test_api import batch, spec
 

@@ -16,7 +16,7 @@ from controller import shares
 from controller.declared import Declared
 from controller.job_flows import ClaimedTraffic, size_of
 from controller.job_record import JobRecord
-from controller.journal_bodies import JobBody
+from controller.journal.bodies import JobBody
 from controller.refusals import Conflict
 from controller.wire import JobSpec
 from host_reporter.backlog import Told

@@ -25,9 +25,9 @@ from controller.api.workers import Workers
 from controller.batch import Batch
 from controller.config import Api
 from controller.declared import Declared
+from controller.journal.store import Store
 from controller.pieces import whole
 from controller.registry import Registry
-from controller.store import Store
 from controller.wire import HostReport, JobSpec, JobState
 from tests.unit.api_client import Controller
 from tests.unit.registry_world import HOSTS, Clock, World, job_spec, progress

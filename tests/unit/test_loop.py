@@ -10,7 +10,8 @@ import pytest
 
 from controller.config import Config
 from controller.dataplane.values import Applied, SwitchStatus
-from controller.journal import Journal
+from controller.journal.store import Store
+from controller.journal.writer import Journal
 from controller.loop import Loop
 from controller.metrics import Metrics, Samples, counted
 from controller.model import Ordering, Snapshot, Switch
@@ -20,7 +21,6 @@ from controller.policies.fifo import Fifo
 from controller.refusals import Invalid, NotFound
 from controller.registry import Registry
 from controller.rules.compiler import Match, Rule, Table
-from controller.store import Store
 from controller.wire import HostReport, JobSpec, Settings
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from controller.journal.store import Store
 from controller.registry import Registry
-from controller.store import Store
 from controller.wire import HostReport
 from tests.unit.registry_world import HOSTS, Clock, World, job_spec, progress
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from controller.journal_file import checksum_of_record
+from controller.journal.file import checksum_of_record
+from controller.journal.store import Store
 from controller.registry import Registry
-from controller.store import Store
 from controller.wire import Mark
 from host_reporter.backlog import Backlog, Batch
 from host_reporter.marking import SentBytes

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from controller.declared import Declared
+from controller.journal.store import Store
 from controller.pieces import whole
 from controller.registry import Registry
-from controller.store import Store
 from controller.wire import HostReport
 from tests.unit.registry_world import HOSTS, World, job_spec, progress
 

@@ -11,14 +11,14 @@ from pathlib import Path
 import eventlet
 import pytest
 
-from controller import journal as journal_module
-from controller.journal import Journal
-from controller.journal_file import Batch
+from controller.journal import writer as journal_module
+from controller.journal.file import Batch
+from controller.journal.store import Store
+from controller.journal.writer import Journal
 from controller.refusals import Unavailable
 from controller.registry import Registry
 from controller.stopping import Step, Stop
-from controller.store import Store
-from tests.unit.test_store import HOSTS, SPEC, eventually, filled, view
+from tests.unit.controller.journal.test_store import HOSTS, SPEC, eventually, filled, view
 
 DISK_SECONDS = 0.3
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from controller.config import Config, LinkEntry
 from controller.host_plans import HostPlans
 from controller.job_flows import FEW_FLOWS, ClaimedTraffic, size_of
+from controller.journal.store import Store
 from controller.model import (
     ACKNOWLEDGEMENT_DSCP,
     CLASS_DSCP,
@@ -30,7 +31,6 @@ from controller.rules.compiler import Rule, compile_rules, difference
 from controller.rules.fabric import Link, inner_ports, routes
 from controller.rules.marking import FlowMark, PortMarks, marks
 from controller.rules.table_budget import Step, TableBudget, by_pair
-from controller.store import Store
 from controller.wire import JobSpec
 from tests.fake_switch import FakeSwitch, Packet
 from tests.unit.registry_world import Clock, World

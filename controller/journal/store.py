@@ -18,7 +18,7 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from controller.journal_file import (
+from controller.journal.file import (
     Batch,
     Contents,
     Key,

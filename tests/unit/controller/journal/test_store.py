@@ -12,10 +12,10 @@ from pathlib import Path
 import eventlet
 import pytest
 
-from controller.journal import Journal
+from controller.journal.store import Store, StoreError
+from controller.journal.writer import Journal
 from controller.model import Host
 from controller.registry import Registry
-from controller.store import Store, StoreError
 from controller.wire import HostReport, JobSpec
 
 HOSTS = {name: Host(name) for name in ("h1", "h2")}
@@ -99,7 +99,7 @@ def test_a_job_whose_host_is_gone_is_left_out(tmp_path: Path) -> None:
 KILLED = """
 import sys, time
 sys.path.insert(0, {tests!r})
-from tests.unit.test_store import *
+from tests.unit.controller.journal.test_store import *
 import eventlet
 store = Store(Path({path!r}))
 journal = Journal(store)

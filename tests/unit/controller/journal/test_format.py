@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from controller.journal_file import FORMAT, WITHOUT_CHECKSUMS, checksum_of_point
+from controller.journal.file import FORMAT, WITHOUT_CHECKSUMS, checksum_of_point
+from controller.journal.store import Store, StoreError
 from controller.model import Host
 from controller.registry import Registry
-from controller.store import Store, StoreError
 from controller.wire import Settings
-from tests.unit.test_journal_faults import written
+from tests.unit.controller.journal.test_faults import written
+from tests.unit.controller.journal.test_store import HOSTS, commit, eventually, filled, report, view
 from tests.unit.test_loop import Yard
-from tests.unit.test_store import HOSTS, commit, eventually, filled, report, view
 
 OLD = Path(__file__).with_name("journal_format_2.sql")
 THREE = {name: Host(name) for name in ("h1", "h2", "h3")}

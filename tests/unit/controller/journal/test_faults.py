@@ -9,13 +9,13 @@ from pathlib import Path
 import eventlet
 import pytest
 
-from controller.journal import Journal
-from controller.journal_file import Batch, checksum_of_record
+from controller.journal.file import Batch, checksum_of_record
+from controller.journal.store import Store, StoreError
+from controller.journal.writer import Journal
 from controller.pieces import Steps, whole
 from controller.registry import Registry
-from controller.store import Store, StoreError
+from tests.unit.controller.journal.test_store import HOSTS, SPEC, commit, eventually, filled, report, view
 from tests.unit.test_loop import Yard
-from tests.unit.test_store import HOSTS, SPEC, commit, eventually, filled, report, view
 
 
 def written(path: Path) -> None:

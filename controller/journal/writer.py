@@ -11,9 +11,9 @@ import eventlet.event
 import eventlet.semaphore
 import eventlet.tpool
 
+from controller.journal.store import Store
 from controller.refusals import Unavailable
 from controller.steps import in_steps
-from controller.store import Store
 
 LOG = logging.getLogger("trainyard.journal")
 GATHER_SECONDS = 0.02

@@ -1,0 +1,1 @@
+"""The SQLite copy of the registry, which survives a restart."""
