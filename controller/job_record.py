@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Set
 
-from controller.declared import Declared
-from controller.demand_texts import texts_of
+from controller.declared.declared import Declared
+from controller.declared.demand_texts import texts_of
+from controller.declared.job_flows import FlowKey, in_order, wider
+from controller.declared.json_texts import with_members
 from controller.history import History
 from controller.host_record import HostRecord
-from controller.job_flows import FlowKey, in_order, wider
 from controller.job_traffic import Finding, FoundTraffic
 from controller.job_view import JobView, StateWord
 from controller.journal.bodies import JobBody, SeenBody, TallyBody, TellerBody
-from controller.json_texts import with_members
 from controller.measured import Measured, Measurement, disagreements
 from controller.model import Demand, Flow, Job, Progress
 from controller.pieces import Steps, whole

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from controller.job_flows import FlowKey
+from controller.declared.job_flows import FlowKey
 
 
 def both_ways(host: str, peer: str, port: int | None, peer_port: int | None) -> tuple[FlowKey, FlowKey]:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from controller.declared import Declared
-from controller.demand_texts import texts_of
-from controller.json_texts import with_members
+from controller.declared.declared import Declared
+from controller.declared.demand_texts import texts_of
+from controller.declared.json_texts import with_members
 from controller.model import Demand
 from controller.pieces import Steps
 

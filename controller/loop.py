@@ -22,9 +22,9 @@ import eventlet.tpool
 from controller.causes import REPORTED, UNTIMED, Cause
 from controller.config import Config
 from controller.dataplane.values import Applied, SwitchStatus
+from controller.declared.json_texts import texts_of, with_members
 from controller.host_plans import HostPlans
 from controller.journal.store import Batch, Store, put
-from controller.json_texts import texts_of, with_members
 from controller.metrics import Metrics
 from controller.model import Snapshot, Switch
 from controller.ordering.classes import Assign

@@ -8,10 +8,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Container, Generator, Iterable, Mapping
 
-from controller.batch import Batch, FlowTold, JobTold, Point, TrafficTold
 from controller.causes import Cause
+from controller.declared.batch import Batch, FlowTold, JobTold, Point, TrafficTold
+from controller.declared.job_flows import FlowKey
 from controller.history import MAX_POINTS
-from controller.job_flows import FlowKey
 from controller.job_record import JobRecord
 from controller.job_traffic import both_ways
 from controller.journal.store import Store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from controller.declared import Declared
+from controller.declared.declared import Declared
 from controller.job_record import JobRecord
 from controller.refusals import Conflict
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import eventlet
 
 from controller.api.http import JSON, Call, HttpError
-from controller.batch import Batch
-from controller.declared import Declared
+from controller.declared.batch import Batch
+from controller.declared.declared import Declared
 from controller.wire import MAX_BODY_BYTES, Settings, StageSpec
 
 if TYPE_CHECKING:

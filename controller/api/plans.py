@@ -11,7 +11,7 @@ from controller.api.body import read_report, read_settings
 from controller.api.http import Call, Reply
 from controller.api.query import number
 from controller.api.services import Services
-from controller.json_texts import texts_of, with_members
+from controller.declared.json_texts import texts_of, with_members
 from controller.planner import Plan
 from controller.policies.base import Policy
 from controller.policies.registry import PolicyError, make

@@ -1,6 +1,6 @@
 """What is made of the bodies of requests: in this process where they are small, else in a worker's. Pure.
 
-A worker answers in frames (see ``controller.frames``): the first says whether the body was taken, or which error it is;
+A worker answers in frames (see ``controller.declared.frames``): the first says whether the body was taken, or which error it is;
 the others are what it was made into.
 """
 
@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 from controller.api.http import HttpError
 from controller.api.parsing import parse
-from controller.batch import Batch
-from controller.declared import Declared
-from controller.frames import pack, unpack
+from controller.declared.batch import Batch
+from controller.declared.declared import Declared
+from controller.declared.frames import pack, unpack
 from controller.pieces import Steps
 from controller.wire import HostReport, JobSpec, Settings, StageSpec
 

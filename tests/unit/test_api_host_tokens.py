@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from controller import shares
-from controller.declared import Declared
-from controller.job_flows import ClaimedTraffic, size_of
+from controller.declared.declared import Declared
+from controller.declared.job_flows import ClaimedTraffic, size_of
 from controller.job_record import JobRecord
 from controller.journal.bodies import JobBody
 from controller.refusals import Conflict

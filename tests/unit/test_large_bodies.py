@@ -22,9 +22,9 @@ from controller.api import work, workers
 from controller.api.body import read_stage
 from controller.api.http import Call, HttpError, Identity
 from controller.api.workers import Workers
-from controller.batch import Batch
 from controller.config import Api
-from controller.declared import Declared
+from controller.declared.batch import Batch
+from controller.declared.declared import Declared
 from controller.journal.store import Store
 from controller.pieces import whole
 from controller.registry import Registry

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from controller.declared import Declared
+from controller.declared.declared import Declared
 from controller.journal.store import Store
 from controller.pieces import whole
 from controller.registry import Registry

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.config import Config, LinkEntry
+from controller.declared.job_flows import FEW_FLOWS, ClaimedTraffic, size_of
 from controller.host_plans import HostPlans
-from controller.job_flows import FEW_FLOWS, ClaimedTraffic, size_of
 from controller.journal.store import Store
 from controller.model import (
     ACKNOWLEDGEMENT_DSCP,

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from controller.frames import pack, pack_rows, unpack, unpack_rows
-from controller.job_flows import ClaimedTraffic, Claims, FlowKey, involved_hosts, key_of, size_of
+from controller.declared.frames import pack, pack_rows, unpack, unpack_rows
+from controller.declared.job_flows import ClaimedTraffic, Claims, FlowKey, involved_hosts, key_of, size_of
 from controller.model import Demand, Listeners, Metric, Role, Task
 from controller.pieces import Steps
 from controller.wire import JobSpec

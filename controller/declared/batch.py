@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from controller.frames import pack, pack_rows, unpack, unpack_rows
-from controller.job_flows import FlowKey, key_of
+from controller.declared.frames import pack, pack_rows, unpack, unpack_rows
+from controller.declared.job_flows import FlowKey, key_of
 from controller.pieces import Steps
 from controller.wire import HostReport
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable
 from typing import Generic, TypeVar
 
-from controller.job_flows import Claims, Endpoint, FlowKey, touched, wider
+from controller.declared.job_flows import Claims, Endpoint, FlowKey, touched, wider
 
 K = TypeVar("K", bound=Hashable)
 

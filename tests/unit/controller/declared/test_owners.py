@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.job_flows import Claims, wider
-from controller.owners import Owners
+from controller.declared.job_flows import Claims, wider
+from controller.declared.owners import Owners
 from controller.wire import JobSpec
 from tests.unit.registry_world import World
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from controller.json_texts import text_of
+from controller.declared.json_texts import text_of
 from controller.memo import Memo
 from controller.model import Demand
 from controller.pieces import Steps

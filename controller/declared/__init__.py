@@ -1,0 +1,1 @@
+"""What jobs declare: demand, ports and flows, checked and kept in a compact form."""
