@@ -35,7 +35,7 @@ from controller.journal.writer import Journal
 from controller.loop import Loop
 from controller.metrics import Metrics
 from controller.model import Snapshot, Switch
-from controller.registry import Registry
+from controller.registry.registry import Registry
 from controller.rules.compiler import Rule, compile_rules
 from controller.sd_notify import Notifier
 from controller.stopping import Step, Stop

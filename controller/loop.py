@@ -19,7 +19,6 @@ import eventlet.event
 import eventlet.semaphore
 import eventlet.tpool
 
-from controller.causes import REPORTED, UNTIMED, Cause
 from controller.config import Config
 from controller.dataplane.values import Applied, SwitchStatus
 from controller.declared.json_texts import texts_of, with_members
@@ -33,7 +32,8 @@ from controller.plan_journal import ID, KIND, REFUSED_ID, read_last, to_record
 from controller.planner import CompileRules, Plan, plan
 from controller.policies.base import Policy
 from controller.refusals import Invalid
-from controller.registry import Registry
+from controller.registry.registry import Registry
+from controller.registry.triggers import REPORTED, UNTIMED, Cause
 from controller.rules.compiler import Rule
 from controller.rules.fabric import routes
 from controller.rules.marking import AnyMark, marks

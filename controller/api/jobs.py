@@ -12,7 +12,7 @@ from controller.model import by_id
 from controller.ordering.loads import busiest_port
 from controller.pieces import Steps
 from controller.refusals import Unavailable
-from controller.registry import Change
+from controller.registry.registry import Change
 from controller.steps import in_steps
 from controller.wire import Explanation, StageState
 

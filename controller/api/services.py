@@ -10,7 +10,7 @@ from controller.journal.store import Store
 from controller.journal.writer import Journal
 from controller.loop import Loop, Network
 from controller.metrics import Metrics
-from controller.registry import Registry
+from controller.registry.registry import Registry
 from controller.steps import Turns
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from controller.journal.store import Store
 from controller.model import Host
-from controller.registry import Change, Registry
+from controller.registry.registry import Change, Registry
 from controller.wire import HostReport, JobSpec
 
 HOSTS = {f"h{i}": Host(f"h{i}", address=f"10.0.0.{i}") for i in range(1, 6)}

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from controller import shares
 from controller.declared.declared import Declared
 from controller.declared.job_flows import ClaimedTraffic, size_of
-from controller.job_record import JobRecord
 from controller.journal.bodies import JobBody
 from controller.refusals import Conflict
+from controller.registry import shares
+from controller.registry.job_record import JobRecord
 from controller.wire import JobSpec
 from host_reporter.backlog import Told
 from host_reporter.connection import Address

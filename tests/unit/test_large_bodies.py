@@ -27,7 +27,7 @@ from controller.declared.batch import Batch
 from controller.declared.declared import Declared
 from controller.journal.store import Store
 from controller.pieces import whole
-from controller.registry import Registry
+from controller.registry.registry import Registry
 from controller.wire import HostReport, JobSpec, JobState
 from tests.unit.api_client import Controller
 from tests.unit.registry_world import HOSTS, Clock, World, job_spec, progress

@@ -19,7 +19,7 @@ from controller.planner import PlanError
 from controller.policies.base import Policy
 from controller.policies.fifo import Fifo
 from controller.refusals import Invalid, NotFound
-from controller.registry import Registry
+from controller.registry.registry import Registry
 from controller.rules.compiler import Match, Rule, Table
 from controller.wire import HostReport, JobSpec, Settings
 

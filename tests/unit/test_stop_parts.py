@@ -16,7 +16,7 @@ from controller.journal.file import Batch
 from controller.journal.store import Store
 from controller.journal.writer import Journal
 from controller.refusals import Unavailable
-from controller.registry import Registry
+from controller.registry.registry import Registry
 from controller.stopping import Step, Stop
 from tests.unit.controller.journal.test_store import HOSTS, SPEC, eventually, filled, view
 

@@ -13,7 +13,7 @@ from controller.journal.file import Batch, checksum_of_record
 from controller.journal.store import Store, StoreError
 from controller.journal.writer import Journal
 from controller.pieces import Steps, whole
-from controller.registry import Registry
+from controller.registry.registry import Registry
 from tests.unit.controller.journal.test_store import HOSTS, SPEC, commit, eventually, filled, report, view
 from tests.unit.test_loop import Yard
 

@@ -12,7 +12,7 @@ import pytest
 from controller.journal.file import FORMAT, WITHOUT_CHECKSUMS, checksum_of_point
 from controller.journal.store import Store, StoreError
 from controller.model import Host
-from controller.registry import Registry
+from controller.registry.registry import Registry
 from controller.wire import Settings
 from tests.unit.controller.journal.test_faults import written
 from tests.unit.controller.journal.test_store import HOSTS, commit, eventually, filled, report, view

@@ -15,7 +15,7 @@ import pytest
 from controller.journal.store import Store, StoreError
 from controller.journal.writer import Journal
 from controller.model import Host
-from controller.registry import Registry
+from controller.registry.registry import Registry
 from controller.wire import HostReport, JobSpec
 
 HOSTS = {name: Host(name) for name in ("h1", "h2")}

@@ -26,7 +26,7 @@ from controller.model import (
 )
 from controller.ordering.loads import port_numbers
 from controller.refusals import Conflict
-from controller.registry import Registry
+from controller.registry.registry import Registry
 from controller.rules.compiler import Rule, compile_rules, difference
 from controller.rules.fabric import Link, inner_ports, routes
 from controller.rules.marking import FlowMark, PortMarks, marks

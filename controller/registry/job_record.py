@@ -9,15 +9,15 @@ from controller.declared.declared import Declared
 from controller.declared.demand_texts import texts_of
 from controller.declared.job_flows import FlowKey, in_order, wider
 from controller.declared.json_texts import with_members
-from controller.history import History
-from controller.host_record import HostRecord
-from controller.job_traffic import Finding, FoundTraffic
-from controller.job_view import JobView, StateWord
 from controller.journal.bodies import JobBody, SeenBody, TallyBody, TellerBody
-from controller.measured import Measured, Measurement, disagreements
 from controller.model import Demand, Flow, Job, Progress
 from controller.pieces import Steps, whole
-from controller.sent_counts import SentCounts
+from controller.registry.history import History
+from controller.registry.host_record import HostRecord
+from controller.registry.job_traffic import Finding, FoundTraffic
+from controller.registry.job_view import JobView, StateWord
+from controller.registry.measured_demand import Measured, Measurement, disagreements
+from controller.registry.sent_counts import SentCounts
 
 MAX_SEEN_FLOWS = 4096
 UNKNOWN_RUN_ITERATIONS = 100.0

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from controller.host_clock import HostClock
 from controller.journal.store import Store
 from controller.refusals import Conflict, NotFound
-from controller.registry import Change, Registry
+from controller.registry.host_clock import HostClock
+from controller.registry.registry import Change, Registry
 from controller.wire import HostReport, StageSpec
 from tests.unit.registry_world import HOSTS, World, job_spec, progress
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from controller.job_record import JobRecord
 from controller.model import Progress
+from controller.registry.job_record import JobRecord
 from controller.wire import MAX_METRIC, Threshold
 
 

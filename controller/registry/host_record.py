@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from controller.host_clock import HostClock
 from controller.journal.bodies import HostBody
+from controller.registry.host_clock import HostClock
 
 MAX_SESSIONS = 4
 MAX_AHEAD = 4096

@@ -10,13 +10,13 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from controller.host_record import HostRecord
-from controller.job_record import JobRecord
 from controller.journal.bodies import Body, GraveBody, HostBody, JobBody, SeenBody, StageBody, TallyBody
 from controller.journal.file import POINT
 from controller.journal.store import Batch, Contents, Point, Store, StoreError, put
 from controller.model import Progress
 from controller.pieces import Steps
+from controller.registry.host_record import HostRecord
+from controller.registry.job_record import JobRecord
 
 AnyBody = TypeVar("AnyBody", bound=Body)
 _WRONG_CHECKSUM = "its checksum is wrong, so it is not what the controller wrote"

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from controller import report_merge
-from controller.job_record import JobRecord
-from controller.job_traffic import FoundTraffic
 from controller.journal.store import Store
 from controller.pieces import Steps
-from controller.registry import TELLING_SECONDS, Registry
+from controller.registry import report_merge
+from controller.registry.job_record import JobRecord
+from controller.registry.job_traffic import FoundTraffic
+from controller.registry.registry import TELLING_SECONDS, Registry
 from controller.wire import MAX_TRAFFIC, HostReport, JobTraffic
 from host_reporter.backlog import Backlog, Batch
 from tests.unit.registry_world import HOSTS, World, progress

@@ -11,7 +11,7 @@ import pytest
 
 from controller.journal.file import checksum_of_record
 from controller.journal.store import Store
-from controller.registry import Registry
+from controller.registry.registry import Registry
 from controller.wire import Mark
 from host_reporter.backlog import Backlog, Batch
 from host_reporter.marking import SentBytes

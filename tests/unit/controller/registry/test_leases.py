@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controller.journal.store import Store
-from controller.registry import Registry
+from controller.registry.registry import Registry
 from controller.wire import HostReport
 from tests.unit.registry_world import HOSTS, Clock, World, job_spec, progress
 

@@ -5,8 +5,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.history import MAX_POINTS, History
 from controller.model import Progress
+from controller.registry.history import MAX_POINTS, History
 
 points = st.lists(
     st.builds(

@@ -8,16 +8,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Container, Generator, Iterable, Mapping
 
-from controller.causes import Cause
 from controller.declared.batch import Batch, FlowTold, JobTold, Point, TrafficTold
 from controller.declared.job_flows import FlowKey
-from controller.history import MAX_POINTS
-from controller.job_record import JobRecord
-from controller.job_traffic import both_ways
 from controller.journal.store import Store
 from controller.model import Progress
-from controller.registry_journal import as_points, save_seen, save_tally
-from controller.watch import Watch
+from controller.registry.history import MAX_POINTS
+from controller.registry.job_record import JobRecord
+from controller.registry.job_traffic import both_ways
+from controller.registry.records import as_points, save_seen, save_tally
+from controller.registry.triggers import Cause
+from controller.registry.watch import Watch
 from controller.wire import MAX_BATCH_LINKS, MAX_BYTES, ReportRefusal
 
 LOG = logging.getLogger("trainyard.registry")

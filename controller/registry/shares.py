@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from controller.declared.declared import Declared
-from controller.job_record import JobRecord
 from controller.refusals import Conflict
+from controller.registry.job_record import JobRecord
 
 HOST_JOBS = 256
 """Jobs at a time, at most."""

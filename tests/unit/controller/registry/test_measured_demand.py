@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.measured import MAX_SAMPLES, WINDOW_ITERATIONS, Measured, Measurement, disagreements
 from controller.model import Demand, Progress
+from controller.registry.measured_demand import MAX_SAMPLES, WINDOW_ITERATIONS, Measured, Measurement, disagreements
 
 MB = 1e6
 

@@ -11,23 +11,23 @@ import logging
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from enum import StrEnum
 
-from controller.causes import Cause
 from controller.declared.batch import Batch, JobTold
 from controller.declared.declared import Declared
 from controller.declared.job_flows import repeated_ports, unknown_hosts
 from controller.declared.owners import Owners
-from controller.host_record import HostRecord
-from controller.job_record import JobRecord
-from controller.job_view import JobView
 from controller.journal.bodies import GraveBody, StageBody
 from controller.journal.store import Store
 from controller.model import Host, Job, Snapshot, Stage, Switch
 from controller.pieces import whole
 from controller.refusals import Conflict, Invalid, NotFound
-from controller.registry_journal import dump, load, remove_job, save_body, save_host, save_job, save_seen
-from controller.report_merge import Merge
-from controller.shares import make_room
-from controller.watch import Watch
+from controller.registry.host_record import HostRecord
+from controller.registry.job_record import JobRecord
+from controller.registry.job_view import JobView
+from controller.registry.records import dump, load, remove_job, save_body, save_host, save_job, save_seen
+from controller.registry.report_merge import Merge
+from controller.registry.shares import make_room
+from controller.registry.triggers import Cause
+from controller.registry.watch import Watch
 from controller.wire import HostReport, JobSpec, ReportAnswer, StageSpec, Threshold
 
 LOG = logging.getLogger("trainyard.registry")

@@ -11,7 +11,7 @@ import pytest
 from controller.declared.declared import Declared
 from controller.journal.store import Store
 from controller.pieces import whole
-from controller.registry import Registry
+from controller.registry.registry import Registry
 from controller.wire import HostReport
 from tests.unit.registry_world import HOSTS, World, job_spec, progress
 

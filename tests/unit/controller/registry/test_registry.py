@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from controller.journal.store import Store
 from controller.model import Flow
 from controller.refusals import Conflict, Invalid, NotFound
-from controller.registry import Change, Registry
-from controller.report_merge import MAX_ROWS
+from controller.registry.registry import Change, Registry
+from controller.registry.report_merge import MAX_ROWS
 from controller.wire import HostReport, StageSpec
 from tests.unit.registry_world import HOSTS, Clock, World, job_spec, progress
 

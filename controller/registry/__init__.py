@@ -1,0 +1,1 @@
+"""What the controller knows now: jobs, hosts, and their traffic."""
