@@ -224,7 +224,7 @@ def _standing(switch: SwitchState) -> tuple[str, str]:
 
 def run_check_config(options: argparse.Namespace) -> int:
     """Check a settings file; 2 with a line for each thing that is wrong."""
-    from controller.config import ConfigError, load_config
+    from controller.config.config import ConfigError, load_config
 
     try:
         config = load_config(options.file)
@@ -238,7 +238,7 @@ def run_check_config(options: argparse.Namespace) -> int:
 def run_controller(options: argparse.Namespace) -> int:
     """Become the controller."""
     if options.config is not None:
-        from controller.config import ConfigError, load_config
+        from controller.config.config import ConfigError, load_config
 
         try:
             load_config(options.config)

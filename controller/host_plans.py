@@ -13,7 +13,7 @@ import eventlet
 import eventlet.event
 import eventlet.tpool
 
-from controller.config import Config
+from controller.config.config import Config
 from controller.memo import Memo
 from controller.model import CLASS_DSCP
 from controller.pieces import Steps, whole

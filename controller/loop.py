@@ -19,7 +19,7 @@ import eventlet.event
 import eventlet.semaphore
 import eventlet.tpool
 
-from controller.config import Config
+from controller.config.config import Config
 from controller.dataplane.values import Applied, SwitchStatus
 from controller.declared.json_texts import texts_of, with_members
 from controller.host_plans import HostPlans

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from controller.config import GATE_PERIODS, Config
+from controller.config.config import GATE_PERIODS, Config
 from controller.journal.store import Batch, Store, put
 from controller.pieces import Steps
 from controller.policies.base import Policy

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 import eventlet
 
-from controller.config import Config, is_loopback
+from controller.config.config import Config, is_loopback
 from controller.dataplane.values import Settings
 from controller.rules.compiler import Endpoint
 from controller.rules.fabric import as_links

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from itertools import chain, islice
 
 from controller.api.http import Call, HttpError, Identity
-from controller.config import Api, is_loopback
+from controller.config.config import Api, is_loopback
 from controller.declared.declared import Declared
 from controller.model import Job
 from controller.refusals import NotFound

@@ -14,7 +14,7 @@ from pydantic.json_schema import models_json_schema
 from controller.api.errors import MEDIA_TYPE
 from controller.api.http import JSON
 from controller.api.routes import Access, Route
-from controller.config import Api
+from controller.config.config import Api
 from controller.wire import NAME_PATTERN, Message, Problem
 
 _REF = "#/components/schemas/{model}"

@@ -16,7 +16,7 @@ from ryu.app import wsgi
 from controller.accepting import PAUSE_SECONDS, Acceptor
 from controller.api.connection import IDLE_SECONDS, SOCKET_SECONDS, Protocol
 from controller.api.gate import Gate
-from controller.config import Api
+from controller.config.config import Api
 
 LOG = logging.getLogger("trainyard.api")
 HANDSHAKE_SECONDS = 5.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from controller.api.workers import Workers
-from controller.config import Config
+from controller.config.config import Config
 from controller.journal.store import Store
 from controller.journal.writer import Journal
 from controller.loop import Loop, Network

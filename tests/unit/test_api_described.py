@@ -11,7 +11,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from controller.api.openapi import document
 from controller.api.routes import ROUTES
-from controller.config import Api
+from controller.config.config import Api
 from tests.unit.api_client import HOST, Controller
 from tests.unit.test_api import spec
 

@@ -24,7 +24,7 @@ from controller.api.dispatch import Api
 from controller.api.http import HttpError, Reply
 from controller.api.routes import Access, Route
 from controller.api.state import readyz
-from controller.config import Config
+from controller.config.config import Config
 from controller.dataplane.values import SwitchStatus
 from controller.metrics import Metrics
 from controller.model import Demand, Flow, Host, Job, Snapshot

@@ -18,7 +18,7 @@ import pytest
 import requests
 
 from controller.api import ApiServer
-from controller.config import Api
+from controller.config.config import Api
 from tests.unit.api_client import Controller
 
 RESET = struct.pack("ii", 1, 0)

@@ -22,7 +22,7 @@ from controller.api import work, workers
 from controller.api.body import read_stage
 from controller.api.http import Call, HttpError, Identity
 from controller.api.workers import Workers
-from controller.config import Api
+from controller.config.config import Api
 from controller.declared.batch import Batch
 from controller.declared.declared import Declared
 from controller.journal.store import Store

@@ -8,7 +8,7 @@ from typing import Any
 import eventlet
 import pytest
 
-from controller.config import Config
+from controller.config.config import Config
 from controller.dataplane.values import Applied, SwitchStatus
 from controller.journal.store import Store
 from controller.journal.writer import Journal

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from controller.config import Config
+from controller.config.config import Config
 from controller.rules.compiler import Endpoint
 from controller.startup import StartError, control_endpoints, dataplane_settings, free_port
 

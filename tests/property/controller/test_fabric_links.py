@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.config import LinkEntry
+from controller.config.config import LinkEntry
 from controller.model import Demand, Direction, Flow, Host, Job, Port, Snapshot, Switch
 from controller.ordering.classes import as_shared, inversions
 from controller.ordering.loads import load_matrix, loads_left, port_numbers

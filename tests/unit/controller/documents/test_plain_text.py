@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.cli import main
-from controller.config import ConfigError, load_config
+from controller.config.config import ConfigError, load_config
 from controller.documents import text_file
 from controller.documents.plain_text import PlainTextError, decode
 from controller.snapshot_file import SnapshotError, read_snapshot

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import pytest
 
 from controller.cli import main
-from controller.config import Config
+from controller.config.config import Config
 from controller.journal.store import Store
 from controller.policies import registry
 from controller.policies.base import Policy

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from controller.config import LinkEntry
+from controller.config.config import LinkEntry
 from controller.model import (
     Demand,
     Direction,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.config import Config, LinkEntry
+from controller.config.config import Config, LinkEntry
 from controller.declared.job_flows import FEW_FLOWS, ClaimedTraffic, size_of
 from controller.host_plans import HostPlans
 from controller.journal.store import Store

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.config import Config, ConfigError, load_config
+from controller.config.config import Config, ConfigError, load_config
 
 GOOD = """
 policy: fifo

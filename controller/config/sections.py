@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 
-from controller.config_values import (
+from controller.config.values import (
     AddressRange,
     Dpid,
     HostAddress,

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, field_validator
 
-from controller.config_sections import Api, Floors, HostEntry, LinkEntry, OpenFlow
-from controller.config_values import HostAddress, Section, as_databases, as_section, is_loopback
+from controller.config.sections import Api, Floors, HostEntry, LinkEntry, OpenFlow
+from controller.config.values import HostAddress, Section, as_databases, as_section, is_loopback
 from controller.documents.yaml_lines import ConfigError, Document, describe, read_document
 from controller.model import MAX_CLASSES, Host
 from controller.ordering.classes import Assign

@@ -1,0 +1,1 @@
+"""The settings file: its sections, their defaults and ranges."""
