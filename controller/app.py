@@ -32,8 +32,8 @@ from controller.dataplane import listener
 from controller.dataplane.plane import Dataplane
 from controller.journal.store import Store, StoreError
 from controller.journal.writer import Journal
-from controller.loop import Loop
-from controller.metrics import Metrics
+from controller.loop.loop import Loop
+from controller.loop.metrics import Metrics
 from controller.model import Snapshot, Switch
 from controller.registry.registry import Registry
 from controller.rules.compiler import Rule, compile_rules

@@ -8,8 +8,8 @@ from controller.api.workers import Workers
 from controller.config.config import Config
 from controller.journal.store import Store
 from controller.journal.writer import Journal
-from controller.loop import Loop, Network
-from controller.metrics import Metrics
+from controller.loop.loop import Loop, Network
+from controller.loop.metrics import Metrics
 from controller.registry.registry import Registry
 from controller.steps import Turns
 

@@ -9,7 +9,7 @@ from typing import Literal
 from controller.api.http import Call, HttpError, Reply
 from controller.api.services import Services
 from controller.dataplane.values import SwitchStatus
-from controller.metrics import Samples, counted
+from controller.loop.metrics import Samples, counted
 from controller.wire import HostState, LatencyState, PortState, Readiness, Status, SwitchState
 
 LOG = logging.getLogger("trainyard.api")

@@ -26,7 +26,7 @@ from controller.api.routes import Access, Route
 from controller.api.state import readyz
 from controller.config.config import Config
 from controller.dataplane.values import SwitchStatus
-from controller.metrics import Metrics
+from controller.loop.metrics import Metrics
 from controller.model import Demand, Flow, Host, Job, Snapshot
 from controller.planner import plan
 from controller.policies.fifo import Fifo

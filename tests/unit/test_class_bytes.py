@@ -7,7 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from controller.dataplane import byte_counts
 from controller.dataplane.byte_counts import ByteCounts
-from controller.metrics import Metrics
+from controller.loop.metrics import Metrics
 from tests.unit.test_dataplane import connect, make_plane, ready
 
 

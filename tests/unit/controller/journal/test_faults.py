@@ -15,7 +15,7 @@ from controller.journal.writer import Journal
 from controller.pieces import Steps, whole
 from controller.registry.registry import Registry
 from tests.unit.controller.journal.test_store import HOSTS, SPEC, commit, eventually, filled, report, view
-from tests.unit.test_loop import Yard
+from tests.unit.controller.loop.test_loop import Yard
 
 
 def written(path: Path) -> None:

@@ -16,7 +16,7 @@ from controller.registry.registry import Registry
 from controller.wire import Settings
 from tests.unit.controller.journal.test_faults import written
 from tests.unit.controller.journal.test_store import HOSTS, commit, eventually, filled, report, view
-from tests.unit.test_loop import Yard
+from tests.unit.controller.loop.test_loop import Yard
 
 OLD = Path(__file__).with_name("journal_format_2.sql")
 THREE = {name: Host(name) for name in ("h1", "h2", "h3")}

@@ -13,12 +13,12 @@ import pytest
 from controller.cli import main
 from controller.config.config import Config
 from controller.journal.store import Store
+from controller.loop.run_settings import RunSettings
 from controller.policies import registry
 from controller.policies.base import Policy
 from controller.policies.parts.options import HostName, Number, Whole
 from controller.policies.registry import PolicyError, available, make
 from controller.refusals import Invalid
-from controller.settings import RunSettings
 from controller.wire import Settings
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from controller.config.config import Config, LinkEntry
 from controller.declared.job_flows import FEW_FLOWS, ClaimedTraffic, size_of
-from controller.host_plans import HostPlans
 from controller.journal.store import Store
+from controller.loop.host_plans import HostPlans
 from controller.model import (
     ACKNOWLEDGEMENT_DSCP,
     CLASS_DSCP,

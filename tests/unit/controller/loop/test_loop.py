@@ -12,8 +12,8 @@ from controller.config.config import Config
 from controller.dataplane.values import Applied, SwitchStatus
 from controller.journal.store import Store
 from controller.journal.writer import Journal
-from controller.loop import Loop
-from controller.metrics import Metrics, Samples, counted
+from controller.loop.loop import Loop
+from controller.loop.metrics import Metrics, Samples, counted
 from controller.model import Ordering, Snapshot, Switch
 from controller.planner import PlanError
 from controller.policies.base import Policy

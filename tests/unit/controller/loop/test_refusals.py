@@ -11,7 +11,7 @@ import eventlet
 import pytest
 
 from controller.dataplane.values import Applied, SwitchChange
-from controller.metrics import counted
+from controller.loop.metrics import counted
 from controller.model import Ordering, Snapshot
 from controller.policies.base import Policy
 from controller.policies.fifo import Fifo
@@ -19,7 +19,7 @@ from controller.policies.registry import PolicyError, make
 from controller.refusals import Invalid, Unavailable
 from controller.rules.compiler import Rule
 from controller.wire import Settings
-from tests.unit.test_loop import Yard, eventually
+from tests.unit.controller.loop.test_loop import Yard, eventually
 
 
 @pytest.fixture
@@ -183,7 +183,7 @@ def test_while_one_switch_refuses_the_policy_goes_on_for_the_others(tmp_path: Pa
 
 
 def test_before_any_plan_is_in_force_hosts_are_told_to_ask_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("controller.host_plans.FIRST_PLAN_SECONDS", 0.05)
+    monkeypatch.setattr("controller.loop.host_plans.FIRST_PLAN_SECONDS", 0.05)
     yard = Yard()
     yard.network.refusal = "switch 1: table full"
     yard.start_refused()
@@ -217,7 +217,7 @@ def test_a_policy_that_would_stop_every_plan_is_not_taken(
     yard.put("a", 5000)
     eventually(lambda: yard.loop.classes == {"a": 0})
     before = yard.loop.settings.view()
-    monkeypatch.setattr("controller.settings.make", lambda _name, _options: Brittle())
+    monkeypatch.setattr("controller.loop.run_settings.make", lambda _name, _options: Brittle())
     with pytest.raises(Invalid, match="fails on the present jobs: OverflowError: 1 jobs are too many") as caught:
         yard.loop.change(Settings.model_validate(wanted), time.monotonic())
     assert [name for name, _ in caught.value.errors] == [field]

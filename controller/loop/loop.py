@@ -22,13 +22,14 @@ import eventlet.tpool
 from controller.config.config import Config
 from controller.dataplane.values import Applied, SwitchStatus
 from controller.declared.json_texts import texts_of, with_members
-from controller.host_plans import HostPlans
 from controller.journal.store import Batch, Store, put
-from controller.metrics import Metrics
+from controller.loop.host_plans import HostPlans
+from controller.loop.metrics import Metrics
+from controller.loop.plan_record import ID, KIND, REFUSED_ID, read_last, to_record
+from controller.loop.run_settings import RunSettings, policy_field
 from controller.model import Snapshot, Switch
 from controller.ordering.classes import Assign
 from controller.pieces import Steps
-from controller.plan_journal import ID, KIND, REFUSED_ID, read_last, to_record
 from controller.planner import CompileRules, Plan, plan
 from controller.policies.base import Policy
 from controller.refusals import Invalid
@@ -38,7 +39,6 @@ from controller.rules.compiler import Rule
 from controller.rules.fabric import routes
 from controller.rules.marking import AnyMark, marks
 from controller.rules.table_budget import Fitted, Step, TableBudget
-from controller.settings import RunSettings, policy_field
 from controller.steps import in_steps
 from controller.wire import Settings
 

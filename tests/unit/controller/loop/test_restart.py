@@ -12,7 +12,7 @@ from controller.memo import Latest
 from controller.wire import HostReport, JobSpec
 from simulator.reports.targets import target_iteration
 from tests import drawn_curves
-from tests.unit.test_loop import Yard, eventually
+from tests.unit.controller.loop.test_loop import Yard, eventually
 
 
 def replan(yard: Yard) -> None:

@@ -1,0 +1,1 @@
+"""From a trigger to a plan in force."""
