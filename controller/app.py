@@ -25,7 +25,6 @@ from ryu.controller.handler import DEAD_DISPATCHER, MAIN_DISPATCHER, set_ev_cls
 from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3
 
-from controller import early, signals, startup
 from controller.api import ApiServer, ServerError, Services, register
 from controller.config.config import Config, ConfigError, load_config
 from controller.dataplane import listener
@@ -35,11 +34,12 @@ from controller.journal.writer import Journal
 from controller.loop.loop import Loop
 from controller.loop.metrics import Metrics
 from controller.model import Snapshot, Switch
+from controller.process import early, signals, startup
+from controller.process.sd_notify import Notifier
+from controller.process.stopping import Step, Stop
+from controller.process.watchdog import Watchdog
 from controller.registry.registry import Registry
 from controller.rules.compiler import Rule, compile_rules
-from controller.sd_notify import Notifier
-from controller.stopping import Step, Stop
-from controller.watchdog import Watchdog
 
 LOG = logging.getLogger("trainyard")
 ECHO_SECONDS = 5.0

@@ -245,7 +245,7 @@ def run_controller(options: argparse.Namespace) -> int:
         except ConfigError as error:  # in the same words as the controller's, and seconds before it
             return fail(str(error), 2)
         os.environ["TRAINYARD_CONFIG"] = str(options.config)
-    os.execv(sys.executable, [sys.executable, "-m", "controller.manager"])  # noqa: S606 - this very interpreter
+    os.execv(sys.executable, [sys.executable, "-m", "controller.__main__"])  # noqa: S606 - this very interpreter
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ from controller.ordering.bssi import bssi
 from controller.ordering.loads import LoadMatrix
 from controller.planner import Plan, plan
 from controller.policies.jpas import Jpas
+from controller.process.startup import steady_the_interpreter
 from controller.rules.compiler import compile_rules
-from controller.startup import steady_the_interpreter
 from simulator.reports.statistics import mean_interval
 from tests.bench.figures import Bench, Figure
 

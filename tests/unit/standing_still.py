@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 
-from controller.manager import main
+from controller.__main__ import main
 
 
 def stand_still_here(_number: int, _frame: object) -> None:
@@ -24,7 +24,7 @@ def stand_still_here(_number: int, _frame: object) -> None:
 if __name__ == "__main__":
     signal.signal(signal.SIGUSR1, stand_still_here)
     if still := os.environ.get("STILL_SECONDS"):
-        from controller import watchdog
+        from controller.process import watchdog
 
         watchdog.STILL_SECONDS = float(still)
     sys.exit(main(["controller.app"]))

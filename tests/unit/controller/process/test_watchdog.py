@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from controller import watchdog
-from controller.sd_notify import Notifier
+from controller.process import watchdog
+from controller.process.sd_notify import Notifier
 from tests.support.paths import ROOT
 from tests.unit.api_client import free_port
 

@@ -15,9 +15,9 @@ from controller.journal import writer as journal_module
 from controller.journal.file import Batch
 from controller.journal.store import Store
 from controller.journal.writer import Journal
+from controller.process.stopping import Step, Stop
 from controller.refusals import Unavailable
 from controller.registry.registry import Registry
-from controller.stopping import Step, Stop
 from tests.unit.controller.journal.test_store import HOSTS, SPEC, eventually, filled, view
 
 DISK_SECONDS = 0.3
@@ -112,8 +112,8 @@ SIGNALLED = """
 import os, signal, sys, time
 import eventlet
 eventlet.monkey_patch()
-from controller.early import end_at_once
-from controller.signals import Signals
+from controller.process.early import end_at_once
+from controller.process.signals import Signals
 end_at_once()
 def stop():
     print("stopping", flush=True)

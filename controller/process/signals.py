@@ -15,7 +15,7 @@ from types import FrameType
 import eventlet
 from eventlet import hubs, patcher
 
-from controller.early import ENDS
+from controller.process.early import ENDS
 
 FAILED = 1
 """The exit status of a stop that did not come to its end."""

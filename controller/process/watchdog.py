@@ -18,7 +18,7 @@ import traceback
 import eventlet
 from eventlet import patcher
 
-from controller.sd_notify import Notifier
+from controller.process.sd_notify import Notifier
 
 LOG = logging.getLogger("trainyard.watchdog")
 STILL_SECONDS = 5.0

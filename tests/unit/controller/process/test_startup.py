@@ -12,8 +12,8 @@ import pytest
 import requests
 
 from controller.config.config import Config
+from controller.process.startup import StartError, control_endpoints, dataplane_settings, free_port
 from controller.rules.compiler import Endpoint
-from controller.startup import StartError, control_endpoints, dataplane_settings, free_port
 
 HOST = {"name": "h1", "address": "10.0.0.1", "switch": 1, "port": 3, "ingress_bps": 5e7}
 
@@ -177,7 +177,7 @@ def test_a_stop_while_it_starts_is_a_clean_end(tmp_path: Path, way: str, number:
 COLLECTED = """
 import gc
 import eventlet
-from controller.startup import steady_the_interpreter
+from controller.process.startup import steady_the_interpreter
 def whole():
     return gc.get_stats()[2]["collections"]
 steady_the_interpreter(collect_seconds={seconds})

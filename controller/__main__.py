@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from controller import early
+from controller.process import early
 
 OURS = "controller.app"
 

@@ -1,0 +1,1 @@
+"""The controller as a process: start, signals, stop, and the watchdog."""
