@@ -204,7 +204,7 @@ def _found(policy: str, *options: object) -> Found:
     sys.stderr.write(f"bench simulator: trainyard sim {' '.join(given)}\n")
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         begin = time.perf_counter()
-        process = subprocess.Popen([sys.executable, "-m", "controller.cli", "sim", *given], stdout=out, stderr=err)
+        process = subprocess.Popen([sys.executable, "-m", "controller.cli.main", "sim", *given], stdout=out, stderr=err)
         _, status, usage = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - begin
         process.returncode = os.waitstatus_to_exitcode(status)

@@ -14,7 +14,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from controller.cli import main
+from controller.cli.main import main
 
 FOLDER = Path(__file__).resolve().parent
 DIGITS = 9

@@ -73,7 +73,7 @@ def test_every_jobs_trainers_are_in_a_group_of_their_own(tmp_path: Path) -> None
     watcher.start()
     try:
         told = subprocess.run(
-            [*(sys.executable, "-m", "controller.cli", "lab", "--policy", "fair", "--json"),
+            [*(sys.executable, "-m", "controller.cli.main", "lab", "--policy", "fair", "--json"),
              *("--results", str(out), str(spec))],
             capture_output=True, text=True, check=False,
         )  # fmt: skip

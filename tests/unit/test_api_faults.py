@@ -310,7 +310,7 @@ def test_a_plan_of_the_most_extreme_jobs_is_finite() -> None:
 def test_trainyard_controller_starts_without_noise(tmp_path: Path) -> None:
     config = tmp_path / "conf.yaml"
     config.write_text("api: {port: 0}\nopenflow: {port: 0}\n")
-    command = [sys.executable, "-m", "controller.cli", "controller", "--config", str(config)]
+    command = [sys.executable, "-m", "controller.cli.main", "controller", "--config", str(config)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     said: list[str] = []
     try:

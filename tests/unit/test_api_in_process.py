@@ -17,7 +17,7 @@ import requests
 
 from controller.api import ApiServer, Services, connection, gate
 from controller.api.dispatch import Api
-from controller.cli import main
+from controller.cli.main import main
 from controller.dataplane.values import PortProof, SwitchStatus
 from controller.loop import host_plans
 from controller.registry import registry

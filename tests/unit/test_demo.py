@@ -111,7 +111,16 @@ def test_a_signal_to_the_parent_alone_takes_everything_down(
     (tmp_path / "spec.json").write_text(json.dumps(SPEC))
     command = {
         "demo": ["-m", "topologies.demo", "--datapath", "uml"],
-        "lab": ["-m", "controller.cli", "lab", "--datapath", "uml", "--policy", "fair", str(tmp_path / "spec.json")],
+        "lab": [
+            "-m",
+            "controller.cli.main",
+            "lab",
+            "--datapath",
+            "uml",
+            "--policy",
+            "fair",
+            str(tmp_path / "spec.json"),
+        ],
     }[program]
     with subprocess.Popen(
         [sys.executable, *command, "--results", str(tmp_path / "out")],

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from controller.cli import main
+from controller.cli.main import main
 from tests.unit.fake_kernel import FakeKernel
 
 JOB = {

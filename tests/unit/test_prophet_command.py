@@ -107,7 +107,7 @@ def test_either_a_factory_or_a_calibration(arguments: tuple[str, ...], capsys: p
 
 def test_other_commands_do_not_load_what_predicts() -> None:
     code = (
-        "import sys, controller.cli, host_reporter.prophet.command as c;"
+        "import sys, controller.cli.main, host_reporter.prophet.command as c;"
         "heavy = [n for n in sys.modules if n.partition('.')[0] in ('torch', 'matplotlib') or n.endswith('.engine')"
         " and n.startswith('host_reporter')]; sys.exit(repr(heavy) if heavy else 0)"
     )

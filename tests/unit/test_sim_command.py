@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.cli import main
+from controller.cli.main import main
 from controller.policies.registry import available
 from simulator import sim_request
 from simulator.sim_command import add_options

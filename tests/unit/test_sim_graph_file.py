@@ -8,7 +8,7 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
-from controller.cli import main
+from controller.cli.main import main
 from simulator.errors import InputError
 from simulator.graph_file import GraphFile, parse, read
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.cli import main
+from controller.cli.main import main
 from controller.documents.foreign_formats import COFLOW_TRACE, SNAPSHOT, recognised
 
 PHILLY = """[

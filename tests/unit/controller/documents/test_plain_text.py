@@ -20,11 +20,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.cli import main
+from controller.cli.main import main
+from controller.cli.snapshot_file import SnapshotError, read_snapshot
 from controller.config.config import ConfigError, load_config
 from controller.documents import text_file
 from controller.documents.plain_text import PlainTextError, decode
-from controller.snapshot_file import SnapshotError, read_snapshot
 from host_reporter.job_file import JobFileError
 from host_reporter.jobs_dir import JobsDirectory
 from host_reporter.notices import Notices

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import pytest
 
-from controller.cli import main
+from controller.cli.main import main
 from controller.config.config import Config
 from controller.journal.store import Store
 from controller.loop.run_settings import RunSettings

@@ -45,7 +45,15 @@ def order(installed: Path | None, policy: str, tmp_path: Path) -> subprocess.Com
     }
     (tmp_path / "snapshot.json").write_text(json.dumps(document))
     environment = os.environ | ({"PYTHONPATH": str(installed)} if installed is not None else {})
-    command = [sys.executable, "-m", "controller.cli", "order", "--policy", policy, str(tmp_path / "snapshot.json")]
+    command = [
+        sys.executable,
+        "-m",
+        "controller.cli.main",
+        "order",
+        "--policy",
+        policy,
+        str(tmp_path / "snapshot.json"),
+    ]
     return subprocess.run([*command, "--json"], env=environment, capture_output=True, text=True, check=False)
 
 
@@ -68,7 +76,7 @@ def test_it_simulates_and_controls(installed: Path, tmp_path: Path, monkeypatch:
     monkeypatch.setenv("PYTHONPATH", str(installed))
     trace = tmp_path / "trace.txt"
     trace.write_text("2 2\n1 0 1 0 1 1:100\n2 100 1 0 1 1:100\n")
-    command = [sys.executable, "-m", "controller.cli", "sim", "--trace", str(trace), "--json", "--policy", "lifo"]
+    command = [sys.executable, "-m", "controller.cli.main", "sim", "--trace", str(trace), "--json", "--policy", "lifo"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     ccts = json.loads(done.stdout)["per_coflow"]["lifo"]

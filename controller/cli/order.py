@@ -1,6 +1,6 @@
 """``trainyard order``: order the jobs of a snapshot file by a policy, without a controller and without a network.
 
-Its options are in ``controller.order_options``, which loads this module when the command is run.
+Its options are in ``controller.cli.order_options``, which loads this module when the command is run.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from controller.cli_output import fail, show_facts, show_table
+from controller.cli.output import fail, show_facts, show_table
+from controller.cli.snapshot_file import SnapshotError, read_snapshot
 from controller.model import Ordering, Snapshot
 from controller.ordering.classes import Assign
 from controller.planner import PlanError, check, cut, objective_and_bound
 from controller.policies.base import OptionError, Policy
 from controller.policies.registry import PolicyError, make, option_value
-from controller.snapshot_file import SnapshotError, read_snapshot
 
 
 def run_order(options: argparse.Namespace) -> int:

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from controller.cli import main
+from controller.cli.main import main
+from controller.cli.snapshot_file import SnapshotError, read_snapshot
 from controller.documents.json_lines import JsonError, Scan, parse
 from controller.policies.registry import available
-from controller.snapshot_file import SnapshotError, read_snapshot
 
 WHOLE = """\
 {"now": 0.0, "classes": 7,

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from controller.cli import main
-from controller.cli_output import fail, show_facts, show_table
+from controller.cli.main import main
+from controller.cli.output import fail, show_facts, show_table
 from controller.wire import Explanation, PlanView
 from tests.unit.api_client import OPERATOR, Controller, free_port
 
@@ -87,7 +87,7 @@ def test_a_refused_plan_is_said(run: Any, monkeypatch: pytest.MonkeyPatch) -> No
         objective_seconds=0.0, lower_bound_seconds=0.0, inversions=3, errors=errors, mode="marked",
         degraded="the table is full",
     )  # fmt: skip
-    monkeypatch.setattr("controller.cli._client", lambda _options: SimpleNamespace(get=lambda *_arguments: view))
+    monkeypatch.setattr("controller.cli.main._client", lambda _options: SimpleNamespace(get=lambda *_arguments: view))
     _, out, _ = run("plan")
     assert "policy      fifo (a newer plan is refused)\nrefused     switch 1 refused a rule" in out
     assert "inversions  3 pairs of jobs meet and share a class" in out
@@ -100,7 +100,7 @@ def test_what_a_job_declares_and_is_measured_otherwise_is_said(run: Any, monkeyp
         bottleneck_port=None, bottleneck_seconds_per_iteration=0.0, iterations_done=1.0, iterations_left=2.0,
         problems=("it declares 1 byte",),
     )  # fmt: skip
-    monkeypatch.setattr("controller.cli._client", lambda _options: SimpleNamespace(get=lambda *_arguments: answer))
+    monkeypatch.setattr("controller.cli.main._client", lambda _options: SimpleNamespace(get=lambda *_arguments: answer))
     assert "problem     it declares 1 byte" in run("explain", "a")[1]
 
 
@@ -182,14 +182,14 @@ def test_wrong_usage_is_2(arguments: list[str]) -> None:
 
 def test_a_reader_that_has_seen_enough(yard: Controller) -> None:
     environment = os.environ | {"TRAINYARD_URL": yard.url, "TRAINYARD_TOKEN": OPERATOR}
-    command = f"{sys.executable} -m controller.cli jobs --json | true"
+    command = f"{sys.executable} -m controller.cli.main jobs --json | true"
     done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True, check=True)
     assert done.stderr == ""
 
 
 def test_trainyard_controller_becomes_the_controller(tmp_path: Path) -> None:
     config = tmp_path / "conf.yaml"
-    command = [sys.executable, "-m", "controller.cli", "controller", "--config", str(config)]
+    command = [sys.executable, "-m", "controller.cli.main", "controller", "--config", str(config)]
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         config.write_text(f"policy: fair\napi: {{port: {port}}}\nopenflow: {{port: {free_port()}}}\n")

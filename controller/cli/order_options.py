@@ -27,6 +27,6 @@ def add_command(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """The command; its exit status."""
-    from controller.order_command import run_order
+    from controller.cli.order import run_order
 
     return run_order(options)

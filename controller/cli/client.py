@@ -11,7 +11,7 @@ from urllib.parse import quote
 import requests
 from pydantic import ValidationError
 
-from controller.cli_output import CommandError
+from controller.cli.output import CommandError
 from controller.wire import Message, Problem
 
 TIMEOUT_SECONDS = 30.0

@@ -17,11 +17,11 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from controller import order_options
-from controller.cli_output import CommandError, fail, show_document, show_facts, show_table
+from controller.cli import order_options
+from controller.cli.output import CommandError, fail, show_document, show_facts, show_table
 
 if TYPE_CHECKING:
-    from controller.cli_client import Client
+    from controller.cli.client import Client
     from controller.wire import SwitchState
 
 GROUP = "trainyard.commands"
@@ -104,7 +104,7 @@ def _remote_options() -> argparse.ArgumentParser:
 
 
 def _client(options: argparse.Namespace) -> Client:
-    from controller.cli_client import Client
+    from controller.cli.client import Client
 
     token: str | None = options.token
     if options.token_file is not None:

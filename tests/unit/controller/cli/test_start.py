@@ -11,8 +11,8 @@ from typing import get_args
 
 import pytest
 
-from controller import order_options
-from controller.cli import GROUP
+from controller.cli import order_options
+from controller.cli.main import GROUP
 from controller.ordering.classes import Assign
 
 SLOW = {"scipy", "numba", "numpy", "torch", "ryu", "networkx", "matplotlib", "eventlet", "mininet", "pydantic"}
@@ -21,7 +21,7 @@ COMMANDS += sorted(entry.name for entry in entry_points(group=GROUP))
 NOBODY = "http://127.0.0.1:1"
 LOADED = """
 import sys
-from controller.cli import main
+from controller.cli.main import main
 try:
     status = main(sys.argv[1:])
 except SystemExit as stopped:
@@ -67,7 +67,7 @@ def test_the_help_takes_a_few_times_what_python_itself_takes() -> None:
             found.append(usage.ru_utime + usage.ru_stime)
         return min(found)
 
-    assert processor_seconds("-m", "controller.cli", "--help") < 10 * processor_seconds("-c", "import argparse")
+    assert processor_seconds("-m", "controller.cli.main", "--help") < 10 * processor_seconds("-c", "import argparse")
 
 
 def test_the_ways_to_cut_classes_are_those_of_the_planner() -> None:
