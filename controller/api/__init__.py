@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from controller.api.application import register
-    from controller.api.server import ApiServer, ServerError
+    from controller.api.http11.server import ApiServer, ServerError
     from controller.api.services import Services
 
 __all__ = ["ApiServer", "ServerError", "Services", "register"]

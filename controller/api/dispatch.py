@@ -9,10 +9,10 @@ from http import HTTPStatus
 from typing import Any
 
 from controller.api.auth import Guard, require_operator
+from controller.api.bodies.query import check_known, parse
 from controller.api.errors import from_refusal, problem
 from controller.api.http import Call, HttpError, Identity, Reply
 from controller.api.openapi import document
-from controller.api.query import check_known, parse
 from controller.api.routes import ROUTES, Access, Route, check_names, pattern
 from controller.api.services import Services
 from controller.refusals import Refused

@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from controller.api.auth import require_free, require_involved, require_known, require_modest, require_own
-from controller.api.body import read_job, read_stage
+from controller.api.bodies.body import read_job, read_stage
 from controller.api.http import Call, HttpError, Reply
 from controller.api.services import Services
 from controller.model import by_id

@@ -7,9 +7,9 @@ import time
 from http import HTTPStatus
 
 from controller.api.auth import require_host
-from controller.api.body import read_report, read_settings
+from controller.api.bodies.body import read_report, read_settings
+from controller.api.bodies.query import number
 from controller.api.http import Call, Reply
-from controller.api.query import number
 from controller.api.services import Services
 from controller.declared.json_texts import texts_of, with_members
 from controller.planner import Plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from controller.api.workers import Workers
+from controller.api.bodies.workers import Workers
 from controller.config.config import Config
 from controller.journal.store import Store
 from controller.journal.writer import Journal

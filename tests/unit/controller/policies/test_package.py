@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.paths import ROOT
 from tests.unit.api_client import Controller
-from tests.unit.test_api import eventually, spec
+from tests.unit.controller.api.test_api import eventually, spec
 
 
 def documented() -> dict[str, str]:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.unit.api_client import Controller
+from tests.unit.controller.api.test_api import spec
 from tests.unit.stop_load import lost, writers
-from tests.unit.test_api import spec
 
 APPS = Path(__file__).parent
 

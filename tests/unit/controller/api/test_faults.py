@@ -19,7 +19,7 @@ from urllib.parse import quote
 import eventlet
 import pytest
 
-from controller.api import body
+from controller.api.bodies import body
 from controller.api.dispatch import Api
 from controller.api.http import HttpError, Reply
 from controller.api.routes import Access, Route
@@ -32,7 +32,7 @@ from controller.planner import plan
 from controller.policies.fifo import Fifo
 from controller.wire import JobSpec
 from tests.unit.api_client import HOST, OPERATOR, Controller
-from tests.unit.test_api import assert_problem, batch, spec
+from tests.unit.controller.api.test_api import assert_problem, batch, spec
 
 
 @pytest.fixture(scope="module")

@@ -18,9 +18,9 @@ import eventlet
 import eventlet.semaphore
 from eventlet.green import socket
 
+from controller.api.bodies.work import KINDS, take
+from controller.api.bodies.worker import LENGTH
 from controller.api.http import HttpError
-from controller.api.work import KINDS, take
-from controller.api.worker import LENGTH
 from controller.steps import in_steps
 
 LOG = logging.getLogger("trainyard.api")
@@ -74,7 +74,7 @@ class Workers:
             return
         self.stop()
         ours, theirs = socket.socketpair()
-        command = [sys.executable, "-m", "controller.api.worker", str(theirs.fileno())]
+        command = [sys.executable, "-m", "controller.api.bodies.worker", str(theirs.fileno())]
         try:
             # In a session of its own: Ctrl-C is not for it, also while it is still loading what it needs.
             self._process = subprocess.Popen(

@@ -16,12 +16,12 @@ import eventlet
 import eventlet.wsgi
 from eventlet.green import ssl
 
-from controller.api import http_head
 from controller.api.dispatch import CLOSE, MORE
 from controller.api.errors import MEDIA_TYPE, problem
 from controller.api.http import HttpError
-from controller.api.http_chunks import ChunkError, Chunks
-from controller.api.http_head import Head, HeadError
+from controller.api.http11 import head as http_head
+from controller.api.http11.chunks import ChunkError, Chunks
+from controller.api.http11.head import Head, HeadError
 from controller.steps import Pause
 
 LOG = logging.getLogger("trainyard.api")

@@ -14,8 +14,8 @@ from eventlet.greenio import shutdown_safe
 from ryu.app import wsgi
 
 from controller.accepting import PAUSE_SECONDS, Acceptor
-from controller.api.connection import IDLE_SECONDS, SOCKET_SECONDS, Protocol
-from controller.api.gate import Gate
+from controller.api.http11.connection import IDLE_SECONDS, SOCKET_SECONDS, Protocol
+from controller.api.http11.gate import Gate
 from controller.config.config import Api
 
 LOG = logging.getLogger("trainyard.api")

@@ -12,7 +12,7 @@ import socket
 import struct
 import sys
 
-from controller.api import work
+from controller.api.bodies import work
 
 NICENESS = 5
 """The controller itself goes first where there are few processors."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.unit.api_client import HOST, OPERATOR, Controller
-from tests.unit.test_api import eventually, spec
+from tests.unit.controller.api.test_api import eventually, spec
 
 
 @pytest.fixture(scope="module")

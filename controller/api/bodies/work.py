@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any, Protocol
 
+from controller.api.bodies.parsing import parse
 from controller.api.http import HttpError
-from controller.api.parsing import parse
 from controller.declared.batch import Batch
 from controller.declared.declared import Declared
 from controller.declared.frames import pack, unpack

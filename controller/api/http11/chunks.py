@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Protocol
 
-from controller.api.http_head import trailer_fault
+from controller.api.http11.head import trailer_fault
 
 MAX_CHUNK_LINE = 4096
 """Bytes of the line before a chunk, its extensions and its end included, and of a line after the last one."""

@@ -18,10 +18,10 @@ import eventlet
 import pytest
 from pydantic import SecretStr
 
-from controller.api import work, workers
-from controller.api.body import read_stage
+from controller.api.bodies import work, workers
+from controller.api.bodies.body import read_stage
+from controller.api.bodies.workers import Workers
 from controller.api.http import Call, HttpError, Identity
-from controller.api.workers import Workers
 from controller.config.config import Api
 from controller.declared.batch import Batch
 from controller.declared.declared import Declared
@@ -118,7 +118,9 @@ def test_small_bodies_are_checked_on_the_spot_and_large_ones_elsewhere() -> None
 
 
 def test_the_process_that_checks_loads_nothing_of_the_network() -> None:
-    program = "import sys, controller.api.worker; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    program = (
+        "import sys, controller.api.bodies.worker; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    )
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert "pydantic" in loaded
     assert not {"ryu", "eventlet", "numpy", "scipy", "networkx"} & set(loaded)

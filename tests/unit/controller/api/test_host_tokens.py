@@ -24,8 +24,8 @@ from host_reporter.connection import Address
 from host_reporter.notices import Notices
 from host_reporter.sender import Sender
 from tests.unit.api_client import HOST, Controller
+from tests.unit.controller.api.test_api import assert_problem, eventually, spec
 from tests.unit.registry_world import World, job_spec, progress
-from tests.unit.test_api import assert_problem, eventually, spec
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue, RootModel
 
+from controller.api.bodies.parsing import parse
 from controller.api.http import HttpError
-from controller.api.parsing import parse
 from controller.wire import HostReport, JobSpec, Settings
 
 Anything = RootModel[JsonValue]
@@ -120,6 +120,6 @@ def test_a_refusal_comes_back_from_another_process() -> None:
 
 
 def test_who_only_parses_loads_neither_the_hub_nor_ryu() -> None:
-    look = "import sys, controller.api.parsing; print(sorted({'eventlet', 'ryu', 'webob'} & sys.modules.keys()))"
+    look = "import sys, controller.api.bodies.parsing; print(sorted({'eventlet', 'ryu', 'webob'} & sys.modules.keys()))"
     found = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
     assert found.stdout == "[]\n"

@@ -12,7 +12,7 @@ import pytest
 
 from controller.wire import MAX_BODY_BYTES
 from tests.unit.api_client import OPERATOR, Controller
-from tests.unit.test_api import assert_problem
+from tests.unit.controller.api.test_api import assert_problem
 
 
 @pytest.fixture(scope="module")

@@ -15,15 +15,16 @@ import eventlet.tpool
 import pytest
 import requests
 
-from controller.api import ApiServer, Services, connection, gate
+from controller.api import ApiServer, Services
 from controller.api.dispatch import Api
+from controller.api.http11 import connection, gate
 from controller.cli.main import main
 from controller.dataplane.values import PortProof, SwitchStatus
 from controller.loop import host_plans
 from controller.registry import registry
 from controller.wire import JobSpec
+from tests.unit.controller.api.test_api import assert_problem, spec
 from tests.unit.controller.loop.test_loop import Yard
-from tests.unit.test_api import assert_problem, spec
 
 
 class Served:

@@ -10,7 +10,7 @@ import pytest
 
 from controller.journal.writer import GATHER_SECONDS
 from tests.unit.api_client import Controller
-from tests.unit.test_api import batch, spec
+from tests.unit.controller.api.test_api import batch, spec
 
 
 @pytest.fixture

@@ -17,11 +17,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from controller.api import body, connection, http_head
-from controller.api.connection import Body
+from controller.api.bodies import body
 from controller.api.http import HttpError
-from controller.api.http_chunks import MAX_CHUNK_LINE, MAX_OVERHEAD, ChunkError, Chunks
-from controller.api.http_head import MAX_FIELDS, MAX_HEAD, MAX_LINE, HeadError
+from controller.api.http11 import connection
+from controller.api.http11 import head as http_head
+from controller.api.http11.chunks import MAX_CHUNK_LINE, MAX_OVERHEAD, ChunkError, Chunks
+from controller.api.http11.connection import Body
+from controller.api.http11.head import MAX_FIELDS, MAX_HEAD, MAX_LINE, HeadError
 from controller.steps import Pause
 from tests.unit.api_client import OPERATOR, Controller
 

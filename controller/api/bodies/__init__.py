@@ -1,0 +1,1 @@
+"""Request bodies: from bytes to messages, large ones in another process."""
