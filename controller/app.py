@@ -27,7 +27,7 @@ from ryu.ofproto import ofproto_v1_3
 
 from controller.api import ApiServer, ServerError, Services, register
 from controller.config.config import Config, ConfigError, load_config
-from controller.dataplane import listener
+from controller.dataplane.peers import listener
 from controller.dataplane.plane import Dataplane
 from controller.journal.store import Store, StoreError
 from controller.journal.writer import Journal

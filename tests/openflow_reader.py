@@ -19,7 +19,7 @@ from ryu.controller.ofp_handler import OFPHandler
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from controller.dataplane.message_stream import MessageStream, RefusedError
+from controller.dataplane.peers.message_stream import MessageStream, RefusedError
 from tests.openflow_messages import Case, Session, message, parts, parts_request
 
 HANG_SECONDS = 5.0

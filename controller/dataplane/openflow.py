@@ -10,7 +10,7 @@ from zlib import crc32
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from controller.dataplane.queues import class_of, queue_of
+from controller.dataplane.queues.numbers import class_of, queue_of
 from controller.rules.compiler import Action, Match, Normal, Output, Rule, SetClass, SetDscp, Table
 
 OWNER = 0x7472

@@ -12,9 +12,9 @@ from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from controller.dataplane.audit import Repairs
-from controller.dataplane.byte_counts import ByteCounts
-from controller.dataplane.ovsdb import Databases
-from controller.dataplane.peer_log import PeerLog
+from controller.dataplane.peers.log import PeerLog
+from controller.dataplane.queues.byte_counts import ByteCounts
+from controller.dataplane.queues.ovsdb import Databases
 from controller.dataplane.session import Session
 from controller.dataplane.values import Applied, Settings, SwitchChange, SwitchStatus
 from controller.model import Switch

@@ -18,13 +18,14 @@ from typing import Any
 from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from controller.dataplane import openflow, ovsdb
+from controller.dataplane import openflow
 from controller.dataplane.audit import Repairs
 from controller.dataplane.channel import Channel, SwitchGoneError
-from controller.dataplane.peer_log import PeerLog
-from controller.dataplane.ports import Ports
-from controller.dataplane.probe import Counters
-from controller.dataplane.queues import queue_ids
+from controller.dataplane.peers.log import PeerLog
+from controller.dataplane.queues import ovsdb
+from controller.dataplane.queues.numbers import queue_ids
+from controller.dataplane.queues.ports import Ports
+from controller.dataplane.queues.probe import Counters
 from controller.dataplane.rule_table import RuleTable
 from controller.dataplane.values import Settings, SwitchChange, SwitchStatus
 from controller.model import Switch

@@ -10,13 +10,13 @@ import pytest
 from ryu.lib import hub
 
 from controller.config.config import ConfigError
-from controller.dataplane.listener import admission
+from controller.dataplane.peers.listener import admission
 from tests.fake_datapath import FakeDatapath
 from tests.unit.api_client import Controller
 from tests.unit.controller.api.test_api import eventually
 from tests.unit.controller.config.test_config import load
+from tests.unit.controller.dataplane.test_dataplane import connect, make_plane, ready, until
 from tests.unit.openflow_peer import Peer
-from tests.unit.test_dataplane import connect, make_plane, ready, until
 
 Connect = Callable[..., Peer]
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from controller.dataplane import ovsdb
-from controller.dataplane.ovsdb import BridgePort, Database, OvsdbError
-from controller.dataplane.probe import frame
-from controller.dataplane.queues import class_of, port_queues, queue_ids, queue_of
+from controller.dataplane.queues import ovsdb
+from controller.dataplane.queues.numbers import class_of, port_queues, queue_ids, queue_of
+from controller.dataplane.queues.ovsdb import BridgePort, Database, OvsdbError
+from controller.dataplane.queues.probe import frame
 
 DPID = 0x2A
 WANTED = port_queues(100e6, classes=7, job_floor=0.01, other_floor=0.10)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from controller.dataplane import ovsdb
-from controller.dataplane.ovsdb import BridgePort, Database, OvsdbError, State
-from controller.dataplane.queues import PortQueues
+from controller.dataplane.queues import ovsdb
+from controller.dataplane.queues.numbers import PortQueues
+from controller.dataplane.queues.ovsdb import BridgePort, Database, OvsdbError, State
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from controller.dataplane.queues import class_of
+from controller.dataplane.queues.numbers import class_of
 
 MAX_REMEMBERED = 65_536
 """Counters of a switch that are remembered. Beyond that, those of ports that are gone are forgotten."""

@@ -8,7 +8,7 @@ import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from controller.dataplane.message_stream import (
+from controller.dataplane.peers.message_stream import (
     MAX_ANSWER,
     MAX_ASKED,
     MAX_PORTS,

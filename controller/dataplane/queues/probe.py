@@ -17,7 +17,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from controller.dataplane.channel import Channel, in_turns
-from controller.dataplane.queues import class_of, queue_ids
+from controller.dataplane.queues.numbers import class_of, queue_ids
 from controller.dataplane.values import PortProof
 from controller.model import CLASS_DSCP, OTHER_DSCP
 

@@ -14,7 +14,7 @@ from typing import Any
 from eventlet.green import subprocess
 from ryu.lib import hub
 
-from controller.dataplane.queues import KIND, PortQueues
+from controller.dataplane.queues.numbers import KIND, PortQueues
 
 TAG = "trainyard"
 _TABLES = {

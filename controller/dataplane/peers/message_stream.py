@@ -20,7 +20,7 @@ from typing import NamedTuple
 from ryu.ofproto import ofproto_common
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from controller.dataplane import message_shapes as shapes
+from controller.dataplane.peers import message_shapes as shapes
 
 MAX_EARLY = 1024
 """The longest hello, error or echo, in bytes, before the peer is known as a switch."""

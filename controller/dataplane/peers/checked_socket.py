@@ -14,8 +14,8 @@ from typing import Any
 from eventlet.hubs import get_hub
 from ryu.lib import hub
 
-from controller.dataplane.message_stream import MessageStream, RefusedError
-from controller.dataplane.peer_log import PeerLog
+from controller.dataplane.peers.log import PeerLog
+from controller.dataplane.peers.message_stream import MessageStream, RefusedError
 
 HANDSHAKE_SECONDS = 15.0
 """A peer that has not become a switch by then is disconnected; switches take milliseconds."""

@@ -17,7 +17,15 @@ from controller.dataplane.rule_table import MOST_UNLIKE
 from controller.dataplane.values import Settings
 from controller.rules.compiler import Table
 from tests.fake_datapath import Behaviour, FakeDatapath, Key
-from tests.unit.test_dataplane import connect, held_rules, make_plane, ready, rules_for, until, wanted_rules
+from tests.unit.controller.dataplane.test_dataplane import (
+    connect,
+    held_rules,
+    make_plane,
+    ready,
+    rules_for,
+    until,
+    wanted_rules,
+)
 
 JOBS = {"a": 0, "b": 1, "c": 2}
 DEFAULT = Settings().audit_seconds

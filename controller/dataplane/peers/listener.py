@@ -14,8 +14,8 @@ from ryu.controller import ofp_event
 from ryu.lib import hub
 
 from controller.accepting import Acceptor
-from controller.dataplane.checked_socket import HANDSHAKE_SECONDS, CheckedSocket
-from controller.dataplane.peer_log import PeerLog
+from controller.dataplane.peers.checked_socket import HANDSHAKE_SECONDS, CheckedSocket
+from controller.dataplane.peers.log import PeerLog
 
 LOG = logging.getLogger(__name__)
 

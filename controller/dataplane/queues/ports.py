@@ -14,12 +14,12 @@ from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from controller.dataplane import managed_queues, probe
 from controller.dataplane.channel import Channel
-from controller.dataplane.managed_queues import Made
-from controller.dataplane.ovsdb import Database, OvsdbError
-from controller.dataplane.probe import Counters, ProbedPort
-from controller.dataplane.queues import PortQueues, port_queues, queue_ids
+from controller.dataplane.queues import managed, probe
+from controller.dataplane.queues.managed import Made
+from controller.dataplane.queues.numbers import PortQueues, port_queues, queue_ids
+from controller.dataplane.queues.ovsdb import Database, OvsdbError
+from controller.dataplane.queues.probe import Counters, ProbedPort
 from controller.dataplane.values import PortProof, Settings
 
 SHOWN = 3
@@ -136,7 +136,7 @@ class Ports:
 
     def _make(self) -> Made:
         try:
-            return managed_queues.make(self._database, self._channel.dpid, self._queues)
+            return managed.make(self._database, self._channel.dpid, self._queues)
         except OvsdbError as error:
             return Made(problem=str(error))
 

@@ -20,10 +20,11 @@ from eventlet.greenio import GreenSocket
 from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from controller.dataplane import checked_socket, peer_log
-from controller.dataplane.checked_socket import TURN_SECONDS, CheckedSocket
-from controller.dataplane.listener import Listener
-from controller.dataplane.peer_log import PeerLog
+from controller.dataplane.peers import checked_socket
+from controller.dataplane.peers import log as peer_log
+from controller.dataplane.peers.checked_socket import TURN_SECONDS, CheckedSocket
+from controller.dataplane.peers.listener import Listener
+from controller.dataplane.peers.log import PeerLog
 from tests.openflow_messages import message, parts, parts_request
 from tests.openflow_reader import FEATURES
 

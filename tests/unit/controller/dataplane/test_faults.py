@@ -10,11 +10,20 @@ from typing import Any
 import pytest
 from ryu.lib import hub
 
-from controller.dataplane import openflow, ovsdb, probe
+from controller.dataplane import openflow
 from controller.dataplane.channel import PARTS_AT_ONCE, Channel, in_turns
-from controller.dataplane.ovsdb import Database, OvsdbError
+from controller.dataplane.queues import ovsdb, probe
+from controller.dataplane.queues.ovsdb import Database, OvsdbError
 from tests.fake_datapath import Behaviour, FakeDatapath
-from tests.unit.test_dataplane import connect, held_rules, make_plane, ready, rules_for, until, wanted_rules
+from tests.unit.controller.dataplane.test_dataplane import (
+    connect,
+    held_rules,
+    make_plane,
+    ready,
+    rules_for,
+    until,
+    wanted_rules,
+)
 
 
 def gates(switch: FakeDatapath) -> list[Any]:

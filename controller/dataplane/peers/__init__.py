@@ -1,0 +1,1 @@
+"""What connects to the OpenFlow port, checked before Ryu reads it."""
