@@ -6,6 +6,6 @@ A training script needs two lines of it::
     progress("my-job").report(iteration=12, metric=0.81)
 """
 
-from host_reporter.helper import ProgressFile, progress
+from host_reporter.training.progress_file import ProgressFile, progress
 
 __all__ = ["ProgressFile", "progress"]

@@ -19,7 +19,6 @@ from host_reporter.discovery.whereabouts import Whereabouts
 from host_reporter.enforcement import Enforcement
 from host_reporter.followed import Receivers
 from host_reporter.follower import Follower
-from host_reporter.helper import DEFAULT_DIRECTORY
 from host_reporter.iptables import Marker
 from host_reporter.jobs_dir import JobsDirectory
 from host_reporter.nic import Nic
@@ -29,6 +28,7 @@ from host_reporter.plan_follower import PlanFollower
 from host_reporter.reconciler import Reconciler
 from host_reporter.sender import Sender
 from host_reporter.tensorlights_thread import TensorLights
+from host_reporter.training.progress_file import DEFAULT_DIRECTORY
 
 FAILED, WRONG_INPUT = 1, 2
 _ENDS = (signal.SIGTERM, signal.SIGINT)

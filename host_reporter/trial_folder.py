@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from host_reporter.folder_stamp import FolderStamp
-from host_reporter.launch import MAX_NAME
+from host_reporter.training.launch import MAX_NAME
 
 MAX_FILES = 10_000
 """Of a folder with more files the rest is not looked at."""

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from typing import SupportsFloat
 
-from host_reporter.helper import ProgressFile, Silent, progress
-from host_reporter.launch import find
+from host_reporter.training.launch import find
+from host_reporter.training.progress_file import ProgressFile, Silent, progress
 
 STEP_SECONDS = 0.1
 """Iterations without a metric are told no oftener; the agent tells them on once in seconds."""

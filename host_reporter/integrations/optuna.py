@@ -13,9 +13,9 @@ from typing import Any
 
 import optuna
 
-from host_reporter.helper import ProgressFile
 from host_reporter.integrations.meter import Folder
 from host_reporter.integrations.trial_files import TrialFiles
+from host_reporter.training.progress_file import ProgressFile
 
 log = logging.getLogger(__name__)
 

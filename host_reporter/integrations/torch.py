@@ -9,7 +9,7 @@ import torch
 from torch import distributed
 
 from host_reporter.integrations.meter import Folder, Meter
-from host_reporter.launch import own_host
+from host_reporter.training.launch import own_host
 
 
 class Watch:

@@ -9,9 +9,9 @@ import threading
 import time
 from collections import deque
 
-from host_reporter.helper import ProgressFile
 from host_reporter.integrations.meter import Folder
-from host_reporter.launch import JOB_VARIABLE, job_name
+from host_reporter.training.launch import JOB_VARIABLE, job_name
+from host_reporter.training.progress_file import ProgressFile
 
 KEPT_SECONDS = 600.0
 """The file of a trial that ended so long ago was read by the agent long ago, and is removed."""

@@ -24,7 +24,7 @@ import torch, trainings
 from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 from host_reporter.integrations.torch import Watch, hosts
-from host_reporter.launch import own_host
+from host_reporter.training.launch import own_host
 
 distributed.init_process_group("gloo")
 assert hosts() == (own_host(),)

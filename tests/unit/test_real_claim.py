@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from host_reporter.helper import ProgressFile
+from host_reporter.training.progress_file import ProgressFile
 from topologies import boxed, real_claim, real_lab, summary
 from topologies.datapath import DatapathError
 from topologies.errors import LabError

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from host_reporter import strays as strays_module
-from host_reporter.helper import ProgressFile
 from host_reporter.job_file import read_job_file
 from host_reporter.notices import Notices
 from host_reporter.strays import GRACE_SECONDS, MAX_TOLD, Strays
+from host_reporter.training.progress_file import ProgressFile
 from tests.support.paths import ROOT
 from tests.unit.reporter_server import wait_for
 from tests.unit.test_reporter_follower import World, world

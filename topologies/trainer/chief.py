@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
-from host_reporter.helper import ProgressFile
+from host_reporter.training.progress_file import ProgressFile
 from simulator.workloads import curves
 from topologies.experiment import JobPlan
 from topologies.trainer.calls import Call

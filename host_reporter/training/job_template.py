@@ -1,4 +1,4 @@
-"""``python -m host_reporter.job_template``: the job file of the launch whose environment it is called in.
+"""``python -m host_reporter.training.job_template``: the job file of the launch whose environment it is called in.
 
 For a prolog of Slurm's, or a script that starts torchrun: job, hosts and traffic of an all-reduce ring over the hosts,
 as a job file on stdout.
@@ -13,8 +13,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from host_reporter.launch import NAME, Launch, find, job_name
-from host_reporter.nodelist import expand
+from host_reporter.training.launch import NAME, Launch, find, job_name
+from host_reporter.training.nodelist import expand
 
 WRONG_INPUT = 2
 
@@ -22,7 +22,7 @@ WRONG_INPUT = 2
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print it. 0: done; 2: the environment does not tell enough, or an option is wrong."""
     parser = argparse.ArgumentParser(
-        prog="python -m host_reporter.job_template",
+        prog="python -m host_reporter.training.job_template",
         description="Print the job file of the torchrun or Slurm job whose environment this is.",
     )
     parser.add_argument("--job", metavar="ID", help="the job's id (TRAINYARD_JOB, torchrun's run id, slurm-NUMBER)")

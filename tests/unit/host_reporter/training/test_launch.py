@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from controller.wire import NAME_PATTERN
 from host_reporter import progress
 from host_reporter.job_file import read_job_file
-from host_reporter.job_template import main
-from host_reporter.launch import NAME, find, job_name, own_host
-from host_reporter.nodelist import MAX_HOSTS, expand
+from host_reporter.training.job_template import main
+from host_reporter.training.launch import NAME, find, job_name, own_host
+from host_reporter.training.nodelist import MAX_HOSTS, expand
 
 TORCH = {"TORCHELASTIC_RUN_ID": "my run", "RANK": "3", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}
 SLURM = {"SLURM_JOB_ID": "1234", "SLURM_PROCID": "5", "SLURM_NTASKS": "16", "SLURM_LOCALID": "1"}

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from host_reporter.nodelist import expand
+from host_reporter.training.nodelist import expand
 
 JOB_VARIABLE = "TRAINYARD_JOB"
 """The job's id where its user says it; before all that launchers tell."""

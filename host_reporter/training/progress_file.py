@@ -268,7 +268,7 @@ def _named(job: str | None) -> str | None:
     """The job to tell of; None: nothing is to be told."""
     if job is not None:
         return str(job)
-    from host_reporter.launch import find  # noqa: PLC0415 - who gives a name pays for no more than that
+    from host_reporter.training.launch import find  # noqa: PLC0415 - who gives a name pays for no more than that
 
     launch = find(os.environ)
     if launch.job is None:

@@ -1,0 +1,1 @@
+"""What runs inside a training process. It uses the standard library only."""
