@@ -9,9 +9,9 @@ from typing import Protocol
 from controller.wire import NAME_PATTERN, JobSpec
 from host_reporter.backlog import MAX_PENDING, Told, thin
 from host_reporter.job_file import JobFile
-from host_reporter.parse import Ended, Event, Point, Staged
-from host_reporter.sieve import Sieve
-from host_reporter.source import ProgressSource
+from host_reporter.progress.log_source import ProgressSource
+from host_reporter.progress.parse import Ended, Event, Point, Staged
+from host_reporter.progress.plausible import Sieve
 from host_reporter.stages import in_stage
 
 STAGE_SECONDS = 1.0

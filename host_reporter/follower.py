@@ -8,11 +8,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 
 from host_reporter.followed import Followed, Receiver
-from host_reporter.inotify import Waker
 from host_reporter.job_file import JobFile, Place
 from host_reporter.jobs_dir import Found, Gone, JobsDirectory
-from host_reporter.match_limit import MatchLimit
 from host_reporter.notices import Notices
+from host_reporter.progress.match_limit import MatchLimit
+from host_reporter.progress.waker import Waker
 from host_reporter.strays import Strays
 from host_reporter.trials import Trials
 

@@ -14,11 +14,11 @@ from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import crc32c as their
 from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 from torch.utils.tensorboard import SummaryWriter
 
-from host_reporter import event_source
-from host_reporter.event_file import MAX_RECORD_BYTES, Records, Scalar, crc32c, scalars
-from host_reporter.event_source import EventSource
-from host_reporter.match_limit import MatchLimit
-from host_reporter.parse import Event, Point
+from host_reporter.progress import tensorboard_source
+from host_reporter.progress.match_limit import MatchLimit
+from host_reporter.progress.parse import Event, Point
+from host_reporter.progress.tensorboard import MAX_RECORD_BYTES, Records, Scalar, crc32c, scalars
+from host_reporter.progress.tensorboard_source import EventSource
 from tests.frameworks.yard import Yard
 
 
@@ -116,7 +116,7 @@ def test_many_files_are_read_and_few_are_kept_open(tmp_path: Path) -> None:
     source = EventSource(tmp_path, "loss")
     before = open_files()
     assert sorted(steps(read(source))) == list(range(20))
-    assert open_files() - before <= event_source.MAX_OPEN
+    assert open_files() - before <= tensorboard_source.MAX_OPEN
     source.close()
     assert open_files() == before
 

@@ -14,13 +14,13 @@ import pytest
 
 from controller.wire import JobSpec
 from host_reporter import follower as follower_module
-from host_reporter import tail as tail_module
 from host_reporter.backlog import MAX_PENDING, Told
 from host_reporter.follower import Follower
-from host_reporter.inotify import Waker
 from host_reporter.jobs_dir import JobsDirectory
 from host_reporter.notices import Notices
-from host_reporter.tail import Tail
+from host_reporter.progress import tail as tail_module
+from host_reporter.progress.tail import Tail
+from host_reporter.progress.waker import Waker
 from tests.unit.reporter_server import wait_for
 
 PATTERN = r"step (?P<iteration>\d+) acc (?P<metric>\S+)"

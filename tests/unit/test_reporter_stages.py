@@ -16,7 +16,7 @@ from host_reporter.backlog import Told
 from host_reporter.connection import Address
 from host_reporter.job_file import JobFileError, read_job_file
 from host_reporter.notices import Notices
-from host_reporter.parse import Staged, json_parser
+from host_reporter.progress.parse import Staged, json_parser
 from host_reporter.sender import Sender
 from host_reporter.stages import StagedSpec, in_stage
 from tests.unit.api_client import HOST, Controller

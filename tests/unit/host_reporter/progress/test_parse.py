@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.wire import ProgressPoint
-from host_reporter.parse import MAX_LINE_BYTES, Ended, Event, Lines, PatternError, Point, json_parser, log_parser
+from host_reporter.progress.parse import (
+    MAX_LINE_BYTES,
+    Ended,
+    Event,
+    Lines,
+    PatternError,
+    Point,
+    json_parser,
+    log_parser,
+)
 
 PATTERN = r"iteration (?P<iteration>\S+)(?: accuracy (?P<metric>\S+))?"
 

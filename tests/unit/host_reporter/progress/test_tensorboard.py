@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from host_reporter import event_file
-from host_reporter.event_file import Records, Scalar, crc32c, scalars
-from host_reporter.event_source import EventSource
-from host_reporter.match_limit import MatchLimit
-from host_reporter.parse import Event, Point
+from host_reporter.progress import tensorboard
+from host_reporter.progress.match_limit import MatchLimit
+from host_reporter.progress.parse import Event, Point
+from host_reporter.progress.tensorboard import Records, Scalar, crc32c, scalars
+from host_reporter.progress.tensorboard_source import EventSource
 
 # By torch.utils.tensorboard.SummaryWriter of PyTorch 2.13: acc as a simple value, loss and exact as tensors.
 WRITTEN = bytes.fromhex(
@@ -86,7 +86,7 @@ def test_a_message_that_is_nearly_right(place: int, byte: int) -> None:
 GARBAGE = {
     "zeros before each byte": b"\0" * 12 + b"\1" * 20,
     "lengths without a checksum": b"\1" + b"\0" * 11,
-    "records with another checksum": bytes(8) + struct.pack("<I", event_file._masked(bytes(8))) + b"\1" * 4,
+    "records with another checksum": bytes(8) + struct.pack("<I", tensorboard._masked(bytes(8))) + b"\1" * 4,
     "zeros alone": bytes(64),
     "no zeros": b"\1" * 64,
 }

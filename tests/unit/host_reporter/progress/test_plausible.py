@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from host_reporter.backlog import Told
-from host_reporter.sieve import LEAP, SLACK, Sieve
+from host_reporter.progress.plausible import LEAP, SLACK, Sieve
 
 
 def sifted(*iterations: float, length: float | None = None) -> tuple[list[float], str | None]:
