@@ -11,16 +11,16 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from host_reporter import progress_dir
 from host_reporter.connection import Address, AddressError
 from host_reporter.discovery.finder import Discovery
 from host_reporter.discovery.peers import PeerBook
 from host_reporter.discovery.whereabouts import Whereabouts
 from host_reporter.enforcement import Enforcement
-from host_reporter.followed import Receivers
-from host_reporter.follower import Follower
 from host_reporter.iptables import Marker
-from host_reporter.jobs_dir import JobsDirectory
+from host_reporter.jobs import progress_dir
+from host_reporter.jobs.followed import Receivers
+from host_reporter.jobs.follower import Follower
+from host_reporter.jobs.jobs_dir import JobsDirectory
 from host_reporter.nic import Nic
 from host_reporter.notices import Notices
 from host_reporter.options import Options, OptionsError, read_options

@@ -18,10 +18,10 @@ from controller.documents.faults import described, in_lines
 from controller.wire import HostReport, JobSpec, JobTraffic, ReportAnswer, Threshold
 from host_reporter.backlog import Backlog, Batch, Registration, Told
 from host_reporter.connection import Address, Answer, Connection, UnreachableError
+from host_reporter.jobs.stages import StagedSpec
 from host_reporter.marking import Sent
 from host_reporter.notices import Notices
 from host_reporter.retry import Backoff
-from host_reporter.stages import StagedSpec
 
 GAP_SECONDS = 0.05
 """Between two calls at least: what comes within it goes together."""

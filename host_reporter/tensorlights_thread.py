@@ -31,7 +31,7 @@ _KEY, _THERE = "nic", "lights"
 
 
 class TensorLights:
-    """A receiver of the followed jobs (``host_reporter.followed``), and a thread. Its methods return at once.
+    """A receiver of the followed jobs (``host_reporter.jobs.followed``), and a thread. Its methods return at once.
 
     ``rotate_seconds`` of None: bands are for good. ``period``: seconds between two looks at whether others have changed
     what was put there. ``failed`` is called if the thread ends by a fault of its own.

@@ -25,7 +25,7 @@ from host_reporter.discovery.sock_diag import LISTEN, DiagError, Socket
 from host_reporter.discovery.socket_marks import SocketMarks
 from host_reporter.discovery.telling import Found
 from host_reporter.discovery.whereabouts import Whereabouts
-from host_reporter.job_file import Place
+from host_reporter.jobs.job_file import Place
 from host_reporter.marking import Group
 from host_reporter.notices import Notices
 

@@ -13,7 +13,7 @@ from host_reporter.discovery.pid_files import Named, PidFileError
 from host_reporter.discovery.processes import Held, Process, Tree
 from host_reporter.discovery.sock_diag import Socket
 from host_reporter.discovery.written_at import Stamp, WrittenAt, is_younger, stamp_of
-from host_reporter.job_file import Place
+from host_reporter.jobs.job_file import Place
 from host_reporter.notices import Notices
 
 MAX_DESCRIPTORS = 50_000

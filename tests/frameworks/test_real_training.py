@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from host_reporter.job_file import read_job_file
+from host_reporter.jobs.job_file import read_job_file
 from tests.support.paths import ROOT
 from topologies import digits_ddp, real_rank
 from topologies.crew import Crew, Member

@@ -17,7 +17,7 @@ from host_reporter.discovery.links import Link
 from host_reporter.discovery.whereabouts import Whereabouts
 from host_reporter.enforcement import Enforcement
 from host_reporter.iptables import IptablesError, Marker
-from host_reporter.job_file import JobFile, JobFileError, Place, read_job_file
+from host_reporter.jobs.job_file import JobFile, JobFileError, Place, read_job_file
 from host_reporter.marking import (
     CHAIN,
     GENERATIONS,

@@ -22,7 +22,7 @@ from host_reporter.discovery.processes import Process, Tree
 from host_reporter.discovery.sock_diag import ESTABLISHED, Socket
 from host_reporter.discovery.socket_marks import SocketMarks
 from host_reporter.discovery.whereabouts import Whereabouts
-from host_reporter.job_file import Place
+from host_reporter.jobs.job_file import Place
 from host_reporter.notices import Notices
 from tests.job_process import JobProcess
 from tests.unit.loopback import connections

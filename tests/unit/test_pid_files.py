@@ -14,7 +14,7 @@ from host_reporter.discovery.owners import Owners
 from host_reporter.discovery.pid_files import Named, PidFileError, distrust, read
 from host_reporter.discovery.processes import Process, identify
 from host_reporter.discovery.written_at import WrittenAt, is_younger, stamp_of
-from host_reporter.job_file import Place
+from host_reporter.jobs.job_file import Place
 from host_reporter.notices import Notices
 from tests.job_process import JobProcess
 

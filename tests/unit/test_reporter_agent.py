@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from host_reporter import progress_dir
+from host_reporter.jobs import progress_dir
 from host_reporter.options import OptionsError, read_options
 from tests.unit.api_client import HOST, Controller
 from tests.unit.reporter_server import ReporterServer

@@ -15,7 +15,7 @@ from controller.documents.yaml_lines import ConfigError
 from controller.model import Role
 from controller.wire import NAME_PATTERN, JobSpec, Message
 from controller.wire.base import PRINTABLE_PATTERN
-from host_reporter.job_file import JobFileError, read_job_file
+from host_reporter.jobs.job_file import JobFileError, read_job_file
 from host_reporter.options import Options
 from topologies.experiment_file import read_experiment
 

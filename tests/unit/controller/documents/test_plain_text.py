@@ -25,8 +25,8 @@ from controller.cli.snapshot_file import SnapshotError, read_snapshot
 from controller.config.config import ConfigError, load_config
 from controller.documents import text_file
 from controller.documents.plain_text import PlainTextError, decode
-from host_reporter.job_file import JobFileError
-from host_reporter.jobs_dir import JobsDirectory
+from host_reporter.jobs.job_file import JobFileError
+from host_reporter.jobs.jobs_dir import JobsDirectory
 from host_reporter.notices import Notices
 from host_reporter.prophet import network
 from host_reporter.prophet.errors import InputError as ProphetInputError

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from controller.wire import NAME_PATTERN
 from host_reporter import progress
-from host_reporter.job_file import read_job_file
+from host_reporter.jobs.job_file import read_job_file
 from host_reporter.training.job_template import main
 from host_reporter.training.launch import NAME, find, job_name, own_host
 from host_reporter.training.nodelist import MAX_HOSTS, expand

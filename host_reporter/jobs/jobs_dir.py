@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from controller.documents.plain_text import PlainTextError, decode
-from host_reporter.job_file import MAX_FILE_BYTES, SUFFIXES, JobFile, JobFileError, read_job_file
+from host_reporter.jobs.job_file import MAX_FILE_BYTES, SUFFIXES, JobFile, JobFileError, read_job_file
 from host_reporter.notices import Notices
 
 UNFINISHED_SECONDS = 0.5

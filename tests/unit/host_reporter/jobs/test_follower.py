@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from controller.wire import JobSpec
-from host_reporter import follower as follower_module
 from host_reporter.backlog import MAX_PENDING, Told
-from host_reporter.follower import Follower
-from host_reporter.jobs_dir import JobsDirectory
+from host_reporter.jobs import follower as follower_module
+from host_reporter.jobs.follower import Follower
+from host_reporter.jobs.jobs_dir import JobsDirectory
 from host_reporter.notices import Notices
 from host_reporter.progress import tail as tail_module
 from host_reporter.progress.tail import Tail

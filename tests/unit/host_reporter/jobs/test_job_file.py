@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from host_reporter.job_file import JobFile, JobFileError, read_job_file
-from host_reporter.jobs_dir import GONE_SECONDS, UNFINISHED_SECONDS, Found, JobsDirectory
+from host_reporter.jobs.job_file import JobFile, JobFileError, read_job_file
+from host_reporter.jobs.jobs_dir import GONE_SECONDS, UNFINISHED_SECONDS, Found, JobsDirectory
 from host_reporter.notices import Notices
 from host_reporter.progress.parse import Ended, Point
 

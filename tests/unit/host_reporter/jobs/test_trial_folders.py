@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from host_reporter import study, trial_folder
-from host_reporter.job_file import JobFile, read_job_file
-from host_reporter.jobs_dir import Found, Gone
+from host_reporter.jobs import study, trial_folder
+from host_reporter.jobs.job_file import JobFile, read_job_file
+from host_reporter.jobs.jobs_dir import Found, Gone
+from host_reporter.jobs.study import MAX_LOOKED_AT
+from host_reporter.jobs.trials import Trials
 from host_reporter.notices import Notices
-from host_reporter.study import MAX_LOOKED_AT
-from host_reporter.trials import Trials
 
 MANY = 3000
 

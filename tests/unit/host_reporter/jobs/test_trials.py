@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 from controller.wire import JobSpec
-from host_reporter import ProgressFile, followed, follower, study, trials
+from host_reporter import ProgressFile
 from host_reporter.backlog import Told
-from host_reporter.follower import Follower
-from host_reporter.jobs_dir import JobsDirectory
+from host_reporter.jobs import followed, follower, study, trials
+from host_reporter.jobs.follower import Follower
+from host_reporter.jobs.jobs_dir import JobsDirectory
 from host_reporter.notices import Notices
 from tests.unit.reporter_server import wait_for
 

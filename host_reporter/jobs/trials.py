@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
-from host_reporter.job_file import JobFile
-from host_reporter.jobs_dir import Found, Gone
+from host_reporter.jobs.job_file import JobFile
+from host_reporter.jobs.jobs_dir import Found, Gone
+from host_reporter.jobs.study import Study
+from host_reporter.jobs.trial_folder import MAX_FILES, TrialFolder
 from host_reporter.notices import Notices
-from host_reporter.study import Study
-from host_reporter.trial_folder import MAX_FILES, TrialFolder
 
 LOOK_SECONDS = 0.25
 """The folders are looked at so often."""

@@ -8,9 +8,9 @@ import stat
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator
 
-from host_reporter.job_file import JobFile
-from host_reporter.jobs_dir import Found, Gone
-from host_reporter.trial_folder import SUFFIX
+from host_reporter.jobs.job_file import JobFile
+from host_reporter.jobs.jobs_dir import Found, Gone
+from host_reporter.jobs.trial_folder import SUFFIX
 
 SILENT_SECONDS = 3600.0
 """A trial that has said nothing for so long is over: its tuner was killed."""

@@ -7,14 +7,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 
-from host_reporter.followed import Followed, Receiver
-from host_reporter.job_file import JobFile, Place
-from host_reporter.jobs_dir import Found, Gone, JobsDirectory
+from host_reporter.jobs.followed import Followed, Receiver
+from host_reporter.jobs.job_file import JobFile, Place
+from host_reporter.jobs.jobs_dir import Found, Gone, JobsDirectory
+from host_reporter.jobs.trials import Trials
+from host_reporter.jobs.unclaimed import Strays
 from host_reporter.notices import Notices
 from host_reporter.progress.match_limit import MatchLimit
 from host_reporter.progress.waker import Waker
-from host_reporter.strays import Strays
-from host_reporter.trials import Trials
 
 LOOK_SECONDS = 1.0
 """Everything is looked at this often, whatever inotify says."""

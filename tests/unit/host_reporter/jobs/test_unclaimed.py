@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from host_reporter import strays as strays_module
-from host_reporter.job_file import read_job_file
+from host_reporter.jobs import unclaimed as strays_module
+from host_reporter.jobs.job_file import read_job_file
+from host_reporter.jobs.unclaimed import GRACE_SECONDS, MAX_TOLD, Strays
 from host_reporter.notices import Notices
-from host_reporter.strays import GRACE_SECONDS, MAX_TOLD, Strays
 from host_reporter.training.progress_file import ProgressFile
 from tests.support.paths import ROOT
+from tests.unit.host_reporter.jobs.test_follower import World, world
 from tests.unit.reporter_server import wait_for
-from tests.unit.test_reporter_follower import World, world
 
 __all__ = ["world"]
 
@@ -41,7 +41,7 @@ def test_the_two_lines_alone_are_told_of_until_there_is_a_job_file(
     world: World, told: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(strays_module, "GRACE_SECONDS", 0.5)
-    monkeypatch.setattr("host_reporter.follower.LOOK_SECONDS", 0.1)
+    monkeypatch.setattr("host_reporter.jobs.follower.LOOK_SECONDS", 0.1)
     world.start()
     training = ProgressFile("my-job", world.path)
     training.report(iteration=1, metric=0.5)

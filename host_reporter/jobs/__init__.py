@@ -1,0 +1,1 @@
+"""Which jobs run on this host, and who follows them."""
