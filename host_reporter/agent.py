@@ -21,13 +21,13 @@ from host_reporter.jobs import progress_dir
 from host_reporter.jobs.followed import Receivers
 from host_reporter.jobs.follower import Follower
 from host_reporter.jobs.jobs_dir import JobsDirectory
-from host_reporter.nic import Nic
+from host_reporter.nic.interface import Nic
+from host_reporter.nic.tensorlights_thread import TensorLights
 from host_reporter.notices import Notices
 from host_reporter.options import Options, OptionsError, read_options
 from host_reporter.plan_follower import PlanFollower
 from host_reporter.reconciler import Reconciler
 from host_reporter.sender import Sender
-from host_reporter.tensorlights_thread import TensorLights
 from host_reporter.training.progress_file import DEFAULT_DIRECTORY
 
 FAILED, WRONG_INPUT = 1, 2
@@ -153,7 +153,7 @@ def _lights(
     """TensorLights, where that orders the interface. ``period``: seconds between two looks at it."""
     if options.nic == "plan":
         return None
-    from host_reporter.tensorlights_nic import TensorLightsNic  # noqa: PLC0415 - its library need not be in all memories
+    from host_reporter.nic.tensorlights_nic import TensorLightsNic  # noqa: PLC0415 - its library need not be in all memories
 
     assert options.interface is not None and options.rate_bps is not None
     rotate_seconds = options.rotate_seconds if options.nic == "tls-rr" else None

@@ -15,7 +15,7 @@ from host_reporter.discovery.whereabouts import Whereabouts
 from host_reporter.iptables import IptablesError, Marker
 from host_reporter.marking import Group, Sent
 from host_reporter.marks_here import Marks, by_group, by_link, of_sockets
-from host_reporter.nic import Nic, NicError
+from host_reporter.nic.interface import Nic, NicError
 from host_reporter.notices import Notices
 from host_reporter.repairs import Pace, Repairs
 

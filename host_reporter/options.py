@@ -16,7 +16,7 @@ from controller.documents import text_file
 from controller.documents.faults import described, in_lines
 from controller.wire import Message, Name
 from host_reporter.document import Document, TextError, read_yaml
-from host_reporter.tensorlights import LEAST_RATE_BPS, ROTATE_SECONDS
+from host_reporter.nic.tensorlights import LEAST_RATE_BPS, ROTATE_SECONDS
 from host_reporter.training.progress_file import DEFAULT_DIRECTORY, DIRECTORY_VARIABLE
 
 DEFAULT_CONTROLLER = "http://127.0.0.1:8080"

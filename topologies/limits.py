@@ -1,6 +1,6 @@
 """Every link limited to its rate at both ends: the host's NIC and the switch's port.
 
-The host's tree is the agent's own (``host_reporter.nic``), so that the agent finds what it would make. A switch's
+The host's tree is the agent's own (``host_reporter.nic.interface``), so that the agent finds what it would make. A switch's
 ports get a plain limit, which a controller that manages queues replaces; its rows carry the controller's tag.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from controller.model import ACKNOWLEDGEMENT_DSCP, CLASS_DSCP
-from host_reporter.nic import htb_tree
+from host_reporter.nic.interface import htb_tree
 from topologies.openvswitch import vsctl
 
 JOB_FLOOR = 0.01

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from host_reporter.nic_tree import HANDLE, OTHER_LEAF, leaf, other_queue_bytes, queue_bytes, queue_handle
+from host_reporter.nic.tree import HANDLE, OTHER_LEAF, leaf, other_queue_bytes, queue_bytes, queue_handle
 from topologies.experiment import Experiment
 from topologies.limits import OTHER_FLOOR
 

@@ -1,4 +1,4 @@
-"""What ``host_reporter.nic.Nic`` does to an interface; each case runs as a process inside a namespace."""
+"""What ``host_reporter.nic.interface.Nic`` does to an interface; each case runs as a process inside a namespace."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-from host_reporter.nic import Nic, NicError
-from host_reporter.nic_tree import HANDLE, htb_tree
+from host_reporter.nic.interface import Nic, NicError
+from host_reporter.nic.tree import HANDLE, htb_tree
 
 
 def _tc(*arguments: str) -> str:
@@ -56,7 +56,7 @@ def killed(interface: str) -> None:
     before = _qdiscs(interface)
     program = f"""
 import time
-from host_reporter.nic import Nic
+from host_reporter.nic.interface import Nic
 nic = Nic({interface!r}, None)
 nic.apply(1e8, (8,), 0.01, 0.1)
 nic.watch()
@@ -74,7 +74,7 @@ time.sleep(60)
         if not is_guarded:
             time.sleep(1.0)
             assert _qdiscs(interface) != before
-            subprocess.run([sys.executable, "-m", "host_reporter.nic_guard", interface], check=True)
+            subprocess.run([sys.executable, "-m", "host_reporter.nic.guard", interface], check=True)
         until = time.monotonic() + 10
         while _qdiscs(interface) != before:
             assert time.monotonic() < until, "it is not given back"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from controller.model import CLASS_DSCP
-from host_reporter.nic import htb_tree
+from host_reporter.nic.interface import htb_tree
 from tests.host.two_hosts import RECEIVER, TwoHosts, two_hosts
 
 RATE_BPS = 100e6

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from controller.model import CLASS_DSCP
-from host_reporter.nic_tree import HANDLE, htb_tree
+from host_reporter.nic.tree import HANDLE, htb_tree
 from simulator.workloads import curves
 from tests.host.tensorlights_traffic import fan_out
 from tests.host.two_hosts import TwoHosts, two_hosts
@@ -230,7 +230,7 @@ def test_what_a_killed_agent_and_guard_have_left_is_gone_with_the_next_start(
     agent.process.wait()
     assert len(leaves(hosts)) == 2
     if then == "plan":
-        program = f"from host_reporter.nic import Nic; nic = Nic({hosts.interface!r}, None); "
+        program = f"from host_reporter.nic.interface import Nic; nic = Nic({hosts.interface!r}, None); "
         program += "nic.apply(5e6, (8, 16), 0.01, 0.1); assert nic._look().root.major == 0x7472; nic.remove()"
         done = hosts.run(hosts.sender, sys.executable, "-c", program)
         assert done.returncode == 0, done.stderr
@@ -238,7 +238,7 @@ def test_what_a_killed_agent_and_guard_have_left_is_gone_with_the_next_start(
         return
     if then == "by hand":
         for said in ("its bands are taken away from", ""):
-            done = hosts.run(hosts.sender, sys.executable, "-m", "host_reporter.nic_guard", hosts.interface)
+            done = hosts.run(hosts.sender, sys.executable, "-m", "host_reporter.nic.guard", hosts.interface)
             assert done.returncode == 0
             assert said in done.stderr if said else not done.stderr
             assert whole(hosts) == before

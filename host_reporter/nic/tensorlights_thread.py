@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from controller.wire import JobSpec
 from host_reporter.backlog import Told
-from host_reporter.nic_error import NicError
-from host_reporter.nic_guard import NicGuard
+from host_reporter.nic.errors import NicError
+from host_reporter.nic.guard import NicGuard
+from host_reporter.nic.tensorlights import MAX_PORTS, Server, fitting, server, turn_at
 from host_reporter.notices import Notices
 from host_reporter.repairs import Repairs
-from host_reporter.tensorlights import MAX_PORTS, Server, fitting, server, turn_at
 
 if TYPE_CHECKING:
-    from host_reporter.tensorlights_nic import TensorLightsNic
+    from host_reporter.nic.tensorlights_nic import TensorLightsNic
 
 TIDY_SECONDS = 10.0
 """Between two removals of leaves that nothing leads to any more: they may be empty now."""

@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from host_reporter.nic_state import NicState, Root, differences, in_front, parts, state
-from host_reporter.rtnetlink import CLASS, FILTER, OPTIONS, QDISC, parse
+from host_reporter.nic.rtnetlink import CLASS, FILTER, OPTIONS, QDISC, parse
+from host_reporter.nic.state import NicState, Root, differences, in_front, parts, state
 
 
 def attribute(number: int, body: bytes) -> bytes:

@@ -5,7 +5,7 @@ priority does nothing for a leaf that is backlogged, and a filter that leads els
 replaces filters: no leaf, and no packet in one, is touched. All other traffic has the last band, by a filter behind
 those.
 
-Where the interface has the agent's tree already (``host_reporter.nic_tree``) the leaves hang in it, before its filters,
+Where the interface has the agent's tree already (``host_reporter.nic.tree``) the leaves hang in it, before its filters,
 and are taken out again. Elsewhere the tree is made from nothing, with a handle that says so.
 """
 
@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     # Mininet's command reads this module, by way of the tree by DSCP, with what the system's Python has.
-    from host_reporter.tensorlights import Place, Server
+    from host_reporter.nic.tensorlights import Place, Server
 
 ROOT: Final = 0x7473
 """Major number of a tree that TensorLights made from nothing: all of it is taken away in the end."""
 
 PORTS_PREF: Final = 1
 OTHERS_PREF: Final = 2
-"""Places of the filters among all: before those by DSCP (``host_reporter.nic_tree``)."""
+"""Places of the filters among all: before those by DSCP (``host_reporter.nic.tree``)."""
 
 _FIRST_LEAF = 0x1000
 _A_BAND = 0x100

@@ -12,11 +12,11 @@ import pytest
 
 from controller.model import Role
 from controller.wire import DemandSpec, JobSpec, TaskSpec
-from host_reporter.nic_error import NicError, foreign
+from host_reporter.nic.errors import NicError, foreign
+from host_reporter.nic.tensorlights import Server, places, server
+from host_reporter.nic.tensorlights_thread import TensorLights
 from host_reporter.notices import Notices
 from host_reporter.options import OptionsError, read_options
-from host_reporter.tensorlights import Server, places, server
-from host_reporter.tensorlights_thread import TensorLights
 
 NIC = ["--interface", "eth0", "--rate-bps", "1e9"]
 

@@ -18,9 +18,9 @@ from pyroute2.netlink.rtnl import tcmsg
 from pyroute2.netlink.rtnl.tcmsg import cls_u32, sched_pfifo
 
 from controller.model import BITS_PER_BYTE
-from host_reporter import nic_tree
-from host_reporter.nic_error import NicError
-from host_reporter.tensorlights_tree import (
+from host_reporter.nic import tree
+from host_reporter.nic.errors import NicError
+from host_reporter.nic.tensorlights_tree import (
     OTHERS_PREF,
     PORTS_PREF,
     ROOT,
@@ -98,7 +98,7 @@ class TrafficControl:
         """Make a tree from nothing: the link's rate, all other traffic last, ARP first. All of it or nothing."""
         root = ROOT << 16
         with self._open() as (netlink, index):
-            netlink.tc("add", "htb", index, root, parent=_NO_PARENT, default=nic_tree.OTHER_LEAF)
+            netlink.tc("add", "htb", index, root, parent=_NO_PARENT, default=tree.OTHER_LEAF)
             try:
                 self._put_frame(netlink, index, rate_bps)
             except BaseException:
@@ -110,7 +110,7 @@ class TrafficControl:
         """Give a tree that was made from nothing all its own parts again, in place."""
         with self._open() as (netlink, index):
             with contextlib.suppress(NetlinkError):
-                netlink.tc("del-filter", index=index, parent=ROOT << 16, info=nic_tree.ARP_PREF << 16)
+                netlink.tc("del-filter", index=index, parent=ROOT << 16, info=tree.ARP_PREF << 16)
             self._put_frame(netlink, index, rate_bps)
 
     def drop_root(self) -> None:
@@ -162,7 +162,7 @@ class TrafficControl:
                     ceil=rate,
                     prio=band,
                 )
-                limit = nic_tree.queue_bytes(rate_bps)
+                limit = tree.queue_bytes(rate_bps)
                 netlink.tc("replace", "bfifo", index, queue_handle(minor) << 16, parent=root | minor, limit=limit)
             case Lead(port, minor, handle):
                 keys = [key.format(port=port) for key in _KEYS]
@@ -171,7 +171,7 @@ class TrafficControl:
                 else:
                     netlink.tc("replace-filter", "u32", index, handle, target=root | minor, keys=keys, **ports)
             case LeadOthers():
-                netlink.tc("add-filter", "u32", index, target=root | nic_tree.OTHER_LEAF, keys=list(_ALL), **others)
+                netlink.tc("add-filter", "u32", index, target=root | tree.OTHER_LEAF, keys=list(_ALL), **others)
             case DropFilter(handle):
                 netlink.tc("del-filter", "u32", index, handle, target=0, **ports)
             case DropFilters(pref):
@@ -185,34 +185,34 @@ class TrafficControl:
         self._put_class(netlink, index, root | _LINK, parent=root, rate=rate, ceil=rate)
         others_bps = rate_bps * OTHER_FLOOR
         for minor, priority, floor, limit in (
-            (_ARP_LEAF, 0, int(rate * 0.01), nic_tree.queue_bytes(rate_bps)),
+            (_ARP_LEAF, 0, int(rate * 0.01), tree.queue_bytes(rate_bps)),
             (
-                nic_tree.OTHER_LEAF,
-                nic_tree.OTHER_PRIORITY,
+                tree.OTHER_LEAF,
+                tree.OTHER_PRIORITY,
                 int(rate * OTHER_FLOOR),
-                nic_tree.other_queue_bytes(others_bps),
+                tree.other_queue_bytes(others_bps),
             ),
         ):
             self._put_class(netlink, index, root | minor, parent=root | _LINK, rate=floor, ceil=rate, prio=priority)
             netlink.tc("replace", "bfifo", index, queue_handle(minor) << 16, parent=root | minor, limit=limit)
         netlink.tc(
-            "add-filter", "u32", index, parent=root, prio=nic_tree.ARP_PREF, protocol=_ETH_ARP,
+            "add-filter", "u32", index, parent=root, prio=tree.ARP_PREF, protocol=_ETH_ARP,
             target=root | _ARP_LEAF, keys=list(_ALL),
         )  # fmt: skip
 
     @staticmethod
     def _put_class(netlink: Any, index: int, handle: int, *, parent: int, rate: int, ceil: int, prio: int = 0) -> None:
-        burst = nic_tree.burst_bytes(ceil * BITS_PER_BYTE)
+        burst = tree.burst_bytes(ceil * BITS_PER_BYTE)
         netlink.tc(
             "replace-class", "htb", index, handle,
             parent=parent,
             rate=rate,
             ceil=ceil,
             # What is below its guaranteed rate goes first whatever its priority, so that of a tiny one is a packet.
-            burst=min(burst, max(nic_tree.MTU, rate)),
+            burst=min(burst, max(tree.MTU, rate)),
             cburst=burst,
             prio=prio,
-            quantum=nic_tree.QUANTUM,
+            quantum=tree.QUANTUM,
         )  # fmt: skip
 
     @contextlib.contextmanager

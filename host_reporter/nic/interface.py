@@ -1,4 +1,4 @@
-"""The host's network interface: makes, adopts, changes, mends and takes away the tree of ``host_reporter.nic_tree``."""
+"""The host's network interface: makes, adopts, changes, mends and takes away the tree of ``host_reporter.nic.tree``."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import subprocess
 from collections.abc import Sequence
 
 from controller.model import ACKNOWLEDGEMENT_DSCP
-from host_reporter import rtnetlink
-from host_reporter.nic_error import NicError, foreign
-from host_reporter.nic_guard import NicGuard
-from host_reporter.nic_state import Installed, NicState, differences, in_front, parts, state
-from host_reporter.nic_tree import (
+from host_reporter.nic import rtnetlink
+from host_reporter.nic.errors import NicError, foreign
+from host_reporter.nic.guard import NicGuard
+from host_reporter.nic.state import Installed, NicState, differences, in_front, parts, state
+from host_reporter.nic.tensorlights_tree import ROOT, is_leaf
+from host_reporter.nic.tree import (
     ARP_PREF,
     DSCP_PREF,
     HANDLE,
@@ -26,7 +27,6 @@ from host_reporter.nic_tree import (
     signature,
     surplus_leaves,
 )
-from host_reporter.tensorlights_tree import ROOT, is_leaf
 
 __all__ = ["HANDLE", "Nic", "NicError", "htb_tree"]
 
@@ -174,7 +174,7 @@ class Nic:
     def _without_lights(self, seen: NicState) -> NicState:
         """What is there, after what TensorLights left was taken away: its agent was killed."""
         if seen.root.major == ROOT or (seen.root.major == _MAJOR and any(map(is_leaf, seen.classes))):
-            from host_reporter.tensorlights_nic import TensorLightsNic  # noqa: PLC0415 - seldom needed
+            from host_reporter.nic.tensorlights_nic import TensorLightsNic  # noqa: PLC0415 - seldom needed
 
             TensorLightsNic(self.interface, 0.0).remove()
             return self._look()

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from host_reporter.rtnetlink import CLASS, FILTER, QDISC, Entry
+from host_reporter.nic.rtnetlink import CLASS, FILTER, QDISC, Entry
 
 ROOT_PARENT = 0xFFFFFFFF
 _HTB_INIT, _HTB_PARAMETERS, _HTB_RATE64, _HTB_CEIL64 = 2, 1, 6, 7

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from controller.model import CLASS_DSCP, Demand, Host, Job, Role, Snapshot, Task
 from controller.policies.tensorlights_one import TensorLightsOne
 from controller.policies.tensorlights_rr import TensorLightsRr
-from host_reporter.nic_tree import htb_tree
-from host_reporter.tensorlights import BANDS, Server, places
-from host_reporter.tensorlights_tree import (
+from host_reporter.nic.tensorlights import BANDS, Server, places
+from host_reporter.nic.tensorlights_tree import (
     NOTHING,
     OTHERS_PREF,
     PORTS_PREF,
@@ -30,6 +29,7 @@ from host_reporter.tensorlights_tree import (
     lights,
     removal,
 )
+from host_reporter.nic.tree import htb_tree
 
 SIZES = (1e6, 2e6, 3e6)
 turns = st.integers(0, 10_000)

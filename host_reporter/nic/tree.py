@@ -1,4 +1,4 @@
-"""The HTB tree of a host's interface as text for ``tc -batch``. Pure; ``host_reporter.nic`` applies it.
+"""The HTB tree of a host's interface as text for ``tc -batch``. Pure; ``host_reporter.nic.interface`` applies it.
 
 A parameter server's fan-out queues at its own NIC, so the order must hold there too. The tree: a root with handle
 ``7472:``, one class with the link's rate, under it a leaf a job class (priority k, a small floor) and one for all
@@ -18,7 +18,7 @@ HANDLE = "7472"
 
 DSCP_PREF = 3
 ARP_PREF = 4
-"""Places of the filters among all. Those before are of ``host_reporter.tensorlights_tree``."""
+"""Places of the filters among all. Those before are of ``host_reporter.nic.tensorlights_tree``."""
 
 OTHER_LEAF = 0x1F
 OTHER_PRIORITY = 7

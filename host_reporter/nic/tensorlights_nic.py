@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from host_reporter import rtnetlink
-from host_reporter.nic_error import foreign
-from host_reporter.nic_state import Installed, NicState, differences, in_front, parts, state
-from host_reporter.nic_tree import ARP_PREF, HANDLE
-from host_reporter.tensorlights import Server, places
-from host_reporter.tensorlights_tree import (
+from host_reporter.nic import rtnetlink
+from host_reporter.nic.errors import foreign
+from host_reporter.nic.state import Installed, NicState, differences, in_front, parts, state
+from host_reporter.nic.tensorlights import Server, places
+from host_reporter.nic.tensorlights_tree import (
     NOTHING,
     OTHERS_PREF,
     PORTS_PREF,
@@ -23,10 +22,11 @@ from host_reporter.tensorlights_tree import (
     lights,
     removal,
 )
-from host_reporter.traffic_control import TrafficControl
+from host_reporter.nic.traffic_control import TrafficControl
+from host_reporter.nic.tree import ARP_PREF, HANDLE
 
 _AGENT = int(HANDLE, 16)
-"""Root of a tree by DSCP, which ``host_reporter.nic`` or the testbed has made: TensorLights is a guest in it."""
+"""Root of a tree by DSCP, which ``host_reporter.nic.interface`` or the testbed has made: TensorLights is a guest in it."""
 
 
 class TensorLightsNic:

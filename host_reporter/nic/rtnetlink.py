@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from host_reporter.nic_error import NicError
+from host_reporter.nic.errors import NicError
 
 QDISC, CLASS, FILTER = 36, 40, 44
 """Message types that tell of one (RTM_NEWQDISC, RTM_NEWTCLASS, RTM_NEWTFILTER)."""

@@ -14,11 +14,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from host_reporter.nic_error import NicError
+from host_reporter.nic.errors import NicError
 
 _DONE = "done"
 _END_SECONDS = 2.0
-_SCRIPT = f"""trap '' INT TERM HUP; read -r word; [ "$word" = {_DONE} ] || exec "$0" -m host_reporter.nic_guard "$1" """
+_SCRIPT = f"""trap '' INT TERM HUP; read -r word; [ "$word" = {_DONE} ] || exec "$0" -m host_reporter.nic.guard "$1" """
 
 
 class NicGuard:
@@ -67,11 +67,11 @@ class NicGuard:
 
 def main() -> int:
     """Give an interface back, after the agent's end. Exit status 1: it could not be; 2: none was named."""
-    from host_reporter.nic import Nic  # noqa: PLC0415 - which imports this
-    from host_reporter.tensorlights_nic import TensorLightsNic  # noqa: PLC0415 - only now is it needed
+    from host_reporter.nic.interface import Nic  # noqa: PLC0415 - which imports this
+    from host_reporter.nic.tensorlights_nic import TensorLightsNic  # noqa: PLC0415 - only now is it needed
 
     if len(sys.argv) != 2:
-        sys.stderr.write("usage: python -m host_reporter.nic_guard INTERFACE\n")
+        sys.stderr.write("usage: python -m host_reporter.nic.guard INTERFACE\n")
         return 2
     interface = sys.argv[1]
     try:
