@@ -15,18 +15,18 @@ from host_reporter.connection import Address, AddressError
 from host_reporter.discovery.finder import Discovery
 from host_reporter.discovery.peers import PeerBook
 from host_reporter.discovery.whereabouts import Whereabouts
-from host_reporter.enforcement import Enforcement
-from host_reporter.iptables import Marker
 from host_reporter.jobs import progress_dir
 from host_reporter.jobs.followed import Receivers
 from host_reporter.jobs.follower import Follower
 from host_reporter.jobs.jobs_dir import JobsDirectory
+from host_reporter.marking.enforcement import Enforcement
+from host_reporter.marking.iptables import Marker
+from host_reporter.marking.reconciler import Reconciler
 from host_reporter.nic.interface import Nic
 from host_reporter.nic.tensorlights_thread import TensorLights
 from host_reporter.notices import Notices
 from host_reporter.options import Options, OptionsError, read_options
 from host_reporter.plan_follower import PlanFollower
-from host_reporter.reconciler import Reconciler
 from host_reporter.sender import Sender
 from host_reporter.training.progress_file import DEFAULT_DIRECTORY
 

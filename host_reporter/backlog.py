@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from controller.wire import MAX_TRAFFIC, JobReport, JobSpec, JobTraffic, ProgressPoint, Threshold
 from host_reporter.discovery.telling import fitting
-from host_reporter.marking import Sent
+from host_reporter.marking.rules_text import Sent
 
 MAX_PENDING = 2_000
 MAX_PENDING_IN_ALL = 50_000

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from controller.documents.faults import described, in_lines
 from controller.wire import HostPlan
 from host_reporter.connection import Address, Answer, Connection, UnreachableError
-from host_reporter.enforcement import Enforcement
-from host_reporter.marking import Sent
+from host_reporter.marking.enforcement import Enforcement
+from host_reporter.marking.rules_text import Sent
 from host_reporter.notices import Notices
 from host_reporter.retry import Backoff
 

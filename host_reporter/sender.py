@@ -19,7 +19,7 @@ from controller.wire import HostReport, JobSpec, JobTraffic, ReportAnswer, Thres
 from host_reporter.backlog import Backlog, Batch, Registration, Told
 from host_reporter.connection import Address, Answer, Connection, UnreachableError
 from host_reporter.jobs.stages import StagedSpec
-from host_reporter.marking import Sent
+from host_reporter.marking.rules_text import Sent
 from host_reporter.notices import Notices
 from host_reporter.retry import Backoff
 

@@ -26,7 +26,7 @@ from host_reporter.discovery.socket_marks import SocketMarks
 from host_reporter.discovery.telling import Found
 from host_reporter.discovery.whereabouts import Whereabouts
 from host_reporter.jobs.job_file import Place
-from host_reporter.marking import Group
+from host_reporter.marking.rules_text import Group
 from host_reporter.notices import Notices
 
 LOOK_SECONDS = 1.0

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from host_reporter.discovery.links import Link
-from host_reporter.marking import Group
+from host_reporter.marking.rules_text import Group
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What ``host_reporter.iptables.Marker`` does to a host; each case runs as a process inside a namespace.
+"""What ``host_reporter.marking.iptables.Marker`` does to a host; each case runs as a process inside a namespace.
 
 Arguments: the variants of iptables to use, and the peer's address. Another process listens there on port 9 (discard).
 """
@@ -12,8 +12,8 @@ import time
 
 from controller.model import ACKNOWLEDGEMENT_DSCP as FIRST
 from controller.wire import Mark
-from host_reporter import iptables
-from host_reporter.iptables import IptablesError, Marker
+from host_reporter.marking import iptables
+from host_reporter.marking.iptables import IptablesError, Marker
 
 VARIANT, PEER = sys.argv[1], sys.argv[2]
 

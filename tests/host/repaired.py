@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from controller.wire import HostPlan
-from host_reporter import iptables
-from host_reporter.enforcement import Enforcement
-from host_reporter.iptables import Marker
+from host_reporter.marking import iptables
+from host_reporter.marking.enforcement import Enforcement
+from host_reporter.marking.iptables import Marker
 from host_reporter.nic.interface import Nic
 from host_reporter.notices import Notices
 from tests.host.own_namespace import own_namespace

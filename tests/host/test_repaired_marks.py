@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from controller.wire import HostPlan, Mark
-from host_reporter import iptables
 from host_reporter.discovery import cgroups
 from host_reporter.discovery.whereabouts import Whereabouts
-from host_reporter.iptables_tool import IptablesTool
-from host_reporter.marking import Group
+from host_reporter.marking import iptables
+from host_reporter.marking.iptables_tool import IptablesTool
+from host_reporter.marking.rules_text import Group
 from tests.host.own_namespace import own_namespace
 from tests.host.repaired import Host, marked, plan, sh, variants, walked
 from tests.job_process import second_hierarchy

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from host_reporter.marking.repairs import Repairs
 from host_reporter.nic.errors import NicError
 from host_reporter.nic.tensorlights import Server
 from host_reporter.nic.tensorlights_nic import TensorLightsNic
 from host_reporter.nic.tree import htb_tree
 from host_reporter.notices import Notices
-from host_reporter.repairs import Repairs
 from tests.host.own_namespace import own_namespace
 from tests.host.repaired import NIC, Host, make_interface, ordered, plan, sh
 

@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 
 from controller.wire import HostPlan, Mark
-from host_reporter import enforcement
 from host_reporter.discovery import cgroups
 from host_reporter.discovery.links import Link
 from host_reporter.discovery.whereabouts import Whereabouts
-from host_reporter.enforcement import Enforcement
-from host_reporter.iptables import IptablesError, Marker
 from host_reporter.jobs.job_file import JobFile, JobFileError, Place, read_job_file
-from host_reporter.marking import (
+from host_reporter.marking import enforcement
+from host_reporter.marking.enforcement import Enforcement
+from host_reporter.marking.iptables import IptablesError, Marker
+from host_reporter.marking.marks_here import MAX_LINK_MARKS, by_group, by_link
+from host_reporter.marking.rules_text import (
     CHAIN,
     GENERATIONS,
     AnyMark,
@@ -29,7 +30,6 @@ from host_reporter.marking import (
     new_classes,
     switch_over,
 )
-from host_reporter.marks_here import MAX_LINK_MARKS, by_group, by_link
 from host_reporter.notices import Notices
 
 PEER = socket.inet_aton("10.0.0.2")

@@ -19,7 +19,7 @@ from host_reporter.backlog import (
     Told,
     thin,
 )
-from host_reporter.marking import Sent
+from host_reporter.marking.rules_text import Sent
 
 SPEC = JobSpec()
 

@@ -12,8 +12,8 @@ import pytest
 from controller.wire import HostPlan
 from host_reporter import plan_follower as plan_module
 from host_reporter.connection import Address
-from host_reporter.enforcement import Enforcement
-from host_reporter.marking import Sent
+from host_reporter.marking.enforcement import Enforcement
+from host_reporter.marking.rules_text import Sent
 from host_reporter.notices import Notices
 from host_reporter.plan_follower import PlanFollower
 from tests.unit.reporter_server import ReporterServer, wait_for

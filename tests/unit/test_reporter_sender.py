@@ -17,7 +17,7 @@ import pytest
 from controller.wire import HostReport, JobSpec
 from host_reporter.backlog import Told
 from host_reporter.connection import Address
-from host_reporter.marking import Sent
+from host_reporter.marking.rules_text import Sent
 from host_reporter.notices import Notices
 from host_reporter.sender import Sender
 

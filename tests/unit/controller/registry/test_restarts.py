@@ -14,7 +14,7 @@ from controller.journal.store import Store
 from controller.registry.registry import Registry
 from controller.wire import Mark
 from host_reporter.backlog import Backlog, Batch
-from host_reporter.marking import SentBytes
+from host_reporter.marking.rules_text import SentBytes
 from tests.unit.registry_world import HOSTS, World, progress
 
 

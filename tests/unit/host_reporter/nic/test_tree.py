@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from controller.model import CLASS_DSCP
 from controller.wire import Mark
-from host_reporter.marking import MarkError, SentBytes, counts, removal, switch_over
+from host_reporter.marking.rules_text import MarkError, SentBytes, counts, removal, switch_over
 from host_reporter.nic.tree import HANDLE, htb_tree
 
 

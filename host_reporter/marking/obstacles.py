@@ -10,8 +10,8 @@ import shlex
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from host_reporter.installed_rules import Table
-from host_reporter.marking import CHAIN
+from host_reporter.marking.installed_rules import Table
+from host_reporter.marking.rules_text import CHAIN
 
 _ENDS = frozenset({"ACCEPT", "DROP", "REJECT", "QUEUE", "NFQUEUE"})
 _REMARKS = frozenset({"DSCP", "TOS"})

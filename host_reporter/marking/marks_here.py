@@ -9,7 +9,7 @@ from controller.wire import Mark
 from host_reporter.discovery.links import Link
 from host_reporter.discovery.telling import text_of
 from host_reporter.discovery.whereabouts import Whereabouts
-from host_reporter.marking import AnyMark, GroupMark
+from host_reporter.marking.rules_text import AnyMark, GroupMark
 
 MAX_LINK_MARKS = 1024
 """Every packet is compared with each of them in turn."""

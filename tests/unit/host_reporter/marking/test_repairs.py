@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import pytest
 
 from controller.wire import HostPlan
-from host_reporter.enforcement import Enforcement
+from host_reporter.marking.enforcement import Enforcement
+from host_reporter.marking.reconciler import Reconciler
+from host_reporter.marking.repairs import CALM_SECONDS, LONGEST_WAIT_SECONDS, QUICK_REPAIRS, Pace, Repairs
 from host_reporter.notices import Notices
-from host_reporter.reconciler import Reconciler
-from host_reporter.repairs import CALM_SECONDS, LONGEST_WAIT_SECONDS, QUICK_REPAIRS, Pace, Repairs
 from tests.unit.reporter_server import wait_for
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from host_reporter.enforcement import Enforcement
+from host_reporter.marking.enforcement import Enforcement
 
 STOP_SECONDS = 6.0
 

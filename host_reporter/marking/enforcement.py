@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Mapping
 from controller.wire import HostPlan
 from host_reporter.discovery import cgroups
 from host_reporter.discovery.whereabouts import Whereabouts
-from host_reporter.iptables import IptablesError, Marker
-from host_reporter.marking import Group, Sent
-from host_reporter.marks_here import Marks, by_group, by_link, of_sockets
+from host_reporter.marking.iptables import IptablesError, Marker
+from host_reporter.marking.marks_here import Marks, by_group, by_link, of_sockets
+from host_reporter.marking.repairs import Pace, Repairs
+from host_reporter.marking.rules_text import Group, Sent
 from host_reporter.nic.interface import Nic, NicError
 from host_reporter.notices import Notices
-from host_reporter.repairs import Pace, Repairs
 
 SocketMarker = Callable[[Mapping[str, int], Iterable[str]], None]
 """Takes jobs' DSCPs, and the jobs whose sockets are to be marked one by one; see ``Discovery.mark``."""

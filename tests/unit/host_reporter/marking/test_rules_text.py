@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from controller.model import ACKNOWLEDGEMENT_DSCP, OWN_DSCP
 from controller.wire import HostPlan, Mark
-from host_reporter import iptables_tool
-from host_reporter.enforcement import Enforcement
-from host_reporter.iptables import IptablesError, Marker
-from host_reporter.iptables_tool import IptablesTool
-from host_reporter.marking import (
+from host_reporter.marking import iptables_tool
+from host_reporter.marking.enforcement import Enforcement
+from host_reporter.marking.iptables import IptablesError, Marker
+from host_reporter.marking.iptables_tool import IptablesTool
+from host_reporter.marking.rules_text import (
     CHAIN,
     GENERATIONS,
     MarkError,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from host_reporter import iptables_tool, marking, table_version
-from host_reporter.installed_rules import InstalledRules, Table, class_changes, learned, table
-from host_reporter.iptables_tool import IptablesError, IptablesTool
-from host_reporter.marking import AnyMark
-from host_reporter.obstacles import obstacles
+from host_reporter.marking import iptables_tool, rules_text, table_version
+from host_reporter.marking.installed_rules import InstalledRules, Table, class_changes, learned, table
+from host_reporter.marking.iptables_tool import IptablesError, IptablesTool
+from host_reporter.marking.obstacles import obstacles
+from host_reporter.marking.rules_text import AnyMark
 
 __all__ = ["VARIANTS", "IptablesError", "Marker"]
 
@@ -36,7 +36,7 @@ class Marker:
         self._tool: IptablesTool | None = None
         self._marks: tuple[AnyMark, ...] = ()
         self._generation = 0
-        self._sent = marking.SentBytes()
+        self._sent = rules_text.SentBytes()
         self._uncounted: _Former | None = None
         self._is_up = False
         self._acknowledgements = True
@@ -74,7 +74,7 @@ class Marker:
             self.sent_bytes()
             self._switch_over((), heirs=self._marks)
 
-    def sent_bytes(self) -> Mapping[str, marking.Sent]:
+    def sent_bytes(self) -> Mapping[str, rules_text.Sent]:
         """Bytes that left with a mark, by job, since its first mark. Raises IptablesError.
 
         Bytes of IP packets: with headers, and what was sent again.
@@ -125,7 +125,7 @@ class Marker:
 
     def _change_classes(self, wanted: tuple[AnyMark, ...]) -> bool:
         """Give jobs their new classes in the rules that are there. Returns whether that was all and is done."""
-        text = marking.new_classes(self._marks, wanted, self._generation)
+        text = rules_text.new_classes(self._marks, wanted, self._generation)
         if text is None or self._installed is None:
             return False
         if text:
@@ -175,9 +175,9 @@ class Marker:
         raise AssertionError
 
     def _text(self, wanted: tuple[AnyMark, ...], generation: int, *, alone: bool) -> str:
-        jumps = self._seen.get("OUTPUT", ()).count(f"-j {marking.CHAIN}")
+        jumps = self._seen.get("OUTPUT", ()).count(f"-j {rules_text.CHAIN}")
         try:
-            return marking.switch_over(
+            return rules_text.switch_over(
                 wanted,
                 generation,
                 jump=jumps == 0,
@@ -185,7 +185,7 @@ class Marker:
                 alone=alone,
                 acknowledgements=self._acknowledgements,
             )
-        except marking.MarkError as error:
+        except rules_text.MarkError as error:
             raise IptablesError(str(error)) from error
 
     def _learn(self, text: str) -> None:
@@ -203,15 +203,15 @@ class Marker:
         saved = self._opened().save()
         self._seen = table(saved)
         self.obstacles = obstacles(self._seen)
-        counts = marking.counts(saved)
+        counts = rules_text.counts(saved)
         former, self._uncounted = self._uncounted, None
         if former is not None:
-            idle = marking.GENERATIONS[1 - self._generation]
+            idle = rules_text.GENERATIONS[1 - self._generation]
             if former.rules == self._seen.get(idle):
                 self._sent.count(former.marks, counts.get(idle, ()))
             self._sent.change(former.heirs)
         # Rules that somebody else has put in their place count something else.
-        live = marking.GENERATIONS[self._generation]
+        live = rules_text.GENERATIONS[self._generation]
         if self._installed is None or self._installed.counted(self._generation) == self._seen.get(live):
             self._sent.count(self._marks, counts.get(live, ()))
 
@@ -219,7 +219,7 @@ class Marker:
         """The commands of a variant that can do what is needed here; of one that can tell acknowledgements, if any."""
         if self._tool is None:
             try:
-                self._tool, self._acknowledgements = iptables_tool.find(VARIANTS, marking.ACKNOWLEDGEMENT), True
+                self._tool, self._acknowledgements = iptables_tool.find(VARIANTS, rules_text.ACKNOWLEDGEMENT), True
             except IptablesError:
                 self._tool, self._acknowledgements = iptables_tool.find(VARIANTS, "-j DSCP --set-dscp 0"), False
         return self._tool

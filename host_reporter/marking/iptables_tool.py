@@ -8,12 +8,12 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from host_reporter import marking, table_version
-from host_reporter.restorer import RestoreError, Restorer
+from host_reporter.marking import rules_text, table_version
+from host_reporter.marking.restorer import RestoreError, Restorer
 
 _LOCK_SECONDS = "5"
 _RUN_SECONDS = 20.0
-_TRIED = f"{marking.CHAIN}-TRY"
+_TRIED = f"{rules_text.CHAIN}-TRY"
 _NFT, _LEGACY = "iptables-nft", "iptables-legacy"
 _LEGACY_TABLES = Path("/proc/thread-self/net/ip_tables_names")
 """The tables of the older iptables that are in use; to ask for another one makes it."""
@@ -70,7 +70,7 @@ class IptablesTool:
     def remove(self) -> None:
         """Take all that is ours out of the table, and end the process that makes changes."""
         self._restorer.close()
-        _restore(self._variant, marking.removal(self.save()))
+        _restore(self._variant, rules_text.removal(self.save()))
 
 
 def find(variants: Sequence[str], action: str) -> IptablesTool:
@@ -135,9 +135,9 @@ def _restore(variant: str, text: str) -> None:
 def _clear_away(variant: str) -> bool:
     """Take away what another agent left; whether there was any. Raises IptablesError."""
     saved = run([f"{variant}-save", "-t", "mangle"])
-    if f":{marking.CHAIN}" not in saved:
+    if f":{rules_text.CHAIN}" not in saved:
         return False
-    _restore(variant, marking.removal(saved))
+    _restore(variant, rules_text.removal(saved))
     return True
 
 

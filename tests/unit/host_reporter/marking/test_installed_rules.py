@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from controller.model import OWN_DSCP
 from controller.wire import Mark
-from host_reporter import table_version
-from host_reporter.installed_rules import InstalledRules, class_changes, learned, table
-from host_reporter.marking import SentBytes, new_classes, switch_over
-from host_reporter.obstacles import obstacles
+from host_reporter.marking import table_version
+from host_reporter.marking.installed_rules import InstalledRules, class_changes, learned, table
+from host_reporter.marking.obstacles import obstacles
+from host_reporter.marking.rules_text import SentBytes, new_classes, switch_over
 
 MARKS = [
     Mark(job=job, service_class=k, dscp=dscp, local_port=5000 + k)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from host_reporter.marking import CHAIN, GENERATIONS
+from host_reporter.marking.rules_text import CHAIN, GENERATIONS
 
 _RULE = re.compile(r"^(?:\[\d+:\d+\] )?-A (\S+) ?(.*)$")
 _DECLARED = re.compile(r"^:(\S+) ")

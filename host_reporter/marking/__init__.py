@@ -1,0 +1,1 @@
+"""The packets of jobs get the mark of their class."""
