@@ -11,9 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from host_reporter.connection import Address, AddressError
 from host_reporter.discovery.finder import Discovery
-from host_reporter.discovery.peers import PeerBook
 from host_reporter.discovery.whereabouts import Whereabouts
 from host_reporter.jobs import progress_dir
 from host_reporter.jobs.followed import Receivers
@@ -26,9 +24,11 @@ from host_reporter.nic.interface import Nic
 from host_reporter.nic.tensorlights_thread import TensorLights
 from host_reporter.notices import Notices
 from host_reporter.options import Options, OptionsError, read_options
-from host_reporter.plan_follower import PlanFollower
-from host_reporter.sender import Sender
 from host_reporter.training.progress_file import DEFAULT_DIRECTORY
+from host_reporter.uplink.connection import Address, AddressError
+from host_reporter.uplink.peers import PeerBook
+from host_reporter.uplink.plan_follower import PlanFollower
+from host_reporter.uplink.sender import Sender
 
 FAILED, WRONG_INPUT = 1, 2
 _ENDS = (signal.SIGTERM, signal.SIGINT)

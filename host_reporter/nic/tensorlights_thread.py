@@ -10,12 +10,12 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from controller.wire import JobSpec
-from host_reporter.backlog import Told
 from host_reporter.marking.repairs import Repairs
 from host_reporter.nic.errors import NicError
 from host_reporter.nic.guard import NicGuard
 from host_reporter.nic.tensorlights import MAX_PORTS, Server, fitting, server, turn_at
 from host_reporter.notices import Notices
+from host_reporter.uplink.backlog import Told
 
 if TYPE_CHECKING:
     from host_reporter.nic.tensorlights_nic import TensorLightsNic

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from host_reporter.backlog import Told
+from host_reporter.uplink.backlog import Told
 
 SLACK = 2.0
 """A run may go on beyond its declared iterations, up to so many times as many; as in controller.registry.job_record."""

@@ -17,7 +17,7 @@ from controller.registry.job_record import JobRecord
 from controller.registry.job_traffic import FoundTraffic
 from controller.registry.registry import TELLING_SECONDS, Registry
 from controller.wire import MAX_TRAFFIC, HostReport, JobTraffic
-from host_reporter.backlog import Backlog, Batch
+from host_reporter.uplink.backlog import Backlog, Batch
 from tests.unit.registry_world import HOSTS, World, progress
 
 TASKS = [{"role": "worker", "host": f"h{n}"} for n in (1, 2, 3)]

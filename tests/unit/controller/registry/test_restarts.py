@@ -13,8 +13,8 @@ from controller.journal.file import checksum_of_record
 from controller.journal.store import Store
 from controller.registry.registry import Registry
 from controller.wire import Mark
-from host_reporter.backlog import Backlog, Batch
 from host_reporter.marking.rules_text import SentBytes
+from host_reporter.uplink.backlog import Backlog, Batch
 from tests.unit.registry_world import HOSTS, World, progress
 
 

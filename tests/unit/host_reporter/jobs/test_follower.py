@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from controller.wire import JobSpec
-from host_reporter.backlog import MAX_PENDING, Told
 from host_reporter.jobs import follower as follower_module
 from host_reporter.jobs.follower import Follower
 from host_reporter.jobs.jobs_dir import JobsDirectory
@@ -21,6 +20,7 @@ from host_reporter.notices import Notices
 from host_reporter.progress import tail as tail_module
 from host_reporter.progress.tail import Tail
 from host_reporter.progress.waker import Waker
+from host_reporter.uplink.backlog import MAX_PENDING, Told
 from tests.unit.reporter_server import wait_for
 
 PATTERN = r"step (?P<iteration>\d+) acc (?P<metric>\S+)"

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from controller.wire import JobSpec
-from host_reporter.backlog import Told
-from host_reporter.connection import Address
 from host_reporter.jobs.job_file import JobFileError, read_job_file
 from host_reporter.jobs.stages import StagedSpec, in_stage
 from host_reporter.notices import Notices
 from host_reporter.progress.parse import Staged, json_parser
-from host_reporter.sender import Sender
+from host_reporter.uplink.backlog import Told
+from host_reporter.uplink.connection import Address
+from host_reporter.uplink.sender import Sender
 from tests.unit.api_client import HOST, Controller
 from tests.unit.registry_world import job_spec
 from tests.unit.reporter_server import wait_for

@@ -15,11 +15,11 @@ import pytest
 
 from controller.wire import JobSpec
 from host_reporter import ProgressFile
-from host_reporter.backlog import Told
 from host_reporter.jobs import followed, follower, study, trials
 from host_reporter.jobs.follower import Follower
 from host_reporter.jobs.jobs_dir import JobsDirectory
 from host_reporter.notices import Notices
+from host_reporter.uplink.backlog import Told
 from tests.unit.reporter_server import wait_for
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from host_reporter.backlog import Told
 from host_reporter.progress.plausible import LEAP, SLACK, Sieve
+from host_reporter.uplink.backlog import Told
 
 
 def sifted(*iterations: float, length: float | None = None) -> tuple[list[float], str | None]:

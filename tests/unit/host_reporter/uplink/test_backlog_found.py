@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controller.wire import JobSpec, JobTraffic, LinkSeen, PeerBytes
-from host_reporter.backlog import Backlog, Batch, Registration
+from host_reporter.uplink.backlog import Backlog, Batch, Registration
 
 SPEC = JobSpec()
 

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 import pytest
 
 from controller.wire import JobSpec
-from host_reporter import sender as sender_module
-from host_reporter.backlog import Told
-from host_reporter.connection import Address
 from host_reporter.notices import Notices
-from host_reporter.retry import Backoff
-from host_reporter.sender import GAP_SECONDS, Sender
+from host_reporter.uplink import sender as sender_module
+from host_reporter.uplink.backlog import Told
+from host_reporter.uplink.backoff import Backoff
+from host_reporter.uplink.connection import Address
+from host_reporter.uplink.sender import GAP_SECONDS, Sender
 from tests.unit.reporter_server import ReporterServer, wait_for
 
 
@@ -184,7 +184,7 @@ def test_progress_is_told_once_a_period_and_what_is_waited_for_at_once(
 def test_a_long_backlog_does_not_wait_for_periods(
     server: ReporterServer, faults: list[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("host_reporter.backlog.BATCH_POINTS", 10)
+    monkeypatch.setattr("host_reporter.uplink.backlog.BATCH_POINTS", 10)
     server.period_seconds = 3600.0
     sender = made_sender(server.url, faults, 3600.0)
     sender.declare("a", JobSpec())

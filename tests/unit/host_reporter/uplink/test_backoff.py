@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from host_reporter.retry import Backoff
+from host_reporter.uplink.backoff import Backoff
 
 
 def waits(failures: int) -> list[float]:

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from controller.wire import HostReport, JobSpec
-from host_reporter.backlog import Told
-from host_reporter.connection import Address
 from host_reporter.marking.rules_text import Sent
 from host_reporter.notices import Notices
-from host_reporter.sender import Sender
+from host_reporter.uplink.backlog import Told
+from host_reporter.uplink.connection import Address
+from host_reporter.uplink.sender import Sender
 
 SPEC = JobSpec()
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from controller.wire import HostPlan
-from host_reporter import plan_follower as plan_module
-from host_reporter.connection import Address
 from host_reporter.marking.enforcement import Enforcement
 from host_reporter.marking.rules_text import Sent
 from host_reporter.notices import Notices
-from host_reporter.plan_follower import PlanFollower
+from host_reporter.uplink import plan_follower as plan_module
+from host_reporter.uplink.connection import Address
+from host_reporter.uplink.plan_follower import PlanFollower
 from tests.unit.reporter_server import ReporterServer, wait_for
 
 MARK = {"job": "a", "service_class": 0, "dscp": 59, "local_port": 5000, "remote": "10.0.0.2"}

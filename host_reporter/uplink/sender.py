@@ -16,12 +16,12 @@ from pydantic import ValidationError
 
 from controller.documents.faults import described, in_lines
 from controller.wire import HostReport, JobSpec, JobTraffic, ReportAnswer, Threshold
-from host_reporter.backlog import Backlog, Batch, Registration, Told
-from host_reporter.connection import Address, Answer, Connection, UnreachableError
 from host_reporter.jobs.stages import StagedSpec
 from host_reporter.marking.rules_text import Sent
 from host_reporter.notices import Notices
-from host_reporter.retry import Backoff
+from host_reporter.uplink.backlog import Backlog, Batch, Registration, Told
+from host_reporter.uplink.backoff import Backoff
+from host_reporter.uplink.connection import Address, Answer, Connection, UnreachableError
 
 GAP_SECONDS = 0.05
 """Between two calls at least: what comes within it goes together."""

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.wire import HostReport, JobSpec, Threshold
-from host_reporter.backlog import (
+from host_reporter.marking.rules_text import Sent
+from host_reporter.uplink.backlog import (
     BATCH_POINTS,
     MAX_KEPT,
     MAX_PENDING,
@@ -19,7 +20,6 @@ from host_reporter.backlog import (
     Told,
     thin,
 )
-from host_reporter.marking.rules_text import Sent
 
 SPEC = JobSpec()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from host_reporter.connection import Address, AddressError, Connection, UnreachableError
+from host_reporter.uplink.connection import Address, AddressError, Connection, UnreachableError
 from tests.unit.reporter_server import ReporterServer, tag_of, wait_for
 
 REPORT = '{"session": "s", "seq": 1, "sent_at": 1.0}'

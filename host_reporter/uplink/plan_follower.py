@@ -11,11 +11,11 @@ from pydantic import ValidationError
 
 from controller.documents.faults import described, in_lines
 from controller.wire import HostPlan
-from host_reporter.connection import Address, Answer, Connection, UnreachableError
 from host_reporter.marking.enforcement import Enforcement
 from host_reporter.marking.rules_text import Sent
 from host_reporter.notices import Notices
-from host_reporter.retry import Backoff
+from host_reporter.uplink.backoff import Backoff
+from host_reporter.uplink.connection import Address, Answer, Connection, UnreachableError
 
 COUNT_SECONDS = 30.0
 """Between two readings of the counters; a reading is a process, which costs more than all else here."""

@@ -11,9 +11,9 @@ from pydantic import ValidationError
 
 from controller.documents.faults import described, in_lines
 from controller.wire import Peers
-from host_reporter.connection import Address, Connection, UnreachableError
 from host_reporter.notices import Notices
-from host_reporter.retry import Backoff
+from host_reporter.uplink.backoff import Backoff
+from host_reporter.uplink.connection import Address, Connection, UnreachableError
 
 AGAIN_SECONDS = 60.0
 _KEY = "peers"
