@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from host_reporter.discovery.finder import Discovery
-from host_reporter.discovery.whereabouts import Whereabouts
+from host_reporter.discovery.packet_sources import Whereabouts
 from host_reporter.jobs import progress_dir
 from host_reporter.jobs.followed import Receivers
 from host_reporter.jobs.follower import Follower

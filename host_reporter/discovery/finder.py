@@ -14,17 +14,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
-from host_reporter.discovery.census import UNDECIDED_LOOKS, Census, Traffic
 from host_reporter.discovery.links import Link, Links, Uses
 from host_reporter.discovery.namespaces import Namespaces
 from host_reporter.discovery.netlink import Diag
 from host_reporter.discovery.owners import Owners
+from host_reporter.discovery.packet_sources import Whereabouts
 from host_reporter.discovery.processes import network_namespace
 from host_reporter.discovery.reports import Receiver, Reports
 from host_reporter.discovery.sock_diag import LISTEN, DiagError, Socket
 from host_reporter.discovery.socket_marks import SocketMarks
-from host_reporter.discovery.telling import Found
-from host_reporter.discovery.whereabouts import Whereabouts
+from host_reporter.discovery.socket_table import UNDECIDED_LOOKS, Census, Traffic
+from host_reporter.discovery.traffic_report import Found
 from host_reporter.jobs.job_file import Place
 from host_reporter.marking.rules_text import Group
 from host_reporter.notices import Notices

@@ -10,10 +10,10 @@ import errno
 from collections.abc import Mapping
 from pathlib import Path
 
-from host_reporter.discovery.census import Census
 from host_reporter.discovery.netlink import Diag, open_in
 from host_reporter.discovery.processes import PROC, network_namespace
 from host_reporter.discovery.sock_diag import DiagError
+from host_reporter.discovery.socket_table import Census
 from host_reporter.notices import Notices
 
 MAX_NAMESPACES = 256

@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from host_reporter.discovery import cgroups, pid_files, processes
-from host_reporter.discovery.census import Verdict
 from host_reporter.discovery.pid_files import Named, PidFileError
 from host_reporter.discovery.processes import Held, Process, Tree
 from host_reporter.discovery.sock_diag import Socket
+from host_reporter.discovery.socket_table import Verdict
 from host_reporter.discovery.written_at import Stamp, WrittenAt, is_younger, stamp_of
 from host_reporter.jobs.job_file import Place
 from host_reporter.notices import Notices

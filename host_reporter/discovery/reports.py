@@ -9,7 +9,7 @@ from typing import Protocol
 
 from controller.wire import JobTraffic
 from host_reporter.discovery.links import Link
-from host_reporter.discovery.telling import Found, fitting, tell
+from host_reporter.discovery.traffic_report import Found, fitting, tell
 from host_reporter.notices import Notices
 
 BYTES_SECONDS = 5.0

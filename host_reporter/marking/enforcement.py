@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from controller.wire import HostPlan
 from host_reporter.discovery import cgroups
-from host_reporter.discovery.whereabouts import Whereabouts
+from host_reporter.discovery.packet_sources import Whereabouts
 from host_reporter.marking.iptables import IptablesError, Marker
 from host_reporter.marking.marks_here import Marks, by_group, by_link, of_sockets
 from host_reporter.marking.repairs import Pace, Repairs

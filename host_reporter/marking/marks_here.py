@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from controller.wire import Mark
 from host_reporter.discovery.links import Link
-from host_reporter.discovery.telling import text_of
-from host_reporter.discovery.whereabouts import Whereabouts
+from host_reporter.discovery.packet_sources import Whereabouts
+from host_reporter.discovery.traffic_report import text_of
 from host_reporter.marking.rules_text import AnyMark, GroupMark
 
 MAX_LINK_MARKS = 1024

@@ -13,7 +13,7 @@ from enum import Enum, auto
 from typing import Any, NamedTuple
 
 from controller.wire import MAX_TRAFFIC, JobReport, JobSpec, JobTraffic, ProgressPoint, Threshold
-from host_reporter.discovery.telling import fitting
+from host_reporter.discovery.traffic_report import fitting
 from host_reporter.marking.rules_text import Sent
 
 MAX_PENDING = 2_000

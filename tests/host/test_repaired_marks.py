@@ -14,7 +14,7 @@ import pytest
 
 from controller.wire import HostPlan, Mark
 from host_reporter.discovery import cgroups
-from host_reporter.discovery.whereabouts import Whereabouts
+from host_reporter.discovery.packet_sources import Whereabouts
 from host_reporter.marking import iptables
 from host_reporter.marking.iptables_tool import IptablesTool
 from host_reporter.marking.rules_text import Group

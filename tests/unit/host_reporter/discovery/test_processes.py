@@ -18,10 +18,10 @@ from host_reporter.discovery import processes, reports, socket_marks
 from host_reporter.discovery.finder import Discovery
 from host_reporter.discovery.netlink import Diag
 from host_reporter.discovery.owners import Owners
+from host_reporter.discovery.packet_sources import Whereabouts
 from host_reporter.discovery.processes import Process, Tree
 from host_reporter.discovery.sock_diag import ESTABLISHED, Socket
 from host_reporter.discovery.socket_marks import SocketMarks
-from host_reporter.discovery.whereabouts import Whereabouts
 from host_reporter.jobs.job_file import Place
 from host_reporter.notices import Notices
 from tests.job_process import JobProcess

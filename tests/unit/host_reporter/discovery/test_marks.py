@@ -13,7 +13,7 @@ import pytest
 from controller.wire import HostPlan, Mark
 from host_reporter.discovery import cgroups
 from host_reporter.discovery.links import Link
-from host_reporter.discovery.whereabouts import Whereabouts
+from host_reporter.discovery.packet_sources import Whereabouts
 from host_reporter.jobs.job_file import JobFile, JobFileError, Place, read_job_file
 from host_reporter.marking import enforcement
 from host_reporter.marking.enforcement import Enforcement

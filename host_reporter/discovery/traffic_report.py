@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from controller.wire import MAX_BATCH_LINKS, MAX_LINKS, MAX_PEERS, JobTraffic, LinkSeen, PeerBytes
-from host_reporter.discovery.census import Traffic
 from host_reporter.discovery.links import Link
+from host_reporter.discovery.socket_table import Traffic
 
 
 class Found(NamedTuple):

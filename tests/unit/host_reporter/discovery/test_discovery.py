@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.wire import MAX_BATCH_LINKS, MAX_LINKS
-from host_reporter.discovery.census import UNDECIDED_LOOKS, Census, Traffic, Verdict
 from host_reporter.discovery.links import REMEMBERED_SECONDS, Link, Links, Uses
 from host_reporter.discovery.sock_diag import ESTABLISHED, LISTEN, Socket
-from host_reporter.discovery.telling import Found, fitting, tell
+from host_reporter.discovery.socket_table import UNDECIDED_LOOKS, Census, Traffic, Verdict
+from host_reporter.discovery.traffic_report import Found, fitting, tell
 
 HERE = socket.inet_aton("10.0.0.1")
 PEER = socket.inet_aton("10.0.0.2")

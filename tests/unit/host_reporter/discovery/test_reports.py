@@ -9,10 +9,10 @@ from collections.abc import Iterable
 import pytest
 
 from controller.wire import JobTraffic
-from host_reporter.discovery.census import Traffic
 from host_reporter.discovery.links import Link
 from host_reporter.discovery.reports import BYTES_SECONDS, MAX_UNKNOWN_TOLD, RETELL_SECONDS, Reports
-from host_reporter.discovery.telling import Found
+from host_reporter.discovery.socket_table import Traffic
+from host_reporter.discovery.traffic_report import Found
 from host_reporter.notices import Notices
 
 PEER = socket.inet_aton("10.0.0.2")
