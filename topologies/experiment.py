@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from controller.wire import Message, Name
-from host_reporter.intrajob.errors import SaspError
-from host_reporter.intrajob.scheme import Scheme, parse
+from sasp.core.errors import SaspError
+from sasp.core.scheme import Scheme, parse
 from topologies.study_plan import StudyPlan, TrialPlan, fault
 
 PLAIN = Scheme("bsp", sending="after")

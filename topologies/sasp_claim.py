@@ -20,7 +20,7 @@ from typing import Any
 
 from rich.table import Table
 
-from host_reporter.intrajob.scheme import parse
+from sasp.core.scheme import parse
 from simulator.reports.statistics import reduction, reduction_interval
 from topologies import sasp_lab, summary
 from topologies.claim import Setting

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import torch
 
-from host_reporter.intrajob import rules, wrapping
+from sasp.exchange import rules
+from sasp.training import wrapping
 from topologies import sasp_job
 from topologies.crew import launch
 

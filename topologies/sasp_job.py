@@ -17,8 +17,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from host_reporter import intrajob
-from host_reporter.intrajob.server import serve
+from sasp.server.server import serve
 from topologies import sasp_models
 from topologies.sasp_request import FAMILIES, Point, WorkerResult, name_of
 from topologies.trainer.results import write_whole
@@ -54,12 +53,12 @@ def main() -> int:
     address, _, port = options.server.rpartition(":")
     try:
         if options.rank is None:
-            scheme = intrajob.parse(options.scheme)
+            scheme = sasp.parse(options.scheme)
             serve(address, int(port), options.workers, scheme, token=TOKEN, patience=PATIENCE_SECONDS)
         else:
             result = train(options, (address, int(port)))
             write_whole(options.out, json.dumps(asdict(result)))
-    except intrajob.SaspError as error:
+    except sasp.SaspError as error:
         sys.stderr.write(f"{error}\n")
         return 1
     return 0
@@ -71,7 +70,7 @@ def train(options: argparse.Namespace, server: tuple[str, int]) -> WorkerResult:
     model = sasp_models.make(options.family, options.seed)
     _rehearse(sasp_models.make(options.family, options.seed), data, options.batch)
     inner = sasp_models.optimizer(model.parameters(), options.learning_rate)
-    model, optimizer = intrajob.join(
+    model, optimizer = sasp.join(
         model, inner, server=server, rank=options.rank, scheme=options.scheme, token=TOKEN,
         chunk_bytes=options.chunk_bytes, patience=PATIENCE_SECONDS,
     )  # fmt: skip

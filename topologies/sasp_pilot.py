@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from host_reporter.intrajob.scheme import parse
+from sasp.core.scheme import parse
 from topologies import sasp_models
 from topologies.sasp_claim import BATCH, TARGET, WORKERS
 from topologies.sasp_request import FAMILIES, Point, Training, reached

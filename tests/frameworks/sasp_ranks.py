@@ -18,8 +18,6 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from host_reporter import intrajob
-
 ITERATIONS = 12
 BATCH = 6
 
@@ -76,7 +74,7 @@ def train(case: str, rank: int, folder: Path) -> dict[str, object]:
         if rank == 1:
             for parameter in model.parameters():
                 nn.init.zeros_(parameter)  # rank 0's are to be taken
-        model, optimizer = intrajob.wrap(model, optimizer, staleness=staleness, chunk_bytes=1024)
+        model, optimizer = sasp.wrap(model, optimizer, staleness=staleness, chunk_bytes=1024)
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 4, gamma=0.5)
     leads = []
     for number, (x, y) in enumerate(batches(rank)):
@@ -122,8 +120,8 @@ def refused(rank: int) -> dict[str, object]:
     }.items():
         model, optimizer = make("plain-0")
         try:
-            intrajob.wrap(model, optimizer, **options)
-        except intrajob.SaspError as error:
+            sasp.wrap(model, optimizer, **options)
+        except sasp.SaspError as error:
             said[name] = str(error)
     return said
 
@@ -131,12 +129,12 @@ def refused(rank: int) -> dict[str, object]:
 def twice(rank: int) -> dict[str, object]:
     """Two backward passes without saying so."""
     model, optimizer = make("plain-0")
-    model, optimizer = intrajob.wrap(model, optimizer)
+    model, optimizer = sasp.wrap(model, optimizer)
     x, y = batches(rank)[0]
     nn.functional.cross_entropy(model(x), y).backward()
     try:
         nn.functional.cross_entropy(model(x), y).backward()
-    except intrajob.SaspError as error:
+    except sasp.SaspError as error:
         return {"said": str(error)}
     return {}
 
@@ -154,7 +152,7 @@ def hooks(rank: int) -> dict[str, object]:
     model, inner = make("plain-0")
     inner.register_step_post_hook(count("inner"))
     everywhere = register_optimizer_step_post_hook(count("all"))
-    model, optimizer = intrajob.wrap(model, inner)
+    model, optimizer = sasp.wrap(model, inner)
     optimizer.register_step_pre_hook(count("wrapped"))
     for x, y in batches(rank):
         nn.functional.cross_entropy(model(x), y).backward()
@@ -167,7 +165,7 @@ def hooks(rank: int) -> dict[str, object]:
 def lost(case: str, rank: int) -> dict[str, object]:
     """Rank 1 goes amid the training: killed, or (``silent``) stopped; what the other is told, and how soon."""
     patience = 3.0 if case == "silent" else None
-    model, optimizer = intrajob.wrap(*make("plain-0"), staleness=1, chunk_bytes=1024, patience=patience)
+    model, optimizer = sasp.wrap(*make("plain-0"), staleness=1, chunk_bytes=1024, patience=patience)
     began = time.monotonic()
     for number, (x, y) in enumerate(batches(rank)):
         if rank == 1 and number == 5:
@@ -176,7 +174,7 @@ def lost(case: str, rank: int) -> dict[str, object]:
         try:
             nn.functional.cross_entropy(model(x), y).backward()
             optimizer.step()
-        except intrajob.SaspError as error:
+        except sasp.SaspError as error:
             return {"said": str(error), "seconds": time.monotonic() - began, "number": number}
     return {}
 

@@ -13,8 +13,7 @@ from torch.nn import functional
 from torch.nn.utils import parametrizations, spectral_norm, weight_norm
 from torch.utils.checkpoint import checkpoint
 
-from host_reporter import intrajob
-from host_reporter.intrajob.server import Server, listen
+from sasp.server.server import Server, listen
 
 STEPS = 6
 
@@ -96,11 +95,11 @@ def joined(
 ) -> Iterator[tuple[nn.Module, torch.optim.Optimizer]]:
     """The only worker of a server."""
     with listen("127.0.0.1", 0) as listener:
-        job = Server(listener, 1, intrajob.parse(scheme), token="", patience=20)
+        job = Server(listener, 1, sasp.parse(scheme), token="", patience=20)
         thread = threading.Thread(target=job.run)
         thread.start()
         try:
-            model, optimizer = intrajob.join(model, inner, server=listener.getsockname(), rank=0, scheme=scheme)
+            model, optimizer = sasp.join(model, inner, server=listener.getsockname(), rank=0, scheme=scheme)
             with optimizer:
                 yield model, optimizer
         finally:

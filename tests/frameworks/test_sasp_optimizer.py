@@ -14,9 +14,8 @@ from torch import nn
 from torch.optim import lr_scheduler
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from host_reporter import intrajob
 from host_reporter.integrations.torch import Watch
-from host_reporter.intrajob.server import Server, listen
+from sasp.server.server import Server, listen
 
 STEPS = 4
 
@@ -25,7 +24,7 @@ STEPS = 4
 def server() -> Iterator[tuple[str, int]]:
     """Of a job with one worker."""
     with listen("127.0.0.1", 0) as listener:
-        job = Server(listener, 1, intrajob.parse("bsp+sasp"), token="", patience=20)
+        job = Server(listener, 1, sasp.parse("bsp+sasp"), token="", patience=20)
         thread = threading.Thread(target=job.run)
         thread.start()
         yield listener.getsockname()
@@ -69,7 +68,7 @@ def test_hooks_are_called_once_a_step_wherever_they_were_registered(server: tupl
         lambda one, *_: calls.append("all after") if any(one is known for known in mine) else None
     )
     try:
-        model, optimizer = intrajob.join(model, inner, server=server, rank=0)
+        model, optimizer = sasp.join(model, inner, server=server, rank=0)
         mine.append(optimizer)
         seen: list[object] = []
         optimizer.register_step_pre_hook(lambda *_: calls.append("before"))
@@ -98,7 +97,7 @@ def test_the_callback_counts_iterations_of_a_job_that_sasp_trains(
 ) -> None:
     model, inner = made()
     watch = Watch(inner, "decoupled", directory=tmp_path) if before else None
-    model, optimizer = intrajob.join(model, inner, server=server, rank=0)
+    model, optimizer = sasp.join(model, inner, server=server, rank=0)
     with watch or Watch(optimizer, "decoupled", directory=tmp_path) as watching:
         train(model, optimizer)
         assert watching.iteration == STEPS
@@ -115,13 +114,13 @@ def test_schedulers_work_as_ever_and_warn_of_nothing(server: tuple[str, int], be
     model, inner = made()
     with no_warnings():
         schedulers = of(inner) if before else []
-        model, optimizer = intrajob.join(model, inner, server=server, rank=0)
+        model, optimizer = sasp.join(model, inner, server=server, rank=0)
         assert train(model, optimizer, *(schedulers or of(optimizer))) == expected
         optimizer.close()
 
 
 def test_a_one_cycle_schedule_finds_the_optimisers_defaults(server: tuple[str, int]) -> None:
-    model, optimizer = intrajob.join(*made(), server=server, rank=0)
+    model, optimizer = sasp.join(*made(), server=server, rank=0)
     with no_warnings():
         rates = train(model, optimizer, lr_scheduler.OneCycleLR(optimizer, 0.5, total_steps=STEPS + 1))
     assert max(rates) == pytest.approx(0.5, rel=0.2)

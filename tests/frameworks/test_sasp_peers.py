@@ -13,11 +13,10 @@ import pytest
 import torch
 from torch import nn
 
-from host_reporter import intrajob
-from host_reporter.intrajob import frames, rules
-from host_reporter.intrajob.errors import SaspError
-from host_reporter.intrajob.frames import Frame, Kind, packed, receive, talk
-from host_reporter.intrajob.server import Server, listen
+from sasp.core.errors import SaspError
+from sasp.exchange import frames, rules
+from sasp.exchange.frames import Frame, Kind, packed, receive, talk
+from sasp.server.server import Server, listen
 
 HELLO = {
     "version": frames.VERSION, "rank": 0, "token": "", "scheme": "asp+sasp", "type": "float32", "chunk_bytes": 1024,
@@ -31,7 +30,7 @@ def serving(workers: int = 1) -> Iterator[tuple[Server, tuple[str, int], list[st
     """A server, where it is, and what it ends with."""
     ends: list[str] = []
     with listen("127.0.0.1", 0) as listener:
-        server = Server(listener, workers, intrajob.parse("asp+sasp"), token="", patience=20)
+        server = Server(listener, workers, sasp.parse("asp+sasp"), token="", patience=20)
 
         def run() -> None:
             try:
@@ -261,7 +260,7 @@ WELCOME, ORDER = talk(Kind.WELCOME, {"workers": 1}), talk(Kind.ORDER, [0])
 def test_a_server_that_talks_nonsense_is_an_error_in_the_training(answers: list[bytes], why: str) -> None:
     made = nn.Linear(2, 2)
     with false_server(*answers) as address, pytest.raises(SaspError, match=f"the parameter server at .*{why}"):
-        model, optimizer = intrajob.join(
+        model, optimizer = sasp.join(
             made, torch.optim.SGD(made.parameters(), lr=0.1), server=address, rank=0, patience=20
         )
         try:
@@ -275,14 +274,14 @@ def test_a_server_that_talks_nonsense_is_an_error_in_the_training(answers: list[
 def test_a_server_that_never_answers_a_greeting_is_not_waited_for_for_ever() -> None:
     made = nn.Linear(2, 2)
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(SaspError, match="timed out"):
-        intrajob.join(made, torch.optim.SGD(made.parameters(), lr=0.1), server=silent.getsockname(), rank=0, patience=1)
+        sasp.join(made, torch.optim.SGD(made.parameters(), lr=0.1), server=silent.getsockname(), rank=0, patience=1)
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="silence is noticed by Linux's means")
 def test_both_ends_notice_when_the_other_falls_silent() -> None:
     made = nn.Linear(2, 2)
     with serving() as (server, address, ends):
-        _, optimizer = intrajob.join(
+        _, optimizer = sasp.join(
             made, torch.optim.SGD(made.parameters(), lr=0.1), server=address, rank=0, scheme="asp+sasp"
         )
         (theirs,) = (worker.sock for worker in server._all)

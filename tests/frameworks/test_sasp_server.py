@@ -15,11 +15,11 @@ import pytest
 import torch
 from torch import nn
 
-from host_reporter import intrajob
-from host_reporter.intrajob import frames
-from host_reporter.intrajob.chunks import Layout, chunk_elements
-from host_reporter.intrajob.scheme import Versions
-from host_reporter.intrajob.server import Server, listen
+import sasp as intrajob
+from sasp.core.chunks import Layout, chunk_elements
+from sasp.core.scheme import Versions
+from sasp.exchange import frames
+from sasp.server.server import Server, listen
 from tests.support.paths import ROOT
 
 ITERATIONS, WORKERS, BATCH = 10, 3, 8
@@ -141,7 +141,7 @@ def test_bsp_is_training_on_all_batches_together(scheme: str) -> None:
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_bounds_hold_with_a_slow_worker_and_the_model_learns(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("host_reporter.intrajob.store.Versions", Spy)
+    monkeypatch.setattr("sasp.server.store.Versions", Spy)
     Spy.spread = 0
     known = intrajob.parse(scheme)
     found = train(scheme, slow=0.03)
@@ -236,7 +236,7 @@ class TestCommand:
 
     def start(self, *options: str) -> tuple[subprocess.Popen[str], int]:
         process = subprocess.Popen(
-            [sys.executable, "-m", "host_reporter.intrajob", "--listen", "127.0.0.1:0", *options],
+            [sys.executable, "-m", "sasp", "--listen", "127.0.0.1:0", *options],
             cwd=ROOT, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         assert process.stderr is not None
@@ -331,7 +331,7 @@ class TestCommand:
 
     def test_off_loopback_a_token_is_needed(self) -> None:
         found = subprocess.run(
-            [sys.executable, "-m", "host_reporter.intrajob", "--listen", "0.0.0.0:0", "--workers", "1"],
+            [sys.executable, "-m", "sasp", "--listen", "0.0.0.0:0", "--workers", "1"],
             cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
         assert found.returncode == 1

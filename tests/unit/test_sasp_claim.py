@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from host_reporter.intrajob.scheme import parse
+from sasp.core.scheme import parse
 from topologies import sasp_claim, sasp_lab, summary
 from topologies.errors import LabError
 from topologies.frameworks import PYTHON_SETTING

@@ -1,6 +1,6 @@
 """Parameter-server training whose workers may run apart, or overlap computing and sending: SSP, ASP, SaSP.
 
-The rules are those of the real trainer (``host_reporter.intrajob``): its schemes, clocks, books and queues; only the
+The rules are those of the real trainer (``sasp``): its schemes, clocks, books and queues; only the
 computing is slept through and the bytes are zeros. A model is one chunk where all is sent after the backward pass,
 else ``LAYERS`` of equal bytes. A third of the computing is the forward pass. An iteration is finished when the last
 worker has all answers to it.
@@ -12,10 +12,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from host_reporter.intrajob.clocks import Clocks
-from host_reporter.intrajob.errors import SaspError
-from host_reporter.intrajob.order import PATIENCE_SECONDS, ChunkQueue
-from host_reporter.intrajob.scheme import Scheme, Versions
+from sasp.core.clocks import Clocks
+from sasp.core.errors import SaspError
+from sasp.core.order import PATIENCE_SECONDS, ChunkQueue
+from sasp.core.scheme import Scheme, Versions
 from topologies.trainer.frames import Channel, Frame, Kind, PeerLostError
 from topologies.trainer.ring import chunk_bytes
 from topologies.trainer.seats import HaltedError, Seat

@@ -7,7 +7,7 @@ lead of 0 results are synchronous, and yet the first layers compute while the la
 
 from __future__ import annotations
 
-from host_reporter.intrajob.errors import SaspError
+from sasp.core.errors import SaspError
 
 FIRST = 0
 """Where every clock begins: no iteration is done."""

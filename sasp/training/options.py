@@ -6,8 +6,8 @@ import math
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from host_reporter.intrajob.chunks import CHUNK_BYTES, LEAST_CHUNK_BYTES
-from host_reporter.intrajob.errors import SaspError
+from sasp.core.chunks import CHUNK_BYTES, LEAST_CHUNK_BYTES
+from sasp.core.errors import SaspError
 
 
 class AllReduceOptions(NamedTuple):

@@ -3,11 +3,11 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from host_reporter.intrajob.agreement import Agreement
-from host_reporter.intrajob.chunks import Layout
-from host_reporter.intrajob.clocks import Clocks
-from host_reporter.intrajob.order import ChunkQueue, Turns
-from host_reporter.intrajob.scheme import Scheme, Versions
+from sasp.core.agreement import Agreement
+from sasp.core.chunks import Layout
+from sasp.core.clocks import Clocks
+from sasp.core.order import ChunkQueue, Turns
+from sasp.core.scheme import Scheme, Versions
 
 ITERATIONS = 5
 SCHEMES = (

@@ -11,10 +11,10 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from host_reporter.intrajob.courier import Piece
-from host_reporter.intrajob.errors import SaspError
-from host_reporter.intrajob.hooks import Decoupled
-from host_reporter.intrajob.layers import Layer
+from sasp.core.errors import SaspError
+from sasp.training.hooks import Decoupled
+from sasp.training.layers import Layer
+from sasp.training.transport import Piece
 
 
 class LayerSteps:

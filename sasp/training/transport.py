@@ -7,7 +7,7 @@ from typing import Protocol
 
 import torch
 
-from host_reporter.intrajob.layers import Layer
+from sasp.training.layers import Layer
 
 Piece = tuple[int, torch.Tensor]
 """All-reduce: an iteration, and a layer's averaged gradients. Parameter server: an element, and contents from there."""

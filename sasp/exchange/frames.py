@@ -9,7 +9,7 @@ import struct
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from host_reporter.intrajob.errors import SaspError
+from sasp.core.errors import SaspError
 
 _HEADER = struct.Struct("!2sBxIIdQ")
 _MAGIC = b"Sp"

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from host_reporter.intrajob.errors import SaspError
+from sasp.core.errors import SaspError
 
 Name = Literal["bsp", "ssp", "asp"]
 Sending = Literal["after", "overlap", "sasp"]

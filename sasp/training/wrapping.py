@@ -8,14 +8,14 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from host_reporter.intrajob import rules
-from host_reporter.intrajob.allreduce import AllReduce
-from host_reporter.intrajob.errors import SaspError
-from host_reporter.intrajob.hooks import Decoupled
-from host_reporter.intrajob.layers import Layer, find_layers
-from host_reporter.intrajob.optimizer import DecoupledOptimizer, LayerSteps, learning_rate, trained_by
-from host_reporter.intrajob.options import AllReduceOptions
-from host_reporter.intrajob.worker import Greeting, Joining, ServerLink
+from sasp.core.errors import SaspError
+from sasp.exchange import rules
+from sasp.training.allreduce import AllReduce
+from sasp.training.hooks import Decoupled
+from sasp.training.layers import Layer, find_layers
+from sasp.training.optimizer import DecoupledOptimizer, LayerSteps, learning_rate, trained_by
+from sasp.training.options import AllReduceOptions
+from sasp.training.worker import Greeting, Joining, ServerLink
 
 
 def over_all_reduce(

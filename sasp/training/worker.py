@@ -14,10 +14,11 @@ from typing import Any
 
 import torch
 
-from host_reporter.intrajob.chunks import LEAST_CHUNK_BYTES, Layout, chunk_elements
-from host_reporter.intrajob.courier import Piece
-from host_reporter.intrajob.errors import SaspError
-from host_reporter.intrajob.frames import (
+from sasp.core.chunks import LEAST_CHUNK_BYTES, Layout, chunk_elements
+from sasp.core.errors import SaspError
+from sasp.core.order import ChunkQueue
+from sasp.core.scheme import Scheme
+from sasp.exchange.frames import (
     LARGEST_TALK,
     VERSION,
     Frame,
@@ -29,10 +30,9 @@ from host_reporter.intrajob.frames import (
     small_buffer,
     talk,
 )
-from host_reporter.intrajob.layers import Layer
-from host_reporter.intrajob.order import ChunkQueue
-from host_reporter.intrajob.peers import read_order, read_welcome
-from host_reporter.intrajob.scheme import Scheme
+from sasp.exchange.peers import read_order, read_welcome
+from sasp.training.layers import Layer
+from sasp.training.transport import Piece
 
 RETRY_SECONDS = 0.1
 _CLOSE_SECONDS = 10.0

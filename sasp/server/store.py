@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import torch
 
-from host_reporter.intrajob import rules
-from host_reporter.intrajob.chunks import Layout, chunk_elements
-from host_reporter.intrajob.errors import SaspError
-from host_reporter.intrajob.frames import LARGEST_TALK, Frame, Kind
-from host_reporter.intrajob.peers import TYPES, Hello
-from host_reporter.intrajob.scheme import Scheme, Versions
+from sasp.core.chunks import Layout, chunk_elements
+from sasp.core.errors import SaspError
+from sasp.core.scheme import Scheme, Versions
+from sasp.exchange import rules
+from sasp.exchange.frames import LARGEST_TALK, Frame, Kind
+from sasp.exchange.peers import TYPES, Hello
 
 
 @dataclass(slots=True)

@@ -17,12 +17,12 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from host_reporter.intrajob.agreement import Agreement
-from host_reporter.intrajob.chunks import Layout
-from host_reporter.intrajob.courier import Piece
-from host_reporter.intrajob.errors import SaspError
-from host_reporter.intrajob.layers import Layer
-from host_reporter.intrajob.options import AllReduceOptions
+from sasp.core.agreement import Agreement
+from sasp.core.chunks import Layout
+from sasp.core.errors import SaspError
+from sasp.training.layers import Layer
+from sasp.training.options import AllReduceOptions
+from sasp.training.transport import Piece
 
 IN_FLIGHT = 2
 _CLOSE_SECONDS = 10.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from host_reporter.intrajob.errors import SaspError
+from sasp.core.errors import SaspError
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from host_reporter.intrajob.errors import SaspError
+from sasp.core.errors import SaspError
 
 CHUNK_BYTES = 128 * 1024
 """A tenth of a second at 10 Mbit/s: so long at most does an urgent chunk wait behind one that has begun."""

@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from host_reporter.intrajob.chunks import LEAST_CHUNK_BYTES
-from host_reporter.intrajob.errors import SaspError
-from host_reporter.intrajob.frames import LARGEST_LAYER, VERSION, Kind
-from host_reporter.intrajob.scheme import Scheme
+from sasp.core.chunks import LEAST_CHUNK_BYTES
+from sasp.core.errors import SaspError
+from sasp.core.scheme import Scheme
+from sasp.exchange.frames import LARGEST_LAYER, VERSION, Kind
 
 TYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16, "float16": torch.float16}
 MOST_LAYERS = 100_000

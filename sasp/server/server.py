@@ -17,13 +17,13 @@ import time
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from host_reporter.intrajob.connection import Worker
-from host_reporter.intrajob.errors import SaspError
-from host_reporter.intrajob.frames import Frame, Kind, notice_silence, packed, small_buffer, talk, unpacked
-from host_reporter.intrajob.order import ChunkQueue, Turns
-from host_reporter.intrajob.peers import read_hello, read_order
-from host_reporter.intrajob.scheme import Scheme
-from host_reporter.intrajob.store import Store
+from sasp.core.errors import SaspError
+from sasp.core.order import ChunkQueue, Turns
+from sasp.core.scheme import Scheme
+from sasp.exchange.connection import Worker
+from sasp.exchange.frames import Frame, Kind, notice_silence, packed, small_buffer, talk, unpacked
+from sasp.exchange.peers import read_hello, read_order
+from sasp.server.store import Store
 
 T = TypeVar("T")
 

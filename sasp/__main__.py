@@ -1,6 +1,6 @@
-"""``python -m host_reporter.intrajob``: the parameter server of one training job.
+"""``python -m sasp``: the parameter server of one training job.
 
-Workers call ``host_reporter.intrajob.join`` with the same scheme. Exit status: 0 all workers are done; 1 one was lost
+Workers call ``sasp.join`` with the same scheme. Exit status: 0 all workers are done; 1 one was lost
 or did not come; 2 wrong input.
 """
 
@@ -11,8 +11,8 @@ import logging
 import sys
 from pathlib import Path
 
-from host_reporter.intrajob.errors import SaspError
-from host_reporter.intrajob.scheme import Scheme, parse
+from sasp.core.errors import SaspError
+from sasp.core.scheme import Scheme, parse
 
 MOST_WORKERS = 1024
 
@@ -49,7 +49,7 @@ def _seconds(text: str) -> float:
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    made = argparse.ArgumentParser(prog="python -m host_reporter.intrajob", description=__doc__)
+    made = argparse.ArgumentParser(prog="python -m sasp", description=__doc__)
     made.add_argument("--listen", type=_endpoint, default=("127.0.0.1", 29600), metavar="ADDRESS:PORT")
     made.add_argument("--workers", type=_workers, required=True, metavar="N")
     made.add_argument("--scheme", type=_scheme, default=Scheme(), help="bsp, ssp:S, asp; each with +overlap or +sasp")
@@ -68,7 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stderr.write(f"--token-file {options.token_file}: {error}\n")
         return 2
     try:
-        from host_reporter.intrajob.server import serve  # noqa: PLC0415 (torch is loaded by who serves)
+        from sasp.server.server import serve  # noqa: PLC0415 (torch is loaded by who serves)
     except ImportError as error:
         sys.stderr.write(f"the parameter server needs PyTorch: {error}\n")
         return 2

@@ -14,11 +14,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from host_reporter.intrajob.clocks import Clocks
-from host_reporter.intrajob.courier import Courier, Piece
-from host_reporter.intrajob.errors import SaspError
-from host_reporter.intrajob.layers import Layer, in_forward_order
-from host_reporter.intrajob.scheme import Sending
+from sasp.core.clocks import Clocks
+from sasp.core.errors import SaspError
+from sasp.core.scheme import Sending
+from sasp.training.layers import Layer, in_forward_order
+from sasp.training.transport import Courier, Piece
 
 Absorb = Callable[[Layer, Sequence[Piece]], None]
 """Puts what has come for a layer into its parameters."""

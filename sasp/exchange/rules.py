@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 import torch
 from torch.optim import Optimizer
 
-from host_reporter.intrajob.errors import SaspError
+from sasp.core.errors import SaspError
 
 KNOWN: Mapping[str, tuple[Callable[..., Optimizer], frozenset[str]]] = {
     "SGD": (torch.optim.SGD, frozenset({"lr", "momentum", "dampening", "weight_decay", "nesterov", "maximize"})),

@@ -13,16 +13,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from host_reporter.intrajob.chunks import CHUNK_BYTES
-from host_reporter.intrajob.errors import SaspError
-from host_reporter.intrajob.options import AllReduceOptions
-from host_reporter.intrajob.scheme import Scheme, parse
+from sasp.core.chunks import CHUNK_BYTES
+from sasp.core.errors import SaspError
+from sasp.core.scheme import Scheme, parse
+from sasp.training.options import AllReduceOptions
 
 if TYPE_CHECKING:
     from torch import nn
     from torch.optim import Optimizer
 
-    from host_reporter.intrajob.optimizer import DecoupledOptimizer
+    from sasp.training.optimizer import DecoupledOptimizer
 
 __all__ = ["CHUNK_BYTES", "SaspError", "Scheme", "join", "parse", "wrap"]
 
@@ -43,7 +43,7 @@ def wrap(
     Call ``optimizer.flush()`` before the parameters are read, ``optimizer.close()`` at the end. ``patience``: seconds
     after which a rank that says nothing ends the job (None: torch.distributed's own, half an hour). Raises SaspError.
     """
-    from host_reporter.intrajob import wrapping  # noqa: PLC0415 (torch is loaded by who trains)
+    from sasp.training import wrapping  # noqa: PLC0415 (torch is loaded by who trains)
 
     return wrapping.over_all_reduce(model, optimizer, staleness, AllReduceOptions(group, chunk_bytes, patience))
 
@@ -65,8 +65,8 @@ def join(
     kind and options are the server's from worker 0 on; learning rates may change from iteration to iteration.
     ``patience``: seconds to wait for the server. Raises SaspError.
     """
-    from host_reporter.intrajob import wrapping  # noqa: PLC0415 (torch is loaded by who trains)
-    from host_reporter.intrajob.worker import Joining  # noqa: PLC0415 (as above)
+    from sasp.training import wrapping  # noqa: PLC0415 (torch is loaded by who trains)
+    from sasp.training.worker import Joining  # noqa: PLC0415 (as above)
 
     known = parse(scheme) if isinstance(scheme, str) else scheme
     who = Joining(rank, known, token, chunk_bytes, patience)

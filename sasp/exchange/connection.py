@@ -6,8 +6,8 @@ import socket
 from collections import deque
 from dataclasses import dataclass, field
 
-from host_reporter.intrajob.frames import HEADER_BYTES, Frame
-from host_reporter.intrajob.order import ChunkQueue
+from sasp.core.order import ChunkQueue
+from sasp.exchange.frames import HEADER_BYTES, Frame
 
 
 @dataclass(eq=False)

@@ -12,14 +12,13 @@ import time
 
 import pytest
 
-from host_reporter import intrajob
-from host_reporter.intrajob import frames
-from host_reporter.intrajob.chunks import Layout, chunk_elements
-from host_reporter.intrajob.clocks import Clocks
-from host_reporter.intrajob.errors import SaspError
-from host_reporter.intrajob.frames import Frame, Kind, notice_silence, packed, receive, unpacked
-from host_reporter.intrajob.order import Turns
-from host_reporter.intrajob.scheme import Scheme, Versions, parse
+from sasp.core.chunks import Layout, chunk_elements
+from sasp.core.clocks import Clocks
+from sasp.core.errors import SaspError
+from sasp.core.order import Turns
+from sasp.core.scheme import Scheme, Versions, parse
+from sasp.exchange import frames
+from sasp.exchange.frames import Frame, Kind, notice_silence, packed, receive, unpacked
 from tests.support.paths import ROOT
 
 
@@ -179,7 +178,7 @@ def test_messages_are_read_back_and_anything_else_is_refused() -> None:
 )
 def test_the_server_says_what_was_wrong(options, why) -> None:
     found = subprocess.run(
-        [sys.executable, "-m", "host_reporter.intrajob", *options],
+        [sys.executable, "-m", "sasp", *options],
         cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert found.returncode == 2
@@ -191,11 +190,11 @@ def test_without_pytorch_the_server_says_so_and_the_package_still_loads() -> Non
     code = (
         "import sys; sys.modules['torch'] = None\n"
         "from host_reporter import intrajob\n"
-        "from host_reporter.intrajob.__main__ import main\n"
+        "from sasp.__main__ import main\n"
         "sys.exit(main(['--workers', '1']))"
     )
     found = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
     )
     assert (found.returncode, "needs PyTorch" in found.stderr) == (2, True), found.stderr
-    assert intrajob.parse("bsp") == Scheme(sending="after")
+    assert sasp.parse("bsp") == Scheme(sending="after")

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from heapq import heappop, heappush
 
-from host_reporter.intrajob.chunks import Layout
+from sasp.core.chunks import Layout
 
 
 class Agreement:

@@ -1,0 +1,1 @@
+"""The rules of SaSP as values: schemes, clocks, chunks, and order. Pure."""

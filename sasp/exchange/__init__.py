@@ -1,0 +1,1 @@
+"""What a parameter server and its workers share: frames, peers, and connections."""

@@ -1,0 +1,1 @@
+"""SaSP inside a PyTorch training: hooks, the optimizer, and gradient transport."""
