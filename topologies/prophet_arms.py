@@ -116,7 +116,7 @@ def calibrate(folder: Path, *, quick: bool, stop: Event) -> GroupResult:
     """Calibrate this device into a folder. Raises LabError, OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / CALIBRATION_FILE
-    command = [python(), "-m", "host_reporter.prophet", "--calibrate", "--calibration", str(path), "--json"]
+    command = [python(), "-m", "deepprophet", "--calibrate", "--calibration", str(path), "--json"]
     told = _run([command + (["--quick"] if quick else [])], stop)
     return GroupResult(cores=os.cpu_count() or 1, calibration=json.loads(told), calibrated=_digest(path))
 
@@ -180,7 +180,7 @@ def _by_default(
         for size in dict.fromkeys(case.batch_size for case in cases):
             own = [case for case in cases if case.batch_size == size]
             command = [
-                python(), "-m", "host_reporter.prophet", factory, "--calibration", str(calibration), "--json",
+                python(), "-m", "deepprophet", factory, "--calibration", str(calibration), "--json",
                 "--network", str(described), "--batch-size", str(size),
                 "--workers", ",".join(str(count) for count in dict.fromkeys(case.workers for case in own)),
             ]  # fmt: skip

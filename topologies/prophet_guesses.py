@@ -18,15 +18,17 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from host_reporter.prophet import bench, costs, network, store
-from host_reporter.prophet.calibration import Calibration
-from host_reporter.prophet.graph import Graph
-from host_reporter.prophet.loop import iteration
-from host_reporter.prophet.measured import Measurement
-from host_reporter.prophet.missing import measure
-from host_reporter.prophet.prediction import Asked, predict
-from host_reporter.prophet.subject import Subject, subject
-from host_reporter.prophet.trace import trace
+from deepprophet.costs import costs, store
+from deepprophet.costs.calibration import Calibration
+from deepprophet.costs.measured import Measurement
+from deepprophet.device import bench
+from deepprophet.device.loop import iteration
+from deepprophet.device.missing import measure
+from deepprophet.graph.graph import Graph
+from deepprophet.graph.subject import Subject, subject
+from deepprophet.graph.trace import trace
+from deepprophet.predict import network
+from deepprophet.predict.prediction import Asked, predict
 from topologies import prophet_models
 from topologies.prophet_arms import one_machine
 

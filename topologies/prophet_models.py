@@ -2,7 +2,7 @@
 PyTorch.
 
 Each is the structure that its name says, with small inputs; none of them, and no layer of them, is in the set that a
-device is calibrated with (``host_reporter.prophet.calibration_set``). ``factory(NAME)`` gives what ``trainyard
+device is calibrated with (``deepprophet.device.calibration_set``). ``factory(NAME)`` gives what ``trainyard
 predict`` asks for: a function from a batch size to a model, an example batch and a loss.
 """
 

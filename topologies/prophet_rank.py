@@ -17,8 +17,8 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from host_reporter.prophet.loop import iteration, timed
-from host_reporter.prophet.subject import subject
+from deepprophet.device.loop import iteration, timed
+from deepprophet.graph.subject import subject
 from topologies import prophet_models
 
 PATIENCE = timedelta(seconds=300)

@@ -57,7 +57,7 @@ def calibrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """This device, calibrated by the command in a process of its own."""
     path = tmp_path_factory.mktemp("prophet") / "device.json"
     done = subprocess.run(
-        [sys.executable, "-m", "host_reporter.prophet", "--calibrate", "--quick", "--calibration", str(path), "--json"],
+        [sys.executable, "-m", "deepprophet", "--calibrate", "--quick", "--calibration", str(path), "--json"],
         cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False, timeout=280,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

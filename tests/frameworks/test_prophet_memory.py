@@ -12,9 +12,9 @@ import sys
 import pytest
 import torch
 
-from host_reporter.prophet.lifetimes import Lifetimes
-from host_reporter.prophet.subject import subject
-from host_reporter.prophet.trace import How, trace
+from deepprophet.graph.lifetimes import Lifetimes
+from deepprophet.graph.subject import subject
+from deepprophet.graph.trace import How, trace
 from tests.frameworks import prophet_subjects
 from tests.support.paths import ROOT
 from topologies import prophet_models
@@ -23,8 +23,8 @@ MIB = 2**20
 
 TRAINED = """
 import json, resource, statistics, sys, torch
-from host_reporter.prophet.loop import iteration
-from host_reporter.prophet.subject import subject
+from deepprophet.device.loop import iteration
+from deepprophet.graph.subject import subject
 from topologies import prophet_models
 torch.set_num_threads(1)
 run = iteration(subject(prophet_models.factory(sys.argv[1])(32)), "sgd", torch.device("cpu"))
@@ -38,7 +38,7 @@ print(json.dumps(statistics.median(found[4:]) * resource.getpagesize()))
 
 ONE_OPERATOR = """
 import json, sys, torch
-from host_reporter.prophet import bench
+from deepprophet import bench
 torch.set_num_threads(1)
 key = json.dumps(["aten.embedding_dense_backward.default", [
     {"t": ["float32", [8, 48, 320], None]}, {"t": ["int64", [8, 48], None]}, 6000, -1, False], {}])
@@ -48,7 +48,7 @@ print(json.dumps([bench.measure(key, torch.device("cpu"), efforts[name]).near fo
 
 GIVEN_BACK = """
 import json, resource, sys, torch
-from host_reporter.prophet.allocator import keep_memory
+from deepprophet.device.allocator import keep_memory
 kept = keep_memory() if sys.argv[1] == "kept" else None
 found = []
 for _ in range(12):

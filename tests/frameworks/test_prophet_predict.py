@@ -17,9 +17,10 @@ import pytest
 import torch
 
 from controller.wire import JobSpec
-from host_reporter.prophet import command, engine, factory_main, store
-from host_reporter.prophet.loop import iteration, timed
-from host_reporter.prophet.subject import subject
+from deepprophet import command, engine, factory_main
+from deepprophet.costs import store
+from deepprophet.device.loop import iteration, timed
+from deepprophet.graph.subject import subject
 from tests.frameworks import prophet_subjects
 from topologies import prophet_models
 
@@ -383,13 +384,13 @@ def test_files_are_looked_at_before_the_work(
     def nobody(*_arguments: object) -> None:
         raise AssertionError("the model was loaded first")
 
-    monkeypatch.setattr("host_reporter.prophet.subject.load", nobody)
+    monkeypatch.setattr("deepprophet.graph.subject.load", nobody)
     target = tmp_path / "missing" / "x.png"
     status, _, errors = predict("prophet_subjects:watched", "--calibration", calibrated, "--timeline", target)
     assert status == 2
     assert f"there is no folder {target.parent}" in errors
     assert not target.parent.exists()
-    monkeypatch.setattr("host_reporter.prophet.calibration_run.Calibrating", nobody)
+    monkeypatch.setattr("deepprophet.device.calibration_run.Calibrating", nobody)
     status, _, errors = predict("--calibrate", "--calibration", target)
     assert status == 2
     assert f"there is no folder {target.parent}" in errors

@@ -11,15 +11,15 @@ import torch
 import torch.distributed as dist
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from host_reporter.prophet import bench
-from host_reporter.prophet.buckets import FIRST_BYTES, LIMIT_BYTES, buckets
-from host_reporter.prophet.calibration_layers import layers
-from host_reporter.prophet.calibration_set import exercises
-from host_reporter.prophet.graph import Graph, Parameter
-from host_reporter.prophet.loop import iteration
-from host_reporter.prophet.spec import Call, parse, readable
-from host_reporter.prophet.subject import Subject, subject
-from host_reporter.prophet.trace import How, argument, trace
+from deepprophet.device import bench
+from deepprophet.device.calibration_layers import layers
+from deepprophet.device.calibration_set import exercises
+from deepprophet.device.loop import iteration
+from deepprophet.graph.graph import Graph, Parameter
+from deepprophet.graph.spec import Call, parse, readable
+from deepprophet.graph.subject import Subject, subject
+from deepprophet.graph.trace import How, argument, trace
+from deepprophet.predict.buckets import FIRST_BYTES, LIMIT_BYTES, buckets
 from tests.frameworks import prophet_subjects
 from topologies import prophet_models
 

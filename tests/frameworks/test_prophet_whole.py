@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from host_reporter.prophet.calibration_journal import SUFFIX
+from deepprophet.costs.calibration_journal import SUFFIX
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 
-CALIBRATE = [sys.executable, "-m", "host_reporter.prophet", "--calibrate", "--quick", "--json", "--calibration"]
+CALIBRATE = [sys.executable, "-m", "deepprophet", "--calibrate", "--quick", "--json", "--calibration"]
 
 
 def test_a_calibration_that_is_stopped_goes_on_from_there(calibrated: Path, tmp_path: Path) -> None:
@@ -62,8 +62,8 @@ def test_a_calibration_that_is_stopped_goes_on_from_there(calibrated: Path, tmp_
 MEASURES = """
 import os, sys
 import torch
-from host_reporter.prophet import bench
-from host_reporter.prophet.spec import Call, TensorSpec
+from deepprophet import bench
+from deepprophet.graph.spec import Call, TensorSpec
 torch.set_num_threads(1)
 os.sched_setaffinity(0, {int(sys.argv[1])})
 key = Call("aten.mm.default", (TensorSpec("float32", (700, 700)),) * 2, {}).key()
@@ -101,7 +101,7 @@ def test_an_operator_that_shares_its_core_is_seen_to_be_disturbed() -> None:
 )
 def test_whatever_a_factory_does_the_command_answers(calibrated: Path, factory: str, status: int, words: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "host_reporter.prophet", f"prophet_subjects:{factory}", "--json", "--measure", "0",
+        [sys.executable, "-m", "deepprophet", f"prophet_subjects:{factory}", "--json", "--measure", "0",
          "--calibration", str(calibrated)],
         cwd=HERE, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
@@ -116,7 +116,7 @@ def test_whatever_a_factory_does_the_command_answers(calibrated: Path, factory: 
 
 def test_whole_command_in_a_process(calibrated: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "host_reporter.prophet", "prophet_subjects:deciding", "--calibration", str(calibrated)],
+        [sys.executable, "-m", "deepprophet", "prophet_subjects:deciding", "--calibration", str(calibrated)],
         cwd=HERE, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (2, "")
@@ -125,7 +125,7 @@ def test_whole_command_in_a_process(calibrated: Path) -> None:
 
 def test_what_a_model_prints_leaves_stdout_to_the_document(calibrated: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "host_reporter.prophet", "prophet_subjects:talking", "--json",
+        [sys.executable, "-m", "deepprophet", "prophet_subjects:talking", "--json",
          "--calibration", str(calibrated)],
         cwd=HERE, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip

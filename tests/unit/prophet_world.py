@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from host_reporter.prophet.calibration import Calibration, Collective, Context, Provenance, Roofline, Wrapping
-from host_reporter.prophet.graph import Graph, Operator, Parameter, Phase
-from host_reporter.prophet.spec import Call, TensorSpec
+from deepprophet.costs.calibration import Calibration, Collective, Context, Provenance, Roofline, Wrapping
+from deepprophet.graph.graph import Graph, Operator, Parameter, Phase
+from deepprophet.graph.spec import Call, TensorSpec
 
 MB = 2**20
 

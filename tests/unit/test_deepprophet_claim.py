@@ -11,7 +11,7 @@ import pytest
 from pydantic import TypeAdapter
 from rich.console import Console
 
-from host_reporter.prophet import command
+from deepprophet import command
 from topologies import deepprophet_claim as claim
 from topologies import prophet_arms
 from topologies.claim import Setting

@@ -25,11 +25,11 @@ from controller.cli.snapshot_file import SnapshotError, read_snapshot
 from controller.config.config import ConfigError, load_config
 from controller.documents import text_file
 from controller.documents.plain_text import PlainTextError, decode
+from deepprophet.errors import InputError as ProphetInputError
+from deepprophet.predict import network
 from host_reporter.jobs.job_file import JobFileError
 from host_reporter.jobs.jobs_dir import JobsDirectory
 from host_reporter.notices import Notices
-from host_reporter.prophet import network
-from host_reporter.prophet.errors import InputError as ProphetInputError
 from simulator import graph_file
 from simulator.errors import InputError
 from simulator.workloads import coflow_trace

@@ -1,0 +1,1 @@
+"""What each operator costs: measured, fitted, or bounded by the device."""

@@ -1,0 +1,45 @@
+"""What operators that were just measured tell of those that one roofline costs with them. Pure.
+
+[ours] A roofline errs alike for operators of a kind in one model: all of them may take a third longer than it says, be
+it that their shapes are unlike those of the calibration, be it that the machine is slower today. So where some were
+measured, the rest is corrected by how far these were off, the more so the more they are of the same length.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+
+from deepprophet.costs.calibration import Roofline
+
+NONE = 1.0
+"""As much as a measured operator of the same length counts that nothing is off."""
+
+MOST_OFF = math.log(4.0)
+"""What is further off than by a factor of four says nothing of others."""
+
+
+class Kin:
+    """Corrections of rooflines, from pairs of what they say of an operator and what was measured of it, in seconds."""
+
+    def __init__(self, measured: Iterable[tuple[Roofline, str, float, float]] = ()) -> None:
+        """``measured``: a roofline, the type of number that it was asked for, and the two."""
+        self._off: dict[tuple[str, str, str], list[tuple[float, float]]] = defaultdict(list)
+        for roofline, dtype, said, found in measured:
+            if said > 0 and found > 0:
+                off = math.log(found / said)
+                self._off[_kind(roofline, dtype)].append((said, max(-MOST_OFF, min(off, MOST_OFF))))
+
+    def factor(self, roofline: Roofline, dtype: str, said: float) -> float:
+        """How many times as long as a roofline says an operator is thought to take."""
+        known = self._off.get(_kind(roofline, dtype))
+        if not known or said <= 0:
+            return 1.0
+        weights = [min(said, other) / max(said, other) for other, _ in known]
+        off = sum(weight * by for weight, (_, by) in zip(weights, known, strict=True))
+        return math.exp(off / (sum(weights) + NONE))
+
+
+def _kind(roofline: Roofline, dtype: str) -> tuple[str, str, str]:
+    return roofline.family, roofline.name, dtype

@@ -1,0 +1,198 @@
+"""What each operator of a graph costs: from the device's table, from a measurement just made, or by its family's
+roofline.
+
+Each cost has an interval. Operators with the same shapes err together, and so do those that one roofline costs; others
+do not. What a whole iteration may err beyond that was measured when the device was calibrated. Pure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from deepprophet.costs.calibration import Calibration, Context, Roofline
+from deepprophet.costs.corrections import Kin
+from deepprophet.costs.measured import Measurement
+from deepprophet.graph import shapes
+from deepprophet.graph.families import short
+from deepprophet.graph.graph import PHASES, Graph, Operator, Phase
+from deepprophet.graph.spec import parse
+
+Way = Literal["table", "measured", "roofline", "guess"]
+WAYS: tuple[Way, ...] = ("table", "measured", "roofline", "guess")
+
+_LEAST_KNOWN: tuple[Way, ...] = ("guess", "roofline", "measured")
+
+UNSEEN = 3.0
+"""Of a family that no calibration has seen the cost is a guess by all others', right up to this factor."""
+
+OTHER_TYPE = 1.5
+"""By so much the interval of a roofline widens that is of another type of number."""
+
+VIEW_WEIGHT = 0.3
+"""A view costs an iteration so much of what an operator does that computes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Seconds of an operator in an iteration, with the interval, and how they are known. ``alike`` errs together."""
+
+    seconds: float
+    low: float
+    high: float
+    way: Way
+    alike: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """An operator that the calibration has not seen: the seconds that it is thought to take in an iteration, and
+    whence.
+    """
+
+    seconds: float
+    way: Way
+
+
+def costs(graph: Graph, known: Calibration, fresh: Mapping[str, Measurement], neighbours: float = 0.0) -> list[Cost]:
+    """The cost of each operator, beside so many busy neighbours."""
+    context = context_for(known.contexts, neighbours)
+    kin = _kin(graph, known.rooflines, fresh)
+    found: dict[tuple[str, Phase, float, float], Cost] = {}
+    answer = []
+    for operator in graph.operators:
+        same = (operator.key, operator.phase, round(operator.far_share, 2), operator.fresh_bytes)
+        if same not in found:
+            found[same] = _cost(operator, known, fresh, context, kin)
+        answer.append(found[same])
+    return answer
+
+
+def context_for(contexts: Sequence[Context], neighbours: float) -> Context:
+    """The context with so many neighbours; between two that were measured in proportion."""
+    ordered = sorted(contexts, key=lambda context: context.neighbours)
+    below = [c for c in ordered if c.neighbours <= neighbours] or ordered[:1]
+    above = [c for c in ordered if c.neighbours >= neighbours] or ordered[-1:]
+    low, high = below[-1], above[0]
+    if low.neighbours >= high.neighbours:
+        return low
+    share = (neighbours - low.neighbours) / (high.neighbours - low.neighbours)
+
+    def between(one: float, other: float) -> float:
+        return one + share * (other - one)
+
+    mixed = {
+        name: between(getattr(low, name), getattr(high, name))
+        for name in ("near", "far", "byte", "fresh", "low", "high")
+    }
+    calls = tuple(map(between, low.calls, high.calls))
+    return low.model_copy(update={**mixed, "calls": calls})
+
+
+def total(parts: Sequence[Cost], context: Context) -> tuple[float, float, float]:
+    """Seconds of all operators together, and their interval."""
+    seconds = sum(part.seconds for part in parts)
+    below: dict[str, float] = {}
+    above: dict[str, float] = {}
+    for part in parts:
+        below[part.alike] = below.get(part.alike, 0.0) + part.seconds - part.low
+        above[part.alike] = above.get(part.alike, 0.0) + part.high - part.seconds
+    down = math.hypot(math.hypot(*below.values()), seconds * max(1.0 - context.low, 0.0))
+    up = math.hypot(math.hypot(*above.values()), seconds * max(context.high - 1.0, 0.0))
+    return seconds, max(seconds - down, 0.0), seconds + up
+
+
+def unseen(graph: Graph, parts: Sequence[Cost]) -> dict[str, Unseen]:
+    """Operators that the calibration has not seen, by key. Those of unknown families come first, then the longest of
+    those predicted by family, then those that were measured for this prediction.
+    """
+    found: dict[str, Unseen] = {}
+    for operator, part in zip(graph.operators, parts, strict=True):
+        if part.way != "table":
+            so_far = found[operator.key].seconds if operator.key in found else 0.0
+            found[operator.key] = Unseen(so_far + part.seconds, part.way)
+    return dict(sorted(found.items(), key=lambda item: (_LEAST_KNOWN.index(item[1].way), -item[1].seconds)))
+
+
+def _kin(graph: Graph, rooflines: Sequence[Roofline], fresh: Mapping[str, Measurement]) -> Kin:
+    """What was just measured beside what rooflines say of it."""
+    measured = {operator.key: operator for operator in graph.operators if operator.key in fresh}
+    told = []
+    for key, operator in measured.items():
+        if (roofline := roofline_for(operator, rooflines)) is not None:
+            told.append((roofline, dtype_of(key), roofline_seconds(roofline, operator), fresh[key].near))
+    return Kin(told)
+
+
+def _cost(operator: Operator, known: Calibration, fresh: Mapping[str, Measurement], context: Context, kin: Kin) -> Cost:
+    call = context.calls[PHASES.index(operator.phase)]
+    each = call * (VIEW_WEIGHT if operator.family == "view" else 1.0) + context.byte * operator.bytes
+    each += context.fresh * operator.fresh_bytes
+    measurement = fresh.get(operator.key)
+    way: Way = "measured"
+    if measurement is None:
+        measurement, way = known.measured(operator.key), "table"
+    if measurement is not None:
+        further = (measurement.far - measurement.near) * operator.far_share
+        seconds = context.near * measurement.near + context.far * further + each
+        low = seconds - context.near * (measurement.near - measurement.low)
+        high = seconds + context.near * (measurement.high - measurement.near)
+        return Cost(seconds, min(low, seconds), max(high, seconds), way, operator.key)
+    return _by_roofline(operator, known.rooflines, context, each, kin)
+
+
+def roofline_for(operator: Operator, rooflines: Sequence[Roofline]) -> Roofline | None:
+    """The roofline of an operator's family, of its own where there is one, and of its type of number if possible."""
+    name, dtype = short(parse(operator.key).name), dtype_of(operator.key)
+    fitting = [r for r in rooflines if r.family == operator.family and r.name in ("", name)]
+    return max(fitting, key=lambda r: (r.dtype == dtype, r.name == name), default=None)
+
+
+def _by_roofline(operator: Operator, rooflines: Sequence[Roofline], context: Context, each: float, kin: Kin) -> Cost:
+    roofline, dtype = roofline_for(operator, rooflines), dtype_of(operator.key)
+    way: Way = "roofline"
+    if roofline is not None:
+        widen = 1.0 if roofline.dtype == dtype else OTHER_TYPE
+    else:
+        of_families = [r for r in rooflines if not r.name]
+        candidates = [r for r in of_families if r.family != "view"] or of_families
+        if not candidates:
+            return Cost(each, 0.0, UNSEEN * each, "guess", operator.family)
+        # The middle of what the known families would take.
+        ordered = sorted(candidates, key=lambda r: roofline_seconds(r, operator))
+        roofline, widen, way = ordered[len(ordered) // 2], UNSEEN, "guess"
+    near = roofline_seconds(roofline, operator)
+    alone = context.near * near + context.far * far_seconds(roofline, operator) * operator.far_share
+    alone *= 1.0 if way == "guess" else kin.factor(roofline, dtype, near)
+    low, high = min(roofline.low, 1.0) / widen, max(roofline.high, 1.0) * widen
+    return Cost(
+        alone + each,
+        alone * low + each,
+        alone * high + each,
+        way,
+        f"{operator.family}/{roofline.name}/{roofline.dtype}",
+    )
+
+
+def roofline_seconds(roofline: Roofline, operator: Operator) -> float:
+    """What a roofline says of an operator with its inputs near."""
+    seconds = roofline.once + roofline.flop * operator.flops + roofline.byte * operator.bytes
+    if any(roofline.terms):
+        own = shapes.terms(parse(operator.key), operator.flops)
+        # Of another family, where this is a guess, there may be more or fewer.
+        seconds += sum(factor * term for factor, term in zip(roofline.terms, own, strict=False))
+    return seconds
+
+
+def far_seconds(roofline: Roofline, operator: Operator) -> float:
+    """What it adds if all its inputs are far."""
+    return roofline.far_byte * operator.bytes
+
+
+def dtype_of(key: str) -> str:
+    """The type of number that an operator works on: that of its first tensor with a point, or of its first."""
+    types = [tensor.dtype for tensor in parse(key).tensors()]
+    floating = [dtype for dtype in types if "float" in dtype]
+    return (floating or types or ["float32"])[0]

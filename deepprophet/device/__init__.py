@@ -1,0 +1,1 @@
+"""What measures this device: calibration, benchmarks, and the memory allocator."""

@@ -1,0 +1,233 @@
+"""Measures a device, once: the operators of the calibration set alone, its models whole, and what an exchange costs a
+host.
+
+Needs PyTorch; takes minutes, and wants the machine to itself.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from deepprophet.costs.calibration import Calibration, Collective, Context, Wrapping
+from deepprophet.costs.calibration_journal import Journal
+from deepprophet.costs.costs import VIEW_WEIGHT
+from deepprophet.costs.fit import fit
+from deepprophet.costs.measured import Measurement, seconds
+from deepprophet.costs.rooflines import rooflines
+from deepprophet.device import bench, busy
+from deepprophet.device.calibration_layers import layers
+from deepprophet.device.calibration_set import Exercise, exercises
+from deepprophet.device.device import provenance
+from deepprophet.device.loop import iteration, timed
+from deepprophet.device.probe import REST
+from deepprophet.device.probe_processes import lines, neighbours_training, probe, trained
+from deepprophet.graph.graph import PHASES, Graph
+from deepprophet.graph.trace import How, trace
+
+Say = Callable[[str], None]
+
+PRIORS = (1.0, 0.7, 2e-11, 2.5e-10, 3e-6, 3e-6, 3e-6)
+"""Of a context's factors, before anything was measured: as alone, far inputs as far, memory at 50 GB/s, 1 us a new
+page, 3 us a call of each phase.
+"""
+
+TRUST = 0.01
+HALF_TYPES = 4
+"""Of so many exercises the operators are measured in bfloat16 too: for what is asked of it without a measurement."""
+
+WRAPPED = ("dense-192x3-24", "dense-1400x1-20", "residual-176-40-20", "attention-400x8-56", "attention-160x4-48")
+ROUND = 100
+"""Operators are measured so many at a time before it is said how far it is."""
+
+WHOLE_SECONDS = 0.8
+"""That a model's whole iterations are measured."""
+
+
+class Calibrating:
+    """Measures a device, and notes each measurement in a journal, from whose own it goes on.
+
+    ``device``, ``threads`` of one worker; ``say`` is told how far it is, for people.
+    """
+
+    def __init__(self, device: torch.device, threads: int, say: Say, journal: Journal, *, quick: bool = False) -> None:
+        self._device, self._threads, self._say, self._journal = device, threads, say, journal
+        self._kept = journal.kept
+        self._about = provenance(device, threads, quick=quick)
+        self._quick = quick
+        self._disturbed = 0
+
+    def run(self) -> Calibration:
+        """Measure what is not there yet. Raises ProphetError, OSError, ValueError; what was measured stays noted."""
+        device = self._device
+        torch.set_num_threads(self._threads)
+        chosen = list(exercises(quick=self._quick))
+        graphs = {one.name: trace(one.subject(), How(one.optimizer, device=device)) for one in chosen}
+        half = [trace(one.subject(), How(one.optimizer, "bfloat16", device=device)) for one in chosen[-HALF_TYPES:]]
+        parts = [trace(one.subject(), How(one.optimizer, device=device)) for one in layers(quick=self._quick)]
+        keys = [operator.key for graph in parts for operator in graph.operators if operator.family != "view"]
+        keys += [operator.key for graph in half for operator in graph.operators]
+        self._operators(keys)
+        self._alone(chosen, graphs)
+        rows, alone, happens = self._fitted(chosen, graphs)
+        contexts = [_context(rows, alone, 0, happens)]
+        if neighbours := _neighbours(self._about.cores, self._threads, device):
+            self._beside(chosen, neighbours)
+            beside = [self._kept.beside[one.name] for one in chosen]
+            contexts.append(_context(rows, beside, neighbours, happens))
+        wrapping, collective = self._exchange([one.name for one in chosen if one.name in WRAPPED])
+        table = self._kept.operators
+        operators = [operator for graph in (*graphs.values(), *half, *parts) for operator in graph.operators]
+        if self._disturbed:
+            self._say(f"{self._disturbed} operators never had the processor to themselves")
+        return Calibration(
+            provenance=self._about.model_copy(update={"others_cores": self._kept.others_cores()}),
+            table={key: (m.near, m.far, m.low, m.high) for key, m in table.items()},
+            rooflines=tuple(rooflines(operators, table)),
+            contexts=tuple(contexts),
+            wrapping=wrapping,
+            collective=collective,
+        )
+
+    def _operators(self, keys: Iterable[str], exercise: str | None = None) -> None:
+        """Measure the operators that nobody has measured; what others did meanwhile is noted too."""
+        wanted = [key for key in dict.fromkeys(keys) if key not in self._kept.operators]
+        wanted = [key for key in wanted if key not in self._kept.refused]
+        for first in range(0, len(wanted), ROUND):
+            before = busy.reading()
+            for key in wanted[first : first + ROUND]:
+                self._operator(key, exercise)
+            after = busy.reading()
+            others = busy.others(before, after)
+            if before is not None and after is not None:
+                self._journal.add(others=others, wall=after.wall - before.wall)
+            if exercise is None:
+                self._say(f"operators alone: {min(first + ROUND, len(wanted))} of {len(wanted)}{self._aside(others)}")
+
+    def _aside(self, others: float) -> str:
+        said = busy.words(others, self._about.cores)
+        return "" if said is None else f"; {said}"
+
+    def _operator(self, key: str, exercise: str | None) -> None:
+        try:
+            found = bench.measure(key, self._device)
+            if found.disturbed:
+                # Once more: what had the processor may have ended.
+                found = bench.measure(key, self._device)
+        except bench.CannotMeasureError:
+            self._journal.add(refused=key)
+            return
+        self._disturbed += found.disturbed
+        of = {} if exercise is None else {"exercise": exercise}
+        self._journal.add(operator=key, seconds=[found.near, found.far, found.low, found.high], **of)
+
+    def _alone(self, chosen: Sequence[Exercise], graphs: Mapping[str, Graph]) -> None:
+        """The operators of each model, and then at once its whole iterations: a machine is not as fast all the time."""
+        left = [one for one in chosen if one.name not in self._kept.alone]
+        if not left:
+            return
+        with trained("alone", str(self._threads), str(self._device)) as tell:
+            for one in left:
+                self._operators((operator.key for operator in graphs[one.name].operators), one.name)
+                found = tell(f"{one.name} {WHOLE_SECONDS}")
+                self._journal.add(alone=one.name, seconds=found["seconds"], fresh=found["fresh"])
+                late = "" if found["share"] >= busy.LEAST_SHARE else (
+                    f"; it had a processor for {found['share']:.0%} of that: something else runs on this device"
+                )  # fmt: skip
+                self._say(f"whole iterations of {one.name}: {1e3 * found['seconds']:.2f} ms{late}")
+
+    def _fitted(
+        self, chosen: Sequence[Exercise], graphs: Mapping[str, Graph]
+    ) -> tuple[list[tuple[float, ...]], list[float], float]:
+        """The rows to be fitted, the seconds of whole iterations, and how much there is of the new pages that are
+        played.
+        """
+        alone = [self._kept.alone[one.name] for one in chosen]
+        rows = [
+            row(graphs[one.name], self._kept.operators, found["fresh"])
+            for one, found in zip(chosen, alone, strict=True)
+        ]
+        played = sum(operator.fresh_bytes for one in chosen for operator in graphs[one.name].operators)
+        counted = sum(found["fresh"] for found in alone)
+        return rows, [found["seconds"] for found in alone], min(counted / played, 1.0) if played else 0.0
+
+    def _beside(self, chosen: Sequence[Exercise], neighbours: int) -> None:
+        """Whole iterations beside busy neighbours: by as much longer as they take than without them a moment before."""
+        left = [one for one in chosen if one.name not in self._kept.beside]
+        if not left:
+            return
+        with neighbours_training(neighbours, self._threads) as tell:
+            for one in left:
+                tell(REST)
+                quiet = seconds(_seconds(one, self._device, 0.4), f"an iteration of {one.name}")
+                tell(one.name)
+                ratio = _seconds(one, self._device, WHOLE_SECONDS) / quiet
+                self._journal.add(beside=one.name, seconds=self._kept.alone[one.name]["seconds"] * ratio)
+                self._say(
+                    f"beside {neighbours} busy neighbours, {one.name}: {1e3 * self._kept.beside[one.name]:.2f} ms"
+                )
+
+    def _exchange(self, names: Sequence[str]) -> tuple[Wrapping, Collective | None]:
+        """What distributed training adds: to a worker alone, and at a host for each message and byte."""
+        if not torch.distributed.is_available():
+            return Wrapping(), None
+        self._say("what distributed training adds")
+        if self._kept.wrapping is None:
+            self._journal.add(wrapping=lines(probe("wrapping", str(self._threads), *names)))
+        if self._kept.collective is None:
+            with tempfile.TemporaryDirectory() as folder:
+                ranks = [probe("collective", str(rank), "2", f"{folder}/store") for rank in range(2)]
+                self._journal.add(collective=lines(*ranks))
+        return _wrapping(self._kept.wrapping or []), _collective(self._kept.collective or [])
+
+
+def _neighbours(cores: int, threads: int, device: torch.device) -> int:
+    """How many more workers there is room for beside one."""
+    return max(cores // threads, 1) - 1 if device.type == "cpu" else 0
+
+
+def _seconds(one: Exercise, device: torch.device, length: float) -> float:
+    return statistics.median(timed(iteration(one.subject(), one.optimizer, device), device, seconds=length))
+
+
+def row(graph: Graph, table: Mapping[str, Measurement], fresh: float) -> tuple[float, ...]:
+    """What a context's factors are multiplied with, of one graph; ``fresh``: bytes on new pages, as counted."""
+    near = far = moved = 0.0
+    calls = dict.fromkeys(PHASES, 0.0)
+    for operator in graph.operators:
+        calls[operator.phase] += VIEW_WEIGHT if operator.family == "view" else 1.0
+        moved += operator.bytes
+        if (found := table.get(operator.key)) is not None:
+            near += found.near
+            far += (found.far - found.near) * operator.far_share
+    return near, far, moved, fresh, *calls.values()
+
+
+def _context(rows: Sequence[Sequence[float]], whole: Sequence[float], neighbours: int, happens: float) -> Context:
+    """``happens``: so much of the new pages that are played a process needs indeed, on average."""
+    found = fit(rows, whole, priors=PRIORS, trust=TRUST)
+    near, far, byte, fresh, forward, backward, update = found.factors
+    return Context(
+        neighbours=neighbours, near=near, far=far, byte=byte, fresh=happens * fresh, calls=(forward, backward, update),
+        low=found.low, high=found.high, samples=len(rows),
+    )  # fmt: skip
+
+
+def _wrapping(rows: Sequence[Mapping[str, Any]]) -> Wrapping:
+    # What is less than nothing is chance.
+    found = fit([(row["parameters"], row["bytes"]) for row in rows], [max(row["extra"], 1e-7) for row in rows])
+    return Wrapping(parameter=found.factors[0], byte=found.factors[1])
+
+
+def _collective(rows: Sequence[Mapping[str, Any]]) -> Collective:
+    """A ring of two over loopback: two rounds, in which each sends as many bytes as there are."""
+    found = fit([(2.0, row["bytes"]) for row in rows], [statistics.median(row["seconds"]) for row in rows])
+    work = statistics.median(row["work"] / row["bytes"] for row in rows if row["bytes"] >= 2**20)
+    return Collective(
+        message=found.factors[0], byte=found.factors[1], processor_byte=work,
+        low=found.low, high=found.high,
+    )  # fmt: skip

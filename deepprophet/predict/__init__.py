@@ -1,0 +1,1 @@
+"""From costs and a network to the time of an iteration."""

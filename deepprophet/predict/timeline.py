@@ -1,0 +1,58 @@
+"""The picture of an iteration: what the device does, what is on the wire, and which of it decides how long it takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib as mpl
+
+from deepprophet.predict.document import Made, span
+
+mpl.use("Agg")
+from matplotlib import pyplot as plt
+from matplotlib.patches import Patch
+
+COLOURS = {
+    "forward": "#7aa6c2", "backward": "#33658a", "copy back": "#8c8c8c", "optimizer": "#c2a878", "buffers": "#b5c99a",
+    "bucket": "#0b6e4f",
+}  # fmt: skip
+
+
+def draw(made: Made, path: Path) -> None:
+    """Write the picture, of the kind that the file's name ends with. Raises OSError, and ValueError for a kind that
+    is none.
+    """
+    played = made.found.played
+    figure, axis = plt.subplots(figsize=(11, 3.2), layout="constrained", dpi=110)
+    critical = set(played.critical)
+    for place, part in enumerate(played.spans):
+        lane = 1 if part.kind == "compute" else 0
+        colour = COLOURS["bucket" if part.name.startswith("bucket") else part.name]
+        edge = "#c1121f" if place in critical else "white"
+        axis.barh(
+            lane, part.end - part.start, left=part.start, height=0.6, color=colour, edgecolor=edge,
+            linewidth=1.4 if place in critical else 0.4, zorder=3 if place in critical else 2,
+        )  # fmt: skip
+        wide = part.end - part.start > 0.05 * played.seconds
+        if part.name.startswith("bucket") and wide:
+            axis.text(
+                (part.start + part.end) / 2, lane, part.name[7:], ha="center", va="center", color="white", zorder=4
+            )
+    found = made.found
+    axis.axvspan(found.low, found.high, color="#c1121f", alpha=0.08, zorder=0)
+    axis.axvline(found.seconds, color="#c1121f", lw=1)
+    axis.set_yticks([0, 1], ["wire", "device"])
+    axis.set(xlim=(0, max(found.high, found.seconds) * 1.02), xlabel="seconds")
+    workers = f"{found.asked.workers} workers, {found.asked.architecture}" if found.asked.workers > 1 else "one worker"
+    axis.set_title(
+        f"{made.model}, batch {made.batch_size}, {made.dtype}, {workers}: {span(found.seconds)} an iteration"
+    )
+    names = dict.fromkeys("bucket" if part.name.startswith("bucket") else part.name for part in played.spans)
+    legend = [Patch(color=COLOURS[name], label=name) for name in names]
+    legend.append(Patch(facecolor="white", edgecolor="#c1121f", label="critical"))
+    axis.legend(handles=legend, ncols=len(legend), loc="upper center", bbox_to_anchor=(0.5, -0.22), frameon=False)
+    axis.grid(axis="x", alpha=0.3)
+    try:
+        figure.savefig(path)
+    finally:
+        plt.close(figure)
