@@ -15,9 +15,9 @@ from controller.model import BITS_PER_BYTE, Port
 from controller.policies.base import Policy
 from simulator.errors import InputError
 from simulator.jobs import SimJob, Workload
-from simulator.kernel import advance, start, together
-from simulator.kernel_state import CROSSED, ENDED, F8, IDLE, NOW, ROWS
-from simulator.kernel_watch import note_rates
+from simulator.kernel.events import advance, start, together
+from simulator.kernel.state import CROSSED, ENDED, F8, IDLE, NOW, ROWS
+from simulator.kernel.watch import note_rates
 from simulator.limits import Limits
 from simulator.network import Hose, Network
 from simulator.outcome import JobOutcome, Outcome

@@ -7,8 +7,8 @@ from itertools import chain
 
 import numpy as np
 
-from simulator.kernel_groups import most_of_each, regroup
-from simulator.kernel_state import I4
+from simulator.kernel.groups import most_of_each, regroup
+from simulator.kernel.state import I4
 from simulator.tables import Tables
 
 Bands = Sequence[Sequence[int]]

@@ -153,7 +153,7 @@ def simulate(asked: Request, options: argparse.Namespace) -> list[Run]:
     """Run all tasks, with bars on stderr where that is a terminal."""
     from simulator import ray_sweep, sweep
     from simulator.bars import Bars
-    from simulator.compiling import prepare
+    from simulator.kernel.compiling import prepare
 
     prepare(_say)
     names = [_task_name(task) for task in asked.tasks]

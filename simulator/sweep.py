@@ -20,12 +20,12 @@ import numpy as np
 
 from controller.model import Port
 from controller.policies.registry import make
-from simulator.compiling import prepare
 from simulator.engine import simulate
 from simulator.errors import InputError
 from simulator.facts import facts_of
 from simulator.graph_file import GraphFile, parse
 from simulator.jobs import Transfer
+from simulator.kernel.compiling import prepare
 from simulator.limits import Limits
 from simulator.metrics import Facts, Measures, measure
 from simulator.network import Graph, Hose, Network

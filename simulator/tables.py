@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from simulator.errors import InputError
 from simulator.jobs import Await, Compute, SimJob, Transfer
-from simulator.kernel_state import (
+from simulator.kernel.state import (
     BUNDLE,
     CELL,
     DENSE,

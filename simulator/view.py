@@ -19,8 +19,8 @@ from controller.curves.record import Record
 from controller.model import Demand, Job, Progress
 from controller.ordering.loads import summed
 from simulator.jobs import Compute, SimJob, Transfer
-from simulator.kernel_state import F8, I4, NOW
-from simulator.kernel_view import left_by_host, paired, sent_by_host, sent_by_jobs
+from simulator.kernel.state import F8, I4, NOW
+from simulator.kernel.view import left_by_host, paired, sent_by_host, sent_by_jobs
 from simulator.tables import Tables
 
 REPORTS = 200

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from simulator.compiling import prepare
+from simulator.kernel.compiling import prepare
 from simulator.reports.statistics import mean_interval
 from simulator.sim_request import COARSE, COARSE_MADD
 from tests.bench.figures import Bench, Figure

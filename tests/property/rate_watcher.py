@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from simulator import engine
-from simulator.kernel_state import HEAP, NOW, SENDING, State
+from simulator.kernel.state import HEAP, NOW, SENDING, State
 from tests.property.sim_reference import filling
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from simulator.jit import entry
-from simulator.kernel_state import NOW, ROWS, State
+from simulator.kernel.jit import entry
+from simulator.kernel.state import NOW, ROWS, State
 
 STEADY = 1e-9
 """A rate that changes by less than this share stays the same."""

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulator.jit import entry, inner, zero
-from simulator.kernel_groups import attach, detach
-from simulator.kernel_heap import gathered, remove, schedule
-from simulator.kernel_state import (
+from simulator.kernel.groups import attach, detach
+from simulator.kernel.heap import gathered, remove, schedule
+from simulator.kernel.jit import entry, inner, zero
+from simulator.kernel.rates import settle
+from simulator.kernel.rates_madd import settle_madd
+from simulator.kernel.state import (
     COMPUTING,
     CROSSED,
     DONE,
@@ -32,9 +34,7 @@ from simulator.kernel_state import (
     WAITING,
     State,
 )
-from simulator.kernel_watch import note_rates
-from simulator.rates import settle
-from simulator.rates_madd import settle_madd
+from simulator.kernel.watch import note_rates
 
 TOGETHER = 1e-9
 """Events that are this close, in seconds, are one; or as close as a few of the smallest steps of the clock."""

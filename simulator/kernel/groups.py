@@ -7,8 +7,8 @@ again, rank by rank; so each cell is looked at once, and only where something ca
 
 from __future__ import annotations
 
-from simulator.jit import entry, inner
-from simulator.kernel_state import (
+from simulator.kernel.jit import entry, inner
+from simulator.kernel.state import (
     ANEW,
     CHANGED,
     DELTAS,

@@ -1,6 +1,6 @@
 """The compiled loops before they are needed: compiled once and kept, while whoever waits is told.
 
-``python -m simulator.compiling`` does it, as ``scripts/setup``.
+``python -m simulator.kernel.compiling`` does it, as ``scripts/setup``.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from numba.core.event import Event, Listener, install_listener
 
 from controller.model import Demand, Host
 from controller.policies.sebf import Sebf
-from simulator import jit
 from simulator.engine import simulate
 from simulator.jobs import Compute, SimJob, Transfer, Workload
+from simulator.kernel import jit
 from simulator.limits import Limits
 
 Tell = Callable[[str], None]

@@ -13,11 +13,11 @@ import numba
 import numpy as np
 import pytest
 
-from simulator import compiling, jit
-from simulator.kernel import together
+from simulator.kernel import compiling, jit
+from simulator.kernel.events import together
 
 LOOPS = """
-from simulator.jit import entry, inner
+from simulator.kernel.jit import entry, inner
 
 @inner
 def first(x: float) -> float:

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulator.jit import inner, zero
-from simulator.kernel_groups import EMPTY, close_cell, set_rate
-from simulator.kernel_state import DENSE, FIRST, MOVED, RANKS, SENDING, STAMP, State
-from simulator.rates_fill import fill
-from simulator.rates_spare import rest, spare_dense
+from simulator.kernel.groups import EMPTY, close_cell, set_rate
+from simulator.kernel.jit import inner, zero
+from simulator.kernel.rates_fill import fill
+from simulator.kernel.rates_spare import rest, spare_dense
+from simulator.kernel.state import DENSE, FIRST, MOVED, RANKS, SENDING, STAMP, State
 
 
 @inner

@@ -9,11 +9,11 @@ others keep their rates. What the group then takes otherwise of a link goes down
 
 from __future__ import annotations
 
-from simulator.jit import inner, zero
-from simulator.kernel_groups import EMPTY, SAME, add_delta, close_cell, forget_deltas, free_for, pass_on, set_rate
-from simulator.kernel_state import ANEW, FIRST, NEXT, RANKS, STAMP, State
-from simulator.rates_dense import fill_group, is_dense
-from simulator.rates_fill import fill
+from simulator.kernel.groups import EMPTY, SAME, add_delta, close_cell, forget_deltas, free_for, pass_on, set_rate
+from simulator.kernel.jit import inner, zero
+from simulator.kernel.rates_dense import fill_group, is_dense
+from simulator.kernel.rates_fill import fill
+from simulator.kernel.state import ANEW, FIRST, NEXT, RANKS, STAMP, State
 
 
 @inner

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulator.jit import inner, zero
-from simulator.kernel_groups import SAME, add_delta, free_for, pass_on
-from simulator.kernel_heap import gathered, schedule
-from simulator.kernel_state import COLUMNS, DENSE, LEFT, MET, NEXT, ROW_COUNT, SENDING, STAMP, WEIGHT, State
-from simulator.rates_fill import sink
+from simulator.kernel.groups import SAME, add_delta, free_for, pass_on
+from simulator.kernel.heap import gathered, schedule
+from simulator.kernel.jit import inner, zero
+from simulator.kernel.rates_fill import sink
+from simulator.kernel.state import COLUMNS, DENSE, LEFT, MET, NEXT, ROW_COUNT, SENDING, STAMP, WEIGHT, State
 
 MOST = 3
 """One in so many: what is most of a group's bundles."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from simulator.jit import entry, inner
-from simulator.kernel_state import F8, I4, NOW, SENDING, State
+from simulator.kernel.jit import entry, inner
+from simulator.kernel.state import F8, I4, NOW, SENDING, State
 
 
 @entry

@@ -6,9 +6,9 @@ binds its flows at that share; take them away and go on. Cost O(F log L) for F b
 
 from __future__ import annotations
 
-from simulator.jit import inner, zero
-from simulator.kernel_groups import EMPTY
-from simulator.kernel_state import State
+from simulator.kernel.groups import EMPTY
+from simulator.kernel.jit import inner, zero
+from simulator.kernel.state import State
 
 
 @inner

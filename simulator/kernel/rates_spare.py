@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulator.jit import inner
-from simulator.kernel_groups import EMPTY
-from simulator.kernel_state import COLUMNS, LEFT, MET, NEXT, ROW_COUNT, SENDING, State
-from simulator.rates_dense import MOST, begin, level, look_at, meet, meet_lane, put, put_lane
+from simulator.kernel.groups import EMPTY
+from simulator.kernel.jit import inner
+from simulator.kernel.rates_dense import MOST, begin, level, look_at, meet, meet_lane, put, put_lane
+from simulator.kernel.state import COLUMNS, LEFT, MET, NEXT, ROW_COUNT, SENDING, State
 
 
 @inner

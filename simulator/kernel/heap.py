@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from simulator.jit import inner
-from simulator.kernel_state import HEAP, QUANTUM, State
+from simulator.kernel.jit import inner
+from simulator.kernel.state import HEAP, QUANTUM, State
 
 LEAST_PARTS, MOST_PARTS = 64.0, 512.0
 """With a quantum, the rest of a step's time is looked at in no fewer parts, and in no more."""
