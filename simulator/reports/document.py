@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from simulator.metrics import Measures
+from simulator.reports.measures import Measures
 from simulator.reports.summary import Summary, summarise, versus
 
 Runs = Mapping[str, Sequence[Measures]]

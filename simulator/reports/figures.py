@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from simulator.metrics import Measures
+from simulator.reports.measures import Measures
 from simulator.reports.results import Results
 from simulator.reports.summary import COMPARED, MEASURES, TITLES, summarise, versus
 from simulator.reports.table import arms, half_width

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
 
-from simulator.metrics import Measures
+from simulator.reports.measures import Measures
 from simulator.reports.plots import drawings
 from simulator.reports.results import Results
 from simulator.reports.summary import TITLES, summarise, versus

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simulator.metrics import Measures
 from simulator.reports.document import document
+from simulator.reports.measures import Measures
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from simulator.metrics import Array, Measures
+from simulator.reports.measures import Array, Measures
 from simulator.reports.statistics import mean_interval, reduction, reduction_interval_over_jobs
 
 Interval = tuple[float, float] | None

@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from simulator.metrics import Measures
+from simulator.reports.measures import Measures
 from simulator.reports.results import Results
 from simulator.reports.summary import TITLES, Interval, Versus, summarise, versus
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from simulator.kernel.compiling import prepare
 from simulator.reports.statistics import mean_interval
-from simulator.sim_request import COARSE, COARSE_MADD
+from simulator.sweep.request import COARSE, COARSE_MADD
 from tests.bench.figures import Bench, Figure
 
 TRACE = "coflow/FB2010-1Hr-150-0.txt"

@@ -6,9 +6,9 @@ import numpy as np
 
 from controller.model import Demand, Direction, Host, Port
 from simulator.jobs import Compute, SimJob, Transfer
-from simulator.metrics import Facts, Measures, measure
 from simulator.network import Hose
 from simulator.outcome import JobOutcome, Outcome
+from simulator.reports.measures import Facts, Measures, measure
 from simulator.reports.results import Results
 
 HOSTS = {name: Host(name, ingress_bps=8e6, egress_bps=8e6) for name in ("a", "b")}

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from controller.model import Demand, Direction, Host, Port
-from simulator.facts import alone_seconds, bottleneck_seconds, facts_of
 from simulator.jobs import Compute, SimJob, Transfer
-from simulator.metrics import Facts, is_coflow, measure
 from simulator.network import Hose
 from simulator.outcome import JobOutcome
 from simulator.reports.document import document, dumps
+from simulator.reports.measures import Facts, is_coflow, measure
 from simulator.reports.summary import summarise, versus
+from simulator.sweep.facts import alone_seconds, bottleneck_seconds, facts_of
 from tests.unit.sim_runs import HOSTS, NETWORK, SEND, coflow, coflow_run, outcome, results, training_job, training_run
 
 CONTRACT = {

@@ -14,7 +14,7 @@ from controller.policies.registry import PolicyError, available, make, option_va
 from simulator import graph_file
 from simulator.errors import InputError
 from simulator.limits import Limits
-from simulator.sweep import Task, network_of
+from simulator.sweep.sweep import Task, network_of
 from simulator.workloads import catalogue, coflow_trace
 from simulator.workloads.arrivals import flows
 from simulator.workloads.catalogue import Source, Trace

@@ -8,7 +8,7 @@ import pytest
 
 from controller.policies.registry import available
 from simulator.engine import Limits
-from simulator.sweep import Task, run_task
+from simulator.sweep.sweep import Task, run_task
 from simulator.workloads.catalogue import NAMED, Source, Trace
 from simulator.workloads.training import Training
 from tests.support.paths import GOLDEN

@@ -12,7 +12,7 @@ from controller.policies.fair import Fair
 from simulator.engine import Limits, simulate
 from simulator.errors import InputError
 from simulator.jobs import Await, Compute, SimJob, Transfer, Workload
-from simulator.sim_values import synchronisation
+from simulator.sweep.values import synchronisation
 from simulator.workloads.arrivals import job_bytes
 from simulator.workloads.decoupled import LAYERS, decoupled_lanes
 from simulator.workloads.training import Training, generate

@@ -14,9 +14,9 @@ import pytest
 from matplotlib.container import BarContainer
 from rich.console import Console
 
-from simulator.metrics import Measures
 from simulator.reports import files, html, plots
 from simulator.reports.figures import figures
+from simulator.reports.measures import Measures
 from simulator.reports.results import Results
 from simulator.reports.summary import versus
 from simulator.reports.table import percent, tables

@@ -22,13 +22,13 @@ from controller.model import Port
 from controller.policies.registry import make
 from simulator.engine import simulate
 from simulator.errors import InputError
-from simulator.facts import facts_of
 from simulator.graph_file import GraphFile, parse
 from simulator.jobs import Transfer
 from simulator.kernel.compiling import prepare
 from simulator.limits import Limits
-from simulator.metrics import Facts, Measures, measure
 from simulator.network import Graph, Hose, Network
+from simulator.reports.measures import Facts, Measures, measure
+from simulator.sweep.facts import facts_of
 from simulator.workloads.catalogue import Source, build
 
 POLL_SECONDS = 0.2

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from simulator.errors import InputError
-from simulator.sweep import POLL_SECONDS, Progress, Run, SweepError, Task, run_task
+from simulator.sweep.sweep import POLL_SECONDS, Progress, Run, SweepError, Task, run_task
 
 KNOCK_SECONDS = 5.0
 

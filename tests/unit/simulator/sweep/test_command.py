@@ -12,9 +12,9 @@ import pytest
 
 from controller.cli.main import main
 from controller.policies.registry import available
-from simulator import sim_request
-from simulator.sim_command import add_options
-from simulator.sim_request import request
+from simulator.sweep import request as sim_request
+from simulator.sweep.command import add_options
+from simulator.sweep.request import request
 
 TRACE = "3 3\n1 0 1 0 1 1:10\n2 0 1 0 1 2:100\n3 500 2 0 1 1 2:0\n"
 SMALL = ["--workload", "training-middle", "--hosts", "6", "--jobs", "2", "--iterations", "4", "--workers", "2"]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from controller.model import MAX_CLASSES, MAX_OFFLINE_CLASSES
-from simulator.sim_values import (
+from simulator.sweep.values import (
     MOST_SEED,
     architectures,
     at_least_zero,
@@ -32,10 +32,10 @@ from simulator.workloads.coflow_trace import DEFAULT_PORT_RATE_BPS
 from simulator.workloads.transfers import ARCHITECTURES
 
 if TYPE_CHECKING:
-    from simulator.metrics import Measures
+    from simulator.reports.measures import Measures
     from simulator.reports.results import Results
-    from simulator.sim_request import Request
-    from simulator.sweep import Run, Task
+    from simulator.sweep.request import Request
+    from simulator.sweep.sweep import Run, Task
 
 FAILED, WRONG_INPUT, INTERRUPTED = 1, 2, 130
 
@@ -131,8 +131,8 @@ def run(options: argparse.Namespace) -> int:
     from controller.planner import PlanError
     from controller.policies.registry import PolicyError
     from simulator.errors import InputError
-    from simulator.sim_request import request
-    from simulator.sweep import SweepError
+    from simulator.sweep.request import request
+    from simulator.sweep.sweep import SweepError
 
     try:
         asked = request(options)
@@ -151,9 +151,9 @@ def run(options: argparse.Namespace) -> int:
 
 def simulate(asked: Request, options: argparse.Namespace) -> list[Run]:
     """Run all tasks, with bars on stderr where that is a terminal."""
-    from simulator import ray_sweep, sweep
-    from simulator.bars import Bars
     from simulator.kernel.compiling import prepare
+    from simulator.sweep import ray_sweep, sweep
+    from simulator.sweep.bars import Bars
 
     prepare(_say)
     names = [_task_name(task) for task in asked.tasks]

@@ -9,8 +9,8 @@ from controller.policies.fair import Fair
 from simulator.engine import simulate
 from simulator.jobs import Await, SimJob, Transfer, Workload
 from simulator.limits import Limits
-from simulator.metrics import TARGETS, Facts
 from simulator.network import Network
+from simulator.reports.measures import TARGETS, Facts
 from simulator.reports.targets import target_iteration
 
 

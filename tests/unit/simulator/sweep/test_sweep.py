@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from controller.policies.registry import PolicyError
-from simulator import ray_sweep
 from simulator.errors import InputError
-from simulator.sweep import Run, SweepError, Task, run_all
+from simulator.sweep import ray_sweep
+from simulator.sweep.sweep import Run, SweepError, Task, run_all
 from simulator.workloads.catalogue import Trace
 from simulator.workloads.training import Training
 from simulator.workloads.tuning import Tuning

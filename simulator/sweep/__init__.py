@@ -1,0 +1,1 @@
+"""The command ``trainyard sim``: many runs, in processes or on Ray."""
