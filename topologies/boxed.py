@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 
-from topologies import box
+from topologies.box import box
 from topologies.errors import LabError
 from topologies.lab import EXPECTED_ERRORS
 from topologies.lab_result import save

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from rich.table import Table
 
-from topologies.datapath import Datapath, Wanted
+from topologies.box.datapath import Datapath, Wanted
 
 CLAIMS = ("jpas", "tensorlights", "real", "beamer", "sasp", "deepprophet")
 NO_DATAPATH = "none"

@@ -18,9 +18,9 @@ import requests
 
 from controller.wire import Status
 from topologies import management
+from topologies.box.processors import at_once
 from topologies.emulation import OPENFLOW_PORT, Emulation, inventory
 from topologies.errors import LabError
-from topologies.processors import at_once
 
 API_PORT = 8080
 URL = f"http://{management.ROOT_ADDRESS}:{API_PORT}"

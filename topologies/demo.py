@@ -14,7 +14,7 @@ from rich.table import Table
 from simulator.reports.statistics import reduction, reduction_interval_over_jobs
 from topologies import comparison, plots, summary
 from topologies.bars import Bars
-from topologies.datapath import Wanted
+from topologies.box.datapath import Wanted
 from topologies.errors import one_line_errors
 from topologies.lab import EXPECTED_ERRORS, run_arms
 from topologies.lab_result import LabResult

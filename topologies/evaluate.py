@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from topologies import kept, summary
+from topologies.box.datapath import Datapath, Wanted, choose
 from topologies.claim import CLAIMS, NO_DATAPATH, Claim, Group, Setting, load
-from topologies.datapath import Datapath, Wanted, choose
 from topologies.errors import one_line_errors
 from topologies.kept import Measured
 from topologies.lab import EXPECTED_ERRORS, LabError

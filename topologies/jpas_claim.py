@@ -15,8 +15,8 @@ from simulator.reports import targets
 from simulator.reports.statistics import reduction, reduction_interval
 from simulator.workloads import curves
 from topologies import comparison, plots, summary
+from topologies.box.datapath import Wanted
 from topologies.comparison import MEASURES, Measure
-from topologies.datapath import Wanted
 from topologies.experiment import Experiment
 from topologies.lab_group import LabGroup
 from topologies.lab_result import LabRequest, LabResult, PolicyChoice

@@ -18,11 +18,12 @@ from typing import Any, Literal
 
 from mininet.topo import Topo
 
-from topologies import box, frameworks, queue_proof
+from topologies import frameworks, queue_proof
 from topologies.alone import measure_alone
 from topologies.arm import Tick, run_arm
+from topologies.box import box
+from topologies.box.datapath import Datapath, DatapathError, Wanted, choose, inside_box
 from topologies.controller_process import ControllerProcess
-from topologies.datapath import Datapath, DatapathError, Wanted, choose, inside_box
 from topologies.emulation import Emulation, emulate
 from topologies.errors import LabError, LabInputError, one_line_errors
 from topologies.experiment import Experiment

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from topologies.datapath import Wanted
+from topologies.box.datapath import Wanted
 
 if TYPE_CHECKING:
     from rich.table import Table

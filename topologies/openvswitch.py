@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from topologies.processors import at_once
+from topologies.box.processors import at_once
 
 RUN_FOLDER = Path("/var/run/openvswitch")
 SOCKET = RUN_FOLDER / "db.sock"

@@ -24,9 +24,9 @@ from rich.table import Table
 
 from simulator.reports.statistics import reduction, reduction_interval
 from topologies import comparison, real_lab, summary
+from topologies.box.datapath import Wanted
 from topologies.claim import Setting
 from topologies.comparison import MEASURES
-from topologies.datapath import Wanted
 from topologies.lab_result import ArmResult, PolicyChoice
 from topologies.real_history import against, largest_difference
 from topologies.real_request import LEAST_IDLE_SHARE, MOST_WAITING_SHARE, RealRequest, RealResult, load

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from topologies.datapath import Datapath
+from topologies.box.datapath import Datapath
 from topologies.lab_result import ArmResult, PolicyChoice
 from topologies.real_job import RankUse, RealJob
 

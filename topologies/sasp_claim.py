@@ -23,8 +23,8 @@ from rich.table import Table
 from sasp.core.scheme import parse
 from simulator.reports.statistics import reduction, reduction_interval
 from topologies import sasp_lab, summary
+from topologies.box.datapath import Wanted
 from topologies.claim import Setting
-from topologies.datapath import Wanted
 from topologies.sasp_request import FAMILIES, ArmResult, Family, SaspRequest, SaspResult, Training
 
 DATAPATH: Wanted = "auto"

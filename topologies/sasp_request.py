@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from topologies.datapath import Datapath
+from topologies.box.datapath import Datapath
 
 Family = Literal["mlp", "cnn", "transformer"]
 FAMILIES: tuple[Family, ...] = ("mlp", "cnn", "transformer")

@@ -18,7 +18,7 @@ import numpy as np
 from simulator.reports.statistics import mean_interval
 from tests.bench.figures import Bench, Figure
 from tests.lab.full_links import measure_full_links
-from topologies import datapath
+from topologies.box import datapath
 from topologies.controller_process import ControllerProcess
 from topologies.emulation import emulate
 from topologies.networks import Testbed

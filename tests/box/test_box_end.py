@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.paths import ROOT
 
-BOX = (sys.executable, "-m", "topologies.box", "--memory", "512M", "--", "sh", "-c")
+BOX = (sys.executable, "-m", "topologies.box.box", "--memory", "512M", "--", "sh", "-c")
 
 
 def processes(wanted: Callable[[int, int], bool]) -> list[int]:

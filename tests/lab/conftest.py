@@ -11,8 +11,8 @@ import pytest
 from tests.lab.network_helpers import CLASSES, LINK_BPS, PERIOD_SECONDS, poll
 from tests.lab.switch_fixtures import DPID, Bridge, Driver, free_port
 from topologies import networks
+from topologies.box.datapath import kernel_problem
 from topologies.controller_process import ControllerProcess
-from topologies.datapath import kernel_problem
 from topologies.emulation import Emulation, emulate
 from topologies.queue_proof import job_spec
 

@@ -2,7 +2,7 @@
 
 Runs where the lab's tests run, from the root of the tree:
 
-    .venv/bin/python -m topologies.datapath -- .venv/bin/python -m tests.lab.record_openflow FILE
+    .venv/bin/python -m topologies.box.datapath -- .venv/bin/python -m tests.lab.record_openflow FILE
 
 The file holds, for each connection, what was sent in its order: ``["asks", hex]`` for a request of the controller that
 has an answer, ``["tells", hex]`` for a message of the switch, one message each. Of exchanges that look alike only the

@@ -13,7 +13,7 @@ import pytest
 
 from host_reporter.training.progress_file import ProgressFile
 from topologies import boxed, real_claim, real_lab, summary
-from topologies.datapath import DatapathError
+from topologies.box.datapath import DatapathError
 from topologies.errors import LabError
 from topologies.frameworks import PYTHON_SETTING
 from topologies.lab_result import ArmResult, Control, JobResult, Point, save

@@ -5,7 +5,7 @@ its own processes, network (none to the outside) and clock-for-clock the same ti
 it and passes on its output and exit status; several boxes run side by side. When the caller is gone, by whatever
 way, the box ends.
 
-    python -m topologies.box [--memory 2G] [--] COMMAND...
+    python -m topologies.box.box [--memory 2G] [--] COMMAND...
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from topologies.box_init import BUILT_IN_ELSEWHERE, INIT, MODULES
-from topologies.processors import own_processor, run_on
+from topologies.box.box_init import BUILT_IN_ELSEWHERE, INIT, MODULES
+from topologies.box.processors import own_processor, run_on
 from topologies.signals import ending_signals, held_off
 
 KERNEL = "linux.uml"
@@ -317,7 +317,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; the exit status of the command, 130 after Ctrl-C, 1 where the box fails, 141 where nobody reads
     what it says any more.
     """
-    parser = argparse.ArgumentParser(prog="python -m topologies.box", description="Run a command in a box of its own.")
+    parser = argparse.ArgumentParser(
+        prog="python -m topologies.box.box", description="Run a command in a box of its own."
+    )
     parser.add_argument("--memory", default="2G", help="memory of the box, like 512M or 2G")
     parser.add_argument("--timeout", type=float, default=None, help="stop the box after so many seconds")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND...")

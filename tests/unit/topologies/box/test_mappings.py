@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from topologies import mappings
-from topologies.mappings import ENOUGH, room
+from topologies.box import mappings
+from topologies.box.mappings import ENOUGH, room
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_the_last_of_several_gives_it_back(setting: Path, tmp_path: Path) -> Non
 
 def test_what_a_killed_process_left_is_put_back_by_the_next(setting: Path, tmp_path: Path) -> None:
     program = (
-        "import os, signal, sys; from pathlib import Path; from topologies.mappings import room\n"
+        "import os, signal, sys; from pathlib import Path; from topologies.box.mappings import room\n"
         "with room(Path(sys.argv[1]), Path(sys.argv[2])): os.kill(os.getpid(), signal.SIGKILL)"
     )
     died = subprocess.run([sys.executable, "-c", program, setting, tmp_path], check=False)

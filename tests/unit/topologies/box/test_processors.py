@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from topologies.processors import at_once, own_processor, run_on
+from topologies.box.processors import at_once, own_processor, run_on
 
 
 def test_each_has_another_and_who_comes_late_has_none(monkeypatch, tmp_path):

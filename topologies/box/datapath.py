@@ -1,6 +1,6 @@
 """Which datapath the emulated switches run on: the kernel's Open vSwitch, in a box where this kernel has none.
 
-    python -m topologies.datapath [--datapath auto|kernel|uml|user] [--] COMMAND...
+    python -m topologies.box.datapath [--datapath auto|kernel|uml|user] [--] COMMAND...
 
 runs a command where it finds a kernel datapath: directly, or in the User-Mode Linux box.
 """
@@ -16,7 +16,7 @@ import sys
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from topologies import box
+from topologies.box import box
 
 Wanted = Literal["auto", "kernel", "uml", "user"]
 Datapath = Literal["kernel", "uml", "user"]
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command where there is a kernel datapath; its exit status, 1 where there is none, 130 after Ctrl-C, 141
     where nobody reads what it says any more.
     """
-    parser = argparse.ArgumentParser(prog="python -m topologies.datapath", description=main.__doc__)
+    parser = argparse.ArgumentParser(prog="python -m topologies.box.datapath", description=main.__doc__)
     parser.add_argument("--datapath", choices=get_args(Wanted), default="auto")
     parser.add_argument("--memory", default="2G", help="memory of the box, where one is needed")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND...")
