@@ -14,7 +14,7 @@ from simulator.engine import Limits, simulate
 from simulator.jobs import SimJob, Workload
 from simulator.workloads import curves
 from simulator.workloads.transfers import barrier_lane, tasks
-from topologies.experiment import Experiment, JobPlan
+from topologies.experiments.experiment import Experiment, JobPlan
 from topologies.lab_result import PolicyChoice
 
 TOLERANCE = 0.10

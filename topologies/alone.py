@@ -8,7 +8,7 @@ from pathlib import Path
 from topologies.arm import run_arm
 from topologies.emulation import Emulation
 from topologies.errors import LabError
-from topologies.experiment import Experiment, JobPlan
+from topologies.experiments.experiment import Experiment, JobPlan
 from topologies.lab_result import ArmResult, PolicyChoice
 
 BITS_PER_BYTE = 8

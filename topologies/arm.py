@@ -21,7 +21,7 @@ from topologies.controller_process import URL, ControllerProcess
 from topologies.crew import Member, Program
 from topologies.emulation import Emulation
 from topologies.errors import LabError
-from topologies.experiment import Experiment
+from topologies.experiments.experiment import Experiment
 from topologies.lab_result import ArmResult, PolicyChoice
 from topologies.meters import Meter, Use
 from topologies.studies import TunerProcess

@@ -19,7 +19,7 @@ from simulator.reports.statistics import reduction, reduction_interval
 from topologies import plots, summary
 from topologies.beamer_workload import RUNGS, STUDIES, experiment
 from topologies.box.datapath import Wanted
-from topologies.experiment import Experiment
+from topologies.experiments.experiment import Experiment
 from topologies.lab_group import LabGroup
 from topologies.lab_result import ArmResult, LabRequest, LabResult, PolicyChoice
 

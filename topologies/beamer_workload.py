@@ -13,9 +13,9 @@ from random import Random
 
 from simulator.workloads import curves, models
 from simulator.workloads.study import COMPUTE_RANGE
-from topologies.experiment import Experiment, JobPlan
-from topologies.study_plan import StudyPlan, TrialPlan
-from topologies.workload import FIRST_PORT, LINK_BPS, PERIOD_SECONDS, Architecture, communication_seconds
+from topologies.experiments.experiment import Experiment, JobPlan
+from topologies.experiments.study_plan import StudyPlan, TrialPlan
+from topologies.experiments.workload import FIRST_PORT, LINK_BPS, PERIOD_SECONDS, Architecture, communication_seconds
 
 HOSTS = 13
 STUDIES = 4

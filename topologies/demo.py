@@ -16,10 +16,10 @@ from topologies import comparison, plots, summary
 from topologies.bars import Bars
 from topologies.box.datapath import Wanted
 from topologies.errors import one_line_errors
+from topologies.experiments.workload import DEMO, generate
 from topologies.lab import EXPECTED_ERRORS, run_arms
 from topologies.lab_result import LabResult
 from topologies.signals import ending_signals
-from topologies.workload import DEMO, generate
 
 BASELINE, SUBJECT = "fair", "jpas"
 SEED = 1

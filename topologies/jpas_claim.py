@@ -17,10 +17,10 @@ from simulator.workloads import curves
 from topologies import comparison, plots, summary
 from topologies.box.datapath import Wanted
 from topologies.comparison import MEASURES, Measure
-from topologies.experiment import Experiment
+from topologies.experiments.experiment import Experiment
+from topologies.experiments.workload import HEAVY, LIGHT, LOADS, MIDDLE, Load, generate
 from topologies.lab_group import LabGroup
 from topologies.lab_result import LabRequest, LabResult, PolicyChoice
-from topologies.workload import HEAVY, LIGHT, LOADS, MIDDLE, Load, generate
 
 DATAPATH: Wanted = "user"
 """Of the machine's own processors the network has all; a box has one, and needs a longer period (decision 6)."""

@@ -26,7 +26,7 @@ from topologies.box.datapath import Datapath, DatapathError, Wanted, choose, ins
 from topologies.controller_process import ControllerProcess
 from topologies.emulation import Emulation, emulate
 from topologies.errors import LabError, LabInputError, one_line_errors
-from topologies.experiment import Experiment
+from topologies.experiments.experiment import Experiment
 from topologies.lab_result import (
     ArmResult,
     LabEvent,

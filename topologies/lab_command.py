@@ -15,7 +15,7 @@ from topologies.box.datapath import Wanted
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from topologies.experiment import Experiment
+    from topologies.experiments.experiment import Experiment
     from topologies.lab_result import LabResult
 
 FAILED, WRONG_INPUT = 1, 2
@@ -36,7 +36,7 @@ def load_experiment(path: Path) -> Experiment:
     """Read an experiment. Raises ConfigError, whose message names file, line and field."""
     from controller.documents.yaml_lines import ConfigError
     from simulator.workloads import curves
-    from topologies.experiment_file import read_with_lines
+    from topologies.experiments.experiment_file import read_with_lines
 
     experiment, document = read_with_lines(path)
     recorded = {curve.name: curve.iterations for curve in curves.index()}

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from topologies.barriers import BarrierWait
-from topologies.experiment import Experiment
+from topologies.experiments.experiment import Experiment
 from topologies.meters import LinkUse
 from topologies.queue_proof import QueueProof
 from topologies.studies import StudyResult

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from host_reporter.nic.tree import HANDLE, OTHER_LEAF, leaf, other_queue_bytes, queue_bytes, queue_handle
-from topologies.experiment import Experiment
+from topologies.experiments.experiment import Experiment
 from topologies.limits import OTHER_FLOOR
 
 

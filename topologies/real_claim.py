@@ -27,11 +27,11 @@ from topologies import comparison, real_lab, summary
 from topologies.box.datapath import Wanted
 from topologies.claim import Setting
 from topologies.comparison import MEASURES
+from topologies.experiments.workload import PERIOD_SECONDS
 from topologies.lab_result import ArmResult, PolicyChoice
 from topologies.real_history import against, largest_difference
 from topologies.real_request import LEAST_IDLE_SHARE, MOST_WAITING_SHARE, RealRequest, RealResult, load
 from topologies.real_workload import FULL, LINK_BPS, QUICK, Shape, generate
-from topologies.workload import PERIOD_SECONDS
 
 DATAPATH: Wanted = "auto"
 FAIR, JPAS = PolicyChoice("fair"), PolicyChoice("jpas")

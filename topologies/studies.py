@@ -16,8 +16,8 @@ from typing import Any, Protocol
 
 from topologies import frameworks, summary
 from topologies.errors import LabError
-from topologies.experiment import Experiment
-from topologies.study_plan import StudyPlan, stage_name
+from topologies.experiments.experiment import Experiment
+from topologies.experiments.study_plan import StudyPlan, stage_name
 from topologies.study_record import StudyRecord, read_study, study_file
 from topologies.trainer.calls import call_file
 from topologies.trainer.results import JobResult, done_file, read_result

@@ -21,7 +21,7 @@ from rich.table import Table
 from simulator.reports.statistics import reduction, reduction_interval
 from topologies import comparison, plots, summary
 from topologies.box.datapath import Wanted
-from topologies.experiment import Experiment
+from topologies.experiments.experiment import Experiment
 from topologies.lab_group import LabGroup
 from topologies.lab_result import ArmResult, LabRequest, LabResult, PolicyChoice
 from topologies.meters import LinkUse

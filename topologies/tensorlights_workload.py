@@ -10,8 +10,8 @@ from __future__ import annotations
 from random import Random
 
 from simulator.workloads import curves
-from topologies.experiment import Experiment, JobPlan
-from topologies.workload import FIRST_PORT, LINK_BPS, PERIOD_SECONDS
+from topologies.experiments.experiment import Experiment, JobPlan
+from topologies.experiments.workload import FIRST_PORT, LINK_BPS, PERIOD_SECONDS
 
 HOSTS = 13
 JOBS = 12

@@ -22,8 +22,8 @@ from typing import Literal
 
 import optuna
 
-from topologies.experiment import Experiment
-from topologies.study_plan import StudyPlan, promoted, stage_name
+from topologies.experiments.experiment import Experiment
+from topologies.experiments.study_plan import StudyPlan, promoted, stage_name
 from topologies.study_record import StudyRecord, TrialRecord, study_file
 from topologies.trainer.calls import LEAD_SECONDS, Call, call
 from topologies.trainer.results import JobResult, done_file, read_result, write_whole

@@ -19,10 +19,10 @@ from tests.frameworks.yard import Yard
 from tests.support.paths import ROOT
 from topologies import studies
 from topologies.errors import LabError
-from topologies.experiment import Experiment, JobPlan
+from topologies.experiments.experiment import Experiment, JobPlan
+from topologies.experiments.study_plan import StudyPlan, TrialPlan, promoted
 from topologies.frameworks import PYTHON_SETTING
 from topologies.studies import TunerProcess
-from topologies.study_plan import StudyPlan, TrialPlan, promoted
 from topologies.study_record import read_study, study_file
 from topologies.trainer.results import done_file, read_result
 from topologies.trainer.start import Meeting

@@ -23,7 +23,7 @@ from simulator.workloads import curves
 from tests.host.tensorlights_traffic import fan_out
 from tests.host.two_hosts import TwoHosts, two_hosts
 from topologies import barriers, nic_queues
-from topologies.experiment import Experiment, JobPlan
+from topologies.experiments.experiment import Experiment, JobPlan
 from topologies.limits import OTHER_FLOOR
 from topologies.tensorlights_workload import experiment
 from topologies.trainer.results import done_file, read_result

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from simulator.workloads import curves
-from topologies.experiment import Experiment, JobPlan
+from topologies.experiments.experiment import Experiment, JobPlan
 from topologies.lab import run_arms
 from topologies.lab_result import LabEvent, LabResult, load_result
 

@@ -14,7 +14,7 @@ import pytest
 
 from simulator.workloads import curves
 from topologies import cgroups, teardown
-from topologies.experiment import Experiment, JobPlan
+from topologies.experiments.experiment import Experiment, JobPlan
 from topologies.lab_result import save
 
 ITERATIONS = 12

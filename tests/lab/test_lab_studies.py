@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from simulator.workloads import curves
-from topologies.experiment import Experiment, JobPlan
+from topologies.experiments.experiment import Experiment, JobPlan
+from topologies.experiments.study_plan import StudyPlan, TrialPlan
 from topologies.lab import run_arms
 from topologies.lab_result import LabResult, load_result
-from topologies.study_plan import StudyPlan, TrialPlan
 
 RUNGS = (2, 6)
 TRIALS = 3

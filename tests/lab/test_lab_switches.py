@@ -16,7 +16,7 @@ from topologies import networks, openvswitch, queue_proof
 from topologies.arm import run_arm
 from topologies.controller_process import ControllerProcess
 from topologies.emulation import Emulation, emulate
-from topologies.experiment import Experiment, JobPlan
+from topologies.experiments.experiment import Experiment, JobPlan
 from topologies.lab import network_of
 from topologies.lab_result import PolicyChoice
 from topologies.queue_proof import Stream, job_spec, measure

@@ -19,7 +19,7 @@ from topologies import cgroups, networks, openvswitch, teardown
 from topologies.crew import CrewError
 from topologies.emulation import emulate
 from topologies.errors import LabError
-from topologies.experiment import Experiment, JobPlan
+from topologies.experiments.experiment import Experiment, JobPlan
 from topologies.lab import run_arms
 from topologies.lab_result import LabEvent
 

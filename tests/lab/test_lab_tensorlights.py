@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from simulator.workloads import curves
-from topologies.experiment import Experiment, JobPlan
+from topologies.experiments.experiment import Experiment, JobPlan
 from topologies.lab import run_lab
 from topologies.lab_result import ArmResult, LabRequest, LabResult, load_result
 from topologies.tensorlights_claim import FAIR, ONE

@@ -16,7 +16,7 @@ from tests.lab.network_helpers import LINK_BPS
 from tests.support.paths import ROOT
 from topologies.alone import ideal_iteration_seconds
 from topologies.emulation import Emulation
-from topologies.experiment import Experiment, JobPlan
+from topologies.experiments.experiment import Experiment, JobPlan
 from topologies.lab import run_arms
 
 BYTES = 2_000_000

@@ -13,7 +13,7 @@ import sys
 import time
 from ipaddress import IPv4Address
 
-from topologies.experiment import JobPlan
+from topologies.experiments.experiment import JobPlan
 from topologies.trainer.frames import Channel, Frame, Kind
 from topologies.trainer.seats import Addresses, Seat, Sockets
 

@@ -13,10 +13,10 @@ from tests.unit.fake_kernel import FakeKernel
 from topologies import beamer_claim, evaluate
 from topologies.beamer_claim import BEAMER, FAIR, FIFO_LM, SINCRONIA, Group, add_up, groups, headline
 from topologies.beamer_workload import RUNGS, STUDIES, TRIALS, experiment
+from topologies.experiments.workload import SHORTEST_ITERATION, communication_seconds
 from topologies.frameworks import PYTHON_SETTING
 from topologies.lab_result import ArmResult, Control, LabResult, load_request, save
 from topologies.studies import StageResult, StudyResult
-from topologies.workload import SHORTEST_ITERATION, communication_seconds
 
 
 def study(name: str, *seconds: float | None, best: float | None = 50.0, rungs: int = 2) -> StudyResult:

@@ -20,10 +20,10 @@ from tests.support.paths import ROOT
 from tests.unit.fake_kernel import FakeKernel, lives, until
 from topologies import evaluate, jpas_claim, kept, plots, summary
 from topologies.claim import CLAIMS, NO_DATAPATH, Setting, load
+from topologies.experiments.workload import LIGHT
 from topologies.jpas_claim import FAIR, JPAS, Group
 from topologies.lab import LabError
 from topologies.lab_result import LabRequest, LabResult, load_result, save
-from topologies.workload import LIGHT
 
 
 def run(folder: Path, *arguments: str) -> int:

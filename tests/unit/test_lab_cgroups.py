@@ -13,8 +13,8 @@ import pytest
 
 from topologies import arm, cgroups, crew
 from topologies.errors import LabError
+from topologies.experiments.workload import LIGHT, generate
 from topologies.trainer.start import Meeting
-from topologies.workload import LIGHT, generate
 
 V1 = "34 31 0:31 / {place} rw,relatime - cgroup cgroup rw,{controllers}\n"
 V2 = "41 31 0:38 / {place} rw,relatime shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"

@@ -19,9 +19,9 @@ from topologies import arm, controller_process, demo, jpas_claim, lab, summary
 from topologies.controller_process import ControllerProcess, ControllerSilentError
 from topologies.crew import Crew, CrewError
 from topologies.errors import LabError, LabInputError, one_line_errors
+from topologies.experiments.workload import LIGHT, generate
 from topologies.lab_result import LabRequest, PolicyChoice, save
 from topologies.studies import TunerProcess
-from topologies.workload import LIGHT, generate
 
 
 @pytest.mark.parametrize(

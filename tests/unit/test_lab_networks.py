@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from topologies import management, networks
-from topologies.experiment import Experiment
+from topologies.experiments.experiment import Experiment
 from topologies.lab import network_of
 
 FILE = Path(networks.__file__)

@@ -12,10 +12,10 @@ from pydantic import ValidationError
 
 from topologies import lab, studies
 from topologies.errors import LabError, LabInputError
-from topologies.experiment import Experiment
+from topologies.experiments.experiment import Experiment
+from topologies.experiments.study_plan import StudyPlan, promoted
 from topologies.frameworks import PYTHON_SETTING
 from topologies.lab_result import ArmResult, LabRequest, PolicyChoice
-from topologies.study_plan import StudyPlan, promoted
 from topologies.study_record import StudyRecord, TrialRecord, read_study, study_file
 from topologies.trainer.calls import Call, Calls, call, call_file, read_call
 from topologies.trainer.results import JobResult, done_file, write_whole

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topologies.experiment import JobPlan
+from topologies.experiments.experiment import JobPlan
 from topologies.trainer import parameter_server, ring, seats
 from topologies.trainer.chief import PATTERN
 from topologies.trainer.frames import BLOCK_BYTES, HEADER_BYTES, Channel, Frame, Kind, PeerLostError, job_key

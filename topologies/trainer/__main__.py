@@ -14,8 +14,8 @@ from ipaddress import AddressValueError, IPv4Address
 from pathlib import Path
 
 from controller.documents.yaml_lines import ConfigError
-from topologies.experiment import Experiment
-from topologies.experiment_file import read_quickly
+from topologies.experiments.experiment import Experiment
+from topologies.experiments.experiment_file import read_quickly
 from topologies.trainer.runner import InputError, Options, run
 from topologies.trainer.seats import Addresses
 from topologies.trainer.start import Meeting

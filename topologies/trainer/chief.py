@@ -11,7 +11,7 @@ from typing import TextIO
 
 from host_reporter.training.progress_file import ProgressFile
 from simulator.workloads import curves
-from topologies.experiment import JobPlan
+from topologies.experiments.experiment import JobPlan
 from topologies.trainer.calls import Call
 from topologies.trainer.results import JobResult, Point, done_file, write_whole
 from topologies.trainer.specs import job_spec

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from simulator.workloads import curves
 from topologies import barriers
-from topologies.experiment import PLAIN, Experiment, JobPlan
+from topologies.experiments.experiment import PLAIN, Experiment, JobPlan
 from topologies.trainer import apart, parameter_server, ring
 from topologies.trainer.bell import Bell
 from topologies.trainer.calls import Calls

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
-from topologies.experiment import JobPlan
+from topologies.experiments.experiment import JobPlan
 from topologies.trainer.frames import HEADER_BYTES, Channel, Frame, Kind, PeerLostError, job_key
 
 RETRY_SECONDS = 0.05

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from controller.model import Role
 from controller.wire import DemandSpec, JobSpec, MetricSpec, TaskSpec
-from topologies.experiment import JobPlan
+from topologies.experiments.experiment import JobPlan
 from topologies.trainer.ring import chunk_bytes, sent_chunk
 
 

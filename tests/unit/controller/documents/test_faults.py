@@ -17,7 +17,7 @@ from controller.wire import NAME_PATTERN, JobSpec, Message
 from controller.wire.base import PRINTABLE_PATTERN
 from host_reporter.jobs.job_file import JobFileError, read_job_file
 from host_reporter.options import Options
-from topologies.experiment_file import read_experiment
+from topologies.experiments.experiment_file import read_experiment
 
 
 def odd(value: int) -> int:

@@ -33,7 +33,7 @@ from host_reporter.notices import Notices
 from simulator import graph_file
 from simulator.errors import InputError
 from simulator.workloads import coflow_trace
-from topologies.experiment_file import read_experiment
+from topologies.experiments.experiment_file import read_experiment
 
 MOST = 2**20
 MARK = b"\xef\xbb\xbf"

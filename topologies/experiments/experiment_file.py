@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from controller.documents.yaml_lines import ConfigError, Document, describe, read_document
-from topologies.experiment import Experiment
+from topologies.experiments.experiment import Experiment
 
 
 def read_experiment(path: Path) -> Experiment:

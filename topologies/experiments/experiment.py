@@ -12,7 +12,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from controller.wire import Message, Name
 from sasp.core.errors import SaspError
 from sasp.core.scheme import Scheme, parse
-from topologies.study_plan import StudyPlan, TrialPlan, fault
+from topologies.experiments.study_plan import StudyPlan, TrialPlan, fault
 
 PLAIN = Scheme("bsp", sending="after")
 FABRIC_SWITCHES = 2

@@ -17,7 +17,7 @@ from typing import Literal
 
 from controller.model import BITS_PER_BYTE
 from simulator.workloads import curves, models
-from topologies.experiment import Experiment, JobPlan
+from topologies.experiments.experiment import Experiment, JobPlan
 
 Architecture = Literal["ps", "ring"]
 FIRST_PORT = 20000

@@ -1,0 +1,1 @@
+"""Experiments as values: jobs, arrivals, and studies, read from a file."""
