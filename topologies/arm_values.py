@@ -7,10 +7,10 @@ from pathlib import Path
 from controller.wire import Status
 from simulator.reports.targets import job_times
 from simulator.workloads import curves
-from topologies import barriers
 from topologies.errors import LabError
 from topologies.experiments.experiment import Experiment, JobPlan
 from topologies.lab_result import Control, JobResult
+from topologies.trainer import barriers
 from topologies.trainer.results import done_file, read_result
 
 

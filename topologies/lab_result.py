@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from topologies.barriers import BarrierWait
 from topologies.experiments.experiment import Experiment
 from topologies.meters import LinkUse
 from topologies.queue_proof import QueueProof
 from topologies.studies import StudyResult
+from topologies.trainer.barriers import BarrierWait
 
 Point = tuple[float, int, float]
 """Seconds since the job's arrival, iterations done, metric."""

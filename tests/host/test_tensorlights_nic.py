@@ -22,10 +22,11 @@ from host_reporter.nic.tree import HANDLE, htb_tree
 from simulator.workloads import curves
 from tests.host.tensorlights_traffic import fan_out
 from tests.host.two_hosts import TwoHosts, two_hosts
-from topologies import barriers, nic_queues
+from topologies import nic_queues
 from topologies.experiments.experiment import Experiment, JobPlan
 from topologies.limits import OTHER_FLOOR
 from topologies.tensorlights_workload import experiment
+from topologies.trainer import barriers
 from topologies.trainer.results import done_file, read_result
 
 RATE_BPS = 5e6

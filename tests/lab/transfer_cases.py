@@ -14,8 +14,8 @@ import time
 from ipaddress import IPv4Address
 
 from topologies.experiments.experiment import JobPlan
-from topologies.trainer.frames import Channel, Frame, Kind
-from topologies.trainer.seats import Addresses, Seat, Sockets
+from topologies.trainer.transfers.frames import Channel, Frame, Kind
+from topologies.trainer.transfers.task import Addresses, Seat, Sockets
 
 PORT = 5001
 

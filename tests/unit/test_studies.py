@@ -19,7 +19,7 @@ from topologies.lab_result import ArmResult, LabRequest, PolicyChoice
 from topologies.study_record import StudyRecord, TrialRecord, read_study, study_file
 from topologies.trainer.calls import Call, Calls, call, call_file, read_call
 from topologies.trainer.results import JobResult, done_file, write_whole
-from topologies.trainer.seats import HaltedError
+from topologies.trainer.transfers.task import HaltedError
 
 CALL = Call(arrival=100.0, curve="digits-mlp-4", begin=2, total=6, stage="b0.r1")
 

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from tests.unit.fake_kernel import FakeKernel
-from topologies import barriers, evaluate, nic_queues, summary, tensorlights_claim
+from topologies import evaluate, nic_queues, summary, tensorlights_claim
 from topologies.arm import Agents
-from topologies.barriers import BarrierWait, waits
 from topologies.lab_result import ArmResult, Control, JobResult, LabRequest, LabResult, PolicyChoice, load_request, save
 from topologies.meters import LinkUse, Meter
 from topologies.tensorlights_claim import ARMS, FAIR, ONE, RR, SERVER_HOSTS, Group, add_up, groups, headline
 from topologies.tensorlights_workload import HOSTS, JOBS, experiment
+from topologies.trainer import barriers
+from topologies.trainer.barriers import BarrierWait, waits
 
 
 def job(jct: float | None, wait: float = 1.0, variance: float = 0.5, *, asked: bool = True) -> JobResult:

@@ -17,8 +17,8 @@ from controller.documents.yaml_lines import ConfigError
 from topologies.experiments.experiment import Experiment
 from topologies.experiments.experiment_file import read_quickly
 from topologies.trainer.runner import InputError, Options, run
-from topologies.trainer.seats import Addresses
 from topologies.trainer.start import Meeting
+from topologies.trainer.transfers.task import Addresses
 
 LATEST_START = 4e9
 """In the year 2096. A clock, and a wait, cannot hold every number."""

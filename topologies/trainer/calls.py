@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 
 from controller.wire import Message
 from topologies.trainer.results import write_whole
-from topologies.trainer.seats import HaltedError
+from topologies.trainer.transfers.task import HaltedError
 
 LOOK_SECONDS = 0.1
 LEAD_SECONDS = 0.5

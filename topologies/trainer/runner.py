@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simulator.workloads import curves
-from topologies import barriers
 from topologies.experiments.experiment import PLAIN, Experiment, JobPlan
-from topologies.trainer import apart, parameter_server, ring
-from topologies.trainer.bell import Bell
+from topologies.trainer import barriers
 from topologies.trainer.calls import Calls
-from topologies.trainer.chief import Chief
-from topologies.trainer.frames import Channel, PeerLostError
-from topologies.trainer.rehearsal import rehearse
-from topologies.trainer.seats import Addresses, HaltedError, Seat, Sockets
+from topologies.trainer.job_recorder import Chief
 from topologies.trainer.start import Meeting, Start, name_of
+from topologies.trainer.transfers import asynchronous, parameter_server, ring
+from topologies.trainer.transfers.frames import Channel, PeerLostError
+from topologies.trainer.transfers.task import Addresses, HaltedError, Seat, Sockets
+from topologies.trainer.transfers.warm_up import rehearse
+from topologies.trainer.wakeup import Bell
 
 STOP_SECONDS = 10.0
 """A task that was told to stop has this long to write its result."""
@@ -116,7 +116,7 @@ class Task:
         if self._job.architecture == "ring":
             return ring.peer(seat)
         if self._job.scheme != PLAIN:
-            return apart.serve(seat) if self._rank == 0 else apart.work(seat)
+            return asynchronous.serve(seat) if self._rank == 0 else asynchronous.work(seat)
         return parameter_server.serve(seat) if self._rank == 0 else parameter_server.work(seat)
 
     def _begin(self) -> None:

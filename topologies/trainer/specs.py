@@ -5,7 +5,7 @@ from __future__ import annotations
 from controller.model import Role
 from controller.wire import DemandSpec, JobSpec, MetricSpec, TaskSpec
 from topologies.experiments.experiment import JobPlan
-from topologies.trainer.ring import chunk_bytes, sent_chunk
+from topologies.trainer.transfers.ring import chunk_bytes, sent_chunk
 
 
 def demand(job: JobPlan) -> tuple[DemandSpec, ...]:

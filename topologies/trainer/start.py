@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from topologies.trainer.results import write_whole
-from topologies.trainer.seats import HaltedError
+from topologies.trainer.transfers.task import HaltedError
 
 START_FILE = "start"
 _LOOK_SECONDS = 0.02

@@ -19,14 +19,14 @@ from controller.wire import JobSpec
 from simulator.reports import targets
 from simulator.workloads import curves
 from tests.support.paths import ROOT
-from topologies import barriers
+from topologies.trainer import barriers
 from topologies.trainer.__main__ import load_experiment, main
 from topologies.trainer.calls import Call, Calls, call
-from topologies.trainer.chief import PATTERN
+from topologies.trainer.job_recorder import PATTERN
 from topologies.trainer.results import JobResult, read_result
 from topologies.trainer.runner import InputError, Options, tasks
-from topologies.trainer.seats import Addresses
 from topologies.trainer.start import Meeting, Start
+from topologies.trainer.transfers.task import Addresses
 
 CURVE = max(curves.index(), key=lambda curve: curve.iterations)
 LINE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} INFO \S.*$")

@@ -12,9 +12,9 @@ import threading
 import time
 from queue import SimpleQueue
 
-from topologies.trainer.frames import Channel, Frame, Kind, PeerLostError
-from topologies.trainer.memory import touched
-from topologies.trainer.seats import Seat
+from topologies.trainer.transfers.frames import Channel, Frame, Kind, PeerLostError
+from topologies.trainer.transfers.memory import touched
+from topologies.trainer.transfers.task import Seat
 
 
 def chunk_bytes(model_bytes: int, peers: int) -> tuple[int, ...]:

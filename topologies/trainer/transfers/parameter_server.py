@@ -11,8 +11,8 @@ import threading
 import time
 from collections.abc import Mapping
 
-from topologies.trainer.frames import Channel, Frame, Kind, PeerLostError
-from topologies.trainer.seats import HaltedError, Seat
+from topologies.trainer.transfers.frames import Channel, Frame, Kind, PeerLostError
+from topologies.trainer.transfers.task import HaltedError, Seat
 
 
 def serve(seat: Seat) -> list[Channel]:

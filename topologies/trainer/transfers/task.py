@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 
 from topologies.experiments.experiment import JobPlan
-from topologies.trainer.frames import HEADER_BYTES, Channel, Frame, Kind, PeerLostError, job_key
+from topologies.trainer.transfers.frames import HEADER_BYTES, Channel, Frame, Kind, PeerLostError, job_key
 
 RETRY_SECONDS = 0.05
 HALT_SECONDS = 0.5

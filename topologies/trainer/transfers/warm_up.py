@@ -6,8 +6,8 @@ import contextlib
 import socket
 import threading
 
-from topologies.trainer.frames import Channel, Frame, Kind, PeerLostError
-from topologies.trainer.memory import BLOCK_BYTES
+from topologies.trainer.transfers.frames import Channel, Frame, Kind, PeerLostError
+from topologies.trainer.transfers.memory import BLOCK_BYTES
 
 _PATIENCE_SECONDS = 2.0
 _KEY = 0

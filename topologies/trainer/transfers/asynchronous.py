@@ -16,9 +16,9 @@ from sasp.core.clocks import Clocks
 from sasp.core.errors import SaspError
 from sasp.core.order import PATIENCE_SECONDS, ChunkQueue
 from sasp.core.scheme import Scheme, Versions
-from topologies.trainer.frames import Channel, Frame, Kind, PeerLostError
-from topologies.trainer.ring import chunk_bytes
-from topologies.trainer.seats import HaltedError, Seat
+from topologies.trainer.transfers.frames import Channel, Frame, Kind, PeerLostError
+from topologies.trainer.transfers.ring import chunk_bytes
+from topologies.trainer.transfers.task import HaltedError, Seat
 
 LAYERS = 4
 FORWARD_SHARE = 1 / 3

@@ -19,11 +19,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topologies.experiments.experiment import JobPlan
-from topologies.trainer import parameter_server, ring, seats
-from topologies.trainer.chief import PATTERN
-from topologies.trainer.frames import BLOCK_BYTES, HEADER_BYTES, Channel, Frame, Kind, PeerLostError, job_key
-from topologies.trainer.seats import HELLO_SECONDS, Addresses, HaltedError, Seat, Sockets
+from topologies.trainer.job_recorder import PATTERN
 from topologies.trainer.specs import demand, job_spec
+from topologies.trainer.transfers import parameter_server, ring
+from topologies.trainer.transfers import task as seats
+from topologies.trainer.transfers.frames import BLOCK_BYTES, HEADER_BYTES, Channel, Frame, Kind, PeerLostError, job_key
+from topologies.trainer.transfers.task import HELLO_SECONDS, Addresses, HaltedError, Seat, Sockets
 
 _networks = itertools.count(1)
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from topologies.trainer.memory import BLOCK_BYTES, nowhere, touched
+from topologies.trainer.transfers.memory import BLOCK_BYTES, nowhere, touched
 
 _HEADER = struct.Struct("!2sBxIIHHHxxQQ")
 _MAGIC = b"Ty"

@@ -1,0 +1,1 @@
+"""How a task moves gradients: parameter server, ring, or asynchronously."""
