@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from controller.wire import Status
-from topologies import arm_values, nic_queues, studies
+from topologies import arm_values, nic_queues
 from topologies.controller_process import URL, ControllerProcess
 from topologies.crew import Member, Program
 from topologies.emulation import Emulation
@@ -24,7 +24,8 @@ from topologies.errors import LabError
 from topologies.experiments.experiment import Experiment
 from topologies.lab_result import ArmResult, PolicyChoice
 from topologies.meters import Meter, Use
-from topologies.studies import TunerProcess
+from topologies.studies import process as studies
+from topologies.studies.process import TunerProcess
 from topologies.trainer.results import done_file
 from topologies.trainer.start import Meeting, name_of
 

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from topologies.experiments.experiment import Experiment
 from topologies.meters import LinkUse
 from topologies.queue_proof import QueueProof
-from topologies.studies import StudyResult
+from topologies.studies.process import StudyResult
 from topologies.trainer.barriers import BarrierWait
 
 Point = tuple[float, int, float]

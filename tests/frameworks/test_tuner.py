@@ -17,13 +17,13 @@ import pytest
 from simulator.workloads import curves
 from tests.frameworks.yard import Yard
 from tests.support.paths import ROOT
-from topologies import studies
 from topologies.errors import LabError
 from topologies.experiments.experiment import Experiment, JobPlan
 from topologies.experiments.study_plan import StudyPlan, TrialPlan, promoted
 from topologies.frameworks import PYTHON_SETTING
-from topologies.studies import TunerProcess
-from topologies.study_record import read_study, study_file
+from topologies.studies import process
+from topologies.studies.process import TunerProcess
+from topologies.studies.record import read_study, study_file
 from topologies.trainer.results import done_file, read_result
 from topologies.trainer.start import Meeting
 
@@ -93,7 +93,7 @@ class Run:
     def wait(self, seconds: float = 90.0) -> Iterator[None]:
         """Until the studies are over; may do something else at each turn."""
         deadline = time.monotonic() + seconds
-        while not studies.are_over(self.experiment, self.folder):
+        while not process.are_over(self.experiment, self.folder):
             self.tuner.check()
             assert time.monotonic() < deadline, self.tuner.log.read_text()
             yield
@@ -132,7 +132,7 @@ def test_rungs_end_with_their_last_trial_and_the_best_go_on(runs: Any, tmp_path:
     for _ in run.wait():
         pass
     assert run.end() == [0, 0]
-    found = studies.read(made, tmp_path, start)
+    found = process.read(made, tmp_path, start)
     assert [study.study for study in found] == ["one", "two"]
     for plan, study in zip(made.studies, found, strict=True):
         record = read_study(study_file(tmp_path, plan.name))
@@ -152,12 +152,12 @@ def test_rungs_end_with_their_last_trial_and_the_best_go_on(runs: Any, tmp_path:
         assert {trial.state for trial in record.trials if trial is not winner} == {"pruned"}
         check_times(study, tmp_path, start + plan.arrival)
     assert found[1].stages[0].arrival == pytest.approx(0.0, abs=0.01)
-    came = studies.came(made, tmp_path)
+    came = process.came(made, tmp_path)
     assert len(came) == made.trained == 14
     assert {path.stem for path in (tmp_path / "done").iterdir()} == set(came), "who was not called left nothing"
 
 
-def check_times(study: studies.StudyResult, folder: Path, begin: float) -> None:
+def check_times(study: process.StudyResult, folder: Path, begin: float) -> None:
     """By the trainers' own clocks: nobody goes on before the last trial of a rung has ended."""
     before = begin
     for stage in study.stages:
@@ -187,7 +187,7 @@ def test_the_controller_sees_rungs_as_stages_through_the_agent(runs: Any, yard: 
             plan = made.studies[0]
             assert state["spec"]["iterations"] == plan.length(int(job[-1]))
         reasons |= yard.controller.call("GET", "/v1/plan").json()["reasons"]
-    assert set(stages) == set(studies.came(made, folder))
+    assert set(stages) == set(process.came(made, folder))
     assert all(told == {f"seen.b0.r{job[-1]}"} for job, told in stages.items()), stages
     for job in stages:
         assert f"stage seen.b0.r{job[-1]}" in reasons[job]
@@ -204,7 +204,7 @@ def test_a_study_that_the_limit_stops_counts_as_long_as_it_was_watched(runs: Any
         assert time.monotonic() < deadline
         time.sleep(0.1)
     run.end()
-    (found,) = studies.read(made, tmp_path, start)
+    (found,) = process.read(made, tmp_path, start)
     assert found.best_seconds is None
     assert found.watched_seconds == pytest.approx(4.0)
     last = found.stages[-1]

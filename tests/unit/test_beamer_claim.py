@@ -16,7 +16,7 @@ from topologies.beamer_workload import RUNGS, STUDIES, TRIALS, experiment
 from topologies.experiments.workload import SHORTEST_ITERATION, communication_seconds
 from topologies.frameworks import PYTHON_SETTING
 from topologies.lab_result import ArmResult, Control, LabResult, load_request, save
-from topologies.studies import StageResult, StudyResult
+from topologies.studies.process import StageResult, StudyResult
 
 
 def study(name: str, *seconds: float | None, best: float | None = 50.0, rungs: int = 2) -> StudyResult:

@@ -21,7 +21,7 @@ from topologies.crew import Crew, CrewError
 from topologies.errors import LabError, LabInputError, one_line_errors
 from topologies.experiments.workload import LIGHT, generate
 from topologies.lab_result import LabRequest, PolicyChoice, save
-from topologies.studies import TunerProcess
+from topologies.studies.process import TunerProcess
 
 
 @pytest.mark.parametrize(

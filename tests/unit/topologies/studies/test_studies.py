@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from topologies import lab, studies
+from topologies import lab
 from topologies.errors import LabError, LabInputError
 from topologies.experiments.experiment import Experiment
 from topologies.experiments.study_plan import StudyPlan, promoted
 from topologies.frameworks import PYTHON_SETTING
 from topologies.lab_result import ArmResult, LabRequest, PolicyChoice
-from topologies.study_record import StudyRecord, TrialRecord, read_study, study_file
+from topologies.studies import process
+from topologies.studies.record import StudyRecord, TrialRecord, read_study, study_file
 from topologies.trainer.calls import Call, Calls, call, call_file, read_call
 from topologies.trainer.results import JobResult, done_file, write_whole
 from topologies.trainer.transfers.task import HaltedError
@@ -143,9 +144,9 @@ def test_a_stage_lasts_from_its_first_arrival_to_its_last_end(tmp_path: Path) ->
     made = experiment()
     first = [result(f"s.t{number}.r0", 101.0, jct) for number, jct in enumerate((4.0, 6.0, 5.0))]
     leave(tmp_path, *first, result("s.t1.r1", 107.5, 10.0))
-    assert studies.came(made, tmp_path) == ["s.t0.r0", "s.t1.r0", "s.t1.r1", "s.t2.r0"]
-    assert studies.are_over(made, tmp_path)
-    (found,) = studies.read(made, tmp_path, 100.0)
+    assert process.came(made, tmp_path) == ["s.t0.r0", "s.t1.r0", "s.t1.r1", "s.t2.r0"]
+    assert process.are_over(made, tmp_path)
+    (found,) = process.read(made, tmp_path, 100.0)
     assert [(s.stage, s.arrival, s.seconds, s.watched_seconds) for s in found.stages] == [
         ("b0.r0", 0.0, 6.0, 6.0),
         ("b0.r1", 6.5, 10.0, 10.0),
@@ -157,13 +158,13 @@ def test_a_stage_lasts_from_its_first_arrival_to_its_last_end(tmp_path: Path) ->
 def test_what_did_not_end_counts_as_long_as_it_was_watched(tmp_path: Path) -> None:
     made = experiment()
     leave(tmp_path, result("s.t0.r0", 101.0, 4.0), result("s.t1.r0", 101.0, None), record=None)
-    assert not studies.are_over(made, tmp_path)
-    (found,) = studies.read(made, tmp_path, 100.0)
+    assert not process.are_over(made, tmp_path)
+    (found,) = process.read(made, tmp_path, 100.0)
     (stage,) = found.stages
     assert (stage.seconds, stage.watched_seconds) == (None, 49.0)
     assert (found.best_seconds, found.watched_seconds, found.rungs) == (None, 49.0, 2)
     leave(tmp_path, result("s.t1.r0", 101.0, 5.0), record=None)
-    (found,) = studies.read(made, tmp_path, 100.0)
+    (found,) = process.read(made, tmp_path, 100.0)
     assert found.stages[0].seconds is None, "one trial has left no result"
 
 
@@ -171,7 +172,7 @@ def test_a_result_that_is_damaged_is_one_line(tmp_path: Path) -> None:
     done_file(tmp_path, "s.t0.r0").parent.mkdir()
     done_file(tmp_path, "s.t0.r0").write_text("{")
     with pytest.raises(LabError, match=r"s.t0.r0.json: not a job's result"):
-        studies.read(experiment(), tmp_path, 100.0)
+        process.read(experiment(), tmp_path, 100.0)
 
 
 def test_a_lab_without_optuna_or_with_studies_alone_starts_nothing(
@@ -187,10 +188,10 @@ def test_a_lab_without_optuna_or_with_studies_alone_starts_nothing(
 
 def test_an_experiment_without_studies_has_no_tuner(tmp_path: Path) -> None:
     plain = experiment(studies=[], jobs=[{**document()["jobs"][0], "trial": None}])
-    tuner = studies.TunerProcess(tmp_path, plain)
+    tuner = process.TunerProcess(tmp_path, plain)
     assert tuner.names == frozenset()
     tuner.check()
     tuner.stop()
-    assert studies.are_over(plain, tmp_path)
-    assert studies.read(plain, tmp_path, time.time()) == ()
+    assert process.are_over(plain, tmp_path)
+    assert process.read(plain, tmp_path, time.time()) == ()
     assert ArmResult.__dataclass_fields__["studies"].default == (), "arms of earlier versions can be read"

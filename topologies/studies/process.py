@@ -18,7 +18,7 @@ from topologies import frameworks, summary
 from topologies.errors import LabError
 from topologies.experiments.experiment import Experiment
 from topologies.experiments.study_plan import StudyPlan, stage_name
-from topologies.study_record import StudyRecord, read_study, study_file
+from topologies.studies.record import StudyRecord, read_study, study_file
 from topologies.trainer.calls import call_file
 from topologies.trainer.results import JobResult, done_file, read_result
 
@@ -84,7 +84,7 @@ class TunerProcess:
         """Start it. Raises LabError where Optuna is not installed."""
         if not self._is_needed:
             return
-        command = [frameworks.interpreter("Optuna"), "-m", "topologies.tuner"]
+        command = [frameworks.interpreter("Optuna"), "-m", "topologies.studies.tuner"]
         command += ["--experiment", str(experiment_file), "--dir", str(self._folder), "--meet", str(meeting)]
         with self.log.open("ab") as log:
             self._process = network.popen(None, command, stdout=log, stderr=log, cwd=summary.ROOT, env=dict(os.environ))

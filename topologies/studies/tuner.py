@@ -1,4 +1,4 @@
-"""``python -m topologies.tuner``: Optuna's studies of an experiment, by successive halving, while the experiment runs.
+"""``python -m topologies.studies.tuner``: Optuna's studies of an experiment, by successive halving, while the experiment runs.
 
 Optuna's own SuccessiveHalvingPruner is asynchronous: it decides on each trial when that comes to the end of its rung,
 by those that came before, so the first always goes on, and nothing ever waits for a rung's last trial. Rungs with an
@@ -24,7 +24,7 @@ import optuna
 
 from topologies.experiments.experiment import Experiment
 from topologies.experiments.study_plan import StudyPlan, promoted, stage_name
-from topologies.study_record import StudyRecord, TrialRecord, study_file
+from topologies.studies.record import StudyRecord, TrialRecord, study_file
 from topologies.trainer.calls import LEAD_SECONDS, Call, call
 from topologies.trainer.results import JobResult, done_file, read_result, write_whole
 from topologies.trainer.start import Meeting
@@ -171,7 +171,7 @@ def _one_line(error: Exception) -> str:
 
 def main() -> int:
     """Parse, run, and give the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m topologies.tuner", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m topologies.studies.tuner", description=__doc__)
     parser.add_argument("--experiment", type=Path, required=True, metavar="FILE", help="JSON")
     parser.add_argument("--dir", type=Path, required=True, help="where jobs are called and leave their results")
     parser.add_argument("--meet", type=Path, required=True, metavar="FOLDER", help="where the start is told")

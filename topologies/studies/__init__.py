@@ -1,0 +1,1 @@
+"""Studies on the emulated network, driven by a tuner."""
