@@ -15,7 +15,7 @@ from simulator.jobs import SimJob, Workload
 from simulator.workloads import curves
 from simulator.workloads.transfers import barrier_lane, tasks
 from topologies.experiments.experiment import Experiment, JobPlan
-from topologies.lab_result import PolicyChoice
+from topologies.lab.results import PolicyChoice
 
 TOLERANCE = 0.10
 LINK_BPS = 25e6

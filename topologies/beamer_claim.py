@@ -20,8 +20,8 @@ from topologies import plots, summary
 from topologies.beamer_workload import RUNGS, STUDIES, experiment
 from topologies.box.datapath import Wanted
 from topologies.experiments.experiment import Experiment
+from topologies.lab.results import ArmResult, LabRequest, LabResult, PolicyChoice
 from topologies.lab_group import LabGroup
-from topologies.lab_result import ArmResult, LabRequest, LabResult, PolicyChoice
 
 DATAPATH: Wanted = "auto"
 FAIR, BEAMER = PolicyChoice("fair"), PolicyChoice("beamer")

@@ -12,13 +12,14 @@ from rich.console import Console
 from rich.table import Table
 
 from simulator.reports.statistics import reduction, reduction_interval_over_jobs
-from topologies import comparison, plots, summary
-from topologies.bars import Bars
+from topologies import plots, summary
 from topologies.box.datapath import Wanted
 from topologies.errors import one_line_errors
 from topologies.experiments.workload import DEMO, generate
-from topologies.lab import EXPECTED_ERRORS, run_arms
-from topologies.lab_result import LabResult
+from topologies.lab import comparison
+from topologies.lab.bars import Bars
+from topologies.lab.lab import EXPECTED_ERRORS, run_arms
+from topologies.lab.results import LabResult
 from topologies.signals import ending_signals
 
 BASELINE, SUBJECT = "fair", "jpas"

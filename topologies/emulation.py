@@ -18,8 +18,8 @@ from mininet.net import Mininet
 from mininet.topo import Topo
 
 from topologies import cgroups, limits, management, openvswitch, teardown, userspace
-from topologies.crew import Crew
 from topologies.errors import LabError
+from topologies.fork_server import Crew
 from topologies.signals import ending_signals
 
 OPENFLOW_PORT = 6653
@@ -122,7 +122,7 @@ class Emulation:
     def crew(self) -> Crew:
         """The launcher of agents and trainers."""
         if self._crew is None:
-            command = [sys.executable, "-m", "topologies.crew"]
+            command = [sys.executable, "-m", "topologies.fork_server"]
             self._crew = Crew(self.popen(None, command, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
         return self._crew
 

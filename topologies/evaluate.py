@@ -21,7 +21,7 @@ from topologies.box.datapath import Datapath, Wanted, choose
 from topologies.claim import CLAIMS, NO_DATAPATH, Claim, Group, Setting, load
 from topologies.errors import one_line_errors
 from topologies.kept import Measured
-from topologies.lab import EXPECTED_ERRORS, LabError
+from topologies.lab.lab import EXPECTED_ERRORS, LabError
 from topologies.side_by_side import Outcome, side_by_side
 from topologies.signals import ending_signals
 

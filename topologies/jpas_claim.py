@@ -14,13 +14,14 @@ from rich.table import Table
 from simulator.reports import targets
 from simulator.reports.statistics import reduction, reduction_interval
 from simulator.workloads import curves
-from topologies import comparison, plots, summary
+from topologies import plots, summary
 from topologies.box.datapath import Wanted
-from topologies.comparison import MEASURES, Measure
 from topologies.experiments.experiment import Experiment
 from topologies.experiments.workload import HEAVY, LIGHT, LOADS, MIDDLE, Load, generate
+from topologies.lab import comparison
+from topologies.lab.comparison import MEASURES, Measure
+from topologies.lab.results import LabRequest, LabResult, PolicyChoice
 from topologies.lab_group import LabGroup
-from topologies.lab_result import LabRequest, LabResult, PolicyChoice
 
 DATAPATH: Wanted = "user"
 """Of the machine's own processors the network has all; a box has one, and needs a longer period (decision 6)."""

@@ -15,7 +15,7 @@ from typing import Any, Generic
 from pydantic import TypeAdapter
 
 from topologies.claim import R
-from topologies.lab_result import save
+from topologies.lab.results import save
 
 ORIGIN = "origin.json"
 

@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 
 from topologies.claim import Setting
-from topologies.lab import RESULT, run_lab
-from topologies.lab_result import LabRequest, LabResult, load_result
+from topologies.lab.lab import RESULT, run_lab
+from topologies.lab.results import LabRequest, LabResult, load_result
 
 
 class LabGroup(ABC):

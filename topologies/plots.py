@@ -8,7 +8,7 @@ from typing import Any
 
 import matplotlib as mpl
 
-from topologies.lab_result import LabResult
+from topologies.lab.results import LabResult
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt

@@ -12,14 +12,14 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from topologies.arm import last_line, running
-from topologies.arm_values import bytes_by_class, control
-from topologies.controller_process import ControllerProcess
-from topologies.crew import Crew, Member
 from topologies.emulation import Emulation
 from topologies.errors import LabError
-from topologies.lab_result import ArmResult, JobResult, PolicyChoice
-from topologies.meters import Meter, Use
+from topologies.fork_server import Crew, Member
+from topologies.lab.arm import last_line, running
+from topologies.lab.arm_values import bytes_by_class, control
+from topologies.lab.controller_process import ControllerProcess
+from topologies.lab.meters import Meter, Use
+from topologies.lab.results import ArmResult, JobResult, PolicyChoice
 from topologies.real_history import History, read_history, times
 from topologies.real_job import RankUse, RealJob
 from topologies.real_request import Found, RealArm, RealRequest

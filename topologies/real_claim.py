@@ -23,12 +23,13 @@ from typing import Any
 from rich.table import Table
 
 from simulator.reports.statistics import reduction, reduction_interval
-from topologies import comparison, real_lab, summary
+from topologies import real_lab, summary
 from topologies.box.datapath import Wanted
 from topologies.claim import Setting
-from topologies.comparison import MEASURES
 from topologies.experiments.workload import PERIOD_SECONDS
-from topologies.lab_result import ArmResult, PolicyChoice
+from topologies.lab import comparison
+from topologies.lab.comparison import MEASURES
+from topologies.lab.results import ArmResult, PolicyChoice
 from topologies.real_history import against, largest_difference
 from topologies.real_request import LEAST_IDLE_SHARE, MOST_WAITING_SHARE, RealRequest, RealResult, load
 from topologies.real_workload import FULL, LINK_BPS, QUICK, Shape, generate

@@ -6,7 +6,7 @@ import torch
 from sklearn.datasets import load_digits
 
 from topologies import digits_ddp, real_rank
-from topologies.crew import launch
+from topologies.fork_server import launch
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from simulator.reports.targets import job_times
-from topologies.lab_result import JobResult, Point
+from topologies.lab.results import JobResult, Point
 
 
 @dataclass(frozen=True, slots=True)

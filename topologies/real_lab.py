@@ -9,8 +9,8 @@ import os
 import sys
 from pathlib import Path
 
-from topologies.crew import Crew
 from topologies.emulation import emulate
+from topologies.fork_server import Crew
 from topologies.networks import Testbed
 from topologies.real_arm import run_arm
 from topologies.real_request import RealRequest, RealResult

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from topologies.box.datapath import Datapath
-from topologies.lab_result import ArmResult, PolicyChoice
+from topologies.lab.results import ArmResult, PolicyChoice
 from topologies.real_job import RankUse, RealJob
 
 MOST_WAITING_SHARE = 0.1

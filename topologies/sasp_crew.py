@@ -10,7 +10,7 @@ import torch
 from sasp.exchange import rules
 from sasp.training import wrapping
 from topologies import sasp_job
-from topologies.crew import launch
+from topologies.fork_server import launch
 
 
 def main() -> None:

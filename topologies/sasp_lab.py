@@ -17,11 +17,11 @@ from typing import Protocol
 
 from pydantic import TypeAdapter, ValidationError
 
-from topologies.arm import end, last_line
-from topologies.crew import Crew, Member
 from topologies.emulation import emulate
 from topologies.errors import LabError
-from topologies.meters import Meter
+from topologies.fork_server import Crew, Member
+from topologies.lab.arm import end, last_line
+from topologies.lab.meters import Meter
 from topologies.networks import Testbed
 from topologies.sasp_request import ArmResult, SaspRequest, SaspResult, Training, WorkerResult, name_of
 from topologies.torch_crew import launch, torch_version

@@ -19,12 +19,13 @@ from typing import Any
 from rich.table import Table
 
 from simulator.reports.statistics import reduction, reduction_interval
-from topologies import comparison, plots, summary
+from topologies import plots, summary
 from topologies.box.datapath import Wanted
 from topologies.experiments.experiment import Experiment
+from topologies.lab import comparison
+from topologies.lab.meters import LinkUse
+from topologies.lab.results import ArmResult, LabRequest, LabResult, PolicyChoice
 from topologies.lab_group import LabGroup
-from topologies.lab_result import ArmResult, LabRequest, LabResult, PolicyChoice
-from topologies.meters import LinkUse
 from topologies.tensorlights_workload import JOBS, experiment
 
 DATAPATH: Wanted = "auto"

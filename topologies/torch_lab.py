@@ -13,12 +13,12 @@ from typing import Generic, Literal, TypeVar
 
 from pydantic import TypeAdapter
 
-from topologies import boxed
 from topologies.box import mappings
 from topologies.box.datapath import Datapath, Wanted, choose, inside_box
 from topologies.errors import LabError, one_line_errors
 from topologies.frameworks import interpreter
-from topologies.lab_result import save
+from topologies.lab import boxed
+from topologies.lab.results import save
 
 Q = TypeVar("Q")
 A = TypeVar("A")

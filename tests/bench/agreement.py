@@ -10,7 +10,7 @@ from statistics import fmean
 from controller.policies.registry import available
 from tests.agreement import TOLERANCE, choice, experiment, scenario, simulated_seconds, spread
 from tests.bench.figures import Bench, Figure
-from topologies.lab import EXPECTED_ERRORS, run_arms
+from topologies.lab.lab import EXPECTED_ERRORS, run_arms
 
 
 def run(folder: Path, _data: Path | None) -> Bench:

@@ -19,8 +19,8 @@ from simulator.reports.statistics import mean_interval
 from tests.bench.figures import Bench, Figure
 from tests.lab.full_links import measure_full_links
 from topologies.box import datapath
-from topologies.controller_process import ControllerProcess
 from topologies.emulation import emulate
+from topologies.lab.controller_process import ControllerProcess
 from topologies.networks import Testbed
 
 ROUNDS = 3

@@ -17,7 +17,7 @@ import torch
 from host_reporter.jobs.job_file import read_job_file
 from tests.support.paths import ROOT
 from topologies import digits_ddp, real_rank
-from topologies.crew import Crew, Member
+from topologies.fork_server import Crew, Member
 from topologies.real_history import read_history, times
 from topologies.real_job import RankUse, RealJob
 from topologies.real_workload import FULL, QUICK, generate, parameters

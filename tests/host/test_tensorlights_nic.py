@@ -22,8 +22,8 @@ from host_reporter.nic.tree import HANDLE, htb_tree
 from simulator.workloads import curves
 from tests.host.tensorlights_traffic import fan_out
 from tests.host.two_hosts import TwoHosts, two_hosts
-from topologies import nic_queues
 from topologies.experiments.experiment import Experiment, JobPlan
+from topologies.lab import nic_queues
 from topologies.limits import OTHER_FLOOR
 from topologies.tensorlights_workload import experiment
 from topologies.trainer import barriers

@@ -9,9 +9,9 @@ from typing import Any
 
 from tests.lab.network_helpers import CLASSES, LINK_BPS, PERIOD_SECONDS, poll
 from topologies import networks
-from topologies.arm import Agents
-from topologies.controller_process import ControllerProcess
 from topologies.emulation import Emulation, emulate
+from topologies.lab.arm import Agents
+from topologies.lab.controller_process import ControllerProcess
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from tests.lab.network_helpers import CLASSES, LINK_BPS, PERIOD_SECONDS, poll
 from tests.lab.switch_fixtures import DPID, Bridge, Driver, free_port
 from topologies import networks
 from topologies.box.datapath import kernel_problem
-from topologies.controller_process import ControllerProcess
 from topologies.emulation import Emulation, emulate
-from topologies.queue_proof import job_spec
+from topologies.lab.controller_process import ControllerProcess
+from topologies.lab.queue_proof import job_spec
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

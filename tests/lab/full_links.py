@@ -13,9 +13,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from controller.model import CLASS_DSCP
 from controller.wire import LatencyState
-from topologies.controller_process import ControllerProcess
 from topologies.emulation import Emulation
-from topologies.queue_proof import Stream, job_spec, measure
+from topologies.lab.controller_process import ControllerProcess
+from topologies.lab.queue_proof import Stream, job_spec, measure
 
 REPORTING_HOST = "h13"
 LATE_SECONDS = 0.5

@@ -8,8 +8,8 @@ import pytest
 
 from simulator.workloads import curves
 from topologies.experiments.experiment import Experiment, JobPlan
-from topologies.lab import run_arms
-from topologies.lab_result import LabEvent, LabResult, load_result
+from topologies.lab.lab import run_arms
+from topologies.lab.results import LabEvent, LabResult, load_result
 
 ITERATIONS = 30
 

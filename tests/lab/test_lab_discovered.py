@@ -20,9 +20,9 @@ import pytest
 from tests.job_process import in_group
 from tests.lab.agents_network import agents_network
 from tests.lab.network_helpers import LINK_BPS, PERIOD_SECONDS, flows, poll
-from topologies.controller_process import ControllerProcess
 from topologies.emulation import Emulation
-from topologies.queue_proof import classes
+from topologies.lab.controller_process import ControllerProcess
+from topologies.lab.queue_proof import classes
 
 if TYPE_CHECKING:
     from tests.lab.conftest import Stage

@@ -10,9 +10,9 @@ import pytest
 
 from tests.lab.full_links import FullLinks, measure_full_links
 from tests.lab.network_helpers import LINK_BPS
-from topologies.controller_process import ControllerProcess
 from topologies.emulation import Emulation
-from topologies.queue_proof import Stream, measure
+from topologies.lab.controller_process import ControllerProcess
+from topologies.lab.queue_proof import Stream, measure
 
 REPORTS = 30
 LIMIT_SECONDS = 0.1

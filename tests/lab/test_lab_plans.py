@@ -21,10 +21,10 @@ import pytest
 from controller.model import CLASS_DSCP
 from tests.lab.agents_network import agents_network, agents_report
 from tests.lab.network_helpers import LINK_BPS, PERIOD_SECONDS, flows, gate_is_open, poll
-from topologies.controller_process import ControllerProcess
 from topologies.emulation import Emulation
+from topologies.lab.controller_process import ControllerProcess
+from topologies.lab.queue_proof import Stream, classes, job_spec, measure
 from topologies.openvswitch import RUN_FOLDER, running
-from topologies.queue_proof import Stream, classes, job_spec, measure
 
 if TYPE_CHECKING:
     from tests.lab.conftest import Stage

@@ -15,7 +15,7 @@ import pytest
 from simulator.workloads import curves
 from topologies import cgroups, teardown
 from topologies.experiments.experiment import Experiment, JobPlan
-from topologies.lab_result import save
+from topologies.lab.results import save
 
 ITERATIONS = 12
 

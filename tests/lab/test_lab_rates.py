@@ -6,10 +6,10 @@ import pytest
 
 from controller.model import CLASS_DSCP
 from tests.lab.network_helpers import LINK_BPS
-from topologies import queue_proof
-from topologies.controller_process import ControllerProcess
 from topologies.emulation import Emulation
-from topologies.queue_proof import Stream, measure
+from topologies.lab import queue_proof
+from topologies.lab.controller_process import ControllerProcess
+from topologies.lab.queue_proof import Stream, measure
 
 pytestmark = pytest.mark.usefixtures("controller")
 

@@ -10,8 +10,8 @@ import pytest
 from simulator.workloads import curves
 from topologies.experiments.experiment import Experiment, JobPlan
 from topologies.experiments.study_plan import StudyPlan, TrialPlan
-from topologies.lab import run_arms
-from topologies.lab_result import LabResult, load_result
+from topologies.lab.lab import run_arms
+from topologies.lab.results import LabResult, load_result
 
 RUNGS = (2, 6)
 TRIALS = 3

@@ -12,14 +12,15 @@ import pytest
 
 from simulator.workloads import curves
 from tests.lab.network_helpers import CLASSES, PERIOD_SECONDS, gate_is_open, poll
-from topologies import networks, openvswitch, queue_proof
-from topologies.arm import run_arm
-from topologies.controller_process import ControllerProcess
+from topologies import networks, openvswitch
 from topologies.emulation import Emulation, emulate
 from topologies.experiments.experiment import Experiment, JobPlan
-from topologies.lab import network_of
-from topologies.lab_result import PolicyChoice
-from topologies.queue_proof import Stream, job_spec, measure
+from topologies.lab import queue_proof
+from topologies.lab.arm import run_arm
+from topologies.lab.controller_process import ControllerProcess
+from topologies.lab.lab import network_of
+from topologies.lab.queue_proof import Stream, job_spec, measure
+from topologies.lab.results import PolicyChoice
 
 if TYPE_CHECKING:
     from tests.lab.conftest import Stage

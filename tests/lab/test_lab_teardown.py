@@ -16,12 +16,12 @@ from simulator.workloads import curves
 from tests.lab.network_helpers import poll
 from tests.support.paths import ROOT
 from topologies import cgroups, networks, openvswitch, teardown
-from topologies.crew import CrewError
 from topologies.emulation import emulate
 from topologies.errors import LabError
 from topologies.experiments.experiment import Experiment, JobPlan
-from topologies.lab import run_arms
-from topologies.lab_result import LabEvent
+from topologies.fork_server import CrewError
+from topologies.lab.lab import run_arms
+from topologies.lab.results import LabEvent
 
 LAB = """
 import sys, time
@@ -91,7 +91,7 @@ ARMS = """
 import sys
 from pathlib import Path
 from tests.lab.test_lab_teardown import experiment
-from topologies.lab import run_arms
+from topologies.lab.lab import run_arms
 def show(event):
     if event.phase == "arm" and event.seconds > 1:
         print("up", flush=True)
@@ -191,7 +191,7 @@ def test_a_whole_run_that_ends_in_an_arm_leaves_nothing_after_the_next(number: s
     ("command_line", "error", "said"),
     [
         ("controller.app", LabError, "the controller does not run; its log ends:"),
-        ("topologies.crew", CrewError, "the launcher of agents and trainers has ended"),
+        ("topologies.fork_server", CrewError, "the launcher of agents and trainers has ended"),
     ],
     ids=["controller", "launcher"],
 )

@@ -8,8 +8,8 @@ import pytest
 
 from simulator.workloads import curves
 from topologies.experiments.experiment import Experiment, JobPlan
-from topologies.lab import run_lab
-from topologies.lab_result import ArmResult, LabRequest, LabResult, load_result
+from topologies.lab.lab import run_lab
+from topologies.lab.results import ArmResult, LabRequest, LabResult, load_result
 from topologies.tensorlights_claim import FAIR, ONE
 
 ITERATIONS = 8

@@ -14,10 +14,10 @@ import pytest
 from simulator.workloads import curves
 from tests.lab.network_helpers import LINK_BPS
 from tests.support.paths import ROOT
-from topologies.alone import ideal_iteration_seconds
 from topologies.emulation import Emulation
 from topologies.experiments.experiment import Experiment, JobPlan
-from topologies.lab import run_arms
+from topologies.lab.lab import run_arms
+from topologies.lab.solo_times import ideal_iteration_seconds
 
 BYTES = 2_000_000
 COUNT = 5

@@ -15,7 +15,7 @@ from topologies.beamer_claim import BEAMER, FAIR, FIFO_LM, SINCRONIA, Group, add
 from topologies.beamer_workload import RUNGS, STUDIES, TRIALS, experiment
 from topologies.experiments.workload import SHORTEST_ITERATION, communication_seconds
 from topologies.frameworks import PYTHON_SETTING
-from topologies.lab_result import ArmResult, Control, LabResult, load_request, save
+from topologies.lab.results import ArmResult, Control, LabResult, load_request, save
 from topologies.studies.process import StageResult, StudyResult
 
 

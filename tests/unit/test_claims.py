@@ -17,12 +17,13 @@ from simulator.reports.statistics import (
     reduction_interval_over_jobs,
 )
 from simulator.workloads import curves
-from topologies import comparison, evaluate, jpas_claim, summary
+from topologies import evaluate, jpas_claim, summary
 from topologies.demo import demo_summary
 from topologies.experiments.workload import DEMO, HEAVY, LIGHT, LOADS, MIDDLE, communication_seconds, generate
 from topologies.jpas_claim import FAIR, JPAS, Group, by_load, groups
-from topologies.lab_result import ArmResult, Control, JobResult, LabResult
-from topologies.queue_proof import QueueProof
+from topologies.lab import comparison
+from topologies.lab.queue_proof import QueueProof
+from topologies.lab.results import ArmResult, Control, JobResult, LabResult
 
 
 def job(t90: float | None, t95: float | None = 20.0, jct: float | None = 30.0, watched: float = 40.0) -> JobResult:

@@ -14,9 +14,10 @@ import pytest
 
 from tests.support.paths import ROOT
 from tests.unit.fake_kernel import FakeKernel, lives, until
-from topologies import arm, demo, plots
-from topologies.lab_result import ArmResult, Control, JobResult, LabResult
-from topologies.queue_proof import QueueProof
+from topologies import demo, plots
+from topologies.lab import arm
+from topologies.lab.queue_proof import QueueProof
+from topologies.lab.results import ArmResult, Control, JobResult, LabResult
 
 PNG = b"\x89PNG"
 

@@ -22,8 +22,8 @@ from topologies import evaluate, jpas_claim, kept, plots, summary
 from topologies.claim import CLAIMS, NO_DATAPATH, Setting, load
 from topologies.experiments.workload import LIGHT
 from topologies.jpas_claim import FAIR, JPAS, Group
-from topologies.lab import LabError
-from topologies.lab_result import LabRequest, LabResult, load_result, save
+from topologies.lab.lab import LabError
+from topologies.lab.results import LabRequest, LabResult, load_result, save
 
 
 def run(folder: Path, *arguments: str) -> int:

@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from host_reporter.training.progress_file import ProgressFile
-from topologies import boxed, real_claim, real_lab, summary
+from topologies import real_claim, real_lab, summary
 from topologies.box.datapath import DatapathError
 from topologies.errors import LabError
 from topologies.frameworks import PYTHON_SETTING
-from topologies.lab_result import ArmResult, Control, JobResult, Point, save
-from topologies.meters import LinkUse
+from topologies.lab import boxed
+from topologies.lab.meters import LinkUse
+from topologies.lab.results import ArmResult, Control, JobResult, Point, save
 from topologies.real_claim import Group
 from topologies.real_history import History, against, largest_difference, read_history, times
 from topologies.real_job import RankUse, RealJob

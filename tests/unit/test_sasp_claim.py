@@ -12,7 +12,7 @@ from sasp.core.scheme import parse
 from topologies import sasp_claim, sasp_lab, summary
 from topologies.errors import LabError
 from topologies.frameworks import PYTHON_SETTING
-from topologies.lab_result import save
+from topologies.lab.results import save
 from topologies.sasp_claim import AGAINST, CROWDED_IDLE_SHARE, FAMILIES, MEASURES, SASP, SCHEMES, TARGET, Group
 from topologies.sasp_request import ArmResult, SaspRequest, SaspResult, Training, WorkerResult
 

@@ -9,10 +9,20 @@ from pathlib import Path
 import pytest
 
 from tests.unit.fake_kernel import FakeKernel
-from topologies import evaluate, nic_queues, summary, tensorlights_claim
-from topologies.arm import Agents
-from topologies.lab_result import ArmResult, Control, JobResult, LabRequest, LabResult, PolicyChoice, load_request, save
-from topologies.meters import LinkUse, Meter
+from topologies import evaluate, summary, tensorlights_claim
+from topologies.lab import nic_queues
+from topologies.lab.arm import Agents
+from topologies.lab.meters import LinkUse, Meter
+from topologies.lab.results import (
+    ArmResult,
+    Control,
+    JobResult,
+    LabRequest,
+    LabResult,
+    PolicyChoice,
+    load_request,
+    save,
+)
 from topologies.tensorlights_claim import ARMS, FAIR, ONE, RR, SERVER_HOSTS, Group, add_up, groups, headline
 from topologies.tensorlights_workload import HOSTS, JOBS, experiment
 from topologies.trainer import barriers
@@ -191,7 +201,7 @@ def test_moments_come_back_from_disk_and_bad_ones_name_their_file(tmp_path: Path
 
 def test_a_meter_tells_shares_of_processors_and_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("topologies.meters.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("topologies.lab.meters.time.monotonic", lambda: now[0])
 
     def counted(cpu: str, received: int, sent: int) -> None:
         (tmp_path / "stat").write_text(f"cpu  {cpu}\ncpu0 1 1 1 1\n")

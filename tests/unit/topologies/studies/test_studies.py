@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from topologies import lab
 from topologies.errors import LabError, LabInputError
 from topologies.experiments.experiment import Experiment
 from topologies.experiments.study_plan import StudyPlan, promoted
 from topologies.frameworks import PYTHON_SETTING
-from topologies.lab_result import ArmResult, LabRequest, PolicyChoice
+from topologies.lab import lab
+from topologies.lab.results import ArmResult, LabRequest, PolicyChoice
 from topologies.studies import process
 from topologies.studies.record import StudyRecord, TrialRecord, read_study, study_file
 from topologies.trainer.calls import Call, Calls, call, call_file, read_call

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from topologies.experiments.experiment import Experiment
-    from topologies.lab_result import LabResult
+    from topologies.lab.results import LabResult
 
 FAILED, WRONG_INPUT = 1, 2
 
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
 
     from controller.documents.yaml_lines import ConfigError
     from controller.policies.registry import PolicyError, make
-    from topologies.bars import Bars
+    from topologies.lab.bars import Bars
     from topologies.signals import ending_signals
 
     console = Console(stderr=True)
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
         sys.stderr.write(f"{error}\n")
         return WRONG_INPUT
     try:
-        from topologies import lab
+        from topologies.lab import lab
     except ModuleNotFoundError as error:
         sys.stderr.write(f"lab: {error.name} is not installed; sudo apt-get install mininet openvswitch-switch\n")
         return FAILED
@@ -106,7 +106,7 @@ def table(result: LabResult) -> Table:
     """Mean times of every arm; a censored job counts as long as it was watched."""
     from rich.table import Table
 
-    from topologies import comparison
+    from topologies.lab import comparison
 
     network = f"{result.topology} of {result.hosts} hosts"
     made = Table(title=f"{network}, {result.link_bps / 1e6:g} Mbit/s, datapath {result.datapath}")

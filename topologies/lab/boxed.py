@@ -13,8 +13,8 @@ from pydantic import TypeAdapter
 
 from topologies.box import box
 from topologies.errors import LabError
-from topologies.lab import EXPECTED_ERRORS
-from topologies.lab_result import save
+from topologies.lab.lab import EXPECTED_ERRORS
+from topologies.lab.results import save
 
 _REQUEST = "request.json"
 _FAILURE = "failure.json"

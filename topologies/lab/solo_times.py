@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from topologies.arm import run_arm
 from topologies.emulation import Emulation
 from topologies.errors import LabError
 from topologies.experiments.experiment import Experiment, JobPlan
-from topologies.lab_result import ArmResult, PolicyChoice
+from topologies.lab.arm import run_arm
+from topologies.lab.results import ArmResult, PolicyChoice
 
 BITS_PER_BYTE = 8
 _SLACK = 1.6

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from topologies import arm
 from topologies.errors import LabError
-from topologies.lab_result import PolicyChoice
+from topologies.lab import arm
+from topologies.lab.results import PolicyChoice
 
 PLANNED = SimpleNamespace(link_bps=1e8, queues=8, period_seconds=1.0)
 DID: list[str] = []

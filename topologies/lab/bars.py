@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from topologies.lab_result import LabEvent
+from topologies.lab.results import LabEvent
 
 
 class Bars:

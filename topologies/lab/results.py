@@ -10,8 +10,8 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from topologies.experiments.experiment import Experiment
-from topologies.meters import LinkUse
-from topologies.queue_proof import QueueProof
+from topologies.lab.meters import LinkUse
+from topologies.lab.queue_proof import QueueProof
 from topologies.studies.process import StudyResult
 from topologies.trainer.barriers import BarrierWait
 

@@ -18,16 +18,17 @@ from typing import Any, Literal
 
 from mininet.topo import Topo
 
-from topologies import frameworks, queue_proof
-from topologies.alone import measure_alone
-from topologies.arm import Tick, run_arm
+from topologies import frameworks
 from topologies.box import box
 from topologies.box.datapath import Datapath, DatapathError, Wanted, choose, inside_box
-from topologies.controller_process import ControllerProcess
 from topologies.emulation import Emulation, emulate
 from topologies.errors import LabError, LabInputError, one_line_errors
 from topologies.experiments.experiment import Experiment
-from topologies.lab_result import (
+from topologies.lab import queue_proof
+from topologies.lab.arm import Tick, run_arm
+from topologies.lab.controller_process import ControllerProcess
+from topologies.lab.queue_proof import QueueProof
+from topologies.lab.results import (
     ArmResult,
     LabEvent,
     LabRequest,
@@ -38,9 +39,9 @@ from topologies.lab_result import (
     load_result,
     save,
 )
+from topologies.lab.solo_times import measure_alone
 from topologies.networks import LeafSpine, Testbed
 from topologies.openvswitch import OpenVSwitchError
-from topologies.queue_proof import QueueProof
 from topologies.teardown import TeardownError
 
 Progress = Callable[[LabEvent], None]
@@ -226,7 +227,7 @@ def _run_in_box(
     save(results / _REQUEST, request)
     (results / RESULT).unlink(missing_ok=True)
     reader = _Reader(progress)
-    command = [sys.executable, "-m", "topologies.lab", str(results)]
+    command = [sys.executable, "-m", "topologies.lab.lab", str(results)]
     status = box.run(command, memory=MEMORY, output=reader, stop=stop)
     (results / _REQUEST).unlink(missing_ok=True)
     if reader.failure is not None:

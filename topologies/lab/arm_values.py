@@ -9,7 +9,7 @@ from simulator.reports.targets import job_times
 from simulator.workloads import curves
 from topologies.errors import LabError
 from topologies.experiments.experiment import Experiment, JobPlan
-from topologies.lab_result import Control, JobResult
+from topologies.lab.results import Control, JobResult
 from topologies.trainer import barriers
 from topologies.trainer.results import done_file, read_result
 

@@ -11,7 +11,7 @@ import pytest
 
 from topologies import management, networks
 from topologies.experiments.experiment import Experiment
-from topologies.lab import network_of
+from topologies.lab.lab import network_of
 
 FILE = Path(networks.__file__)
 

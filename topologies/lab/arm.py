@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Protocol
 
 from controller.wire import Status
-from topologies import arm_values, nic_queues
-from topologies.controller_process import URL, ControllerProcess
-from topologies.crew import Member, Program
 from topologies.emulation import Emulation
 from topologies.errors import LabError
 from topologies.experiments.experiment import Experiment
-from topologies.lab_result import ArmResult, PolicyChoice
-from topologies.meters import Meter, Use
+from topologies.fork_server import Member, Program
+from topologies.lab import arm_values, nic_queues
+from topologies.lab.controller_process import URL, ControllerProcess
+from topologies.lab.meters import Meter, Use
+from topologies.lab.results import ArmResult, PolicyChoice
 from topologies.studies import process as studies
 from topologies.studies.process import TunerProcess
 from topologies.trainer.results import done_file

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from statistics import fmean
 from typing import Literal
 
-from topologies.lab_result import ArmResult, JobResult
+from topologies.lab.results import ArmResult, JobResult
 
 Measure = Literal["t90_seconds", "t95_seconds", "jct_seconds"]
 MEASURES: tuple[Measure, ...] = ("t90_seconds", "t95_seconds", "jct_seconds")

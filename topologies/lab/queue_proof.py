@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from topologies.controller_process import ControllerProcess
 from topologies.emulation import Emulation
 from topologies.errors import LabError
+from topologies.lab.controller_process import ControllerProcess
 
 BITS_PER_BYTE = 8
 COOL_DOWN_SECONDS = 2.0

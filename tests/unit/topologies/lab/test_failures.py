@@ -15,12 +15,13 @@ import pytest
 import requests
 
 from tests.unit.fake_kernel import FakeKernel
-from topologies import arm, controller_process, demo, jpas_claim, lab, summary
-from topologies.controller_process import ControllerProcess, ControllerSilentError
-from topologies.crew import Crew, CrewError
+from topologies import demo, jpas_claim, summary
 from topologies.errors import LabError, LabInputError, one_line_errors
 from topologies.experiments.workload import LIGHT, generate
-from topologies.lab_result import LabRequest, PolicyChoice, save
+from topologies.fork_server import Crew, CrewError
+from topologies.lab import arm, controller_process, lab
+from topologies.lab.controller_process import ControllerProcess, ControllerSilentError
+from topologies.lab.results import LabRequest, PolicyChoice, save
 from topologies.studies.process import TunerProcess
 
 

@@ -1,0 +1,1 @@
+"""The command ``trainyard lab``: one experiment under several policies."""
