@@ -23,8 +23,8 @@ os.environ |= {"RAY_AIR_NEW_OUTPUT": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": 
 if importlib.util.find_spec("torch") is None:
     raise pytest.UsageError("tests/frameworks runs in .venv-frameworks: scripts/test frameworks")
 
+from evaluation.bench.support.api_client import Controller
 from tests.frameworks.yard import Agent, Yard
-from tests.unit.api_client import Controller
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

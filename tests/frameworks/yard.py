@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.unit.api_client import HOST, Controller
+from evaluation.bench.support.api_client import HOST, Controller
 
 
 class Agent:

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from controller.wire import HostPlan
+from evaluation.bench.support.own_namespace import own_namespace
 from host_reporter.marking import iptables
 from host_reporter.marking.enforcement import Enforcement
 from host_reporter.marking.iptables import Marker
 from host_reporter.nic.interface import Nic
 from host_reporter.notices import Notices
-from tests.host.own_namespace import own_namespace
 
 NIC = "ty0"
 PORTS = {"a": 5001, "b": 5002, "c": 5003}

@@ -21,10 +21,10 @@ from typing import Any
 
 import pytest
 
-from tests.host.own_namespace import own_namespace
-from tests.job_process import JobProcess, in_group, second_hierarchy
-from tests.sniffer import Sniffer
-from tests.unit.api_client import HOST, Controller
+from evaluation.bench.support.api_client import HOST, Controller
+from evaluation.bench.support.job_process import JobProcess, in_group, second_hierarchy
+from evaluation.bench.support.own_namespace import own_namespace
+from evaluation.bench.support.sniffer import Sniffer
 
 H1, H2 = "10.77.0.1", "10.77.0.2"
 SPEC = {"tasks": [{"role": "worker", "host": "h1"}, {"role": "worker", "host": "h2"}]}

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from controller.wire import HostPlan
-from tests.host.own_namespace import own_namespace
+from evaluation.bench.support.own_namespace import own_namespace
+from evaluation.bench.support.reporter_server import ReporterServer, wait_for
 from tests.host.repaired import NIC, make_interface, plan, sh, variants, walked
-from tests.unit.reporter_server import ReporterServer, wait_for
 
 VARIANT = variants()[-1]
 """The one that ``iptables`` is by default, where both work."""

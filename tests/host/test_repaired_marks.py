@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from controller.wire import HostPlan, Mark
+from evaluation.bench.support.job_process import second_hierarchy
+from evaluation.bench.support.own_namespace import own_namespace
 from host_reporter.discovery import cgroups
 from host_reporter.discovery.packet_sources import Whereabouts
 from host_reporter.marking import iptables
 from host_reporter.marking.iptables_tool import IptablesTool
 from host_reporter.marking.rules_text import Group
-from tests.host.own_namespace import own_namespace
 from tests.host.repaired import Host, marked, plan, sh, variants, walked
-from tests.job_process import second_hierarchy
 
 VARIANTS = variants()
 

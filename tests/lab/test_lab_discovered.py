@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.job_process import in_group
+from evaluation.bench.support.job_process import in_group
 from tests.lab.agents_network import agents_network
 from tests.lab.network_helpers import LINK_BPS, PERIOD_SECONDS, flows, poll
 from topologies.emulation import Emulation

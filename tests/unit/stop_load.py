@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from tests.unit.api_client import Controller
+from evaluation.bench.support.api_client import Controller
 
 CLIENTS = 8
 JOBS = 12

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import __main__ as command
-from tests.bench.figures import Bench, Figure
+from evaluation.bench import __main__ as command
+from evaluation.bench.figures import Bench, Figure
 
 
 def good(_folder: Path, _data: Path | None) -> Bench:

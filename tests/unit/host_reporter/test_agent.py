@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
+from evaluation.bench.support.api_client import HOST, Controller
+from evaluation.bench.support.reporter_server import ReporterServer
 from host_reporter.jobs import progress_dir
 from host_reporter.options import OptionsError, read_options
-from tests.unit.api_client import HOST, Controller
-from tests.unit.reporter_server import ReporterServer
 
 PERIOD_SECONDS = 0.3
 PATTERN = r"iteration (?P<iteration>\d+) accuracy (?P<metric>\S+)"

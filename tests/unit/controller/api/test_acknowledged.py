@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from controller.journal.writer import GATHER_SECONDS
-from tests.unit.api_client import Controller
+from evaluation.bench.support.api_client import Controller
 from tests.unit.controller.api.test_api import batch, spec
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.api_client import HOST, OPERATOR, Controller
+from evaluation.bench.support.api_client import HOST, OPERATOR, Controller
 
 
 @pytest.fixture(scope="module")

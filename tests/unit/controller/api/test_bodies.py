@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from controller.wire import MAX_BODY_BYTES
-from tests.unit.api_client import OPERATOR, Controller
+from evaluation.bench.support.api_client import OPERATOR, Controller
 from tests.unit.controller.api.test_api import assert_problem
 
 

@@ -12,7 +12,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from controller.api.openapi import document
 from controller.api.routes import ROUTES
 from controller.config.config import Api
-from tests.unit.api_client import HOST, Controller
+from evaluation.bench.support.api_client import HOST, Controller
 from tests.unit.controller.api.test_api import spec
 
 OPEN = Api()

@@ -31,7 +31,7 @@ from controller.model import Demand, Flow, Host, Job, Snapshot
 from controller.planner import plan
 from controller.policies.fifo import Fifo
 from controller.wire import JobSpec
-from tests.unit.api_client import HOST, OPERATOR, Controller
+from evaluation.bench.support.api_client import HOST, OPERATOR, Controller
 from tests.unit.controller.api.test_api import assert_problem, batch, spec
 
 

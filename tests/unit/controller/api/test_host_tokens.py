@@ -19,11 +19,11 @@ from controller.refusals import Conflict
 from controller.registry import shares
 from controller.registry.job_record import JobRecord
 from controller.wire import JobSpec
+from evaluation.bench.support.api_client import HOST, Controller
 from host_reporter.notices import Notices
 from host_reporter.uplink.backlog import Told
 from host_reporter.uplink.connection import Address
 from host_reporter.uplink.sender import Sender
-from tests.unit.api_client import HOST, Controller
 from tests.unit.controller.api.test_api import assert_problem, eventually, spec
 from tests.unit.registry_world import World, job_spec, progress
 

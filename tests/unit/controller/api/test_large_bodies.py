@@ -29,7 +29,7 @@ from controller.journal.store import Store
 from controller.pieces import whole
 from controller.registry.registry import Registry
 from controller.wire import HostReport, JobSpec, JobState
-from tests.unit.api_client import Controller
+from evaluation.bench.support.api_client import Controller
 from tests.unit.registry_world import HOSTS, Clock, World, job_spec, progress
 
 DEMANDS = 65_536

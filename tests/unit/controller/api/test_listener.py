@@ -19,7 +19,7 @@ import requests
 
 from controller.api import ApiServer
 from controller.config.config import Api
-from tests.unit.api_client import Controller
+from evaluation.bench.support.api_client import Controller
 
 RESET = struct.pack("ii", 1, 0)
 """SO_LINGER: closing throws away what is under way, and tells the peer by a reset."""

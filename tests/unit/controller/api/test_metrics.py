@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.unit.api_client import HOST, OPERATOR, Controller
+from evaluation.bench.support.api_client import HOST, OPERATOR, Controller
 from tests.unit.controller.api.test_api import eventually, spec
 
 

@@ -25,7 +25,7 @@ from controller.api.http11.chunks import MAX_CHUNK_LINE, MAX_OVERHEAD, ChunkErro
 from controller.api.http11.connection import Body
 from controller.api.http11.head import MAX_FIELDS, MAX_HEAD, MAX_LINE, HeadError
 from controller.steps import Pause
-from tests.unit.api_client import OPERATOR, Controller
+from evaluation.bench.support.api_client import OPERATOR, Controller
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ import pytest
 from controller.cli.main import main
 from controller.cli.output import fail, show_facts, show_table
 from controller.wire import Explanation, PlanView
-from tests.unit.api_client import OPERATOR, Controller, free_port
+from evaluation.bench.support.api_client import OPERATOR, Controller, free_port
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from evaluation.bench.support.api_client import Controller
 from tests.support.paths import ROOT
-from tests.unit.api_client import Controller
 from tests.unit.controller.api.test_api import eventually, spec
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.unit.api_client import Controller
+from evaluation.bench.support.api_client import Controller
 from tests.unit.controller.api.test_api import spec
 from tests.unit.stop_load import lost, writers
 

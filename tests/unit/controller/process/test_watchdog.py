@@ -15,8 +15,8 @@ import pytest
 
 from controller.process import watchdog
 from controller.process.sd_notify import Notifier
+from evaluation.bench.support.api_client import free_port
 from tests.support.paths import ROOT
-from tests.unit.api_client import free_port
 
 STILL_SECONDS = 0.6
 """What counts as standing still here; the product waits longer, see the test of that."""

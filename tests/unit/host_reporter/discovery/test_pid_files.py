@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from evaluation.bench.support.job_process import JobProcess
 from host_reporter.discovery import pid_files, processes, written_at
 from host_reporter.discovery.owners import Owners
 from host_reporter.discovery.pid_files import Named, PidFileError, distrust, read
@@ -16,7 +17,6 @@ from host_reporter.discovery.processes import Process, identify
 from host_reporter.discovery.written_at import WrittenAt, is_younger, stamp_of
 from host_reporter.jobs.job_file import Place
 from host_reporter.notices import Notices
-from tests.job_process import JobProcess
 
 NOBODY = 65_534
 IN_ROOTS_HANDS = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a file to another user")

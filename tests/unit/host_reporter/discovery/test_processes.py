@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from controller.wire import JobTraffic
+from evaluation.bench.support.job_process import JobProcess
+from evaluation.bench.support.reporter_server import wait_for
 from host_reporter.discovery import owners as owners_module
 from host_reporter.discovery import processes, reports, socket_marks
 from host_reporter.discovery.finder import Discovery
@@ -24,9 +26,7 @@ from host_reporter.discovery.sock_diag import ESTABLISHED, Socket
 from host_reporter.discovery.socket_marks import SocketMarks
 from host_reporter.jobs.job_file import Place
 from host_reporter.notices import Notices
-from tests.job_process import JobProcess
 from tests.unit.loopback import connections
-from tests.unit.reporter_server import wait_for
 
 PEER = "127.0.0.2"
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evaluation.bench.support.reporter_server import wait_for
 from host_reporter.discovery import netlink
 from host_reporter.discovery.netlink import Diag
 from host_reporter.discovery.sock_diag import ESTABLISHED, LISTEN, DiagError, Parser, Socket, request
 from tests.unit.loopback import connections, exchange, pair
-from tests.unit.reporter_server import wait_for
 
 
 @pytest.fixture(scope="module")

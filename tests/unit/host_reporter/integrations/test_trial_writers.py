@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from evaluation.bench.support.reporter_server import wait_for
 from host_reporter import ProgressFile
 from host_reporter.integrations.meter import Meter
 from host_reporter.integrations.trial_files import TrialFiles
-from tests.unit.reporter_server import wait_for
 
 
 def open_files() -> int:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from controller.wire import JobSpec
+from evaluation.bench.support.reporter_server import wait_for
 from host_reporter.jobs import follower as follower_module
 from host_reporter.jobs.follower import Follower
 from host_reporter.jobs.jobs_dir import JobsDirectory
@@ -21,7 +22,6 @@ from host_reporter.progress import tail as tail_module
 from host_reporter.progress.tail import Tail
 from host_reporter.progress.waker import Waker
 from host_reporter.uplink.backlog import MAX_PENDING, Told
-from tests.unit.reporter_server import wait_for
 
 PATTERN = r"step (?P<iteration>\d+) acc (?P<metric>\S+)"
 

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from controller.wire import JobSpec
+from evaluation.bench.support.api_client import HOST, Controller
+from evaluation.bench.support.reporter_server import wait_for
 from host_reporter.jobs.job_file import JobFileError, read_job_file
 from host_reporter.jobs.stages import StagedSpec, in_stage
 from host_reporter.notices import Notices
@@ -19,9 +21,7 @@ from host_reporter.progress.parse import Staged, json_parser
 from host_reporter.uplink.backlog import Told
 from host_reporter.uplink.connection import Address
 from host_reporter.uplink.sender import Sender
-from tests.unit.api_client import HOST, Controller
 from tests.unit.registry_world import job_spec
-from tests.unit.reporter_server import wait_for
 
 
 @pytest.mark.parametrize(

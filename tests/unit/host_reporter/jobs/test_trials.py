@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from controller.wire import JobSpec
+from evaluation.bench.support.reporter_server import wait_for
 from host_reporter import ProgressFile
 from host_reporter.jobs import followed, follower, study, trials
 from host_reporter.jobs.follower import Follower
 from host_reporter.jobs.jobs_dir import JobsDirectory
 from host_reporter.notices import Notices
 from host_reporter.uplink.backlog import Told
-from tests.unit.reporter_server import wait_for
 
 
 def open_files() -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from evaluation.bench.support.reporter_server import wait_for
 from host_reporter.jobs import unclaimed as strays_module
 from host_reporter.jobs.job_file import read_job_file
 from host_reporter.jobs.unclaimed import GRACE_SECONDS, MAX_TOLD, Strays
@@ -16,7 +17,6 @@ from host_reporter.notices import Notices
 from host_reporter.training.progress_file import ProgressFile
 from tests.support.paths import ROOT
 from tests.unit.host_reporter.jobs.test_follower import World, world
-from tests.unit.reporter_server import wait_for
 
 __all__ = ["world"]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from evaluation.bench.support.reporter_server import ReporterServer, tag_of, wait_for
 from host_reporter.uplink.connection import Address, AddressError, Connection, UnreachableError
-from tests.unit.reporter_server import ReporterServer, tag_of, wait_for
 
 REPORT = '{"session": "s", "seq": 1, "sent_at": 1.0}'
 PATH = "/v1/hosts/h1/reports"

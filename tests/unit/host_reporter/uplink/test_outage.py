@@ -10,13 +10,13 @@ from collections.abc import Iterator
 import pytest
 
 from controller.wire import JobSpec
+from evaluation.bench.support.reporter_server import ReporterServer, wait_for
 from host_reporter.notices import Notices
 from host_reporter.uplink import sender as sender_module
 from host_reporter.uplink.backlog import Told
 from host_reporter.uplink.backoff import Backoff
 from host_reporter.uplink.connection import Address
 from host_reporter.uplink.sender import GAP_SECONDS, Sender
-from tests.unit.reporter_server import ReporterServer, wait_for
 
 
 @pytest.fixture

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from controller.wire import HostPlan
+from evaluation.bench.support.reporter_server import ReporterServer, wait_for
 from host_reporter.marking.enforcement import Enforcement
 from host_reporter.marking.rules_text import Sent
 from host_reporter.notices import Notices
 from host_reporter.uplink import plan_follower as plan_module
 from host_reporter.uplink.connection import Address
 from host_reporter.uplink.plan_follower import PlanFollower
-from tests.unit.reporter_server import ReporterServer, wait_for
 
 MARK = {"job": "a", "service_class": 0, "dscp": 59, "local_port": 5000, "remote": "10.0.0.2"}
 

@@ -25,8 +25,8 @@ from controller.dataplane.peers import log as peer_log
 from controller.dataplane.peers.checked_socket import TURN_SECONDS, CheckedSocket
 from controller.dataplane.peers.listener import Listener
 from controller.dataplane.peers.log import PeerLog
-from tests.openflow_messages import message, parts, parts_request
-from tests.openflow_reader import FEATURES
+from evaluation.bench.support.openflow_messages import message, parts, parts_request
+from evaluation.bench.support.openflow_reader import FEATURES
 
 LOG = logging.getLogger("test")
 HELLO = message(ofp.OFPT_HELLO, b"")

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from tests.openflow_messages import Case, Generator, message, parts
-from tests.unit.api_client import Controller
+from evaluation.bench.support.api_client import Controller
+from evaluation.bench.support.openflow_messages import Case, Generator, message, parts
 from tests.unit.controller.api.test_api import eventually
 from tests.unit.controller.dataplane.peers.test_switch_listener import is_connected
 from tests.unit.openflow_peer import Peer

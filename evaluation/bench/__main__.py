@@ -12,8 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from simulator.errors import InputError
-from tests.bench import (
+from evaluation.bench import (
     agent,
     agreement,
     callbacks,
@@ -24,7 +23,8 @@ from tests.bench import (
     ordering,
     simulation,
 )
-from tests.bench.figures import Bench
+from evaluation.bench.figures import Bench
+from simulator.errors import InputError
 from topologies import summary
 
 BENCHES: Mapping[str, Callable[[Path, Path | None], Bench]] = {

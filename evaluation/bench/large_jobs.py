@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.bench.figures import Bench, Figure
-from tests.unit.api_client import Controller
+from evaluation.bench.figures import Bench, Figure
+from evaluation.bench.support.api_client import Controller
 
 HOSTS = 4096
 TASKS = 4096
@@ -190,7 +190,7 @@ def _running(folder: Path) -> Iterator[Controller]:
         controller.start()
         openflow: Any = controller.loop.run_settings["openflow"]
         port = str(openflow["port"])
-        switch = subprocess.Popen([sys.executable, "-m", "tests.bench.bare_switch", port, str(_DPID)])
+        switch = subprocess.Popen([sys.executable, "-m", "evaluation.bench.bare_switch", port, str(_DPID)])
         while not controller.session.get(controller.url + "/readyz", timeout=10).ok:
             time.sleep(0.05)
         yield controller
@@ -204,7 +204,7 @@ def _running(folder: Path) -> Iterator[Controller]:
 @contextmanager
 def _watched(port: int, file: Path) -> Iterator[Callable[[], NDArray[np.float64]]]:
     """Ask ``/healthz`` all the time; afterwards what is yielded gives when, and how long each took, shape (n, 2)."""
-    watch = subprocess.Popen([sys.executable, "-m", "tests.bench.health_watch", str(port), str(file)])
+    watch = subprocess.Popen([sys.executable, "-m", "evaluation.bench.health_watch", str(port), str(file)])
     samples: list[NDArray[np.float64]] = []
     try:
         yield lambda: samples[0]

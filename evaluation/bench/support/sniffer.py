@@ -6,7 +6,7 @@ import contextlib
 import socket
 import time
 
-from tests.job_process import JobProcess
+from evaluation.bench.support.job_process import JobProcess
 
 
 class Sniffer:

@@ -14,10 +14,10 @@ from statistics import fmean
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
+from evaluation.bench.figures import Bench, Figure
+from evaluation.bench.support.openflow_messages import Case, Generator, parts, parts_request, recorded
+from evaluation.bench.support.openflow_reader import Reader, Tally, faults_without_check
 from simulator.reports.statistics import mean_interval
-from tests.bench.figures import Bench, Figure
-from tests.openflow_messages import Case, Generator, parts, parts_request, recorded
-from tests.openflow_reader import Reader, Tally, faults_without_check
 
 ROUNDS = 20
 MESSAGES = 50_000

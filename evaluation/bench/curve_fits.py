@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from controller.curves import fit as fits
 from controller.model import Metric, Progress
+from evaluation.bench.figures import Bench, Figure
 from simulator.reports.statistics import mean_interval
 from simulator.reports.targets import target_iteration
 from simulator.workloads import curves
-from tests.bench.figures import Bench, Figure
 
 Array = NDArray[np.float64]
 

@@ -20,8 +20,8 @@ from controller.planner import Plan, plan
 from controller.policies.jpas import Jpas
 from controller.process.startup import steady_the_interpreter
 from controller.rules.compiler import compile_rules
+from evaluation.bench.figures import Bench, Figure
 from simulator.reports.statistics import mean_interval
-from tests.bench.figures import Bench, Figure
 
 Array = NDArray[np.float64]
 

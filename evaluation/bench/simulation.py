@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
+from evaluation.bench.figures import Bench, Figure
 from simulator.kernel.compiling import prepare
 from simulator.reports.statistics import mean_interval
 from simulator.sweep.request import COARSE, COARSE_MADD
-from tests.bench.figures import Bench, Figure
 
 TRACE = "coflow/FB2010-1Hr-150-0.txt"
 POLICIES = ("sincronia", "sebf", "fifo", "las", "fair")

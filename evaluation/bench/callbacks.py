@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 from statistics import median
 
+from evaluation.bench.figures import Bench, Figure
 from simulator.reports.statistics import mean_interval
-from tests.bench.figures import Bench, Figure
 from topologies import summary
 
 ROUNDS = 5

@@ -1,0 +1,1 @@
+"""What benches and tests share: clients, servers, processes, and loads."""
