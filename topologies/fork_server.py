@@ -29,7 +29,7 @@ from topologies import cgroups
 from topologies.errors import LabError
 
 Program = Literal["reporter", "trainer", "job"]
-"""The first two are this launcher's; the last is that of ``topologies.sasp_crew``."""
+"""The first two are this launcher's; the last is that of ``evaluation.sasp.fork_server``."""
 _NAMESPACES = ("net", "mnt")
 _POLL_SECONDS = 0.1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from topologies import summary
+from evaluation import summary
 from topologies.errors import LabError
 
 PYTHON = summary.ROOT / ".venv-frameworks" / "bin" / "python"

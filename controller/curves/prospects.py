@@ -7,7 +7,7 @@ horizons, shares of the run's length. The best of them, chance over iterations, 
 is worth the same whenever it comes (J. Gittins, Journal of the Royal Statistical Society B 41, 1979,
 doi:10.1111/j.2517-6161.1979.tb01068.x).
 
-The trees were learned by ``tests.learn_prospects``; they stand in ``curve_prospects.json``.
+The trees were learned by ``evaluation.curves.learn_prospects``; they stand in ``curve_prospects.json``.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from evaluation import summary
 from evaluation.bench import (
     agent,
     agreement,
@@ -25,7 +26,6 @@ from evaluation.bench import (
 )
 from evaluation.bench.figures import Bench
 from simulator.errors import InputError
-from topologies import summary
 
 BENCHES: Mapping[str, Callable[[Path, Path | None], Bench]] = {
     "curves": curve_fits.run,

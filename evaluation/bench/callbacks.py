@@ -8,9 +8,9 @@ import subprocess
 from pathlib import Path
 from statistics import median
 
+from evaluation import summary
 from evaluation.bench.figures import Bench, Figure
 from simulator.reports.statistics import mean_interval
-from topologies import summary
 
 ROUNDS = 5
 LIMIT_MS = 0.1

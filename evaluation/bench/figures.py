@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from topologies import summary
+from evaluation import summary
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ import torch
 from deepprophet.graph.lifetimes import Lifetimes
 from deepprophet.graph.subject import subject
 from deepprophet.graph.trace import How, trace
+from evaluation.deepprophet import models
 from tests.frameworks import prophet_subjects
 from tests.support.paths import ROOT
-from topologies import prophet_models
 
 MIB = 2**20
 
@@ -91,7 +91,7 @@ def test_memory_is_held_until_nobody_needs_it() -> None:
 
 def test_new_pages_are_about_as_many_as_the_system_gives() -> None:
     """In one process or another: where the heap's end is held by something small, it needs fewer."""
-    graph = trace(subject(prophet_models.factory("dlrm")(32)))
+    graph = trace(subject(models.factory("dlrm")(32)))
     played = sum(operator.fresh_bytes for operator in graph.operators)
     assert played > 2 * MIB
     real: list[float] = []
@@ -106,7 +106,7 @@ def test_a_small_model_needs_no_new_page() -> None:
 
 
 def test_accelerators_keep_their_memory() -> None:
-    graph = trace(subject(prophet_models.factory("mlp-deep")(8)), How(device=torch.device("meta")))
+    graph = trace(subject(models.factory("mlp-deep")(8)), How(device=torch.device("meta")))
     assert sum(operator.fresh_bytes for operator in graph.operators) == 0.0
 
 

@@ -21,8 +21,8 @@ from deepprophet import command, engine, factory_main
 from deepprophet.costs import store
 from deepprophet.device.loop import iteration, timed
 from deepprophet.graph.subject import subject
+from evaluation.deepprophet import models
 from tests.frameworks import prophet_subjects
-from topologies import prophet_models
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -104,9 +104,9 @@ def test_prediction_runs_no_training_step(predict: Predict, calibrated: Path) ->
 def test_prediction_is_near_what_happens(predict: Predict, own: Path, name: str) -> None:
     """Within a factor that a busy machine keeps: how near it is on a quiet one the evaluation measures."""
     torch.set_num_threads(1)
-    run = iteration(subject(prophet_models.factory(name)(32)), "sgd", CPU)
+    run = iteration(subject(models.factory(name)(32)), "sgd", CPU)
     before = statistics.median(timed(run, CPU, seconds=1.0))
-    factory = f"topologies.prophet_models:{name.replace('-', '_')}"
+    factory = f"evaluation.deepprophet.models:{name.replace('-', '_')}"
     (one,) = document(predict(factory, "--calibration", own, "--measure", "--json"))["predictions"]
     after = statistics.median(timed(run, CPU, seconds=1.0))
     assert min(before, after) / 4 < one["iteration_seconds"] < max(before, after) * 4
@@ -152,7 +152,9 @@ def test_without_a_word_a_prediction_measures_and_keeps_nothing(predict: Predict
 
 
 def test_without_a_word_a_prediction_measures_for_as_long_as_there_is_time(predict: Predict, own: Path) -> None:
-    told = document(predict("topologies.prophet_models:resnet50", "--calibration", own, "--json", "--batch-size", "64"))
+    told = document(
+        predict("evaluation.deepprophet.models:resnet50", "--calibration", own, "--json", "--batch-size", "64")
+    )
     (one,) = told["predictions"]
     # On a machine that is busy all but the measuring may take as long.
     assert told["seconds"]["measuring"] < engine.MEASURED_BY + 1
@@ -161,7 +163,9 @@ def test_without_a_word_a_prediction_measures_for_as_long_as_there_is_time(predi
 
 
 def test_measuring_keeps_to_its_time(predict: Predict, own: Path) -> None:
-    told = document(predict("topologies.prophet_models:resnet50", "--calibration", own, "--measure", "0.5", "--json"))
+    told = document(
+        predict("evaluation.deepprophet.models:resnet50", "--calibration", own, "--measure", "0.5", "--json")
+    )
     assert told["seconds"]["measuring"] < 20
     (one,) = told["predictions"]
     assert one["unseen_count"] > 0

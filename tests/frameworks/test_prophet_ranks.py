@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from topologies import prophet_arms
-from topologies.prophet_arms import Case
-from topologies.prophet_spaces import spaces
+from evaluation.deepprophet import arms
+from evaluation.deepprophet.arms import Case
+from evaluation.deepprophet.spaces import spaces
 
 MLP_DEEP_BYTES = 7_719_976
 
@@ -23,7 +23,7 @@ def namespaces() -> set[str]:
 def test_two_ranks_take_what_their_links_need() -> None:
     before = namespaces()
     stop = threading.Event()
-    slow = prophet_arms._real("mlp-deep", Case(8, 2, 5e7), 2.0, stop)
+    slow = arms._real("mlp-deep", Case(8, 2, 5e7), 2.0, stop)
     # A ring of two sends each byte once over each link.
     assert slow > MLP_DEEP_BYTES * 8 / 5e7
     assert slow < 1.6 * MLP_DEEP_BYTES * 8 / 5e7
@@ -43,4 +43,4 @@ def test_spaces_are_taken_down_when_it_fails() -> None:
 
 
 def test_worker_alone_is_measured(tmp_path: Path) -> None:
-    assert 0 < prophet_arms._real("mlp-deep", Case(8, 1, None), 0.3, threading.Event()) < 5
+    assert 0 < arms._real("mlp-deep", Case(8, 1, None), 0.3, threading.Event()) < 5

@@ -20,8 +20,8 @@ from deepprophet.graph.spec import Call, parse, readable
 from deepprophet.graph.subject import Subject, subject
 from deepprophet.graph.trace import How, argument, trace
 from deepprophet.predict.buckets import FIRST_BYTES, LIMIT_BYTES, buckets
+from evaluation.deepprophet import models
 from tests.frameworks import prophet_subjects
-from topologies import prophet_models
 
 CPU = torch.device("cpu")
 
@@ -53,18 +53,18 @@ def forget(key: str) -> str:
     return readable(call)
 
 
-MODELS = [name for name in prophet_models.FAMILIES if name != "lstm"]
+MODELS = [name for name in models.FAMILIES if name != "lstm"]
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_traced_operators_are_those_that_run(name: str) -> None:
-    given = subject(prophet_models.factory(name)(3))
+    given = subject(models.factory(name)(3))
     traced = [operator.key for operator in trace(given).operators]
     assert traced == really(given, "sgd")
 
 
 def test_recurrent_library_differs_in_its_own_workspace_only() -> None:
-    given = subject(prophet_models.factory("lstm")(3))
+    given = subject(models.factory("lstm")(3))
     traced = [parse(operator.key).name for operator in trace(given).operators]
     run = [parse(key).name for key in really(given, "sgd")]
     # Real gradients of the library are laid out as their parameters are; traced ones are copied into that.
@@ -137,7 +137,7 @@ def test_other_batch_and_other_numbers() -> None:
 
 @pytest.mark.parametrize("name", ["resnet18", "decoder", "mlp-deep", "translator"])
 def test_buckets_are_those_of_pytorch(name: str) -> None:
-    graph = trace(subject(prophet_models.factory(name)(2)))
+    graph = trace(subject(models.factory(name)(2)))
     coming = sorted(graph.parameters, key=lambda parameter: parameter.ready)
     tensors = [torch.empty(parameter.bytes // 4) for parameter in coming]
     wanted, _ = dist._compute_bucket_assignment_by_size(
@@ -161,7 +161,7 @@ def test_buckets_of_two_types_of_numbers_are_those_of_pytorch() -> None:
 @pytest.mark.parametrize("name", ["alexnet", "resnet18", "lstm", "gru", "encoder", "decoder", "dlrm", "wide-deep"])
 def test_every_operator_of_a_model_runs_alone(name: str) -> None:
     torch.set_num_threads(1)
-    keys = {operator.key for operator in trace(subject(prophet_models.factory(name)(2)), How("adam")).operators}
+    keys = {operator.key for operator in trace(subject(models.factory(name)(2)), How("adam")).operators}
     for key in keys:
         found = bench.measure(key, CPU, replace(bench.THOROUGH, seconds=0.0005))
         assert 0 < found.near <= found.far
@@ -204,9 +204,9 @@ def test_calibration_shares_no_operator_of_weight_with_what_is_judged() -> None:
         return {o.key for o in graph.operators if o.family in heavy or o.family.startswith("conv")}
 
     mine = set().union(*(keys(trace(one.subject(), How("none"))) for one in (*exercises(), *layers())))
-    for name in prophet_models.FAMILIES:
+    for name in models.FAMILIES:
         for size in (8, 16, 32, 64):
-            assert not mine & keys(trace(subject(prophet_models.factory(name)(size)))), name
+            assert not mine & keys(trace(subject(models.factory(name)(size)))), name
 
 
 # But for the recurrent library's: its own gradients are laid out otherwise, as said above.

@@ -14,13 +14,14 @@ from pathlib import Path
 import pytest
 import torch
 
+from evaluation.real import rank as real_rank
+from evaluation.real import training
+from evaluation.real.history import read_history, times
+from evaluation.real.job import RankUse, RealJob
+from evaluation.real.workload import FULL, QUICK, generate, parameters
 from host_reporter.jobs.job_file import read_job_file
 from tests.support.paths import ROOT
-from topologies import digits_ddp, real_rank
 from topologies.fork_server import Crew, Member
-from topologies.real_history import read_history, times
-from topologies.real_job import RankUse, RealJob
-from topologies.real_workload import FULL, QUICK, generate, parameters
 from topologies.trainer.start import Meeting
 
 ARRIVAL = 1.5
@@ -44,7 +45,11 @@ def free_port() -> int:
 def crew():
     env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
     process = subprocess.Popen(
-        [sys.executable, "-m", "topologies.real_crew"], cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-m", "evaluation.real.fork_server"],
+        cwd=ROOT,
+        env=env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
     made = Crew(process, 120.0)
     yield made
@@ -158,7 +163,7 @@ def test_the_same_seed_trains_the_same(crew: Crew, tmp_path: Path) -> None:
 
 def test_models_have_as_many_parameters_as_the_workload_counts() -> None:
     for plan in (*generate(FULL, 3), *generate(FULL, 4), *generate(QUICK, 1)):
-        model = digits_ddp.make(plan.model, plan.width)
+        model = training.make(plan.model, plan.width)
         assert sum(one.numel() for one in model.parameters()) == parameters(plan.model, plan.width)
         assert model(torch.zeros(2, 64)).shape == (2, 10)
 

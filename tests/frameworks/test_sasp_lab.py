@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from evaluation.sasp import claim, lab, models, pilot
+from evaluation.sasp.request import FAMILIES, Family, SaspRequest, Training, reached
 from tests.support.paths import ROOT
-from topologies import sasp_claim, sasp_lab, sasp_models, sasp_pilot
 from topologies.errors import LabError
 from topologies.frameworks import PYTHON_SETTING
-from topologies.sasp_request import FAMILIES, Family, SaspRequest, Training, reached
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="to enter namespaces needs root")
 
@@ -38,7 +38,11 @@ def launcher(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv(PYTHON_SETTING, sys.executable)
     env = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     process = subprocess.Popen(
-        [sys.executable, "-m", "topologies.sasp_crew"], cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-m", "evaluation.sasp.fork_server"],
+        cwd=ROOT,
+        env=env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
     yield process
     if process.poll() is None:
@@ -57,7 +61,7 @@ def test_every_family_trains_with_and_without_sasp(launcher, tmp_path: Path) -> 
         Training("mlp", "bsp", iterations=8, batch=8, learning_rate=0.02),
         Training("mlp", "ssp:2+sasp", iterations=8, batch=8, learning_rate=0.02),
     )
-    arms, version = sasp_lab.train_all(request(*trainings), Here(tmp_path / "memory"), launcher, tmp_path / "results")
+    arms, version = lab.train_all(request(*trainings), Here(tmp_path / "memory"), launcher, tmp_path / "results")
     assert version.startswith("2.")
     assert [arm.training for arm in arms] == list(trainings)
     for arm in arms:
@@ -78,13 +82,13 @@ def test_a_job_that_fails_is_named_with_what_it_said(launcher, tmp_path: Path) -
     (tmp_path / "memory").mkdir()
     bad = Training("mlp", "ssp:0", iterations=2, batch=8, learning_rate=0.1)
     with pytest.raises(LabError, match=r"mlp-ssp0: (server|worker\d) ended with status 1: ssp needs a staleness"):
-        sasp_lab.train_all(request(bad), Here(tmp_path / "memory"), launcher, tmp_path / "results")
+        lab.train_all(request(bad), Here(tmp_path / "memory"), launcher, tmp_path / "results")
     assert (tmp_path / "results" / "mlp-ssp0").is_dir()
 
 
 def test_shares_of_workers_are_apart_and_nobody_trains_on_what_is_held_out() -> None:
-    shares = [sasp_models.digits(5, rank, 4) for rank in range(4)]
-    assert sum(len(share.labels) for share in shares) + sasp_models.HELD_OUT == 1797
+    shares = [models.digits(5, rank, 4) for rank in range(4)]
+    assert sum(len(share.labels) for share in shares) + models.HELD_OUT == 1797
     seen = [tuple(picture) for share in shares for picture in share.pictures.tolist()]
     held = {tuple(picture) for picture in shares[0].held_out.tolist()}
     assert all((share.held_out == shares[0].held_out).all() for share in shares)
@@ -93,21 +97,21 @@ def test_shares_of_workers_are_apart_and_nobody_trains_on_what_is_held_out() -> 
 
 def late(training: Training, delay: int) -> int | None:
     """Iterations until the claim's target, on a seed of the pilot's."""
-    points = sasp_pilot.late_training(training, sasp_pilot.SEEDS[1], delay=delay)
-    first = reached(points, sasp_claim.TARGET)
+    points = pilot.late_training(training, pilot.SEEDS[1], delay=delay)
+    first = reached(points, claim.TARGET)
     return None if first is None else first[1]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_jobs_of_the_claim_learn_although_gradients_are_as_late_as_the_bound_allows(family: Family) -> None:
     torch.set_num_threads(1)
-    whole = sasp_claim.training(family, "ssp:2")
+    whole = claim.training(family, "ssp:2")
     # With a quarter of its iterations to spare.
-    assert late(replace(whole, iterations=3 * whole.iterations // 4), sasp_pilot.DELAY) is not None
+    assert late(replace(whole, iterations=3 * whole.iterations // 4), pilot.DELAY) is not None
 
 
 def test_late_gradients_do_harm() -> None:
     torch.set_num_threads(1)
-    training = replace(sasp_claim.training("mlp", "bsp"), scheme="ssp:2")
+    training = replace(claim.training("mlp", "bsp"), scheme="ssp:2")
     assert late(training, 0) is not None
     assert late(training, 8) is None

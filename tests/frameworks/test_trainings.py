@@ -43,7 +43,7 @@ with Watch(optimizer) as watch:
     # One write: the other rank's may come between two.
     os.write(1, f"{rank} {float(trainings.accuracy(model, test_pictures, test_labels))}\\n".encode())
 distributed.barrier()
-time.sleep(0.5)  # as topologies.digits_ddp does, and why
+time.sleep(0.5)  # as evaluation.real.training does, and why
 distributed.destroy_process_group()
 """
 

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from controller.model import CLASS_DSCP
+from evaluation.tensorlights.workload import experiment
 from host_reporter.nic.tree import HANDLE, htb_tree
 from simulator.workloads import curves
 from tests.host.tensorlights_traffic import fan_out
@@ -25,7 +26,6 @@ from tests.host.two_hosts import TwoHosts, two_hosts
 from topologies.experiments.experiment import Experiment, JobPlan
 from topologies.lab import nic_queues
 from topologies.limits import OTHER_FLOOR
-from topologies.tensorlights_workload import experiment
 from topologies.trainer import barriers
 from topologies.trainer.results import done_file, read_result
 

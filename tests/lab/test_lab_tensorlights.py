@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from evaluation.tensorlights.claim import FAIR, ONE
 from simulator.workloads import curves
 from topologies.experiments.experiment import Experiment, JobPlan
 from topologies.lab.lab import run_lab
 from topologies.lab.results import ArmResult, LabRequest, LabResult, load_result
-from topologies.tensorlights_claim import FAIR, ONE
 
 ITERATIONS = 8
 LINK_BPS = 10e6

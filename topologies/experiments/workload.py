@@ -6,7 +6,7 @@ down. Later the links' rate (100, then 25, now 10 Mbit/s), the shortest iteratio
 changed, so that the network is measured and not the emulator's processor (decision 6): bytes follow the rate, so an
 ideal network would give the same times. The last of these changes was made after JPAS had run here, because testbed and
 simulator disagreed. The learning curves are from the half that no policy was designed on, and so are the seeds
-(``topologies.jpas_claim``), which were new after every change.
+(``evaluation.jpas.claim``), which were new after every change.
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from topologies import frameworks, summary
+from evaluation import summary
+from topologies import frameworks
 from topologies.errors import LabError
 from topologies.experiments.experiment import Experiment
 from topologies.experiments.study_plan import StudyPlan, stage_name

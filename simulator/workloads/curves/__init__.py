@@ -1,7 +1,7 @@
 """The recorded learning curves: held-out accuracy of real training runs, one row an iteration.
 
 ``index.csv`` says what each run was, and whether it is for designing policies (``study``) or for measuring them
-(``claim``). How they came about is said in ``topologies/record_curves.py``.
+(``claim``). How they came about is said in ``evaluation/curves/record.py``.
 """
 
 from __future__ import annotations

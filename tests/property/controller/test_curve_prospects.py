@@ -14,9 +14,10 @@ from controller.curves.prospects import Prospects, learned
 from controller.curves.shapes import NUMBERS, shapes
 from controller.curves.trees import Forest, Trees
 from controller.model import Metric, Progress
+from evaluation.curves import drawn_curves
+from evaluation.curves.learn_prospects import as_prospects, fitted, known_curves, learn, moments, replayed
 from simulator.reports.targets import target_iteration
-from tests import drawn_curves, one_link
-from tests.learn_prospects import as_prospects, fitted, known_curves, learn, moments, replayed
+from tests import one_link
 
 ACCURACY = Metric()
 

@@ -10,8 +10,8 @@ import pytest
 from controller.curves import remembered
 from controller.memo import Latest
 from controller.wire import HostReport, JobSpec
+from evaluation.curves import drawn_curves
 from simulator.reports.targets import target_iteration
-from tests import drawn_curves
 from tests.unit.controller.loop.test_loop import Yard, eventually
 
 

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 import requests
 
+from evaluation import demo, summary
+from evaluation.jpas import claim
 from tests.unit.fake_kernel import FakeKernel
-from topologies import demo, jpas_claim, summary
 from topologies.errors import LabError, LabInputError, one_line_errors
 from topologies.experiments.workload import LIGHT, generate
 from topologies.fork_server import Crew, CrewError
@@ -194,7 +195,7 @@ def test_a_dead_launcher_ends_an_arm(tmp_path: Path) -> None:
 
 
 def request() -> LabRequest:
-    return jpas_claim.groups(quick=True)[0].request()
+    return claim.groups(quick=True)[0].request()
 
 
 @pytest.mark.parametrize(

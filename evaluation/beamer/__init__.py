@@ -1,0 +1,1 @@
+"""The claim ``beamer``: studies that end sooner."""

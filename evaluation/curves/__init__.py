@@ -1,0 +1,1 @@
+"""The recorded learning curves, and what is learnt from them."""

@@ -1,0 +1,156 @@
+"""Learns ``controller/curves/prospects.json`` from recorded runs: those marked ``study``, and those of drawn recipes.
+
+Run from the top of the tree, by hand and seldom (about a minute on one core):
+
+    OMP_NUM_THREADS=1 .venv/bin/python -m evaluation.curves.learn_prospects
+
+Each curve is replayed over runs of a few lengths, and looked at after every iteration from the third on. All runs count
+alike; moments long after the crossing count less, as they are many and easily told.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.ensemble import HistGradientBoostingClassifier
+
+from controller.curves import fit as curves
+from controller.curves.histories import MIN_POINTS, read
+from controller.curves.prospects import HORIZONS, Prospects, outlook
+from controller.curves.shapes import shapes
+from controller.curves.trees import Forest, Trees
+from controller.model import Metric, Progress
+from evaluation.curves import drawn_curves
+from simulator.reports.targets import target_iteration
+from simulator.workloads import curves as recorded
+
+Array = NDArray[np.float64]
+Run = tuple[float, ...]
+
+FILE = Path(curves.__file__).with_name("curve_prospects.json")
+FRACTIONS = (curves.T90.fraction, curves.T95.fraction)
+LENGTHS = (50, 62, 75, 87, 100)
+"""Iterations of the replayed runs, where a curve has as many rows."""
+WATCHED, AFTERWARDS = 3, 0.3
+"""What comes later than so many times the crossing of 90 % counts so much."""
+DIGITS = 4
+TREES, RATE, LEAST_LEAF, RIDGE = 150, 0.06, 100, 5.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moments:
+    """Moments of replayed runs: their numbers (M, N), their weights, and how much of the run is left to a target (M,).
+
+    ``left`` is a share of the run's length; none or less: the target lies behind.
+    """
+
+    numbers: Array
+    weight: Array
+    left: Array
+
+
+def replayed(rows: Iterable[Run]) -> Iterator[Run]:
+    """The accuracy by iteration of runs of a few lengths of these recorded curves."""
+    for curve in rows:
+        for length in sorted({min(length, len(curve)) for length in LENGTHS}):
+            yield recorded.replay(curve, length)
+
+
+def known_curves() -> list[Run]:
+    """Every recorded curve that may be learned from."""
+    return [recorded.load(name) for name in recorded.names("study")] + [run.accuracy for run in drawn_curves.load()]
+
+
+def moments(runs: Iterable[Run], fraction: float) -> Moments:
+    """All moments of ``runs`` that reach 90 %. One that never reaches ``fraction`` has it ahead of its end."""
+    numbers, weights, lefts = [], [], []
+    for run in runs:
+        first, target = (target_iteration(run, share) for share in (curves.T90.fraction, fraction))
+        if first is None:
+            continue
+        seen = np.arange(MIN_POINTS, len(run) + 1)
+        progress = [Progress(float(i), float(i), metric) for i, metric in enumerate(run, start=1)]
+        histories = [curves.History(progress[:k], Metric(), float(len(run))) for k in seen.tolist()]
+        known = read(histories)[1]
+        numbers.append(np.concatenate((shapes(known), fitted(histories, fraction)), axis=1))
+        weights.append(np.where(seen < WATCHED * first, 1.0, AFTERWARDS) / len(seen))
+        lefts.append(((np.inf if target is None else target) - seen) / len(run))
+    return Moments(np.concatenate(numbers), np.concatenate(weights), np.concatenate(lefts))
+
+
+def fitted(histories: Sequence[curves.History], fraction: float) -> Array:
+    """What the fit alone says of a target, as ``curve_prospects.outlook`` has it, of histories that all have a fit."""
+    (asked,) = (asked for asked in (curves.T90, curves.T95) if asked.fraction == fraction)
+    fits = [fit.targets[0] for fit in curves.fit_many(histories, [replace(asked, learned=False)]) if fit is not None]
+    crossing = np.array([[at.iteration.low, at.iteration.median, at.iteration.high] for at in fits])
+    return outlook(read(histories)[1], crossing, np.array([at.crossed for at in fits]))
+
+
+def learn(known: Moments) -> list[dict[str, Any]]:
+    """For each horizon the trees, as the file has them."""
+    weight = known.weight / known.weight.mean()
+    found = []
+    for horizon in HORIZONS:
+        model = HistGradientBoostingClassifier(
+            max_depth=2,
+            max_iter=TREES,
+            learning_rate=RATE,
+            min_samples_leaf=LEAST_LEAF,
+            l2_regularization=RIDGE,
+            early_stopping=False,
+        )
+        model.fit(known.numbers, (known.left > 0) & (known.left <= horizon), sample_weight=weight)
+        found.append(_written(model))
+    return found
+
+
+def as_prospects(written: Sequence[dict[str, Any]]) -> Prospects:
+    """What a file with this would give."""
+    return Prospects(Forest.of(Trees.read(one["start"], one["trees"]) for one in written))
+
+
+def _written(model: HistGradientBoostingClassifier) -> dict[str, Any]:
+    # The library tells its trees in no other way.
+    trees = [_row(tree.nodes) for (tree,) in model._predictors]
+    return {"start": _rounded(model._baseline_prediction.item()), "trees": trees}
+
+
+def _row(nodes: Any) -> list[float]:
+    """A tree as ``Trees.read`` takes it; where it is less than complete, its ends are repeated."""
+
+    def of(place: int) -> tuple[int, float, int, int]:
+        node = nodes[place]
+        if node["is_leaf"]:
+            return 0, 0.0, place, place
+        return int(node["feature_idx"]), float(node["num_threshold"]), int(node["left"]), int(node["right"])
+
+    root, left, right = of(0), *(of(child) for child in of(0)[2:])
+    ends = [float(nodes[place]["value"]) for side in (left, right) for place in side[2:]]
+    return [
+        *(node[0] for node in (root, left, right)),
+        *(_rounded(value) for value in (root[1], left[1], right[1], *ends)),
+    ]
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")
+
+
+def main() -> int:
+    """Write the file."""
+    runs = list(replayed(known_curves()))
+    made = {f"{fraction:g}": learn(moments(runs, fraction)) for fraction in FRACTIONS}
+    FILE.write_text(json.dumps(made, separators=(",", ":")).replace('{"start"', '\n{"start"') + "\n")
+    sys.stdout.write(f"{FILE.name}: {len(runs)} runs\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The claim ``deepprophet``: predicted beside measured iteration times."""

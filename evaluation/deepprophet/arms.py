@@ -1,0 +1,258 @@
+"""How the claim ``deepprophet`` is measured: the calibration, real iterations, and predictions, each by a process of
+its own.
+
+The processes need PyTorch, which this module and what loads it do not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event
+from typing import Any
+
+from controller.model import BITS_PER_BYTE
+from evaluation.deepprophet.spaces import spaces
+from topologies.errors import LabError
+
+ROOT = Path(__file__).resolve().parent.parent
+CALIBRATION = "calibration"
+CALIBRATION_FILE = "calibration.json"
+RESULT = "result.json"
+SECONDS, QUICK_SECONDS = 6.0, 2.0
+PATIENCE_SECONDS = 1800.0
+NETWORK_FILE = "network.json"
+DEFAULT_WAY = "default"
+"""What ``trainyard predict`` does when it is asked for nothing else: of what the device's table lacks it measures some,
+for as long as it takes under five seconds."""
+
+COSTED = ("table", "measured", "roofline")
+"""How operators' costs are known otherwise: by the device's table, else a roofline (``--measure 0``); all that the
+table lacks measured (``--measure``); rooflines only."""
+
+WAYS = (DEFAULT_WAY, *COSTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """An iteration that is predicted and measured. ``rate_bps`` of None: a worker alone."""
+
+    batch_size: int
+    workers: int
+    rate_bps: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """A case: the median seconds of an iteration, of each time that it was measured, and by way what was predicted.
+
+    ``compute`` and ``exposed`` are predicted by the default way. ``wire``: what the bytes that a rank sends take at the
+    link's rate, at the least. ``measuring_seconds``: what the way "measured" spent on measuring operators.
+    """
+
+    batch_size: int
+    workers: int
+    rate_bps: float | None
+    runs: tuple[float, ...]
+    predicted: Mapping[str, tuple[float, float, float]]
+    compute: float
+    exposed: float
+    wire: float
+    measuring_seconds: float
+
+    @property
+    def place(self) -> Case:
+        """What was predicted and measured."""
+        return Case(self.batch_size, self.workers, self.rate_bps)
+
+    @property
+    def seconds(self) -> float:
+        """The mean of the runs' medians."""
+        return statistics.fmean(self.runs)
+
+    @property
+    def apart(self) -> float | None:
+        """How far two runs are from each other; None where there was one."""
+        if len(self.runs) < 2:
+            return None
+        return abs(self.runs[0] - self.runs[1]) / statistics.fmean(self.runs[:2])
+
+
+@dataclass(frozen=True, slots=True)
+class GroupResult:
+    """What measuring a group gives. ``calibrated``: the digest of the calibration that it was predicted with."""
+
+    cores: int
+    cases: tuple[CaseResult, ...] = ()
+    operators: tuple[Mapping[str, Any], ...] = ()
+    calibration: Mapping[str, Any] = field(default_factory=dict)
+    predict_seconds: float | None = None
+    calibrated: str = ""
+    datapath: str = "none"
+
+
+def python() -> str:
+    """The interpreter that has PyTorch. Raises LabError."""
+    own = ROOT / ".venv-frameworks" / "bin" / "python"
+    if own.exists():
+        return str(own)
+    if find_spec("torch") is None:
+        raise LabError("PyTorch is neither in .venv-frameworks nor in this environment: see docs/deepprophet.md")
+    return sys.executable
+
+
+def calibrate(folder: Path, *, quick: bool, stop: Event) -> GroupResult:
+    """Calibrate this device into a folder. Raises LabError, OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / CALIBRATION_FILE
+    command = [python(), "-m", "deepprophet", "--calibrate", "--calibration", str(path), "--json"]
+    told = _run([command + (["--quick"] if quick else [])], stop)
+    return GroupResult(cores=os.cpu_count() or 1, calibration=json.loads(told), calibrated=_digest(path))
+
+
+def measure_first(model: str, cases: Sequence[Case], *, quick: bool, stop: Event) -> GroupResult:
+    """Measure one model's cases for the first time. Raises LabError, CalledProcessError, OSError."""
+    seconds = QUICK_SECONDS if quick else SECONDS
+    found = [
+        CaseResult(
+            case.batch_size, case.workers, case.rate_bps, (_real(model, case, seconds, stop),), {},
+            compute=0.0, exposed=0.0, wire=0.0, measuring_seconds=0.0,
+        )
+        for case in cases
+    ]  # fmt: skip
+    return GroupResult(os.cpu_count() or 1, tuple(found))
+
+
+def measure(model: str, cases: Sequence[Case], calibration: Path, *, quick: bool, stop: Event) -> GroupResult:
+    """Predict one model's cases, and measure them. Raises LabError, CalledProcessError, OSError."""
+    if not calibration.exists():
+        raise LabError(f"{calibration} is not there: the calibration comes first, and failed")
+    seconds = QUICK_SECONDS if quick else SECONDS
+    cores = os.cpu_count() or 1
+    asked = json.dumps([[case.batch_size, case.workers, case.rate_bps] for case in cases])
+    told = json.loads(_run([[python(), "-m", "evaluation.deepprophet.guesses", model, str(calibration), asked]], stop))
+    by_default, longest = _by_default(model, cases, calibration, stop)
+    runs = {case: (_real(model, case, seconds, stop),) for case in cases}
+    found = []
+    rows = {Case(row["batch_size"], row["workers"], row["rate_bps"]): row for row in told["cases"]}
+    for case in cases:
+        row, one = rows[case], by_default[case]
+        ways = {way: (row[way]["seconds"], row[way]["low"], row[way]["high"]) for way in COSTED}
+        ways[DEFAULT_WAY] = (one["iteration_seconds"], *one["interval_seconds"])
+        sent = one["bytes_per_iteration"] / case.workers * BITS_PER_BYTE
+        found.append(
+            CaseResult(
+                case.batch_size, case.workers, case.rate_bps, runs[case], ways,
+                compute=one["compute_seconds"], exposed=one["exposed_communication_seconds"],
+                wire=sent / case.rate_bps if case.rate_bps else 0.0, measuring_seconds=row["measuring_seconds"],
+            )
+        )  # fmt: skip
+    return GroupResult(
+        cores, tuple(found), tuple(told["operators"]), predict_seconds=longest, calibrated=_digest(calibration)
+    )
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+
+
+def _by_default(
+    model: str, cases: Sequence[Case], calibration: Path, stop: Event
+) -> tuple[dict[Case, dict[str, Any]], float]:
+    """What the command tells of each case, and the wall seconds of the longest command, from its start to its end."""
+    factory = f"evaluation.deepprophet.models:{model.replace('-', '_')}"
+    answer: dict[Case, dict[str, Any]] = {}
+    longest = 0.0
+    with TemporaryDirectory() as folder:
+        described = Path(folder) / NETWORK_FILE
+        described.write_text(json.dumps(one_machine(max(case.workers for case in cases))))
+        for size in dict.fromkeys(case.batch_size for case in cases):
+            own = [case for case in cases if case.batch_size == size]
+            command = [
+                python(), "-m", "deepprophet", factory, "--calibration", str(calibration), "--json",
+                "--network", str(described), "--batch-size", str(size),
+                "--workers", ",".join(str(count) for count in dict.fromkeys(case.workers for case in own)),
+            ]  # fmt: skip
+            if rates := [str(rate) for rate in dict.fromkeys(case.rate_bps for case in own) if rate is not None]:
+                command += ["--link-rate", ",".join(rates)]
+            began = time.monotonic()
+            told = json.loads(_run([command], stop))
+            longest = max(longest, time.monotonic() - began)
+            for one in told["predictions"]:
+                answer[Case(size, one["workers"], one["link_bps"])] = one
+    return answer, longest
+
+
+def one_machine(count: int) -> dict[str, Any]:
+    """What the ranks of ``prophet_spaces`` are on, as a network's file: hosts of one machine, which share its cores."""
+    cores = os.cpu_count() or 1
+    return {"hosts": [{"name": f"h{number}", "machine": "m", "cores": cores} for number in range(count)]}
+
+
+def _real(model: str, case: Case, seconds: float, stop: Event) -> float:
+    """The median seconds of a real iteration."""
+    command = [python(), "-m", "evaluation.deepprophet.rank", model, "--batch-size", str(case.batch_size)]
+    command += ["--seconds", str(seconds)]
+    if case.workers == 1:
+        told = _run([command], stop)
+    else:
+        with ExitStack() as stack:
+            places = stack.enter_context(spaces(case.workers, case.rate_bps or 1e9))
+            master = f"tcp://{places[0].address}:29500"
+            ranks = [
+                place.command([*command, "--rank", str(rank), "--world", str(case.workers), "--master", master])
+                for rank, place in enumerate(places)
+            ]
+            told = _run(ranks, stop, {"GLOO_SOCKET_IFNAME": places[0].interface})
+    found: list[float] = json.loads(told)["seconds"]
+    return statistics.median(found)
+
+
+def _run(commands: Sequence[Sequence[str]], stop: Event, more: Mapping[str, str] | None = None) -> str:
+    """Run them side by side to their end, and give what the first of them tells. Raises LabError."""
+    if stop.is_set():
+        raise LabError("stopped")
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **(more or {})}
+    running = [
+        subprocess.Popen(
+            list(command), cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for command in commands
+    ]
+    try:
+        until = time.monotonic() + PATIENCE_SECONDS
+        told = [_said(one, until, stop) for one in running]
+    finally:
+        for one in running:
+            if one.poll() is None:
+                one.kill()
+                one.communicate()
+    return told[0]
+
+
+def _said(one: subprocess.Popen[str], until: float, stop: Event) -> str:
+    name = " ".join(map(str, one.args)) if isinstance(one.args, list) else str(one.args)
+    while True:
+        try:
+            said, wrong = one.communicate(timeout=1.0)
+        except subprocess.TimeoutExpired:
+            if stop.is_set():
+                raise LabError("stopped") from None
+            if time.monotonic() > until:
+                raise LabError(f"{name}: it did not end within {PATIENCE_SECONDS:g} s") from None
+            continue
+        if one.returncode:
+            lines = wrong.strip().splitlines() or [f"ended with status {one.returncode}"]
+            raise LabError(f"{name}: {lines[-1]}")
+        return said

@@ -1,0 +1,1 @@
+"""The claim ``jpas``: JPAS beside fair sharing at three loads."""

@@ -1,0 +1,1 @@
+"""What the claims with PyTorch jobs share."""

@@ -1,0 +1,31 @@
+"""Starting the launcher of PyTorch processes on the testbed's hosts, in the environment that has PyTorch."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+from evaluation import summary
+from topologies.emulation import Emulation
+from topologies.frameworks import interpreter
+
+_ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+"""Hosts share the emulator's processors."""
+
+
+def launch(emulation: Emulation, module: str) -> subprocess.Popen[bytes]:
+    """The launcher that ``module`` is, for ``topologies.fork_server.Crew``. Raises LabError."""
+    return emulation.popen(
+        None,
+        [interpreter("PyTorch"), "-m", module],
+        env={**os.environ, **_ONE_THREAD},
+        cwd=summary.ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+
+
+def torch_version() -> str:
+    """PyTorch's, of that environment. Raises LabError, subprocess.CalledProcessError."""
+    command = [interpreter("PyTorch"), "-c", "import importlib.metadata as m; print(m.version('torch'))"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

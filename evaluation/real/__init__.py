@@ -1,0 +1,1 @@
+"""The claim ``real``: real PyTorch trainings on the emulated network."""

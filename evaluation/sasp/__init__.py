@@ -1,0 +1,1 @@
+"""The claim ``sasp``: computing and communicating at the same time."""

@@ -1,0 +1,1 @@
+"""The claim ``tensorlights``: order at the hosts' network interfaces."""
