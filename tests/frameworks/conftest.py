@@ -24,7 +24,7 @@ if importlib.util.find_spec("torch") is None:
     raise pytest.UsageError("tests/frameworks runs in .venv-frameworks: scripts/test frameworks")
 
 from evaluation.bench.support.api_client import Controller
-from tests.frameworks.yard import Agent, Yard
+from tests.support.frameworks.running_agent import Agent, Yard
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

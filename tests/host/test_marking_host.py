@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 
-from tests.host.two_hosts import RECEIVER, two_hosts
+from tests.support.host.two_hosts import RECEIVER, two_hosts
 
 # Takes connections on port 9 and prints, for each line on stdin, the DSCPs of the packets that came meanwhile: of those
 # with data, and of those without (what opens a connection or acknowledges; not what ends it).
@@ -58,7 +58,7 @@ def _cases(variant: str) -> None:
             text=True,
         ) as peer,
         subprocess.Popen(
-            hosts.command(hosts.sender, sys.executable, "-m", "tests.host.marking_cases", variant, RECEIVER),
+            hosts.command(hosts.sender, sys.executable, "-m", "tests.support.host.marking_cases", variant, RECEIVER),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -10,7 +10,7 @@ import pytest
 
 from controller.model import CLASS_DSCP
 from host_reporter.nic.interface import htb_tree
-from tests.host.two_hosts import RECEIVER, TwoHosts, two_hosts
+from tests.support.host.two_hosts import RECEIVER, TwoHosts, two_hosts
 
 RATE_BPS = 100e6
 CLASS_FLOOR = 0.01
@@ -65,6 +65,6 @@ def test_the_agent_makes_the_tree_and_takes_it_away() -> None:
     """``Nic`` in the sender's namespace: made anew for another plan, adopted if it was there, a foreign one kept."""
     with two_hosts() as made:
         for case in ("made", "left_behind", "killed", "adopted", "foreign"):
-            program = f"from tests.host.nic_cases import {case}; {case}({made.interface!r})"
+            program = f"from tests.support.host.nic_cases import {case}; {case}({made.interface!r})"
             done = made.run(made.sender, sys.executable, "-c", program)
             assert done.returncode == 0, f"{case}: {done.stderr}"

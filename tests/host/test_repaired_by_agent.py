@@ -14,7 +14,7 @@ import pytest
 from controller.wire import HostPlan
 from evaluation.bench.support.own_namespace import own_namespace
 from evaluation.bench.support.reporter_server import ReporterServer, wait_for
-from tests.host.repaired import NIC, make_interface, plan, sh, variants, walked
+from tests.support.host.repaired import NIC, make_interface, plan, sh, variants, walked
 
 VARIANT = variants()[-1]
 """The one that ``iptables`` is by default, where both work."""

@@ -20,7 +20,7 @@ from host_reporter.discovery.packet_sources import Whereabouts
 from host_reporter.marking import iptables
 from host_reporter.marking.iptables_tool import IptablesTool
 from host_reporter.marking.rules_text import Group
-from tests.host.repaired import Host, marked, plan, sh, variants, walked
+from tests.support.host.repaired import Host, marked, plan, sh, variants, walked
 
 VARIANTS = variants()
 

@@ -15,7 +15,7 @@ from host_reporter.nic.tensorlights import Server
 from host_reporter.nic.tensorlights_nic import TensorLightsNic
 from host_reporter.nic.tree import htb_tree
 from host_reporter.notices import Notices
-from tests.host.repaired import NIC, Host, make_interface, ordered, plan, sh
+from tests.support.host.repaired import NIC, Host, make_interface, ordered, plan, sh
 
 ROOT = f"dev {NIC} parent 7472:"
 SERVERS = tuple(Server(job, (7101 + n,), 1e6, float(n)) for n, job in enumerate("ab"))

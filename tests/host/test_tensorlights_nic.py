@@ -21,8 +21,8 @@ from controller.model import CLASS_DSCP
 from evaluation.tensorlights.workload import experiment
 from host_reporter.nic.tree import HANDLE, htb_tree
 from simulator.workloads import curves
-from tests.host.tensorlights_traffic import fan_out
-from tests.host.two_hosts import TwoHosts, two_hosts
+from tests.support.host.tensorlights_traffic import fan_out
+from tests.support.host.two_hosts import TwoHosts, two_hosts
 from topologies.experiments.experiment import Experiment, JobPlan
 from topologies.lab import nic_queues
 from topologies.limits import OTHER_FLOOR

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests.lab.network_helpers import CLASSES, LINK_BPS, PERIOD_SECONDS, poll
-from tests.lab.switch_fixtures import DPID, Bridge, Driver, free_port
+from tests.support.lab.network_helpers import CLASSES, LINK_BPS, PERIOD_SECONDS, poll
+from tests.support.lab.switch_fixtures import DPID, Bridge, Driver, free_port
 from topologies import networks
 from topologies.box.datapath import kernel_problem
 from topologies.emulation import Emulation, emulate

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.fake_kernel import FakeKernel
-from tests.unit.registry_world import World
+from tests.support.controller.registry_world import World
+from tests.support.fake_kernel import FakeKernel
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from host_reporter.integrations.lightning import Progress as LightningProgress
 from host_reporter.integrations.optuna import follow
 from host_reporter.integrations.torch import Watch
 from host_reporter.integrations.transformers import Progress as TransformersProgress
-from tests.frameworks import trainings
+from tests.support.frameworks import trainings
 
 STEPS = 1400
 EPOCHS = 30

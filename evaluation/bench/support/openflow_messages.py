@@ -15,7 +15,7 @@ from pathlib import Path
 from ryu.ofproto import ofproto_v1_3 as ofp
 
 RECORDED = Path(__file__).parent / "data" / "openflow_sessions.json"
-"""What ``tests/lab/record_openflow.py`` has recorded."""
+"""What ``tests/support/lab/record_openflow.py`` has recorded."""
 
 Session = list[tuple[str, bytes]]
 

@@ -17,7 +17,7 @@ from controller.model import Metric, Progress
 from evaluation.curves import drawn_curves
 from evaluation.curves.learn_prospects import as_prospects, fitted, known_curves, learn, moments, replayed
 from simulator.reports.targets import target_iteration
-from tests import one_link
+from tests.support.simulator import one_link
 
 ACCURACY = Metric()
 

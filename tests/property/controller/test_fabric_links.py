@@ -18,7 +18,7 @@ from controller.planner import plan
 from controller.policies.registry import make
 from controller.rules.compiler import compile_rules
 from controller.rules.fabric import inner_ports, routes
-from tests.fake_switch import FakeNetwork, FakeSwitch, Packet
+from tests.support.controller.fake_switch import FakeNetwork, FakeSwitch, Packet
 
 HOSTS, SWITCHES = 6, 5
 PORT = 5000

@@ -18,7 +18,7 @@ from controller.policies.tensorlights_one import TensorLightsOne
 from simulator.engine import Limits, simulate
 from simulator.jobs import SimJob, Transfer, Workload
 from simulator.outcome import Outcome
-from tests.property.sim_reference import random_workload
+from tests.support.simulator.sim_reference import random_workload
 
 DECLARED = {
     "fair": DependsOn.NOTHING,

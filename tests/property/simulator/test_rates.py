@@ -15,8 +15,8 @@ from controller.policies.sebf import Sebf
 from simulator.engine import Limits, simulate
 from simulator.jobs import SimJob, Transfer, Workload
 from simulator.network import Graph
-from tests.property.rate_watcher import Watcher, check_bottlenecks, check_conservation, check_max_min
-from tests.property.sim_reference import Fixed, Reference, fixed_bands, random_workload
+from tests.support.simulator.rate_watcher import Watcher, check_bottlenecks, check_conservation, check_max_min
+from tests.support.simulator.sim_reference import Fixed, Reference, fixed_bands, random_workload
 
 SEEDS = range(250)
 FEWER = range(50)

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from evaluation import demo, plots
+from tests.support.fake_kernel import FakeKernel, lives, until
 from tests.support.paths import ROOT
-from tests.unit.fake_kernel import FakeKernel, lives, until
 from topologies.lab import arm
 from topologies.lab.queue_proof import QueueProof
 from topologies.lab.results import ArmResult, Control, JobResult, LabResult

@@ -21,8 +21,8 @@ from evaluation import resume as kept
 from evaluation.claim import CLAIMS, NO_DATAPATH, Setting, load
 from evaluation.jpas import claim as jpas_claim
 from evaluation.jpas.claim import FAIR, JPAS, Group
+from tests.support.fake_kernel import FakeKernel, lives, until
 from tests.support.paths import ROOT
-from tests.unit.fake_kernel import FakeKernel, lives, until
 from topologies.experiments.workload import LIGHT
 from topologies.lab.lab import LabError
 from topologies.lab.results import LabRequest, LabResult, load_result, save

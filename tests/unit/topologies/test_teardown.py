@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.fake_kernel import lives, until
+from tests.support.fake_kernel import lives, until
 from topologies import emulation, networks, openvswitch, teardown, userspace
 from topologies.errors import LabError
 from topologies.signals import ending_signals, held_off

@@ -24,8 +24,8 @@ from host_reporter.notices import Notices
 from host_reporter.uplink.backlog import Told
 from host_reporter.uplink.connection import Address
 from host_reporter.uplink.sender import Sender
+from tests.support.controller.registry_world import World, job_spec, progress
 from tests.unit.controller.api.test_api import assert_problem, eventually, spec
-from tests.unit.registry_world import World, job_spec, progress
 
 
 @pytest.fixture(scope="module")

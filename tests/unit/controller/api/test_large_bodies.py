@@ -30,7 +30,7 @@ from controller.pieces import whole
 from controller.registry.registry import Registry
 from controller.wire import HostReport, JobSpec, JobState
 from evaluation.bench.support.api_client import Controller
-from tests.unit.registry_world import HOSTS, Clock, World, job_spec, progress
+from tests.support.controller.registry_world import HOSTS, Clock, World, job_spec, progress
 
 DEMANDS = 65_536
 

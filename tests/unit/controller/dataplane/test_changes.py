@@ -16,7 +16,7 @@ from controller.dataplane.plane import Dataplane
 from controller.dataplane.rule_table import MOST_UNLIKE
 from controller.dataplane.values import Settings
 from controller.rules.compiler import Table
-from tests.fake_datapath import Behaviour, FakeDatapath, Key
+from tests.support.controller.fake_datapath import Behaviour, FakeDatapath, Key
 from tests.unit.controller.dataplane.test_dataplane import (
     connect,
     held_rules,

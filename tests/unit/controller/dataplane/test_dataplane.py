@@ -15,7 +15,7 @@ from controller.dataplane.plane import Dataplane
 from controller.dataplane.values import Settings
 from controller.model import CLASS_DSCP, Flow, Host, Job, Snapshot, Switch
 from controller.rules.compiler import Match, Normal, Output, Rule, SetClass, SetDscp, Table, compile_rules
-from tests.fake_datapath import Behaviour, FakeDatapath
+from tests.support.controller.fake_datapath import Behaviour, FakeDatapath
 
 HOSTS = {f"h{n}": Host(f"h{n}", address=f"10.0.0.{n}") for n in range(1, 5)}
 

@@ -14,7 +14,7 @@ from controller.dataplane import openflow
 from controller.dataplane.channel import PARTS_AT_ONCE, Channel, in_turns
 from controller.dataplane.queues import ovsdb, probe
 from controller.dataplane.queues.ovsdb import Database, OvsdbError
-from tests.fake_datapath import Behaviour, FakeDatapath
+from tests.support.controller.fake_datapath import Behaviour, FakeDatapath
 from tests.unit.controller.dataplane.test_dataplane import (
     connect,
     held_rules,

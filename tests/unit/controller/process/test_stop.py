@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.bench.support.api_client import Controller
+from tests.support.controller.stop_load import lost, writers
 from tests.unit.controller.api.test_api import spec
-from tests.unit.stop_load import lost, writers
 
 APPS = Path(__file__).parent
 

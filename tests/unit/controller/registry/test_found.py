@@ -18,7 +18,7 @@ from controller.registry.job_traffic import FoundTraffic
 from controller.registry.registry import TELLING_SECONDS, Registry
 from controller.wire import MAX_TRAFFIC, HostReport, JobTraffic
 from host_reporter.uplink.backlog import Backlog, Batch
-from tests.unit.registry_world import HOSTS, World, progress
+from tests.support.controller.registry_world import HOSTS, World, progress
 
 TASKS = [{"role": "worker", "host": f"h{n}"} for n in (1, 2, 3)]
 FLOWS = {("h1", "h2", 1, 2), ("h2", "h1", 2, 1)}

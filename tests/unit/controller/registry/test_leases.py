@@ -5,7 +5,7 @@ from __future__ import annotations
 from controller.journal.store import Store
 from controller.registry.registry import Registry
 from controller.wire import HostReport
-from tests.unit.registry_world import HOSTS, Clock, World, job_spec, progress
+from tests.support.controller.registry_world import HOSTS, Clock, World, job_spec, progress
 
 
 def test_a_job_of_which_nobody_tells_any_more_leaves_and_returns(world: World) -> None:

@@ -16,7 +16,7 @@ from controller.refusals import Conflict, Invalid, NotFound
 from controller.registry.registry import Change, Registry
 from controller.registry.report_merge import MAX_ROWS
 from controller.wire import HostReport, StageSpec
-from tests.unit.registry_world import HOSTS, Clock, World, job_spec, progress
+from tests.support.controller.registry_world import HOSTS, Clock, World, job_spec, progress
 
 
 def test_put_is_idempotent(world: World) -> None:

@@ -15,7 +15,7 @@ from controller.registry.registry import Registry
 from controller.wire import Mark
 from host_reporter.marking.rules_text import SentBytes
 from host_reporter.uplink.backlog import Backlog, Batch
-from tests.unit.registry_world import HOSTS, World, progress
+from tests.support.controller.registry_world import HOSTS, World, progress
 
 
 class Restarting(World):

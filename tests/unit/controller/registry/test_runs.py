@@ -13,7 +13,7 @@ from controller.refusals import Conflict, NotFound
 from controller.registry.host_clock import HostClock
 from controller.registry.registry import Change, Registry
 from controller.wire import HostReport, StageSpec
-from tests.unit.registry_world import HOSTS, World, job_spec, progress
+from tests.support.controller.registry_world import HOSTS, World, job_spec, progress
 
 
 def at(time: float, iteration: float = 50.0) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from controller.journal.store import Store
 from controller.pieces import whole
 from controller.registry.registry import Registry
 from controller.wire import HostReport
-from tests.unit.registry_world import HOSTS, World, job_spec, progress
+from tests.support.controller.registry_world import HOSTS, World, job_spec, progress
 
 TASKS = [{"role": "worker", "host": f"h{n}"} for n in (1, 2, 3)]
 

@@ -32,8 +32,8 @@ from controller.rules.fabric import Link, inner_ports, routes
 from controller.rules.marking import FlowMark, PortMarks, marks
 from controller.rules.table_budget import Step, TableBudget, by_pair
 from controller.wire import JobSpec
-from tests.fake_switch import FakeSwitch, Packet
-from tests.unit.registry_world import Clock, World
+from tests.support.controller.fake_switch import FakeSwitch, Packet
+from tests.support.controller.registry_world import Clock, World
 
 LINKS = (Link(1, 101, 11, 1), Link(2, 101, 11, 2))
 SWITCHES = tuple(Switch(dpid, inner_ports(LINKS, dpid)) for dpid in (1, 2, 11))

@@ -13,7 +13,7 @@ from deepprophet.costs.corrections import Kin
 from deepprophet.costs.measured import Measurement
 from deepprophet.device.what_to_measure import SET_UP_SECONDS, Wanted, in_order, wanted
 from deepprophet.graph.graph import Graph
-from tests.unit.prophet_world import calibration, key, operator, roofline
+from tests.support.prophet_world import calibration, key, operator, roofline
 
 MATMUL = roofline(once=1.0)
 SECONDS = st.floats(1e-6, 10.0)

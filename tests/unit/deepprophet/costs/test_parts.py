@@ -20,7 +20,7 @@ from deepprophet.graph.graph import Graph, Parameter
 from deepprophet.graph.reuse import FAR_BYTES, NEAR_BYTES, Reuse, farness
 from deepprophet.graph.spec import Call, TensorSpec, Word, parse, readable
 from deepprophet.predict.buckets import buckets
-from tests.unit.prophet_world import MB, calibration, graph, key
+from tests.support.prophet_world import MB, calibration, graph, key
 
 
 def tensor(*shape: int, dtype: str = "float32", strides: tuple[int, ...] | None = None) -> TensorSpec:

@@ -23,7 +23,7 @@ from deepprophet.predict.exchange import Transfer, Wire
 from deepprophet.predict.network import GOODPUT, HostSpec, Load, NetworkSpec, Placement
 from deepprophet.predict.prediction import Asked, predict
 from deepprophet.predict.schedule import Plan, Step, play, union
-from tests.unit.prophet_world import MB, calibration, context, graph, key, operator, roofline
+from tests.support.prophet_world import MB, calibration, context, graph, key, operator, roofline
 
 HOST = Collective(message=0.001, byte=1e-9, processor_byte=0.0, low=1.0, high=1.0)
 

@@ -13,7 +13,7 @@ from evaluation.beamer import claim as beamer_claim
 from evaluation.beamer.claim import BEAMER, FAIR, FIFO_LM, SINCRONIA, Group, add_up, groups, headline
 from evaluation.beamer.workload import RUNGS, STUDIES, TRIALS, experiment
 from simulator.workloads import curves
-from tests.unit.fake_kernel import FakeKernel
+from tests.support.fake_kernel import FakeKernel
 from topologies.experiments.workload import SHORTEST_ITERATION, communication_seconds
 from topologies.frameworks import PYTHON_SETTING
 from topologies.lab.results import ArmResult, Control, LabResult, load_request, save

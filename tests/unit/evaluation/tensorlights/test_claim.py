@@ -12,7 +12,7 @@ from evaluation import evaluate, summary
 from evaluation.tensorlights import claim as tensorlights_claim
 from evaluation.tensorlights.claim import ARMS, FAIR, ONE, RR, SERVER_HOSTS, Group, add_up, groups, headline
 from evaluation.tensorlights.workload import HOSTS, JOBS, experiment
-from tests.unit.fake_kernel import FakeKernel
+from tests.support.fake_kernel import FakeKernel
 from topologies.lab import nic_queues
 from topologies.lab.arm import Agents
 from topologies.lab.meters import LinkUse, Meter

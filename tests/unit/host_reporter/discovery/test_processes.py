@@ -26,7 +26,7 @@ from host_reporter.discovery.sock_diag import ESTABLISHED, Socket
 from host_reporter.discovery.socket_marks import SocketMarks
 from host_reporter.jobs.job_file import Place
 from host_reporter.notices import Notices
-from tests.unit.loopback import connections
+from tests.support.loopback import connections
 
 PEER = "127.0.0.2"
 

@@ -16,7 +16,7 @@ from evaluation.bench.support.reporter_server import wait_for
 from host_reporter.discovery import netlink
 from host_reporter.discovery.netlink import Diag
 from host_reporter.discovery.sock_diag import ESTABLISHED, LISTEN, DiagError, Parser, Socket, request
-from tests.unit.loopback import connections, exchange, pair
+from tests.support.loopback import connections, exchange, pair
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,17 @@ from simulator.reports.document import document, dumps
 from simulator.reports.measures import Facts, is_coflow, measure
 from simulator.reports.summary import summarise, versus
 from simulator.sweep.facts import alone_seconds, bottleneck_seconds, facts_of
-from tests.unit.sim_runs import HOSTS, NETWORK, SEND, coflow, coflow_run, outcome, results, training_job, training_run
+from tests.support.simulator.sim_runs import (
+    HOSTS,
+    NETWORK,
+    SEND,
+    coflow,
+    coflow_run,
+    outcome,
+    results,
+    training_job,
+    training_run,
+)
 
 CONTRACT = {
     "coflows", "mean_cct_seconds", "p50_cct_seconds", "p95_cct_seconds", "p99_cct_seconds", "makespan_seconds",

@@ -21,7 +21,7 @@ from simulator.reports.results import Results
 from simulator.reports.summary import versus
 from simulator.reports.table import percent, tables
 from simulator.reports.timeline import OTHERS, STEPS, timeline
-from tests.unit.sim_runs import coflow_run, results, training_run
+from tests.support.simulator.sim_runs import coflow_run, results, training_run
 
 ROWS = np.array([[0.0, 2.0, 0.0, 8e6], [1.0, 4.0, 1.0, 4e6], [3.0, 4.0, 0.0, 2e6]])
 

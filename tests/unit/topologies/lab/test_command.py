@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from controller.cli.main import main
-from tests.unit.fake_kernel import FakeKernel
+from tests.support.fake_kernel import FakeKernel
 
 JOB = {
     "id": "a", "arrival": 0.0, "architecture": "ps", "hosts": ["h1", "h2"], "port": 5000, "model": "m",

@@ -16,7 +16,7 @@ import requests
 
 from evaluation import demo, summary
 from evaluation.jpas import claim
-from tests.unit.fake_kernel import FakeKernel
+from tests.support.fake_kernel import FakeKernel
 from topologies.errors import LabError, LabInputError, one_line_errors
 from topologies.experiments.workload import LIGHT, generate
 from topologies.fork_server import Crew, CrewError

@@ -14,9 +14,9 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 
 from evaluation.bench.support.api_client import Controller
 from evaluation.bench.support.openflow_messages import Case, Generator, message, parts
+from tests.support.controller.openflow_peer import Peer
 from tests.unit.controller.api.test_api import eventually
 from tests.unit.controller.dataplane.peers.test_switch_listener import is_connected
-from tests.unit.openflow_peer import Peer
 
 MIB = 2**20
 CONNECTIONS = 300

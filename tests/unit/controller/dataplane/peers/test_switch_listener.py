@@ -12,11 +12,11 @@ from ryu.lib import hub
 from controller.config.config import ConfigError
 from controller.dataplane.peers.listener import admission
 from evaluation.bench.support.api_client import Controller
-from tests.fake_datapath import FakeDatapath
+from tests.support.controller.fake_datapath import FakeDatapath
+from tests.support.controller.openflow_peer import Peer
 from tests.unit.controller.api.test_api import eventually
 from tests.unit.controller.config.test_config import load
 from tests.unit.controller.dataplane.test_dataplane import connect, make_plane, ready, until
-from tests.unit.openflow_peer import Peer
 
 Connect = Callable[..., Peer]
 

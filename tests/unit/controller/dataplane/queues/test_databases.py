@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.fake_datapath import FakeDatapath
+from tests.support.controller.fake_datapath import FakeDatapath
 from tests.unit.controller.dataplane.test_dataplane import connect, make_plane, ready, until
 
 SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"

@@ -11,7 +11,7 @@ from ryu.lib import hub
 from controller.dataplane.plane import Dataplane
 from controller.dataplane.queues.ovsdb import Database, OvsdbError
 from controller.dataplane.values import SwitchStatus
-from tests.fake_datapath import Behaviour, FakeDatapath
+from tests.support.controller.fake_datapath import Behaviour, FakeDatapath
 from tests.unit.controller.dataplane.queues.test_databases import Server, own_tags, reason
 from tests.unit.controller.dataplane.test_dataplane import connect, make_plane, ready, rules_for, until
 

@@ -1,0 +1,171 @@
+"""The whole controller, as it is started, with a real switch: a job over REST becomes rules, and restarts keep them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+import yaml
+
+from tests.lab.conftest import Stage
+from tests.support.lab.switch_fixtures import DPID, HOSTS, LINK_BPS, Bridge, free_port, until
+
+GATE_SECONDS = 4
+
+
+class Controller:
+    """``ryu-manager controller.app`` with a settings file."""
+
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        self.api_port, self.openflow_port = free_port(), free_port()
+        self.folder = folder
+        hosts = [
+            {"name": f"h{n}", "address": f"10.0.0.{n}", "ingress_bps": LINK_BPS, "egress_bps": LINK_BPS,
+             "switch": DPID, "port": n}
+            for n in range(1, HOSTS + 1)
+        ]  # fmt: skip
+        self.settings: dict[str, Any] = {
+            "api": {"port": self.api_port},
+            "openflow": {"port": self.openflow_port},
+            "hosts": hosts,
+            "policy": "fifo",
+            "assign": "top",  # so that a job moves up when one before it ends
+            "period_seconds": 1.0,
+            "gate_seconds": GATE_SECONDS,
+            "journal": str(folder / "journal.sqlite"),
+        } | settings
+        self.start()
+
+    def start(self) -> None:
+        path = self.folder / "controller.yaml"
+        path.write_text(yaml.safe_dump(self.settings))
+        command = [sys.executable, "-W", "ignore", str(Path(sys.executable).parent / "ryu-manager"), "controller.app"]
+        with (self.folder / "controller.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                command, env=os.environ | {"TRAINYARD_CONFIG": str(path)}, stdout=log, stderr=log
+            )
+        until(lambda: self.process.poll() is not None or self.get("/healthz"), 60, "the controller's start")
+        assert self.process.poll() is None, (self.folder / "controller.log").read_text()
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(10)
+
+    def get(self, path: str) -> Any:
+        try:
+            return self.call("GET", path).json()
+        except requests.ConnectionError:
+            return None
+
+    def call(self, method: str, path: str, body: Any = None) -> requests.Response:
+        return requests.request(method, f"http://127.0.0.1:{self.api_port}{path}", json=body, timeout=10)
+
+    def ready(self) -> bool:
+        return bool(self.call("GET", "/readyz").ok)
+
+
+@pytest.fixture(scope="module")
+def controller(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
+    stage.clear()
+    made = Controller(tmp_path_factory.mktemp("controller"))
+    yield made
+    if made.process.poll() is None:
+        made.stop()
+
+
+@pytest.fixture(scope="module")
+def bridge(controller: Controller) -> Iterator[Bridge]:
+    made = Bridge(controller.openflow_port)
+    yield made
+    made.close()
+
+
+def job(port: int) -> dict[str, Any]:
+    return {
+        "tasks": [
+            {"role": "ps", "host": "h1", "port": port},
+            {"role": "worker", "host": "h2"},
+            {"role": "worker", "host": "h3"},
+        ]
+    }
+
+
+def rules_of(bridge: Bridge, port: int) -> list[str]:
+    return [rule for rule in bridge.flows() if f"tp_dst={port}" in rule or f"tp_src={port}" in rule]
+
+
+def test_a_job_becomes_rules_and_its_end_takes_them_away(controller: Controller, bridge: Bridge) -> None:
+    until(controller.ready, 20, "readiness")
+    for name, port in (("first", 7001), ("second", 7002)):
+        assert controller.call("PUT", f"/v1/jobs/{name}", job(port)).status_code == 201
+    until(lambda: len(rules_of(bridge, 7002)) == 4, 5, "the second job's rules")
+    # fifo: the first is served first.
+    assert all("set_queue:1," in rule for rule in rules_of(bridge, 7001))
+    assert all("set_queue:2," in rule for rule in rules_of(bridge, 7002))
+    assert controller.call("DELETE", "/v1/jobs/first").status_code == 204
+    until(lambda: not rules_of(bridge, 7001), 5, "the rules' end")
+    until(lambda: all("set_queue:1," in rule for rule in rules_of(bridge, 7002)), 5, "the other's move")
+    controller.call("DELETE", "/v1/jobs/second")
+
+
+def test_an_unchanged_plan_sends_nothing_but_the_gate(controller: Controller, bridge: Bridge) -> None:
+    controller.call("PUT", "/v1/jobs/still", job(7003))
+    until(lambda: len(rules_of(bridge, 7003)) == 4, 5, "the job's rules")
+    before = controller.get("/v1/status")
+    wanted = before["plan_causes"]["period"] + 2
+    until(lambda: controller.get("/v1/status")["plan_causes"]["period"] >= wanted, 10, "two periods")
+    after = controller.get("/v1/status")
+    assert after["flow_mods"] == before["flow_mods"]
+    assert after["gate_renewals"] > before["gate_renewals"]
+    controller.call("DELETE", "/v1/jobs/still")
+
+
+def test_half_the_triggers_are_rules_within_a_tenth_of_a_second(
+    controller: Controller, bridge: Bridge, capsys: pytest.CaptureFixture[str]
+) -> None:
+    until(controller.ready, 20, "readiness")
+    for _ in range(40):
+        controller.call("PUT", "/v1/jobs/short", job(7004))
+        until(lambda: rules_of(bridge, 7004), 5, "the job's rules")
+        controller.call("DELETE", "/v1/jobs/short")
+        until(lambda: not rules_of(bridge, 7004), 5, "the rules' end")
+    latency = controller.get("/v1/status")["change_to_rule"]
+    with capsys.disabled():
+        sys.stdout.write(f"\nregistration or removal to rule: {latency}\n")
+    assert latency["count"] >= 80
+    assert latency["p50_seconds"] < 0.1
+
+
+def test_a_controller_that_is_killed_and_comes_back_disturbs_no_flow(controller: Controller, bridge: Bridge) -> None:
+    for name, port in (("a", 7005), ("b", 7006)):
+        controller.call("PUT", f"/v1/jobs/{name}", job(port))
+    until(lambda: len(rules_of(bridge, 7006)) == 4, 5, "the jobs' rules")
+    before, ages = bridge.flows(), bridge.ages()
+    time.sleep(1.0)
+    assert controller.stop(signal.SIGKILL) == -signal.SIGKILL
+    assert bridge.pings()
+    controller.start()
+    until(controller.ready, 20, "readiness")
+    until(lambda: (controller.get("/v1/plan") or {}).get("classes") == {"a": 0, "b": 1}, 10, "the plan")
+    until(lambda: controller.get("/v1/status")["plan_causes"].get("period", 0) >= 2, 10, "two periods")
+    assert bridge.flows() == before
+    assert controller.get("/v1/status")["flow_mods"] == 0
+    assert all(bridge.ages()[port] > age + 1.0 for port, age in ages.items())
+
+
+def test_it_stops_cleanly(controller: Controller, bridge: Bridge) -> None:
+    until(controller.ready, 20, "readiness")
+    assert controller.stop(signal.SIGTERM) == 0
+    assert bridge.pings()
+    controller.start()
+    until(controller.ready, 20, "readiness")
+    assert controller.stop(signal.SIGINT) == 0
+    assert "Traceback" not in (controller.folder / "controller.log").read_text()

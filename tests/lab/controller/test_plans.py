@@ -1,0 +1,216 @@
+"""What a plan does to the switch and to the hosts, in both modes alike: rules a job, or marks and a rule a class.
+
+A flow moves, an unchanged plan sends nothing, restarts keep what was, and nobody takes a class for himself.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from controller.model import CLASS_DSCP
+from tests.support.lab.agents_network import agents_network, agents_report
+from tests.support.lab.network_helpers import LINK_BPS, PERIOD_SECONDS, flows, gate_is_open, poll
+from topologies.emulation import Emulation
+from topologies.lab.controller_process import ControllerProcess
+from topologies.lab.queue_proof import Stream, classes, job_spec, measure
+from topologies.openvswitch import RUN_FOLDER, running
+
+if TYPE_CHECKING:
+    from tests.lab.conftest import Stage
+
+SERVERS = 5
+STRANGER = "h5"
+"""A host without an agent, whose marks the switch is not to believe."""
+
+
+@dataclass
+class Yard:
+    """The network, its controller and an agent on every host but one."""
+
+    emulation: Emulation
+    controller: ControllerProcess
+    mode: str
+
+    def register(self, job: str, receiver: str, port: int, sender: str, *, arrival: float) -> None:
+        """Put a job, and wait until it is planned and its sender marks it, which is so in both modes."""
+        self.put(job, port, sender, job_spec(receiver, port, sender) | {"arrival": arrival})
+
+    def put(self, job: str, port: int, sender: str, spec: dict[str, Any]) -> None:
+        """The same with any description."""
+        self.controller.call("PUT", f"/v1/jobs/{job}", spec)
+        assert poll(lambda: classes(self.controller, [job])[job] is not None), f"{job} is not planned"
+        assert poll(lambda: str(port) in self.marks(sender), 30), f"{sender} does not mark {job}"
+
+    def acknowledging(self) -> set[str]:
+        return {host.name for host in self.controller.status().hosts if host.marks_acknowledgements}
+
+    def marks(self, host: str) -> str:
+        """The rules in place, whichever of the two kinds of iptables the agent uses here."""
+        return self.emulation.run(host, ["sh", "-c", "iptables-legacy-save -t mangle; iptables-nft-save -t mangle; :"])
+
+    def bytes_by_class(self) -> dict[str, int]:
+        return self.controller.status().bytes_by_class["0000000000000001"]
+
+    def settle(self) -> None:
+        """Wait until a plan of the period has come after all that was asked for."""
+        planned = self.controller.status().plan_causes.get("period", 0)
+        assert poll(lambda: self.controller.status().plan_causes.get("period", 0) > planned + 1)
+
+
+@pytest.fixture(scope="module", params=["classified", "marked"])
+def network(stage: Stage, request: pytest.FixtureRequest) -> Iterator[Yard]:
+    stage.clear()
+    settings = {"mode": request.param, "untrusted_hosts": [STRANGER]}
+    with agents_network(SERVERS, without=(STRANGER,), **settings) as (emulation, controller):
+        yield Yard(emulation, controller, request.param)
+
+
+@pytest.fixture
+def yard(network: Yard) -> Iterator[Yard]:
+    """Without jobs; the controller may be killed and is there again for the next test."""
+    if not network.controller.runs:
+        network.controller.start()
+        network.controller.wait_ready()
+        assert poll(lambda: agents_report(network.controller, (STRANGER,)), 30), "an agent does not come back"
+    yield network
+    if network.controller.runs:
+        for job in network.controller.call("GET", "/v1/jobs")["jobs"]:
+            network.controller.call("DELETE", f"/v1/jobs/{job['id']}")
+
+
+def test_a_new_plan_moves_a_living_connection(yard: Yard) -> None:
+    yard.register("moved", "h1", 5301, "h2", arrival=1000.0)
+    with ThreadPoolExecutor() as pool:
+        stream = pool.submit(measure, yard.emulation, [Stream("h2", "h1", 5301)], seconds=8)
+        start = yard.bytes_by_class()
+        assert poll(lambda: yard.bytes_by_class()["0"] > start["0"] + 3e6)
+        yard.register("earlier", "h3", 5302, "h4", arrival=500.0)
+        assert poll(lambda: classes(yard.controller, ["moved"]) == {"moved": 1})
+        first = yard.bytes_by_class()
+        assert poll(lambda: yard.bytes_by_class()["1"] > first["1"] + 1e6)
+        before = yard.bytes_by_class()
+        assert poll(lambda: yard.bytes_by_class()["1"] > before["1"] + 6e6)
+        after = yard.bytes_by_class()
+        (received,) = stream.result()
+    assert after["0"] - before["0"] < 0.1 * (after["1"] - before["1"])
+    assert received > 0.8 * LINK_BPS
+
+
+def test_a_job_sends_where_nobody_else_does_though_its_other_direction_has_to_wait(yard: Yard) -> None:
+    """What it acknowledges leaves by a link that another job fills, where the job's own data waits."""
+    assert poll(lambda: yard.acknowledging() == set(yard.emulation.hosts) - {STRANGER}, 30)
+    yard.register("first", "h2", 5301, "h1", arrival=1000.0)
+    both = [{"role": "peer", "host": "h1", "port": 5302}, {"role": "peer", "host": "h3", "port": 5302}]
+    yard.put("both", 5302, "h1", {"tasks": both, "arrival": 1001.0})
+    with ThreadPoolExecutor() as pool:
+        # It begins first: else what iperf3 agrees on with itself may have to wait behind the other direction's data.
+        before = yard.bytes_by_class()
+        sends = pool.submit(measure, yard.emulation, [Stream("h3", "h1", 5302)], seconds=14)
+        assert poll(lambda: yard.bytes_by_class()["1"] > before["1"] + 1e6)
+        first, waits = measure(yard.emulation, [Stream("h1", "h2", 5301), Stream("h1", "h3", 5302)], seconds=6)
+        (free,) = sends.result()
+    told = (first, waits, free)
+    assert first > 0.8 * LINK_BPS, told
+    assert waits < 0.1 * LINK_BPS, told
+    assert free > 0.8 * LINK_BPS, told
+
+
+def test_an_unchanged_plan_sends_nothing_but_the_gates_renewal(yard: Yard) -> None:
+    yard.register("steady", "h1", 5301, "h2", arrival=1000.0)
+    yard.settle()
+    before = yard.controller.status()
+    rules = flows("s1")
+    assert poll(lambda: yard.controller.status().gate_renewals >= before.gate_renewals + 3, 10 * PERIOD_SECONDS)
+    after = yard.controller.status()
+    assert after.plan_causes["period"] >= before.plan_causes["period"] + 2
+    assert after.flow_mods == before.flow_mods
+    assert flows("s1") == rules
+
+
+def test_a_restart_of_the_controller_changes_no_rule(yard: Yard) -> None:
+    for i in range(3):
+        yard.register(f"kept-{i}", "h1", 5310 + i, f"h{i + 2}", arrival=1000.0 + i)
+    yard.settle()
+    rules, before = flows("s1"), yard.controller.call("GET", "/v1/plan")["classes"]
+    yard.controller.kill()
+    yard.controller.start()
+    yard.controller.wait_ready()
+    assert flows("s1") == rules
+    assert yard.controller.call("GET", "/v1/plan")["classes"] == before
+    assert yard.controller.status().flow_mods == 0
+
+
+def test_a_restart_of_the_switch_gets_all_rules_back(yard: Yard) -> None:
+    yard.register("kept", "h1", 5301, "h2", arrival=1000.0)
+    yard.settle()
+    rules = flows("s1")
+    restart_switch()
+    assert poll(lambda: any(switch.ready for switch in yard.controller.status().switches), 30)
+    assert poll(lambda: flows("s1") == rules, 30)
+    (received,) = measure(yard.emulation, [Stream("h2", "h1", 5301)], seconds=2)
+    assert received > 0.8 * LINK_BPS
+
+
+def test_nobody_takes_a_class_for_himself(yard: Yard) -> None:
+    yard.register("job", "h1", 5301, "h2", arrival=1000.0)
+    # No mark matches the second and the third: they set class 0 themselves, as any program may. On the third's host
+    # nothing clears that: it leaves with the mark, and the switch is not to believe it.
+    assert "TRAINYARD" not in yard.marks(STRANGER)
+    takers = [Stream("h3", "h1", 5999, CLASS_DSCP[0]), Stream(STRANGER, "h1", 5998, CLASS_DSCP[0])]
+    job, *others = measure(yard.emulation, [Stream("h2", "h1", 5301), *takers], seconds=6)
+    assert job > 0.8 * LINK_BPS, (job, others)
+    assert max(others) < 0.2 * LINK_BPS, (job, others)
+    # And at the sender's own NIC.
+    yard.register("at-nic", "h4", 5302, "h2", arrival=1001.0)
+    job, other = measure(yard.emulation, [Stream("h2", "h4", 5302), Stream("h2", "h3", 5999, CLASS_DSCP[0])], seconds=4)
+    assert job > 0.8 * LINK_BPS
+    assert other < 0.2 * LINK_BPS
+
+
+def test_without_a_controller_the_network_goes_on_without_priorities(yard: Yard) -> None:
+    rules = flows("s1")
+    yard.register("first", "h1", 5301, "h2", arrival=1000.0)
+    yard.register("second", "h1", 5302, "h3", arrival=1001.0)
+    # In marked mode the switch holds a rule a class, whatever jobs there are.
+    assert (flows("s1") == rules) == (yard.mode == "marked")
+    streams = [Stream("h2", "h1", 5301), Stream("h3", "h1", 5302)]
+    high, low = measure(yard.emulation, streams, seconds=3)
+    assert high > 20 * low
+    yard.controller.kill()
+    began = time.monotonic()
+    assert poll(lambda: not gate_is_open("s1"), 30)
+    assert time.monotonic() - began < 5 * PERIOD_SECONDS + 2
+    before = queue_bytes("s1", 1)
+    shares = measure(yard.emulation, streams, seconds=4)
+    after = queue_bytes("s1", 1)
+    assert sum(shares) > 0.8 * LINK_BPS
+    # All in one queue, whatever TCP makes of it there: the jobs' own queues stay as they are.
+    assert after[0] - before[0] > 4 * 0.8 * LINK_BPS / 8
+    assert {queue: after[queue] - before[queue] for queue in (1, 2)} == {1: 0, 2: 0}
+
+
+def restart_switch() -> None:
+    pid = int((RUN_FOLDER / "ovs-vswitchd.pid").read_text())
+    command = Path(f"/proc/{pid}/cmdline").read_text().split("\0")[:-1]
+    os.kill(pid, signal.SIGTERM)
+    assert poll(lambda: not Path(f"/proc/{pid}").exists())
+    subprocess.run(command, check=True)
+    assert poll(running)
+
+
+def queue_bytes(bridge: str, port: int) -> dict[int, int]:
+    """Bytes that each queue of a port has sent, as the switch counts them."""
+    command = ["ovs-ofctl", "-O", "OpenFlow13", "queue-stats", bridge, str(port)]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return {int(queue): int(sent) for queue, sent in re.findall(r"queue (\d+): bytes=(\d+)", text)}

@@ -1,0 +1,233 @@
+"""Unmodified jobs on ephemeral ports that nobody declares: found, ordered, classified and marked, in every mode alike.
+
+A job is a receiver on h1 and a sender on another host, both in the job's cgroup. Both jobs want all of h1's link.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from evaluation.bench.support.job_process import in_group
+from tests.support.lab.agents_network import agents_network
+from tests.support.lab.network_helpers import LINK_BPS, PERIOD_SECONDS, flows, poll
+from topologies.emulation import Emulation
+from topologies.lab.controller_process import ControllerProcess
+from topologies.lab.queue_proof import classes
+
+if TYPE_CHECKING:
+    from tests.lab.conftest import Stage
+
+SERVERS = 4
+CONNECTIONS = 8
+MODES = {"classified": {"mode": "classified"}, "marked": {"mode": "marked"}, "degraded": {"table_budget": 1}}
+"""The last has no room for the jobs' flows at the switch, and so is marked too."""
+
+# Says its port, then for each line on stdin the bytes that have come.
+_RECEIVER = r"""
+import socket, sys, threading
+server = socket.create_server((sys.argv[1], 0))
+print(server.getsockname()[1], flush=True)
+got = [0]
+def drain(peer):
+    while data := peer.recv(65536):
+        got[0] += len(data)
+def take():
+    while True:
+        threading.Thread(target=drain, args=(server.accept()[0],), daemon=True).start()
+threading.Thread(target=take, daemon=True).start()
+for line in sys.stdin:
+    print(got[0], flush=True)
+"""
+# Sends for ever, over so many connections, and says when it has them.
+_SENDER = r"""
+import socket, sys, threading, time
+def send(peer):
+    while True:
+        peer.sendall(bytes(65536))
+peers = [socket.create_connection((sys.argv[1], int(sys.argv[2]))) for _ in range(int(sys.argv[3]))]
+print("connected", flush=True)
+for peer in peers:
+    threading.Thread(target=send, args=(peer,), daemon=True).start()
+time.sleep(3600)
+"""
+
+
+@dataclass
+class Job:
+    """A job's processes. ``files``: of the agents on its hosts."""
+
+    name: str
+    receiver: subprocess.Popen[str]
+    sender: subprocess.Popen[str]
+    files: list[Path] = field(default_factory=list)
+
+    def received(self) -> int:
+        assert self.receiver.stdin is not None and self.receiver.stdout is not None
+        self.receiver.stdin.write("\n")
+        self.receiver.stdin.flush()
+        return int(self.receiver.stdout.readline())
+
+    def end(self) -> None:
+        for process in (self.sender, self.receiver):
+            process.kill()
+            process.wait()
+            for stream in (process.stdin, process.stdout):
+                assert stream is not None
+                stream.close()
+
+
+@dataclass
+class Yard:
+    """The network, its controller and an agent on every host."""
+
+    emulation: Emulation
+    controller: ControllerProcess
+    mode: str
+    jobs: list[Job] = field(default_factory=list)
+
+    def begin(self, name: str, sender: str, connections: int) -> Job:
+        """A job and the files that tell the agents of it."""
+        group = self.emulation.cgroup(name)
+        address = self.emulation.address("h1")
+        receiver = self._start(group, "h1", _RECEIVER, address)
+        assert receiver.stdout is not None
+        port = receiver.stdout.readline().strip()
+        job = Job(name, receiver, self._start(group, sender, _SENDER, address, port, str(connections)))
+        self.jobs.append(job)
+        spec = {"tasks": [{"role": "worker", "host": host} for host in ("h1", sender)]}
+        for host, more in (("h1", {"spec": spec}), (sender, {})):
+            file = self.emulation.folder / "jobs.d" / host / f"{name}.json"
+            file.with_suffix(".new").write_text(json.dumps({"id": name, "cgroup": str(group), **more}))
+            job.files.append(file.with_suffix(".new").rename(file))
+        return job
+
+    def _start(self, group: Path, host: str, program: str, *arguments: str) -> subprocess.Popen[str]:
+        # Into the group where the hierarchy is seen, and only then into the host.
+        inside = ["mnexec", "-a", str(self.emulation.pid(host))]
+        command = [*in_group(group), *inside, sys.executable, "-S", "-c", program]
+        return self.emulation.popen(
+            None, [*command, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def state(self, job: str) -> dict[str, Any]:
+        return next((its for its in self.controller.call("GET", "/v1/jobs")["jobs"] if its["id"] == job), {})
+
+    def rates(self, *jobs: Job, seconds: float = 4.0) -> list[float]:
+        """What arrives for each, in bit/s."""
+        before, began = [job.received() for job in jobs], time.monotonic()
+        time.sleep(seconds)
+        after, took = [job.received() for job in jobs], time.monotonic() - began
+        return [8 * (now - then) / took for now, then in zip(after, before, strict=True)]
+
+    def marked_groups(self, host: str) -> int:
+        """The rules by cgroup in force, whichever of the two kinds of iptables the agent uses here."""
+        command = "iptables-legacy-save -t mangle; iptables-nft-save -t mangle; :"
+        saved = self.emulation.run(host, ["sh", "-c", command])
+        # The chain that is idle keeps the rules of before.
+        active = re.search(r"^-A TRAINYARD -g (TRAINYARD-[AB])", saved, re.MULTILINE)
+        rules = [line for line in saved.splitlines() if active is not None and line.startswith(f"-A {active[1]} ")]
+        return sum("--path" in rule for rule in rules)
+
+    def clear(self) -> None:
+        for job in self.jobs:
+            job.end()
+            for file in job.files:
+                file.unlink(missing_ok=True)
+        self.jobs.clear()
+        assert poll(lambda: not any(its["state"] == "running" for its in self._all()), 20), "a job does not end"
+        for its in self._all():
+            self.controller.call("DELETE", f"/v1/jobs/{its['id']}")
+
+    def _all(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.controller.call("GET", "/v1/jobs")["jobs"]
+        return found
+
+
+@pytest.fixture(scope="module", params=MODES)
+def network(stage: Stage, request: pytest.FixtureRequest) -> Iterator[Yard]:
+    stage.clear()
+    with agents_network(SERVERS, **MODES[request.param]) as (emulation, controller):
+        yield Yard(emulation, controller, request.param)
+
+
+@pytest.fixture
+def yard(network: Yard) -> Iterator[Yard]:
+    yield network
+    network.clear()
+
+
+def job_rules(switch: str) -> list[str]:
+    """The switch's rules that name a pair of hosts."""
+    return [rule for rule in flows(switch) if "nw_src=" in rule and "nw_dst=" in rule and "tcp" in rule]
+
+
+def test_two_jobs_on_undeclared_ports_are_found_and_served_in_their_order(yard: Yard) -> None:
+    first = yard.begin("first", "h2", CONNECTIONS)
+    assert poll(lambda: yard.state("first").get("connections", 0) >= CONNECTIONS, 20), "the first is not found"
+    second = yard.begin("second", "h3", CONNECTIONS)
+    assert poll(lambda: yard.state("second").get("connections", 0) >= CONNECTIONS, 20), "the second is not found"
+    assert poll(lambda: classes(yard.controller, ["first", "second"]) == {"first": 0, "second": 1})
+    time.sleep(2.0)  # what is in the queues
+    ahead, behind = yard.rates(first, second)
+    assert ahead > 0.8 * LINK_BPS, (ahead, behind)
+    assert behind < 0.15 * LINK_BPS, (ahead, behind)
+    rules = job_rules("s1")
+    if yard.mode == "classified":
+        # Both directions of each job, and one rule for all connections through a port.
+        assert len(rules) == 4, rules
+    else:
+        assert rules == [], "the switch holds a rule a class"
+    status = yard.controller.status()
+    assert status.mode == ("classified" if yard.mode == "classified" else "marked")
+    assert any("marks alone" in problem for problem in status.problems) == (yard.mode == "degraded")
+    # At the hosts all that a job sends is marked by its cgroup, one rule each; both directions, each by its own host.
+    assert yard.marked_groups("h2") == 1
+    assert yard.marked_groups("h1") == 2
+    # The first ends: the second has the link, and the mark of the first is gone.
+    first.end()
+    yard.jobs.remove(first)
+    for file in first.files:
+        file.unlink()
+    assert poll(lambda: classes(yard.controller, ["second"]) == {"second": 0}, 20)
+    (alone,) = yard.rates(second)
+    assert alone > 0.7 * LINK_BPS, alone
+    assert poll(lambda: yard.marked_groups("h2") == 0, 20)
+
+
+def test_a_new_connection_is_served_within_two_periods(yard: Yard) -> None:
+    yard.begin("early", "h2", 1)
+    assert poll(lambda: yard.state("early").get("connections", 0) >= 1, 20)
+    later = yard.begin("later", "h3", 1)
+    assert poll(lambda: classes(yard.controller, ["early", "later"]) == {"early": 0, "later": 1}, 20)
+    # A process of the first job that comes late, and talks to another one through a port that nobody has seen.
+    group = yard.emulation.cgroup("early")
+    receiver = yard._start(group, "h1", _RECEIVER, yard.emulation.address("h1"))
+    assert receiver.stdout is not None
+    port = receiver.stdout.readline().strip()
+    sender = yard._start(group, "h2", _SENDER, yard.emulation.address("h1"), port, "2")
+    late = Job("late", receiver, sender)
+    try:
+        assert sender.stdout is not None and sender.stdout.readline() == "connected\n"
+        began = time.monotonic()
+        if yard.mode == "classified":
+            # Both directions have a rule.
+            assert poll(lambda: sum(f"={port}" in rule for rule in job_rules("s1")) == 2, 10, every=0.02)
+            assert time.monotonic() - began < 2 * PERIOD_SECONDS
+        else:
+            # All that its processes send was marked before; nobody has to hear of a connection.
+            assert yard.marked_groups("h2") == 1 and job_rules("s1") == []
+        time.sleep(1.0)  # what the other has in the queues
+        ahead, behind = yard.rates(late, later)
+        assert ahead > 5 * behind, (ahead, behind)
+    finally:
+        late.end()

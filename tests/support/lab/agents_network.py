@@ -1,0 +1,53 @@
+"""A network whose hosts have agents that order their NICs, under a controller: for jobs that the tests play."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tests.support.lab.network_helpers import CLASSES, LINK_BPS, PERIOD_SECONDS, poll
+from topologies import networks
+from topologies.emulation import Emulation, emulate
+from topologies.lab.arm import Agents
+from topologies.lab.controller_process import ControllerProcess
+
+
+@dataclass(frozen=True)
+class Links:
+    """All that agents need to know of an experiment."""
+
+    link_bps: float = LINK_BPS
+
+
+@contextmanager
+def agents_network(
+    servers: int, *, without: Collection[str] = (), **settings: Any
+) -> Iterator[tuple[Emulation, ControllerProcess]]:
+    """``settings``: of the controller, which serves jobs in the order of their arrival, a class each.
+
+    ``without``: hosts that have no agent.
+    """
+    with emulate(networks.Testbed(servers=servers, link_bps=LINK_BPS)) as emulation:
+        emulation.connect_controller()
+        controller = ControllerProcess(
+            emulation,
+            emulation.folder / "controller",
+            "fifo",
+            classes=CLASSES,
+            period_seconds=PERIOD_SECONDS,
+            assign="top",
+            **settings,
+        )
+        controller.start()
+        Agents(emulation, emulation.folder).start_reporters(controller, Links(), without=without)
+        controller.wait_ready()
+        assert poll(lambda: agents_report(controller, without), 30), "an agent does not report"
+        yield emulation, controller
+        controller.stop()
+
+
+def agents_report(controller: ControllerProcess, without: Collection[str] = ()) -> bool:
+    """Whether every host's agent has reported lately."""
+    return all(host.alive for host in controller.status().hosts if host.name not in without)
