@@ -13,13 +13,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from deepprophet.choices import TYPES, WHOLE_SECONDS
+
 FAILED, WRONG_INPUT, INTERRUPTED = 1, 2, 130
-TYPES = {"fp32": "float32", "bf16": "bfloat16"}
 OPTIMIZERS = ("sgd", "momentum", "adam", "adamw", "none")
 MEASURE_SECONDS = 60.0
-WHOLE_SECONDS = 5.0
-"""A prediction takes no longer, as far as measuring can help it."""
-
 MOST_WORKERS = 4095
 """With a parameter server beside them they are all the processes that a job's registration can name."""
 

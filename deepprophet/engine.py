@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from deepprophet import targets
-from deepprophet.command import TYPES, WHOLE_SECONDS
+from deepprophet.choices import TYPES, WHOLE_SECONDS
 from deepprophet.costs import store
 from deepprophet.costs.calibration import Calibration
 from deepprophet.costs.measured import Measurement

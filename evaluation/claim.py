@@ -106,4 +106,4 @@ class Claim(Protocol[R]):
 
 def load(name: str) -> Claim[Any]:
     """The claim of this name. Only its own module is loaded: another may need what is not installed."""
-    return cast("Claim[Any]", importlib.import_module(f"topologies.{name.replace('-', '_')}_claim"))
+    return cast("Claim[Any]", importlib.import_module(f"evaluation.{name.replace('-', '_')}.claim"))

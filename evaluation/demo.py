@@ -13,6 +13,7 @@ from rich.table import Table
 
 from evaluation import plots, summary
 from simulator.reports.statistics import reduction, reduction_interval_over_jobs
+from topologies import checkout
 from topologies.box.datapath import Wanted
 from topologies.errors import one_line_errors
 from topologies.experiments.workload import DEMO, generate
@@ -35,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo. Exit status: 0 done, 1 failed, 130 stopped by Ctrl-C."""
     parser = argparse.ArgumentParser(prog="scripts/demo", description=main.__doc__)
     parser.add_argument("--datapath", choices=get_args(Wanted), default="auto", help="where the switch runs")
-    parser.add_argument("--results", type=Path, default=summary.ROOT / "results" / "demo", metavar="FOLDER")
+    parser.add_argument("--results", type=Path, default=checkout.ROOT / "results" / "demo", metavar="FOLDER")
     options = parser.parse_args(arguments)
     console = Console(stderr=True)
     experiment = generate(DEMO, SEED, limit_seconds=LIMIT_SECONDS)

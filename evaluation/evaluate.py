@@ -21,6 +21,7 @@ from evaluation import summary
 from evaluation.claim import CLAIMS, NO_DATAPATH, Claim, Group, Setting, load
 from evaluation.resume import Measured
 from evaluation.side_by_side import Outcome, side_by_side
+from topologies import checkout
 from topologies.box.datapath import Datapath, Wanted, choose
 from topologies.errors import one_line_errors
 from topologies.lab.lab import EXPECTED_ERRORS, LabError
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--results", type=Path, default=None, metavar="FOLDER")
     options = parser.parse_args(arguments)
-    folder = options.results or summary.ROOT / "results" / options.claim
+    folder = options.results or checkout.ROOT / "results" / options.claim
     console = Console(stderr=True)
     command = " ".join(["scripts/evaluate", *(sys.argv[1:] if arguments is None else arguments)])
     try:
@@ -174,7 +175,7 @@ class Evaluation:
         return kept.kept(self._place(group), group.asked(), datapath, group.read) if self.resume else None
 
     def _run(self, group: Group[Any], datapath: Datapath | None) -> Measured[Any]:
-        folder, asked, commit = self._place(group), group.asked(), summary.commit()
+        folder, asked, commit = self._place(group), group.asked(), checkout.commit()
         with one_line_errors():
             kept.begin(folder)
             result = group.run(Setting(folder, self._wanted, datapath, self._stop))

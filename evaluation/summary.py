@@ -6,19 +6,18 @@ import json
 import math
 import os
 import platform
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+from topologies import checkout
 
 
 def head(command: str, datapath: str, seeds: Sequence[int], headline: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The common fields of a summary. ``datapath`` is that of the testbed, or "none"."""
     return {
         "command": command,
-        "commit": commit(),
+        "commit": checkout.commit(),
         "machine": {"cores": os.cpu_count(), "kernel": platform.release(), "datapath": datapath},
         "seeds": list(seeds),
         "headline": [dict(entry) for entry in headline],
@@ -44,18 +43,6 @@ def claim(
         "reduction": 1.0 - value / baseline if baseline and value is not None else None,
         "ci95": list(interval),
     }
-
-
-def commit() -> str:
-    """The commit of this checkout, with "+" where files differ from it; "unknown" outside a checkout."""
-    try:
-        told = subprocess.run(
-            ["git", "describe", "--always", "--abbrev=12", "--dirty=+", "--exclude=*"],
-            cwd=ROOT, capture_output=True, text=True, check=True, timeout=10,
-        )  # fmt: skip
-    except (OSError, subprocess.SubprocessError):
-        return "unknown"
-    return told.stdout.strip()
 
 
 def write(path: Path, document: Mapping[str, Any]) -> None:

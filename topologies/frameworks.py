@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from evaluation import summary
+from topologies import checkout
 from topologies.errors import LabError
 
-PYTHON = summary.ROOT / ".venv-frameworks" / "bin" / "python"
+PYTHON = checkout.ROOT / ".venv-frameworks" / "bin" / "python"
 PYTHON_SETTING = "TRAINYARD_TORCH_PYTHON"
 """Names another interpreter that has PyTorch, scikit-learn and Optuna."""
 

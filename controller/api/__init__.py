@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 __all__ = ["ApiServer", "ServerError", "Services", "register"]
 
-_MODULES = {"ApiServer": "server", "ServerError": "server", "Services": "services", "register": "application"}
+_MODULES = {
+    "ApiServer": "http11.server",
+    "ServerError": "http11.server",
+    "Services": "services",
+    "register": "application",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -64,6 +64,6 @@ def outlook(histories: Histories, crossing: Array, behind: Array) -> Array:
 @cache
 def learned(fraction: float) -> Prospects:
     """Of the target at this share of convergence. Raises KeyError for one that was not learned."""
-    text = resources.files("controller").joinpath("curve_prospects.json").read_text(encoding="utf-8")
+    text = resources.files("controller.curves").joinpath("prospects.json").read_text(encoding="utf-8")
     of_target = json.loads(text)[f"{fraction:g}"]
     return Prospects(Forest.of(Trees.read(one["start"], one["trees"]) for one in of_target))

@@ -66,9 +66,9 @@ def provenance(device: torch.device, threads: int, *, quick: bool) -> Provenance
 
 def identity(about: Provenance) -> dict[str, object]:
     """All that must be the same for measurements to be gone on from: the machine, what measures, and what is asked."""
-    folder = Path(__file__).parent
+    package = Path(__file__).parents[1]
     digest = hashlib.sha256()
-    for name in sorted(folder.glob("*.py")):
+    for name in sorted(package.rglob("*.py")):
         digest.update(name.read_bytes())
     found = about.model_dump(exclude={"date", "commit", "others_cores"})
     return {**found, "host": platform.node(), "measured by": digest.hexdigest()[:16]}

@@ -26,6 +26,7 @@ from evaluation.bench import (
 )
 from evaluation.bench.figures import Bench
 from simulator.errors import InputError
+from topologies import checkout
 
 BENCHES: Mapping[str, Callable[[Path, Path | None], Bench]] = {
     "curves": curve_fits.run,
@@ -46,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser(prog="scripts/bench", description=main.__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which: {', '.join(BENCHES)} (all)")
-    parser.add_argument("--results", type=Path, default=summary.ROOT / "results" / "bench", metavar="FOLDER")
+    parser.add_argument("--results", type=Path, default=checkout.ROOT / "results" / "bench", metavar="FOLDER")
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="real traces and curves, where they are at hand")
     options = parser.parse_args(arguments)
     if unknown := sorted(set(options.names) - set(BENCHES)):

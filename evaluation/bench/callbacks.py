@@ -8,14 +8,14 @@ import subprocess
 from pathlib import Path
 from statistics import median
 
-from evaluation import summary
 from evaluation.bench.figures import Bench, Figure
 from simulator.reports.statistics import mean_interval
+from topologies import checkout
 
 ROUNDS = 5
 LIMIT_MS = 0.1
-_PYTHON = summary.ROOT / ".venv-frameworks" / "bin" / "python"
-_SCRIPT = summary.ROOT / "tests" / "frameworks" / "costs.py"
+_PYTHON = checkout.ROOT / ".venv-frameworks" / "bin" / "python"
+_SCRIPT = Path(__file__).parent / "support" / "callback_costs.py"
 _SECONDS = 1200.0
 
 NAMES = {"plain": "PyTorch's", "keras": "Keras's", "lightning": "Lightning's", "transformers": "Transformers'"}
@@ -28,8 +28,8 @@ def run(_folder: Path, _data: Path | None) -> Bench:
     try:
         done = subprocess.run(
             [_PYTHON, _SCRIPT, "--rounds", f"{ROUNDS}"],
-            capture_output=True, text=True, check=False, timeout=_SECONDS, cwd=summary.ROOT,
-            env=os.environ | {"PYTHONPATH": str(summary.ROOT)},
+            capture_output=True, text=True, check=False, timeout=_SECONDS, cwd=checkout.ROOT,
+            env=os.environ | {"PYTHONPATH": str(checkout.ROOT)},
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:
         raise RuntimeError(f"the trainings took more than {_SECONDS:g} s") from error

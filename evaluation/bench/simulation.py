@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.bench.figures import Bench, Figure
-from simulator.kernel.compiling import prepare
+from simulator.compiling import prepare
 from simulator.reports.statistics import mean_interval
 from simulator.sweep.request import COARSE, COARSE_MADD
 

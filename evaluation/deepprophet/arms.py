@@ -24,9 +24,9 @@ from typing import Any
 
 from controller.model import BITS_PER_BYTE
 from evaluation.deepprophet.spaces import spaces
+from topologies.checkout import ROOT
 from topologies.errors import LabError
 
-ROOT = Path(__file__).resolve().parent.parent
 CALIBRATION = "calibration"
 CALIBRATION_FILE = "calibration.json"
 RESULT = "result.json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 
-from evaluation import summary
+from topologies import checkout
 from topologies.emulation import Emulation
 from topologies.frameworks import interpreter
 
@@ -19,7 +19,7 @@ def launch(emulation: Emulation, module: str) -> subprocess.Popen[bytes]:
         None,
         [interpreter("PyTorch"), "-m", module],
         env={**os.environ, **_ONE_THREAD},
-        cwd=summary.ROOT,
+        cwd=checkout.ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )

@@ -13,7 +13,7 @@ import torch
 from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from evaluation.sasp.models import CLASSES, PIXELS, SIDE, accuracy, digits
+from evaluation.pytorch.digits import CLASSES, PIXELS, SIDE, accuracy, digits
 from host_reporter.integrations.torch import Watch
 
 MOMENTUM = 0.9

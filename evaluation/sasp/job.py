@@ -17,6 +17,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from evaluation.pytorch.digits import Digits, accuracy, digits
 from evaluation.sasp import models
 from evaluation.sasp.request import FAMILIES, Point, WorkerResult, name_of
 from sasp.server.server import serve
@@ -66,7 +67,7 @@ def main() -> int:
 
 def train(options: argparse.Namespace, server: tuple[str, int]) -> WorkerResult:
     """A worker's part. Raises SaspError."""
-    data = models.digits(options.seed, options.rank, options.workers)
+    data = digits(options.seed, options.rank, options.workers)
     model = models.make(options.family, options.seed)
     _rehearse(models.make(options.family, options.seed), data, options.batch)
     inner = models.optimizer(model.parameters(), options.learning_rate)
@@ -94,7 +95,7 @@ def train(options: argparse.Namespace, server: tuple[str, int]) -> WorkerResult:
     return WorkerResult(options.rank, options.iterations, seconds, computing, _points(model, data, looks))
 
 
-def _rehearse(model: nn.Module, data: models.Digits, batch: int) -> None:
+def _rehearse(model: nn.Module, data: Digits, batch: int) -> None:
     """An iteration that does not count: memory and code of the first real one are there then."""
     nn.functional.cross_entropy(model(data.pictures[:batch]), data.labels[:batch]).backward()
 
@@ -113,15 +114,13 @@ def _let_others_end(folder: Path, workers: int) -> None:
         time.sleep(_LOOK_SECONDS)
 
 
-def _points(
-    model: nn.Module, data: models.Digits, looks: list[tuple[float, int, list[torch.Tensor]]]
-) -> tuple[Point, ...]:
+def _points(model: nn.Module, data: Digits, looks: list[tuple[float, int, list[torch.Tensor]]]) -> tuple[Point, ...]:
     points = []
     for seconds, iteration, parameters in looks:
         with torch.no_grad():
             for mine, then in zip(model.parameters(), parameters, strict=True):
                 mine.copy_(then)
-        points.append((seconds, iteration, models.accuracy(model, data)))
+        points.append((seconds, iteration, accuracy(model, data)))
     return tuple(points)
 
 

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
+from evaluation.pytorch.digits import accuracy, digits
 from evaluation.sasp import models
 from evaluation.sasp.claim import BATCH, TARGET, WORKERS
 from evaluation.sasp.request import FAMILIES, Point, Training, reached
@@ -29,7 +30,7 @@ SEEDS = (1, 2, 3, 4, 5)
 def late_training(training: Training, seed: int, *, delay: int) -> tuple[Point, ...]:
     """Held-out accuracy by iteration (seconds of 0), with the data, batches and steps of ``sasp_job``."""
     model = models.make(training.family, seed)
-    shares = [models.digits(seed, rank, WORKERS) for rank in range(WORKERS)]
+    shares = [digits(seed, rank, WORKERS) for rank in range(WORKERS)]
     draws = [models.draws(seed, rank) for rank in range(WORKERS)]
     held = [nn.Parameter(one.detach().clone()) for one in model.parameters()]
     optimizer = models.optimizer(held, training.learning_rate)
@@ -47,7 +48,7 @@ def late_training(training: Training, seed: int, *, delay: int) -> tuple[Point, 
         late.append(_copies(held))
         if iteration % models.LOOK_EVERY == 0:
             _put(model, late[-1])
-            points.append((0.0, iteration, models.accuracy(model, shares[0])))
+            points.append((0.0, iteration, accuracy(model, shares[0])))
     return tuple(points)
 
 

@@ -34,7 +34,7 @@ class NicGuard:
             return
         self._forget()
         # The agent may run where the package is not installed, and the guard begins in another folder.
-        paths = [str(Path(__file__).resolve().parent.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+        paths = [str(Path(__file__).resolve().parents[2]), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
         try:
             self._process = subprocess.Popen(
                 ["/bin/sh", "-c", _SCRIPT, sys.executable, self._interface],

@@ -32,8 +32,8 @@ functions: list[Any] = []
 
 
 def sources() -> list[Path]:
-    """The files of all functions that are compiled, and this one."""
-    return [Path(__file__), *sorted(_HERE.glob("kernel*.py")), *sorted(_HERE.glob("rates*.py"))]
+    """The files of all functions that are compiled, and this one: all of this folder."""
+    return sorted(_HERE.glob("*.py"))
 
 
 def digest(files: Iterable[Path]) -> str:

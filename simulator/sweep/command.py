@@ -151,7 +151,7 @@ def run(options: argparse.Namespace) -> int:
 
 def simulate(asked: Request, options: argparse.Namespace) -> list[Run]:
     """Run all tasks, with bars on stderr where that is a terminal."""
-    from simulator.kernel.compiling import prepare
+    from simulator.compiling import prepare
     from simulator.sweep import ray_sweep, sweep
     from simulator.sweep.bars import Bars
 

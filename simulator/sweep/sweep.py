@@ -20,11 +20,11 @@ import numpy as np
 
 from controller.model import Port
 from controller.policies.registry import make
+from simulator.compiling import prepare
 from simulator.engine import simulate
 from simulator.errors import InputError
 from simulator.graph_file import GraphFile, parse
 from simulator.jobs import Transfer
-from simulator.kernel.compiling import prepare
 from simulator.limits import Limits
 from simulator.network import Graph, Hose, Network
 from simulator.reports.measures import Facts, Measures, measure

@@ -14,7 +14,6 @@ import pytest
 
 from tests.support.paths import ROOT
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 # Set before a framework is imported.
 os.environ |= {"KERAS_BACKEND": "torch", "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 os.environ |= {"HF_HUB_OFFLINE": "1", "RAY_USAGE_STATS_ENABLED": "0", "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1"}

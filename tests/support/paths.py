@@ -6,4 +6,5 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"
+SUPPORT = ROOT / "tests" / "support"
 DATA = ROOT / "tests" / "data"

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from evaluation import summary
-from topologies import frameworks
+from topologies import checkout, frameworks
 from topologies.errors import LabError
 from topologies.experiments.experiment import Experiment
 from topologies.experiments.study_plan import StudyPlan, stage_name
@@ -88,7 +87,9 @@ class TunerProcess:
         command = [frameworks.interpreter("Optuna"), "-m", "topologies.studies.tuner"]
         command += ["--experiment", str(experiment_file), "--dir", str(self._folder), "--meet", str(meeting)]
         with self.log.open("ab") as log:
-            self._process = network.popen(None, command, stdout=log, stderr=log, cwd=summary.ROOT, env=dict(os.environ))
+            self._process = network.popen(
+                None, command, stdout=log, stderr=log, cwd=checkout.ROOT, env=dict(os.environ)
+            )
 
     def check(self) -> None:
         """Raises LabError where it has failed."""

@@ -10,11 +10,12 @@ import random
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-RECORDED = Path(__file__).parent / "data" / "openflow_sessions.json"
+from topologies.checkout import ROOT
+
+RECORDED = ROOT / "tests" / "data" / "openflow_sessions.json"
 """What ``tests/support/lab/record_openflow.py`` has recorded."""
 
 Session = list[tuple[str, bytes]]

@@ -23,9 +23,9 @@ from deepprophet.device.loop import iteration, timed
 from deepprophet.graph.subject import subject
 from evaluation.deepprophet import models
 from tests.support.frameworks import prophet_subjects
+from tests.support.paths import SUPPORT
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
+HERE = SUPPORT / "frameworks"
 CPU = torch.device("cpu")
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from deepprophet.costs.calibration_journal import SUFFIX
+from tests.support.paths import ROOT, SUPPORT
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
+HERE = SUPPORT / "frameworks"
 
 CALIBRATE = [sys.executable, "-m", "deepprophet", "--calibrate", "--quick", "--json", "--calibration"]
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from evaluation.sasp import claim, lab, models, pilot
+from evaluation.pytorch.digits import HELD_OUT, digits
+from evaluation.sasp import claim, lab, pilot
 from evaluation.sasp.request import FAMILIES, Family, SaspRequest, Training, reached
 from tests.support.paths import ROOT
 from topologies.errors import LabError
@@ -87,8 +88,8 @@ def test_a_job_that_fails_is_named_with_what_it_said(launcher, tmp_path: Path) -
 
 
 def test_shares_of_workers_are_apart_and_nobody_trains_on_what_is_held_out() -> None:
-    shares = [models.digits(5, rank, 4) for rank in range(4)]
-    assert sum(len(share.labels) for share in shares) + models.HELD_OUT == 1797
+    shares = [digits(5, rank, 4) for rank in range(4)]
+    assert sum(len(share.labels) for share in shares) + HELD_OUT == 1797
     seen = [tuple(picture) for share in shares for picture in share.pictures.tolist()]
     held = {tuple(picture) for picture in shares[0].held_out.tolist()}
     assert all((share.held_out == shares[0].held_out).all() for share in shares)

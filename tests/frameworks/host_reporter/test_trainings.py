@@ -17,6 +17,7 @@ from host_reporter.integrations.torch import Watch
 from host_reporter.integrations.transformers import Progress as TransformersProgress
 from tests.support.frameworks import trainings
 from tests.support.frameworks.running_agent import Yard
+from tests.support.paths import ROOT, SUPPORT
 
 DDP = """
 import os, time
@@ -69,8 +70,8 @@ def test_ddp_by_torchrun(yard: Yard, tmp_path: Path) -> None:
     yard.job("ddp-run", 5102)
     script = tmp_path / "train.py"
     script.write_text(DDP)
-    here = Path(__file__).parent
-    path = os.pathsep.join([str(here), str(here.parents[1]), os.environ.get("PYTHONPATH", "")])
+    here = SUPPORT / "frameworks"
+    path = os.pathsep.join([str(here), str(ROOT), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"TRAINYARD_PROGRESS_DIR": str(yard.progress), "PYTHONPATH": path}
     environment |= {"GLOO_SOCKET_IFNAME": "lo"}
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-id", "ddp-run"]
@@ -117,8 +118,8 @@ def test_lightning_on_two_ranks(yard: Yard, tmp_path: Path) -> None:
         "library.Trainer = lambda **told: whole(**told, strategy='ddp_fork', devices=2)\n"
         "trainings.lightning(2, Path(sys.argv[1]), Progress('lightning-two', metric='val_accuracy'))\n"
     )
-    here = Path(__file__).parent
-    path = os.pathsep.join([str(here), str(here.parents[1]), os.environ.get("PYTHONPATH", "")])
+    here = SUPPORT / "frameworks"
+    path = os.pathsep.join([str(here), str(ROOT), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"TRAINYARD_PROGRESS_DIR": str(yard.progress), "PYTHONPATH": path}
     environment |= {"GLOO_SOCKET_IFNAME": "lo"}
     command = [sys.executable, str(script), str(tmp_path)]

@@ -11,8 +11,9 @@ import pytest
 import torch
 
 from tests.support.frameworks import sasp_ranks
+from tests.support.paths import ROOT, SUPPORT
 
-RANKS = Path(__file__).with_name("sasp_ranks.py")
+RANKS = SUPPORT / "frameworks" / "sasp_ranks.py"
 KINDS = ("plain", "adam", "tangled", "accumulate")
 TWO = (*(f"{kind}-{how}" for kind in KINDS for how in ("ddp", "0")), "refused", "twice", "hooks")
 THREE = ("slow-evaluate-1", "slow-evaluate-3")
@@ -22,7 +23,7 @@ def start(cases: Sequence[str], folder: Path, world: int) -> list[subprocess.Pop
     return [
         subprocess.Popen(
             [sys.executable, str(RANKS), ",".join(cases), str(rank), str(world), str(folder)],
-            cwd=RANKS.parent.parent.parent,
+            cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -23,6 +23,7 @@ from evaluation.jpas import claim as jpas_claim
 from evaluation.jpas.claim import FAIR, JPAS, Group
 from tests.support.fake_kernel import FakeKernel, lives, until
 from tests.support.paths import ROOT
+from topologies import checkout
 from topologies.experiments.workload import LIGHT
 from topologies.lab.lab import LabError
 from topologies.lab.results import LabRequest, LabResult, load_result, save
@@ -51,7 +52,7 @@ def test_quick_measures_one_group_and_says_so_everywhere(kernel: FakeKernel, tmp
     document = read(tmp_path / "out")
     assert document["quick"] is True
     assert (document["arms"], document["seeds"], document["machine"]["datapath"]) == (2, [1], "uml")
-    assert document["commits"] == [summary.commit()]
+    assert document["commits"] == [checkout.commit()]
     assert "--quick" in document["command"]
     assert [claim["metric"] for claim in document["headline"]] == ["mean_t90", "mean_t95", "mean_jct"]
     assert all("quick" in claim["claim"] for claim in document["headline"])

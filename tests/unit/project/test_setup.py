@@ -102,7 +102,7 @@ def test_all_is_well(checkout: Checkout) -> None:
 def test_the_simulators_loops_are_compiled_once_and_again_when_they_change(checkout: Checkout) -> None:
     with_environment(checkout)
     runs = checkout.folder / "runs"
-    checkout.command(".venv/bin/python", f'case "$*" in "-m simulator.kernel.compiling") echo >>{runs} ;; esac')
+    checkout.command(".venv/bin/python", f'case "$*" in "-m simulator.compiling") echo >>{runs} ;; esac')
     assert checkout.set_up().stderr.splitlines() == ["setup: making .venv", COMPILING, "setup: done"]
     assert checkout.set_up().stderr == ""
     (checkout.folder / "simulator" / "kernel.py").write_text("changed = 1\n")
@@ -112,9 +112,7 @@ def test_the_simulators_loops_are_compiled_once_and_again_when_they_change(check
 
 def test_loops_that_cannot_be_compiled_are_one_line_and_left_for_later(checkout: Checkout) -> None:
     with_environment(checkout)
-    checkout.command(
-        ".venv/bin/python", f'case "$*" in "-m simulator.kernel.compiling") echo "{NOISE}"; exit 1 ;; esac'
-    )
+    checkout.command(".venv/bin/python", f'case "$*" in "-m simulator.compiling") echo "{NOISE}"; exit 1 ;; esac')
     done = checkout.set_up()
     assert done.returncode == 0
     first, second = lines(done)

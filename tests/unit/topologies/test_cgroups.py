@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from topologies import cgroups, fork_server
+from topologies import cgroups
 from topologies.errors import LabError
 from topologies.experiments.workload import LIGHT, generate
 from topologies.lab import arm
@@ -120,7 +120,7 @@ def test_the_launchers_fork_joins_the_group_before_all_else(tmp_path: Path) -> N
         "program": "trainer", "arguments": [],
     }  # fmt: skip
     code = f"from topologies import crew; import json; crew._enter(json.loads({json.dumps(order)!r}))"
-    root = Path(fork_server.__file__).resolve().parent.parent
+    root = ROOT
     status = subprocess.run([sys.executable, "-c", code], cwd=root, check=False, env=os.environ).returncode
     assert status != 0
     assert re.search(r"FileNotFoundError.*/proc/0/ns/net", (tmp_path / "log").read_text())

@@ -14,11 +14,12 @@ from controller.journal.store import Store, StoreError
 from controller.model import Host
 from controller.registry.registry import Registry
 from controller.wire import Settings
+from tests.support.paths import DATA
 from tests.unit.controller.journal.test_faults import written
 from tests.unit.controller.journal.test_store import HOSTS, commit, eventually, filled, report, view
 from tests.unit.controller.loop.test_loop import Yard
 
-OLD = Path(__file__).with_name("journal_format_2.sql")
+OLD = DATA / "journal_format_2.sql"
 THREE = {name: Host(name) for name in ("h1", "h2", "h3")}
 NOW = 1795590800.0
 

@@ -17,6 +17,7 @@ from controller.journal.writer import Journal
 from controller.model import Host
 from controller.registry.registry import Registry
 from controller.wire import HostReport, JobSpec
+from tests.support.paths import ROOT
 
 HOSTS = {name: Host(name) for name in ("h1", "h2")}
 SPEC = JobSpec.model_validate(
@@ -115,7 +116,7 @@ for seq in range(2, 10**6):
 
 
 def test_what_was_committed_survives_kill_9(tmp_path: Path) -> None:
-    code = KILLED.format(tests=str(Path(__file__).parent), path=str(tmp_path / "j.db"))
+    code = KILLED.format(tests=str(ROOT), path=str(tmp_path / "j.db"))
     child = subprocess.Popen([sys.executable, "-W", "ignore", "-c", code], stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
     last = 0

@@ -13,9 +13,10 @@ from typing import Any
 
 from evaluation.bench.support.api_client import Controller
 from tests.support.controller.stop_load import lost, writers
+from tests.support.paths import SUPPORT
 from tests.unit.controller.api.test_api import spec
 
-APPS = Path(__file__).parent
+APPS = SUPPORT / "controller"
 
 
 @contextlib.contextmanager

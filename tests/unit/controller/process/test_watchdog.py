@@ -16,7 +16,7 @@ import pytest
 from controller.process import watchdog
 from controller.process.sd_notify import Notifier
 from evaluation.bench.support.api_client import free_port
-from tests.support.paths import ROOT
+from tests.support.paths import ROOT, SUPPORT
 
 STILL_SECONDS = 0.6
 """What counts as standing still here; the product waits longer, see the test of that."""
@@ -64,7 +64,7 @@ def systemd() -> Iterator[tuple[str, Systemd]]:
 def start(folder: Path, name: str, **environment: str) -> subprocess.Popen[bytes]:
     config = folder / "conf.yaml"
     config.write_text(f"api: {{port: {free_port()}}}\nopenflow: {{port: 0}}\n")
-    program = Path(__file__).with_name("standing_still.py")
+    program = SUPPORT / "controller" / "standing_still.py"
     root = ROOT
     with (folder / "log").open("wb") as log:
         return subprocess.Popen(

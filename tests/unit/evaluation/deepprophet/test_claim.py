@@ -74,7 +74,7 @@ def test_what_the_issue_asks_is_measured() -> None:
 
 
 def test_models_that_are_named_are_there() -> None:
-    text = (Path(claim.__file__).parent / "prophet_models.py").read_text()
+    text = (Path(claim.__file__).parent / "models.py").read_text()
     for name in claim.MODELS:
         assert f'    "{name}": (' in text
 

@@ -13,7 +13,8 @@ import numba
 import numpy as np
 import pytest
 
-from simulator.kernel import compiling, jit
+from simulator import compiling
+from simulator.kernel import jit
 from simulator.kernel.events import together
 
 LOOPS = """
@@ -60,7 +61,7 @@ def test_what_is_kept_is_of_these_sources_and_no_others(tmp_path):
 
 
 def test_all_that_is_compiled_is_made_of_sources_that_count():
-    counted = {f"simulator.{source.stem}" for source in jit.sources()}
+    counted = {f"simulator.kernel.{source.stem}" for source in jit.sources()}
     assert {function.py_func.__module__ for function in jit.functions} <= counted
     for source in jit.sources():
         for node in ast.walk(ast.parse(source.read_text())):
@@ -81,7 +82,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path):
     (tmp_path / "loops.py").write_text(LOOPS)
     environment = os.environ | {
         "NUMBA_CACHE_DIR": str(tmp_path / "kept"),
-        "PYTHONPATH": f"{Path(jit.__file__).parents[1]}:{tmp_path}",
+        "PYTHONPATH": f"{Path(jit.__file__).parents[2]}:{tmp_path}",
     }
 
     def compiled(*stop_at: str) -> tuple[int, list[str]]:

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 import requests
 
-from evaluation import demo, summary
+from evaluation import demo
 from evaluation.jpas import claim
 from tests.support.fake_kernel import FakeKernel
+from topologies import checkout
 from topologies.errors import LabError, LabInputError, one_line_errors
 from topologies.experiments.workload import LIGHT, generate
 from topologies.fork_server import Crew, CrewError
@@ -251,4 +252,4 @@ def test_results_that_cannot_be_written_are_one_line(kernel: FakeKernel, capsys,
     assert demo.main(["--datapath", "uml", "--results", "/proc/nope"]) == 1
     assert "demo: /proc/nope: No such file or directory" in " ".join(capsys.readouterr().err.split())
     assert kernel.runs() == []
-    assert summary.ROOT.is_dir()
+    assert checkout.ROOT.is_dir()

@@ -1,6 +1,6 @@
 """The compiled loops before they are needed: compiled once and kept, while whoever waits is told.
 
-``python -m simulator.kernel.compiling`` does it, as ``scripts/setup``.
+``python -m simulator.compiling`` does it, as ``scripts/setup``.
 """
 
 from __future__ import annotations
