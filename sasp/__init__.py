@@ -2,8 +2,8 @@
 
 One line more in a PyTorch training script (needs ``torch``, which is loaded only then)::
 
-    from host_reporter import intrajob
-    model, optimizer = intrajob.wrap(model, optimizer, staleness=1)
+    import sasp
+    model, optimizer = sasp.wrap(model, optimizer, staleness=1)
 
 [known] A thesis of 2019 decouples computing from communication inside a job: 25 to 50 % faster over several
 synchronisation schemes. [ours] How that is done here; docs/sasp.md keeps the two apart.

@@ -188,7 +188,7 @@ def _running(folder: Path) -> Iterator[Controller]:
     switch: subprocess.Popen[bytes] | None = None
     try:
         controller.start()
-        openflow: Any = controller.loop.run_settings["openflow"]
+        openflow: Any = controller.settings["openflow"]
         port = str(openflow["port"])
         switch = subprocess.Popen([sys.executable, "-m", "evaluation.bench.bare_switch", port, str(_DPID)])
         while not controller.session.get(controller.url + "/readyz", timeout=10).ok:

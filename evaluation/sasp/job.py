@@ -17,6 +17,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+import sasp
 from evaluation.pytorch.digits import Digits, accuracy, digits
 from evaluation.sasp import models
 from evaluation.sasp.request import FAMILIES, Point, WorkerResult, name_of

@@ -9,9 +9,9 @@ from typing import Protocol
 from controller.wire import NAME_PATTERN, JobSpec
 from host_reporter.jobs.job_file import JobFile
 from host_reporter.jobs.stages import in_stage
-from host_reporter.progress.log_source import ProgressSource
-from host_reporter.progress.parse import Ended, Event, Point, Staged
-from host_reporter.progress.plausible import Sieve
+from host_reporter.readers.log_source import ProgressSource
+from host_reporter.readers.parse import Ended, Event, Point, Staged
+from host_reporter.readers.plausible import Sieve
 from host_reporter.uplink.backlog import MAX_PENDING, Told, thin
 
 STAGE_SECONDS = 1.0

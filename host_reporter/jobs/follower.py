@@ -13,8 +13,8 @@ from host_reporter.jobs.jobs_dir import Found, Gone, JobsDirectory
 from host_reporter.jobs.trials import Trials
 from host_reporter.jobs.unclaimed import Strays
 from host_reporter.notices import Notices
-from host_reporter.progress.match_limit import MatchLimit
-from host_reporter.progress.waker import Waker
+from host_reporter.readers.match_limit import MatchLimit
+from host_reporter.readers.waker import Waker
 
 LOOK_SECONDS = 1.0
 """Everything is looked at this often, whatever inotify says."""

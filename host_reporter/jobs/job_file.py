@@ -13,10 +13,10 @@ from pydantic import AfterValidator, Field, StringConstraints, ValidationError, 
 from controller.documents.faults import described, in_lines
 from controller.wire import NAME_PATTERN, JobSpec, Message, Name
 from host_reporter.document import Document, TextError, read_json, read_yaml
-from host_reporter.progress.log_source import ProgressSource, Source
-from host_reporter.progress.parse import LineParser, PatternError, json_parser, log_parser
-from host_reporter.progress.tail import Tail
-from host_reporter.progress.tensorboard_source import EventSource
+from host_reporter.readers.log_source import ProgressSource, Source
+from host_reporter.readers.parse import LineParser, PatternError, json_parser, log_parser
+from host_reporter.readers.tail import Tail
+from host_reporter.readers.tensorboard_source import EventSource
 
 SUFFIXES = (".json", ".yaml", ".yml")
 MAX_FILE_BYTES = 4 * 2**20

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from host_reporter.progress.folder_stamp import FolderStamp
+from host_reporter.readers.folder_stamp import FolderStamp
 from host_reporter.training.launch import MAX_NAME
 
 MAX_FILES = 10_000

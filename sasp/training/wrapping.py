@@ -21,7 +21,7 @@ from sasp.training.worker import Greeting, Joining, ServerLink
 def over_all_reduce(
     model: nn.Module, optimizer: Optimizer, staleness: int, options: AllReduceOptions
 ) -> tuple[nn.Module, DecoupledOptimizer]:
-    """See ``intrajob.wrap``."""
+    """See ``sasp.wrap``."""
     _check(model, optimizer)
     if type(staleness) is not int or staleness < 0:
         raise SaspError(f"staleness is {staleness!r}; it must be a whole number of 0 or more")
@@ -51,7 +51,7 @@ def over_all_reduce(
 def over_server(
     model: nn.Module, optimizer: Optimizer, server: tuple[str, int], who: Joining
 ) -> tuple[nn.Module, DecoupledOptimizer]:
-    """See ``intrajob.join``."""
+    """See ``sasp.join``."""
     _check(model, optimizer)
     layers = find_layers(model, trained_by(optimizer))
     greeting = Greeting(who, *rules.described(optimizer))

@@ -25,12 +25,12 @@ os.environ |= {"HF_HUB_OFFLINE": "1"}
 import optuna
 import torch
 
+from evaluation.bench.support import trainings
 from host_reporter.integrations.keras import Progress as KerasProgress
 from host_reporter.integrations.lightning import Progress as LightningProgress
 from host_reporter.integrations.optuna import follow
 from host_reporter.integrations.torch import Watch
 from host_reporter.integrations.transformers import Progress as TransformersProgress
-from tests.support.frameworks import trainings
 
 STEPS = 1400
 EPOCHS = 30

@@ -135,7 +135,7 @@ def _bare_call(controller: ControllerProcess) -> float:
 def _late(controller: ControllerProcess) -> int:
     """How many reports took longer than ``LATE_SECONDS`` into the rules, by the controller's histogram."""
     name = "trainyard_report_to_rule_seconds"
-    families = text_string_to_metric_families(controller.loop.metrics())
+    families = text_string_to_metric_families(controller.metrics())
     samples = [sample for family in families if family.name == name for sample in family.samples]
     in_time = [one.value for one in samples if one.labels.get("le") == str(LATE_SECONDS)]
     every = [one.value for one in samples if one.name == f"{name}_count"]

@@ -38,7 +38,7 @@ print(json.dumps(statistics.median(found[4:]) * resource.getpagesize()))
 
 ONE_OPERATOR = """
 import json, sys, torch
-from deepprophet import bench
+from deepprophet.device import bench
 torch.set_num_threads(1)
 key = json.dumps(["aten.embedding_dense_backward.default", [
     {"t": ["float32", [8, 48, 320], None]}, {"t": ["int64", [8, 48], None]}, 6000, -1, False], {}])

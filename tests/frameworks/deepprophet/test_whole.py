@@ -62,7 +62,7 @@ def test_a_calibration_that_is_stopped_goes_on_from_there(calibrated: Path, tmp_
 MEASURES = """
 import os, sys
 import torch
-from deepprophet import bench
+from deepprophet.device import bench
 from deepprophet.graph.spec import Call, TensorSpec
 torch.set_num_threads(1)
 os.sched_setaffinity(0, {int(sys.argv[1])})

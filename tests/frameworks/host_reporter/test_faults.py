@@ -12,6 +12,7 @@ from typing import Any
 import optuna
 import pytest
 
+from evaluation.bench.support import trainings
 from host_reporter import ProgressFile
 from host_reporter.integrations.keras import Progress as KerasProgress
 from host_reporter.integrations.lightning import Progress as LightningProgress
@@ -19,7 +20,6 @@ from host_reporter.integrations.optuna import follow
 from host_reporter.integrations.ray import Trials
 from host_reporter.integrations.torch import Watch
 from host_reporter.integrations.transformers import Progress as TransformersProgress
-from tests.support.frameworks import trainings
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 import torch
 
+from evaluation.bench.support import trainings
 from host_reporter.integrations.keras import Progress as KerasProgress
 from host_reporter.integrations.lightning import Progress as LightningProgress
 from host_reporter.integrations.torch import Watch
 from host_reporter.integrations.transformers import Progress as TransformersProgress
-from tests.support.frameworks import trainings
 from tests.support.frameworks.running_agent import Yard
-from tests.support.paths import ROOT, SUPPORT
+from tests.support.paths import ROOT
 
 DDP = """
 import os, time
@@ -70,7 +70,7 @@ def test_ddp_by_torchrun(yard: Yard, tmp_path: Path) -> None:
     yard.job("ddp-run", 5102)
     script = tmp_path / "train.py"
     script.write_text(DDP)
-    here = SUPPORT / "frameworks"
+    here = ROOT / "evaluation" / "bench" / "support"
     path = os.pathsep.join([str(here), str(ROOT), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"TRAINYARD_PROGRESS_DIR": str(yard.progress), "PYTHONPATH": path}
     environment |= {"GLOO_SOCKET_IFNAME": "lo"}
@@ -118,7 +118,7 @@ def test_lightning_on_two_ranks(yard: Yard, tmp_path: Path) -> None:
         "library.Trainer = lambda **told: whole(**told, strategy='ddp_fork', devices=2)\n"
         "trainings.lightning(2, Path(sys.argv[1]), Progress('lightning-two', metric='val_accuracy'))\n"
     )
-    here = SUPPORT / "frameworks"
+    here = ROOT / "evaluation" / "bench" / "support"
     path = os.pathsep.join([str(here), str(ROOT), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"TRAINYARD_PROGRESS_DIR": str(yard.progress), "PYTHONPATH": path}
     environment |= {"GLOO_SOCKET_IFNAME": "lo"}

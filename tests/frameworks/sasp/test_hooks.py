@@ -13,6 +13,7 @@ from torch.nn import functional
 from torch.nn.utils import parametrizations, spectral_norm, weight_norm
 from torch.utils.checkpoint import checkpoint
 
+import sasp
 from sasp.server.server import Server, listen
 
 STEPS = 6

@@ -14,6 +14,7 @@ from torch import nn
 from torch.optim import lr_scheduler
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+import sasp
 from host_reporter.integrations.torch import Watch
 from sasp.server.server import Server, listen
 

@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch import nn
 
+import sasp
 from sasp.core.errors import SaspError
 from sasp.exchange import frames, rules
 from sasp.exchange.frames import Frame, Kind, packed, receive, talk

@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import nn
 
-import sasp as intrajob
+import sasp
 from sasp.core.chunks import Layout, chunk_elements
 from sasp.core.scheme import Versions
 from sasp.exchange import frames
@@ -65,12 +65,12 @@ def train(
     # Before the threads: they have one random generator in common.
     models = [make_model(rank) for rank in range(WORKERS)]
     with listen("127.0.0.1", 0) as listener:
-        server = Server(listener, WORKERS, intrajob.parse(scheme), token="", patience=20)
+        server = Server(listener, WORKERS, sasp.parse(scheme), token="", patience=20)
         port = listener.getsockname()[1]
 
         def work(rank: int) -> None:
             plain, began = models[rank], time.monotonic()
-            model, optimizer = intrajob.join(
+            model, optimizer = sasp.join(
                 plain, make_optimizer(plain), server=("127.0.0.1", port), rank=rank, scheme=scheme,
                 chunk_bytes=chunk_bytes, patience=10,
             )  # fmt: skip
@@ -143,7 +143,7 @@ def test_bsp_is_training_on_all_batches_together(scheme: str) -> None:
 def test_bounds_hold_with_a_slow_worker_and_the_model_learns(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sasp.server.store.Versions", Spy)
     Spy.spread = 0
-    known = intrajob.parse(scheme)
+    known = sasp.parse(scheme)
     found = train(scheme, slow=0.03)
     if known.bound is not None:
         assert Spy.spread <= known.bound
@@ -208,7 +208,7 @@ def pushed_over_a_slow_link(scheme: str) -> list[int]:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 * 1024)
         thread = threading.Thread(target=serve, args=(listener,))
         thread.start()
-        model, optimizer = intrajob.join(
+        model, optimizer = sasp.join(
             plain, make_optimizer(plain), server=listener.getsockname(), rank=0, scheme=scheme, chunk_bytes=64 * 1024
         )
         # Layer 2 begins to leave before the others are freed.
@@ -246,7 +246,7 @@ class TestCommand:
         model = make_model()
         optimizer = options.pop("optimizer", make_optimizer)(model)
         options.setdefault("scheme", "bsp+sasp")
-        return intrajob.join(
+        return sasp.join(
             model, optimizer, server=("127.0.0.1", port), rank=rank, patience=10, chunk_bytes=1024, **options
         )
 
@@ -264,7 +264,7 @@ class TestCommand:
             ({"token": "secret", "scheme": "asp"}, "started with bsp"),
             ({"token": "secret", "rank": 5}, "its rank is 5; there are 0 to 0"),
         ):
-            with pytest.raises(intrajob.SaspError, match=why):
+            with pytest.raises(sasp.SaspError, match=why):
                 self.join(port, **options)
         model, optimizer = self.join(port, token="secret")
         for iteration in range(3):
@@ -292,7 +292,7 @@ class TestCommand:
         courier = joined[1][1]._decoupled._courier
         courier._sock.shutdown(socket.SHUT_RDWR)
         model, optimizer = joined[0]
-        with pytest.raises(intrajob.SaspError, match="parameter server"):
+        with pytest.raises(sasp.SaspError, match="parameter server"):
             for iteration in range(5):
                 x, y = batch(0, iteration)
                 nn.functional.cross_entropy(model(x), y).backward()
@@ -308,10 +308,10 @@ class TestCommand:
     ) -> None:
         process, port = self.start("--workers", "1")
         code = (
-            "import torch\nfrom host_reporter import intrajob\n"
+            "import torch\nimport sasp\n"
             "model = torch.nn.Linear(2, 2)\n"
             "made = torch.optim.SGD(model.parameters(), lr=0.1)\n"
-            f"model, optimizer = intrajob.join(model, made, server=('127.0.0.1', {port}), rank=0)\n"
+            f"model, optimizer = sasp.join(model, made, server=('127.0.0.1', {port}), rank=0)\n"
             f"model(torch.ones(1, 2)).sum().backward()\noptimizer.step()\n{ends}\n"
         )
         worker = subprocess.run(
@@ -342,8 +342,8 @@ class TestCommand:
             (lambda m: torch.optim.Rprop(m.parameters()), "cannot run Rprop"),
             (lambda m: torch.optim.SGD([{"params": [p]} for p in m.parameters()], lr=0.1), "several parameter groups"),
         ):
-            with pytest.raises(intrajob.SaspError, match=why):
+            with pytest.raises(sasp.SaspError, match=why):
                 self.join(1, optimizer=make)
         model = make_model()
-        with pytest.raises(intrajob.SaspError, match="does not answer"):
-            intrajob.join(model, make_optimizer(model), server=("127.0.0.1", 1), rank=0, patience=0.1)
+        with pytest.raises(sasp.SaspError, match="does not answer"):
+            sasp.join(model, make_optimizer(model), server=("127.0.0.1", 1), rank=0, patience=0.1)

@@ -61,7 +61,7 @@ class Writer:
 
     def __init__(self, controller: Controller, number: int, *, is_kept: bool) -> None:
         self.jobs = [Job(f"w{number}-{i}", 20_000 + number * JOBS + i) for i in range(JOBS)]
-        self.periods = {float(controller.loop.run_settings["period_seconds"])} if number == 0 else set()
+        self.periods = {float(controller.settings["period_seconds"])} if number == 0 else set()
         """The periods that may be set, where this is the client that sets them."""
         self.statuses: Counter[int] = Counter()
         self._port = controller.port

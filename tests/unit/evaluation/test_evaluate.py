@@ -134,20 +134,20 @@ def test_a_summary_that_cannot_be_read_is_not_overwritten_by_a_quick_run(tmp_pat
 
 
 def test_quick_or_not_a_claim_has_one_place(kernel: FakeKernel, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(summary, "ROOT", tmp_path)
+    monkeypatch.setattr(checkout, "ROOT", tmp_path)
     assert evaluate.main(["jpas", "--datapath", "uml", "--quick"]) == 0
     assert read(tmp_path / "results" / "jpas")["quick"] is True
 
 
 @pytest.mark.usefixtures("two_groups")
 def test_the_commits_of_all_groups_are_told(kernel: FakeKernel, tmp_path: Path, monkeypatch, capsys) -> None:
-    monkeypatch.setattr(summary, "commit", lambda: "new")
+    monkeypatch.setattr(checkout, "commit", lambda: "new")
     assert run(tmp_path / "out") == 0
     assert read(tmp_path / "out")["commits"] == ["new"]
     assert "commits" not in capsys.readouterr().err
     (tmp_path / "out" / "arms" / "light-1" / kept.ORIGIN).unlink()
     kernel.forget()
-    monkeypatch.setattr(summary, "commit", lambda: "later")
+    monkeypatch.setattr(checkout, "commit", lambda: "later")
     assert run(tmp_path / "out", "--resume") == 0
     assert kernel.runs() == ["light-1"]
     assert (read(tmp_path / "out")["commits"], read(tmp_path / "out")["commit"]) == (["later", "new"], "later")
@@ -283,7 +283,7 @@ def test_a_claim_without_a_lab_is_measured_kept_and_resumed_by_its_own_value(
     with pytest.raises(LabError, match="sum-1 failed; with --resume"):
         evaluation(Sums((1, 2), ()), tmp_path).document("scripts/evaluate sums")
     assert "sum-1: there is nothing to add up" in " ".join(capsys.readouterr().err.split())
-    monkeypatch.setattr(summary, "commit", lambda: "later")
+    monkeypatch.setattr(checkout, "commit", lambda: "later")
     made = evaluation(Sums((1, 2), (4,)), tmp_path, resume=True).document("scripts/evaluate sums")
     assert read(tmp_path)["total"] == 7
     assert (tmp_path / "sums.txt").read_text() == "7"

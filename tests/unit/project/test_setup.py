@@ -29,9 +29,9 @@ class Checkout:
         for name in ("scripts/setup", "setup.cfg", "pyproject.toml"):
             shutil.copy(ROOT / name, self.folder / name)
         shutil.copytree(ROOT / "requirements", self.folder / "requirements")
-        (self.folder / "simulator").mkdir()
-        for name in ("jit", "kernel", "rates"):
-            (self.folder / "simulator" / f"{name}.py").touch()
+        (self.folder / "simulator" / "kernel").mkdir(parents=True)
+        for name in ("jit", "events", "rates"):
+            (self.folder / "simulator" / "kernel" / f"{name}.py").touch()
         self.command("dpkg-query", "echo -n install ok installed")
         self.command("id", "echo 0")
 
@@ -105,7 +105,7 @@ def test_the_simulators_loops_are_compiled_once_and_again_when_they_change(check
     checkout.command(".venv/bin/python", f'case "$*" in "-m simulator.compiling") echo >>{runs} ;; esac')
     assert checkout.set_up().stderr.splitlines() == ["setup: making .venv", COMPILING, "setup: done"]
     assert checkout.set_up().stderr == ""
-    (checkout.folder / "simulator" / "kernel.py").write_text("changed = 1\n")
+    (checkout.folder / "simulator" / "kernel" / "events.py").write_text("changed = 1\n")
     assert checkout.set_up().stderr.splitlines() == [COMPILING]
     assert len(runs.read_text()) == 2
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.paths import ROOT
 from topologies import cgroups
 from topologies.errors import LabError
 from topologies.experiments.workload import LIGHT, generate

@@ -41,7 +41,7 @@ def loaded(*arguments: str) -> tuple[int, set[str]]:
 def test_the_help_lists_all_commands_and_loads_nothing_that_takes_long() -> None:
     status, packages = loaded("--help")
     assert status == 0
-    assert {"simulator", "topologies", "host_reporter"} <= packages, "all of them are asked for their commands"
+    assert {"simulator", "topologies", "deepprophet"} <= packages, "all of them are asked for their commands"
     assert packages & SLOW == set()
 
 

@@ -18,9 +18,9 @@ from host_reporter.jobs import follower as follower_module
 from host_reporter.jobs.follower import Follower
 from host_reporter.jobs.jobs_dir import JobsDirectory
 from host_reporter.notices import Notices
-from host_reporter.progress import tail as tail_module
-from host_reporter.progress.tail import Tail
-from host_reporter.progress.waker import Waker
+from host_reporter.readers import tail as tail_module
+from host_reporter.readers.tail import Tail
+from host_reporter.readers.waker import Waker
 from host_reporter.uplink.backlog import MAX_PENDING, Told
 
 PATTERN = r"step (?P<iteration>\d+) acc (?P<metric>\S+)"

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from host_reporter.jobs.job_file import JobFile, JobFileError, read_job_file
 from host_reporter.jobs.jobs_dir import GONE_SECONDS, UNFINISHED_SECONDS, Found, JobsDirectory
 from host_reporter.notices import Notices
-from host_reporter.progress.parse import Ended, Point
+from host_reporter.readers.parse import Ended, Point
 
 LOG = {"log": "train.log", "pattern": r"step (?P<iteration>\d+)"}
 LAUGHS = "".join(f"{chr(k + 1)}: &{chr(k + 1)} [{','.join([f'*{chr(k)}'] * 9)}]\n" for k in range(97, 108))

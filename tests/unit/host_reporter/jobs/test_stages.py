@@ -17,7 +17,7 @@ from evaluation.bench.support.reporter_server import wait_for
 from host_reporter.jobs.job_file import JobFileError, read_job_file
 from host_reporter.jobs.stages import StagedSpec, in_stage
 from host_reporter.notices import Notices
-from host_reporter.progress.parse import Staged, json_parser
+from host_reporter.readers.parse import Staged, json_parser
 from host_reporter.uplink.backlog import Told
 from host_reporter.uplink.connection import Address
 from host_reporter.uplink.sender import Sender

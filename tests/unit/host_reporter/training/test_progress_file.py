@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from host_reporter import ProgressFile, progress
-from host_reporter.progress.parse import Ended, Point, json_parser
+from host_reporter.readers.parse import Ended, Point, json_parser
 
 
 def _records(file: ProgressFile) -> list[Point | Ended | None]:

@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+import sasp
 from sasp.core.chunks import Layout, chunk_elements
 from sasp.core.clocks import Clocks
 from sasp.core.errors import SaspError
@@ -189,7 +190,7 @@ def test_the_server_says_what_was_wrong(options, why) -> None:
 def test_without_pytorch_the_server_says_so_and_the_package_still_loads() -> None:
     code = (
         "import sys; sys.modules['torch'] = None\n"
-        "from host_reporter import intrajob\n"
+        "import sasp\n"
         "from sasp.__main__ import main\n"
         "sys.exit(main(['--workers', '1']))"
     )

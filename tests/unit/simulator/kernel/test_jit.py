@@ -74,7 +74,7 @@ def test_all_that_is_compiled_is_made_of_sources_that_count():
 def test_an_entry_is_kept_on_disk_and_the_compilers_own_settings_stay():
     before = vars(numba.config)["CACHE_DIR"]
     together(1.0)
-    assert list(jit.kept().rglob("kernel.together-*.nbc"))
+    assert list(jit.kept().rglob("events.together-*.nbc"))
     assert before == vars(numba.config)["CACHE_DIR"]
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from host_reporter.progress import log_source as source_module
-from host_reporter.progress.log_source import Source
-from host_reporter.progress.match_limit import MatchLimit, Overrun
-from host_reporter.progress.parse import MAX_MATCHED, Point, log_parser
-from host_reporter.progress.tail import Tail
+from host_reporter.readers import log_source as source_module
+from host_reporter.readers.log_source import Source
+from host_reporter.readers.match_limit import MatchLimit, Overrun
+from host_reporter.readers.parse import MAX_MATCHED, Point, log_parser
+from host_reporter.readers.tail import Tail
 
 STEP = r"(?P<iteration>\d+)"
 WORDS = "iteration 7 " + "word " * 40 + "!"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from host_reporter.progress.plausible import LEAP, SLACK, Sieve
+from host_reporter.readers.plausible import LEAP, SLACK, Sieve
 from host_reporter.uplink.backlog import Told
 
 

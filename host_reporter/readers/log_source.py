@@ -6,9 +6,9 @@ import time
 from collections import deque
 from typing import Protocol
 
-from host_reporter.progress.match_limit import MatchLimit, Overrun
-from host_reporter.progress.parse import Ended, Event, LineParser, Lines
-from host_reporter.progress.tail import Tail
+from host_reporter.readers.match_limit import MatchLimit, Overrun
+from host_reporter.readers.parse import Ended, Event, LineParser, Lines
+from host_reporter.readers.tail import Tail
 
 SILENT_LINES = 100
 """So many lines without one that matches are reason to say so."""

@@ -12,12 +12,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from host_reporter.progress.folder_stamp import FolderStamp
-from host_reporter.progress.log_source import TURN_SECONDS
-from host_reporter.progress.match_limit import MatchLimit
-from host_reporter.progress.parse import MAX_ITERATION, MAX_METRIC, MAX_TIME, Event, Point
-from host_reporter.progress.tail import Tail
-from host_reporter.progress.tensorboard import Records, Scalar, scalars
+from host_reporter.readers.folder_stamp import FolderStamp
+from host_reporter.readers.log_source import TURN_SECONDS
+from host_reporter.readers.match_limit import MatchLimit
+from host_reporter.readers.parse import MAX_ITERATION, MAX_METRIC, MAX_TIME, Event, Point
+from host_reporter.readers.tail import Tail
+from host_reporter.readers.tensorboard import Records, Scalar, scalars
 
 MAX_OPEN = 8
 """Files that are followed at a time: the latest. An older one is let go when all of it was read."""

@@ -1,4 +1,4 @@
-"""The rows of the table of rooms: what import-linter says to an import that no row allows, and that all have a row."""
+"""The tables of rooms and libraries: what import-linter says to an import that no line allows."""
 
 from __future__ import annotations
 
@@ -14,14 +14,24 @@ CONTRACTS = """
 [importlinter]
 root_packages =
     yard
+include_external_packages = True
 contract_types =
-    row: tests.support.import_rows.Row
+    rooms: tests.support.import_contracts.Rooms
+    libraries: tests.support.import_contracts.Libraries
 
 [importlinter:contract:1]
 name = Switches import rails
-type = row
-importers = yard.switches
-may_import = yard.{rails}
+type = rooms
+table =
+    yard.rails:
+    yard.signals:
+    yard.switches: yard.{rails}
+
+[importlinter:contract:2]
+name = Only switches have a database
+type = libraries
+table =
+    sqlite3: yard.switches
 """
 
 
@@ -37,26 +47,39 @@ def lint(folder: Path, rails: str = "rails", **modules: str) -> subprocess.Compl
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=60)
 
 
-def test_what_a_row_allows_is_kept(tmp_path: Path) -> None:
+def test_what_a_line_allows_is_kept(tmp_path: Path) -> None:
     done = lint(tmp_path, switches="import json\nfrom yard.rails import steel\n", **{"rails/steel": ""})
     assert done.returncode == 0, done.stdout
 
 
-def test_what_no_row_allows_is_named(tmp_path: Path) -> None:
+def test_what_no_line_allows_is_named(tmp_path: Path) -> None:
     done = lint(tmp_path, switches="from yard import rails, signals\n")
     assert done.returncode == 1
     assert "yard.switches may not import yard.signals" in done.stdout
     assert "may not import yard.rails" not in done.stdout
 
 
-def test_a_row_that_names_what_is_not_there_is_no_row(tmp_path: Path) -> None:
+def test_a_line_that_names_what_is_not_there_is_refused(tmp_path: Path) -> None:
     done = lint(tmp_path, rails="rales")
     assert done.returncode == 1
     assert "yard.rales is not there" in done.stdout + done.stderr
 
 
-def test_every_room_has_exactly_one_row() -> None:
+def test_a_module_in_no_room_is_named(tmp_path: Path) -> None:
+    done = lint(tmp_path, depot="")
+    assert done.returncode == 1
+    assert "yard.depot is in no room of the table" in done.stdout
+
+
+def test_a_library_is_for_those_on_its_line(tmp_path: Path) -> None:
+    done = lint(tmp_path, switches="import sqlite3\n", signals="import sqlite3\n")
+    assert done.returncode == 1
+    assert "yard.signals may not import sqlite3" in done.stdout
+    assert "yard.switches may not import sqlite3" not in done.stdout
+
+
+def test_every_folder_and_module_at_the_controllers_top_has_a_line() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    rooms = [name for contract in contracts if contract["type"] == "row" for name in contract["importers"]]
-    here = {f"controller.{path.stem}" for path in (ROOT / "controller").iterdir() if path.stem[0] != "_"}
-    assert sorted(rooms) == sorted(here | {"host_reporter", "simulator", "topologies"})
+    rooms = {line.partition(":")[0] for contract in contracts if contract["type"] == "rooms" for line in contract["table"]}
+    here = {f"controller.{path.stem}" for path in (ROOT / "controller").iterdir() if path.stem not in ("__init__", "__pycache__")}
+    assert here <= rooms

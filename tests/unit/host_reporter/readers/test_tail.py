@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from host_reporter.progress.tail import READ_BYTES, Tail
+from host_reporter.readers.tail import READ_BYTES, Tail
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.wire import ProgressPoint
-from host_reporter.progress.parse import (
+from host_reporter.readers.parse import (
     MAX_LINE_BYTES,
     Ended,
     Event,
