@@ -71,9 +71,9 @@ def plan(
     """Order the jobs, cut the order into classes, compile the rules.
 
     ``previous`` is the plan before; its ordering reaches the policy only if it was that policy's own. ``assign`` is
-    how classes are cut (see ``controller.ordering.classes``). ``judge`` is ``objective_and_bound`` if None; it tells of the plan
-    and has no part in it, so who asks nobody (``no_judgement``) gets the same plan. Raises PlanError where a policy
-    leaves a job out, names one twice or one that is not there.
+    how classes are cut (see ``controller.ordering.classes``). ``judge`` is ``objective_and_bound`` if None; it tells of
+    the plan and has no part in it, so who asks nobody (``no_judgement``) gets the same plan. Raises PlanError where a
+    policy leaves a job out, names one twice or one that is not there.
     """
     own = previous.ordering if previous is not None and previous.ordering.policy == policy.name else None
     ordering = policy.order(snapshot, own)

@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field, StringConstraints, ValidationError
 
 from controller.documents import text_file
+from controller.documents.document import Document, TextError, read_yaml
 from controller.documents.faults import described, in_lines
 from controller.wire import Message, Name
-from host_reporter.document import Document, TextError, read_yaml
 from host_reporter.nic.tensorlights import LEAST_RATE_BPS, ROTATE_SECONDS
 from host_reporter.training.progress_file import DEFAULT_DIRECTORY, DIRECTORY_VARIABLE
 

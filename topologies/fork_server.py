@@ -168,7 +168,7 @@ class Crew:
 def main() -> None:
     """The launcher."""
     # Both programs, and all that they need, are in memory before the first fork.
-    from host_reporter import agent
+    from host_reporter import agent  # noqa: PLC0415 - as above
     from host_reporter.nic import tensorlights_nic  # noqa: F401, PLC0415 - as above
     from topologies.trainer import __main__ as trainer  # noqa: PLC0415 - as above
 

@@ -1,7 +1,7 @@
 """Every link limited to its rate at both ends: the host's NIC and the switch's port.
 
-The host's tree is the agent's own (``host_reporter.nic.interface``), so that the agent finds what it would make. A switch's
-ports get a plain limit, which a controller that manages queues replaces; its rows carry the controller's tag.
+The host's tree is the agent's own (``host_reporter.nic.interface``), so that the agent finds what it would make. A
+switch's ports get a plain limit, which a controller that manages queues replaces; its rows carry the controller's tag.
 """
 
 from __future__ import annotations

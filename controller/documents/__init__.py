@@ -1,1 +1,1 @@
-"""YAML and JSON that people write: read with the line of each value, and faults in words that say what would be right."""
+"""YAML and JSON that people write: read with the line of each value, and faults in words that say what is right."""

@@ -7,7 +7,8 @@ mark their flows, the network does the rest. The goal is the time until 90 % or 
 
 [ours] The text of the greedy is not public. Ours, every period T and at every event:
 
-1. Fit each job's history (``controller.curves.fit``): not one number of iterations left until 90 % (95 %) of convergence,
+1. Fit each job's history (``controller.curves.fit``): not one number of iterations left until 90 % (95 %) of
+convergence,
    but a distribution, in which a target that may lie behind already has its chance too.
 2. A job's index is the best chance to reach the target, per second of its own bottleneck port that is spent on it
    (``controller.curves.prospects``; where the run's length is not declared, the fit's chance over its mean iterations):

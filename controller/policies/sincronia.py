@@ -1,9 +1,10 @@
 """Sincronia: the order that BSSI finds over all jobs.
 
 [known] S. Agarwal, S. Rajakrishnan, A. Narayan, R. Agarwal, D. Shmoys, A. Vahdat: Sincronia: Near-Optimal Network
-Design for Coflows, SIGCOMM 2018, doi:10.1145/3230543.3230569. Offline: BSSI over all jobs (see ``controller.ordering.bssi``),
-within 4x of the optimal mean completion time without release times. Online: epochs that double; at the start of one the
-jobs that fit into it are chosen by a small LP and ordered by BSSI; the rest follow, so that no capacity is wasted.
+Design for Coflows, SIGCOMM 2018, doi:10.1145/3230543.3230569. Offline: BSSI over all jobs (see
+``controller.ordering.bssi``), within 4x of the optimal mean completion time without release times. Online: epochs that
+double; at the start of one the jobs that fit into it are chosen by a small LP and ordered by BSSI; the rest follow, so
+that no capacity is wasted.
 
 [ours] A job's load is that of all iterations it has left. Online, a job fits when the LP (most weight, no port loaded
 for longer than the epoch) takes at least half of it; epochs are 1, 2, 4 ... times ``unit_seconds`` long, ``epochs`` of

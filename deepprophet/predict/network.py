@@ -12,10 +12,10 @@ from typing import Annotated, Self
 from pydantic import Field, ValidationError, model_validator
 
 from controller.documents import text_file
+from controller.documents.document import TextError, read_yaml
 from controller.documents.faults import described, field_name
 from controller.wire import DemandSpec, Message, Name
 from deepprophet.errors import InputError
-from host_reporter.document import TextError, read_yaml
 
 GOODPUT = 0.95
 """Of a link's rate this is left for data beside the headers of Ethernet, IP and TCP."""

@@ -1,7 +1,7 @@
 """The claim ``beamer``: hyper-parameter studies that share a network, and how long each of their stages takes.
 
-Optuna's studies by successive halving (``topologies.studies.tuner``), several at once (``evaluation.beamer.workload``). A
-study can choose who goes on when the last trial of a rung has ended: what counts is the stage completion time (SCT),
+Optuna's studies by successive halving (``topologies.studies.tuner``), several at once (``evaluation.beamer.workload``).
+A study can choose who goes on when the last trial of a rung has ended: what counts is the stage completion time (SCT),
 from the first arrival in a rung to the last end, and, for the user, the time until the best configuration is trained.
 """
 

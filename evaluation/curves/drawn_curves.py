@@ -1,8 +1,8 @@
 """Runs of training recipes drawn by chance, from which JPAS's prospects are learned; ``drawn_curves.csv`` has them.
 
-The recipes of ``evaluation.curves.recipes`` were written by hand, few, and alike within a data set. These are drawn from
-wide ranges by fixed seeds and recorded, and kept or refused, just as those are (``evaluation.curves.record``). No claim
-is ever measured on them. Run from the top of the tree, by hand and seldom (about ten minutes on two cores):
+The recipes of ``evaluation.curves.recipes`` were written by hand, few, and alike within a data set. These are drawn
+from wide ranges by fixed seeds and recorded, and kept or refused, just as those are (``evaluation.curves.record``). No
+claim is ever measured on them. Run from the top of the tree, by hand and seldom (about ten minutes on two cores):
 
     OMP_NUM_THREADS=1 .venv/bin/python -m evaluation.curves.drawn_curves
 """
@@ -90,7 +90,7 @@ def _options(random: Random, kind: str, *, small: bool) -> dict[str, Any]:
 
 def _between(random: Random, low: float, high: float) -> float:
     """Evenly on a logarithmic scale."""
-    return low * (high / low) ** random.random()
+    return float(low * (high / low) ** random.random())
 
 
 def _digits(value: float) -> float:

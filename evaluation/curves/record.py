@@ -140,7 +140,7 @@ def refusal(run: Run) -> str | None:
 def uses(names: list[str]) -> dict[str, str]:
     """``study`` or ``claim`` by name, half each, by a fixed seed."""
     shuffled = sorted(names)
-    Random(USE_SEED).shuffle(shuffled)  # noqa: S311 - a fixed shuffle is what is wanted here, not a secret
+    Random(USE_SEED).shuffle(shuffled)
     return {name: ("study" if i < len(shuffled) / 2 else "claim") for i, name in enumerate(shuffled)}
 
 

@@ -10,9 +10,9 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, ValidationError, model_validator
 
+from controller.documents.document import Document, TextError, read_json, read_yaml
 from controller.documents.faults import described, in_lines
 from controller.wire import NAME_PATTERN, JobSpec, Message, Name
-from host_reporter.document import Document, TextError, read_json, read_yaml
 from host_reporter.readers.log_source import ProgressSource, Source
 from host_reporter.readers.parse import LineParser, PatternError, json_parser, log_parser
 from host_reporter.readers.tail import Tail

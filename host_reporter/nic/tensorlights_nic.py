@@ -26,7 +26,9 @@ from host_reporter.nic.traffic_control import TrafficControl
 from host_reporter.nic.tree import ARP_PREF, HANDLE
 
 _AGENT = int(HANDLE, 16)
-"""Root of a tree by DSCP, which ``host_reporter.nic.interface`` or the testbed has made: TensorLights is a guest in it."""
+"""Root of a tree by DSCP, which ``host_reporter.nic.interface`` or the testbed has made: TensorLights is a guest in
+it.
+"""
 
 
 class TensorLightsNic:

@@ -3,8 +3,8 @@
 K. Jamieson, A. Talwalkar: Non-stochastic best arm identification and hyperparameter optimization, AISTATS 2016. All
 trials of a rung train at once; when the last has ended, the best of them, one of ``eta``, go on to the next.
 Where a trial trains is part of the experiment, so that arms that are to be compared run the same; what it trains, and
-who goes on, the study's tuner decides while the arm runs (``topologies.studies.tuner``). So there is a job for every trial in
-every rung, and those that are not called never begin.
+who goes on, the study's tuner decides while the arm runs (``topologies.studies.tuner``). So there is a job for every
+trial in every rung, and those that are not called never begin.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``python -m topologies.studies.tuner``: Optuna's studies of an experiment, by successive halving, while the experiment runs.
+"""``python -m topologies.studies.tuner``: Optuna's studies of an experiment, by successive halving, while it runs.
 
 Optuna's own SuccessiveHalvingPruner is asynchronous: it decides on each trial when that comes to the end of its rung,
 by those that came before, so the first always goes on, and nothing ever waits for a rung's last trial. Rungs with an

@@ -1,7 +1,7 @@
 """What is made of the bodies of requests: in this process where they are small, else in a worker's. Pure.
 
-A worker answers in frames (see ``controller.declared.frames``): the first says whether the body was taken, or which error it is;
-the others are what it was made into.
+A worker answers in frames (see ``controller.declared.frames``): the first says whether the body was taken, or which
+error it is; the others are what it was made into.
 """
 
 from __future__ import annotations

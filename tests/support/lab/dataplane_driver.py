@@ -1,8 +1,8 @@
 """A Ryu app with nothing but a dataplane, driven by one line of JSON a command over loopback.
 
-Started by the tests as ``ryu-manager tests/support/lab/dataplane_driver.py`` with ``DRIVER`` in the environment: a JSON object
-with ``port`` (of the command socket), ``settings`` (of the dataplane) and ``link_bps`` (of each of ``links``, a list of
-datapath id and port number).
+Started by the tests as ``ryu-manager tests/support/lab/dataplane_driver.py`` with ``DRIVER`` in the environment: a JSON
+object with ``port`` (of the command socket), ``settings`` (of the dataplane) and ``link_bps`` (of each of ``links``, a
+list of datapath id and port number).
 """
 
 from __future__ import annotations

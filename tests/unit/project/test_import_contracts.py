@@ -80,6 +80,12 @@ def test_a_library_is_for_those_on_its_line(tmp_path: Path) -> None:
 
 def test_every_folder_and_module_at_the_controllers_top_has_a_line() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    rooms = {line.partition(":")[0] for contract in contracts if contract["type"] == "rooms" for line in contract["table"]}
-    here = {f"controller.{path.stem}" for path in (ROOT / "controller").iterdir() if path.stem not in ("__init__", "__pycache__")}
+    rooms = {
+        line.partition(":")[0] for contract in contracts if contract["type"] == "rooms" for line in contract["table"]
+    }
+    here = {
+        f"controller.{path.stem}"
+        for path in (ROOT / "controller").iterdir()
+        if path.stem not in ("__init__", "__pycache__")
+    }
     assert here <= rooms

@@ -13,8 +13,7 @@ from rich.console import Console
 
 from deepprophet import command
 from evaluation.claim import Setting
-from evaluation.deepprophet import arms
-from evaluation.deepprophet import claim as claim
+from evaluation.deepprophet import arms, claim
 from evaluation.deepprophet.arms import CaseResult, GroupResult
 from topologies.errors import LabError
 

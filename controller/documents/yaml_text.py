@@ -15,7 +15,7 @@ from yaml.composer import Composer
 from yaml.constructor import SafeConstructor
 from yaml.resolver import Resolver
 
-from host_reporter.document import TextError
+from controller.documents.document import TextError
 
 MAX_DEPTH = 50
 MAX_VALUES = 100_000

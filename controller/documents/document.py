@@ -28,7 +28,7 @@ class Document:
 
 def read_yaml(text: str) -> Document:
     """Raises TextError."""
-    from host_reporter.yaml_text import YamlText  # noqa: PLC0415 - only who writes YAML pays for its import
+    from controller.documents.yaml_text import YamlText  # noqa: PLC0415 - only who writes YAML pays for its import
 
     parsed = YamlText(text)
     return Document(parsed.data, parsed.line)
