@@ -14,7 +14,10 @@ from importlinter import Contract, ContractCheck, fields, output
 
 
 class Rooms(Contract):
-    """Each line of ``table`` is ``ROOM: WHAT IT MAY IMPORT``; modules of one room may import each other."""
+    """Each line of ``table`` is ``ROOM: WHAT IT MAY IMPORT``. Modules of one room may import each other.
+
+    What a line names includes all that is inside it. A top package without a line may import nothing of ours.
+    """
 
     type_name = "rooms"
 
@@ -31,14 +34,14 @@ class Rooms(Contract):
             if importer.partition(".")[0] not in roots:
                 continue
             room = _room(importer, table)
-            if room is None:
+            if room is None and importer not in roots:
                 wrong.append(f"{importer} is in no room of the table")
-                continue
-            allowed = {room, *table[room]}
             wrong += [
                 f"{importer} may not import {imported}"
                 for imported in sorted(graph.find_modules_directly_imported_by(importer))
-                if imported.partition(".")[0] in roots and not _is_in(imported, allowed)
+                if imported.partition(".")[0] in roots
+                and (room is None or _room(imported, table) != room)
+                and not _is_in(imported, table.get(room or "", ()))
             ]
         return ContractCheck(kept=not wrong, metadata={"wrong": wrong})
 

@@ -66,7 +66,7 @@ def test_a_line_that_names_what_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_module_in_no_room_is_named(tmp_path: Path) -> None:
-    done = lint(tmp_path, depot="")
+    done = lint(tmp_path, depot="import yard.rails")
     assert done.returncode == 1
     assert "yard.depot is in no room of the table" in done.stdout
 

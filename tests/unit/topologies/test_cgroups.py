@@ -120,9 +120,8 @@ def test_the_launchers_fork_joins_the_group_before_all_else(tmp_path: Path) -> N
         "log": str(tmp_path / "log"), "cgroup": str(tmp_path / "job"), "namespaces_of": 0, "folder": "/",
         "program": "trainer", "arguments": [],
     }  # fmt: skip
-    code = f"from topologies import crew; import json; crew._enter(json.loads({json.dumps(order)!r}))"
-    root = ROOT
-    status = subprocess.run([sys.executable, "-c", code], cwd=root, check=False, env=os.environ).returncode
+    code = f"from topologies import fork_server; import json; fork_server._enter(json.loads({json.dumps(order)!r}))"
+    status = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False, env=os.environ).returncode
     assert status != 0
     assert re.search(r"FileNotFoundError.*/proc/0/ns/net", (tmp_path / "log").read_text())
     assert (tmp_path / "job" / "cgroup.procs").read_text() == "0\n"
