@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field, StringConstraints, ValidationError
 
 from controller.documents import text_file
-from controller.documents.document import Document, TextError, read_yaml
+from controller.documents.document import Document, DocumentError
 from controller.documents.faults import described, in_lines
 from controller.wire import Message, Name
 from host_reporter.nic.tensorlights import LEAST_RATE_BPS, ROTATE_SECONDS
@@ -93,11 +93,13 @@ def read_options(arguments: Sequence[str], environment: dict[str, str]) -> Optio
 
 def _read_config(path: Path) -> Document:
     """Values by key, or none. Raises OptionsError."""
+    from controller.documents.yaml_lines import read_yaml  # noqa: PLC0415 - its import is slow, and few starts need it
+
     try:
         document = read_yaml(text_file.read(path, most_bytes=MOST_CONFIG_BYTES))
     except text_file.FileError as error:
         raise OptionsError(f"--config: {error}") from error
-    except TextError as error:
+    except DocumentError as error:
         raise OptionsError(f"{path}:{error.line or 1}: {error}") from error
     if document.data is not None and not isinstance(document.data, dict):
         raise OptionsError(f"{path}:1: it must be keys with values, such as controller: {DEFAULT_CONTROLLER}")

@@ -17,7 +17,7 @@ from xml.etree.ElementTree import ParseError
 import networkx as nx
 
 from controller.documents import json_lines, text_file
-from controller.documents.faults import field_name
+from controller.documents.document import DocumentError, field_name
 from simulator.errors import InputError
 
 
@@ -58,8 +58,8 @@ def parse(file: GraphFile) -> nx.Graph[str]:
         raise InputError(f"{file.source}: a graph's file ends in {', '.join(_READERS)}")
     try:
         found = _READERS[ending](file.text)
-    except json_lines.JsonError as error:
-        raise InputError(f"{file.source}:{error.line}: {field_name(error.place)}: {error}") from None
+    except DocumentError as error:
+        raise InputError(f"{file.source}:{error.line}: {field_name(error.path)}: {error.problem}") from None
     except ParseError as error:
         raise InputError(f"{file.source}:{error.position[0]}: not XML: {error.msg}") from None
     except (nx.NetworkXException, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from controller.documents import text_file
-from controller.documents.faults import field_name
+from controller.documents.document import Document, DocumentError, FieldPath, field_name
+from controller.documents.faults import described_with_lines
 from controller.documents.foreign_formats import COFLOW_TRACE, SNAPSHOT, recognised
-from controller.documents.json_lines import JsonError, Place, Scan, parse
-from controller.documents.yaml_lines import Document, describe
+from controller.documents.json_lines import read_json
 from controller.model import MAX_CLASSES, MAX_OFFLINE_CLASSES, Demand, Host, Job, Metric, Progress, Snapshot
 
 SHOWN_FAULTS = 20
@@ -88,53 +88,47 @@ class SnapshotPart(Part):
 
 def read_snapshot(path: Path) -> Snapshot:
     """The snapshot in a file; ``-`` is the standard input. Raises SnapshotError, with all that is wrong."""
-    name = Path(text_file.name(path))
+    name = text_file.name(path)
     try:
         text = text_file.read(path, holds="a snapshot: an object with hosts and jobs")
     except text_file.FileError as error:
         raise SnapshotError(str(error)) from None
     try:
-        return _snapshot(_checked(text, name))
-    except (JsonError, SnapshotError) as error:
-        if (found := recognised(text, SNAPSHOT)) is not None:
-            remedy = "; trainyard sim --trace reads it" if found == COFLOW_TRACE else ""
-            problem = f"this looks like {found}, and trainyard order reads snapshots (JSON){remedy}"
+        return _snapshot(_checked(read_json(text), name))
+    except (DocumentError, SnapshotError) as error:
+        if (other := recognised(text, SNAPSHOT)) is not None:
+            remedy = "; trainyard sim --trace reads it" if other == COFLOW_TRACE else ""
+            problem = f"this looks like {other}, and trainyard order reads snapshots (JSON){remedy}"
             raise SnapshotError(f"{name}:1: {problem}") from None
         if isinstance(error, SnapshotError):
             raise
-        raise SnapshotError(f"{name}:{error.line}: {field_name(error.place)}: {error}") from None
+        raise SnapshotError(f"{name}:{error.line}: {field_name(error.path)}: {error.problem}") from None
 
 
-def _checked(text: str, name: Path) -> SnapshotPart:
-    data = parse(text)
-    if not isinstance(data, dict):
-        raise JsonError("holds no object; it must hold one with hosts and jobs", (), 1)
+def _checked(document: Document, name: str) -> SnapshotPart:
+    """Returns the values of a document as a snapshot's. Raises SnapshotError, DocumentError."""
+    if not isinstance(document.data, dict):
+        raise DocumentError("holds no object; it must hold one with hosts and jobs", 1)
     try:
-        part = SnapshotPart.model_validate(data)
+        part = SnapshotPart.model_validate(document.data)
     except ValidationError as error:
-        document = _document(name, text, data, [tuple(fault["loc"]) for fault in error.errors(include_url=False)])
-        raise SnapshotError(_told(describe(error, document, SnapshotPart).splitlines())) from None
-    if faults := list(_contradictions(part)):
-        document = _document(name, text, data, [place for place, _ in faults])
-        raise SnapshotError(_told([f"{document.where(place)}: {problem}" for place, problem in faults]))
+        raise _refusal(name, described_with_lines(error, document, SnapshotPart)) from None
+    if contradictions := list(_contradictions(part)):
+        lines = document.lines([path for path, _ in contradictions])
+        raise _refusal(name, [(path, line, said) for (path, said), line in zip(contradictions, lines, strict=True)])
     return part
 
 
-def _document(name: Path, text: str, data: dict[str, Any], places: list[Place]) -> Document:
-    """The document with the lines of these places and of what is around them."""
-    wanted = {place[:depth] for place in places for depth in range(len(place) + 1)}
-    return Document(name, data, Scan(text, wanted).lines)
-
-
-def _told(faults: list[str]) -> str:
-    """The faults, one a line; of very many only the first."""
+def _refusal(name: str, faults: Sequence[tuple[FieldPath, int, str]]) -> SnapshotError:
+    """Returns the error for these faults, one on a line; of very many it shows only the first."""
+    shown = [f"{name}:{line}: {field_name(path)}: {said}" for path, line, said in faults[:SHOWN_FAULTS]]
     if len(faults) > SHOWN_FAULTS:
-        faults = [*faults[:SHOWN_FAULTS], f"and {len(faults) - SHOWN_FAULTS} more"]
-    return "\n".join(faults)
+        shown.append(f"and {len(faults) - SHOWN_FAULTS} more")
+    return SnapshotError("\n".join(shown))
 
 
-def _contradictions(part: SnapshotPart) -> Iterator[tuple[Place, str]]:
-    """What no field shows by itself."""
+def _contradictions(part: SnapshotPart) -> Iterator[tuple[FieldPath, str]]:
+    """Yields what is wrong between fields that are right by themselves: the path, and a sentence."""
     hosts: dict[str, int] = {}
     for i, host in enumerate(part.hosts):
         if (first := hosts.setdefault(host.name, i)) != i:
@@ -144,12 +138,12 @@ def _contradictions(part: SnapshotPart) -> Iterator[tuple[Place, str]]:
         if (first := jobs.setdefault(job.id, j)) != j:
             yield ("jobs", j, "id"), f"{job.id!r} is the id of jobs[{first}] already; each needs its own"
         for d, demand in enumerate(job.demand):
-            place: Place = ("jobs", j, "demand", d)
+            flow: FieldPath = ("jobs", j, "demand", d)
             for end, host_name in (("src", demand.src), ("dst", demand.dst)):
                 if host_name not in hosts:
-                    yield (*place, end), f"unknown host {host_name!r}; there are: {_names(hosts)}"
+                    yield (*flow, end), f"unknown host {host_name!r}; there are: {_names(hosts)}"
             if demand.src == demand.dst:
-                yield (*place, "dst"), f"is {demand.dst!r}, as its src; a flow goes to another host"
+                yield (*flow, "dst"), f"is {demand.dst!r}, as its src; a flow goes to another host"
 
 
 def _names(hosts: dict[str, int]) -> str:

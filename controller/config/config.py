@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, fi
 
 from controller.config.sections import Api, Floors, HostEntry, LinkEntry, OpenFlow
 from controller.config.values import HostAddress, Section, as_databases, as_section, is_loopback
-from controller.documents.yaml_lines import ConfigError, Document, describe, read_document
+from controller.documents.mapping_file import ConfigError, read_mapping, refusal
 from controller.model import MAX_CLASSES, Host
 from controller.ordering.classes import Assign
 from controller.policies.registry import PolicyError, make
@@ -220,8 +220,10 @@ def load_config(path: Path | None) -> Config:
     Raises ConfigError, whose message has a line ``file:line: field: what is wrong; what would be right`` for
     each thing that is wrong.
     """
-    document = Document(path) if path is None else read_document(path)
+    if path is None:
+        return Config.default()
+    document = read_mapping(path)
     try:
         return Config.model_validate(document.data)
     except ValidationError as error:
-        raise ConfigError(describe(error, document, Config)) from None
+        raise refusal(path, document, error, Config) from None

@@ -1,51 +1,51 @@
-"""A text that people write, JSON or YAML: its values, and the line of each for who has to be told what is wrong."""
+"""A text that people wrote, as values with the line of each, and the error of a text that cannot be read.
+
+Only the standard library is needed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from controller.documents import json_lines
-from controller.documents.faults import Place, field_name
+FieldPath = tuple[str | int, ...]
+"""The path to a value: the keys of mappings and the indices of lists, from the outermost inwards."""
 
 
-class TextError(ValueError):
-    """A text that is not understood. The message is one line; ``line`` is where, if that is known."""
+def field_name(path: FieldPath) -> str:
+    """Returns a path as people write it: ``hosts[2].address``."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
+    return text or "(whole file)"
 
-    def __init__(self, problem: str, line: int | None = None) -> None:
-        super().__init__(problem)
+
+class DocumentError(ValueError):
+    """A text that is no valid document.
+
+    ``problem`` says in one line what is wrong, ``path`` is the value at fault, and ``line`` is its line, counted from
+    1; it is None where the line is unknown. The message is the problem, after the name of the field if there is one.
+    """
+
+    def __init__(self, problem: str, line: int | None, path: FieldPath = ()) -> None:
+        super().__init__(f"{field_name(path)}: {problem}" if path else problem)
+        self.problem = problem
         self.line = line
+        self.path = path
 
 
 @dataclass(frozen=True)
 class Document:
-    """Values, and ``line``: that of the value at a path of keys and indices, or of the nearest around it."""
+    """The values of a text in ``data``, and the lines on which they stand.
+
+    ``lines`` takes paths and returns the line of each, counted from 1: that of the value, or of the nearest value
+    around it where the text does not hold it. All lines that are wanted cost one pass over a JSON text.
+    """
 
     data: Any
-    line: Callable[[Place], int | None]
+    lines: Callable[[Sequence[FieldPath]], list[int]]
 
-
-def read_yaml(text: str) -> Document:
-    """Raises TextError."""
-    from controller.documents.yaml_text import YamlText  # noqa: PLC0415 - only who writes YAML pays for its import
-
-    parsed = YamlText(text)
-    return Document(parsed.data, parsed.line)
-
-
-def read_json(text: str) -> Document:
-    """Raises TextError."""
-    try:
-        data = json_lines.parse(text)
-    except json_lines.JsonError as error:
-        field = f"{field_name(error.place)}: " if error.place else ""
-        raise TextError(f"{field}{error}", error.line) from error
-    return Document(data, lambda place: _line(text, place))
-
-
-def _line(text: str, place: Place) -> int | None:
-    """The line of a place, or of the nearest around it."""
-    around = [place[:depth] for depth in range(len(place), -1, -1)]
-    lines = json_lines.Scan(text, set(around)).lines
-    return next((lines[one] for one in around if one in lines), None)
+    def line(self, path: FieldPath) -> int:
+        """Returns the line of one path."""
+        return self.lines([path])[0]

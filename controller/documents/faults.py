@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-Place = tuple[str | int, ...]
+from controller.documents.document import Document, FieldPath
 
 _SHOULD = re.compile(r"\A[^,:']*? should ")
 _WORDS = (
@@ -45,65 +45,68 @@ _PATTERNS: Mapping[str, str] = {
 """Regular expressions of our models in words, after "it should"."""
 
 
-def field_name(place: Place) -> str:
-    """A path as people write it: ``hosts[2].address``."""
-    text = ""
-    for part in place:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
-    return text or "(whole file)"
-
-
-def described(error: ValidationError, data: Any, model: type[BaseModel] | None) -> list[tuple[Place, str]]:
-    """Each fault of a refusal: its place in ``data``, and a sentence such as "is the number 8; it should be at most 7".
+def described(error: ValidationError, data: Any, model: type[BaseModel] | None) -> list[tuple[FieldPath, str]]:
+    """Each fault of a refusal: its path in ``data``, and a sentence such as "is the number 8; it should be at most 7".
 
     ``data``: what was refused; None where it is not at hand, then places are as pydantic has them. ``model`` knows the
-    keys that there are, for who has mistyped one. What several alternatives of one place miss is one fault. A value
-    whose place has "token" in it is never shown.
+    keys that there are, for who has mistyped one. What several alternatives of one path miss is one fault. A value
+    whose path has "token" in it is never shown.
     """
-    groups: dict[tuple[Place, int], list[Mapping[str, Any]]] = {}
+    groups: dict[tuple[FieldPath, int], list[Mapping[str, Any]]] = {}
     for number, fault in enumerate(error.errors(include_url=False)):
-        place, is_alternative = (
+        path, is_alternative = (
             (fault["loc"], False) if data is None else placed(fault["loc"], data, fault["type"], model)
         )
-        groups.setdefault((place, -1 if is_alternative else number), []).append(fault)
-    return [(place, sentence(faults, place, model)) for (place, _), faults in groups.items()]
+        groups.setdefault((path, -1 if is_alternative else number), []).append(fault)
+    return [(path, sentence(faults, path, model)) for (path, _), faults in groups.items()]
 
 
-def in_lines(found: Iterable[tuple[Place, str]]) -> list[str]:
+def described_with_lines(
+    error: ValidationError, document: Document, model: type[BaseModel]
+) -> list[tuple[FieldPath, int, str]]:
+    """Returns the faults of a document's values as ``described`` gives them, each with its line after its path."""
+    faults = described(error, document.data, model)
+    lines = document.lines([path for path, _ in faults])
+    return [(path, line, said) for (path, said), line in zip(faults, lines, strict=True)]
+
+
+def in_lines(faults: Iterable[tuple[FieldPath, str]]) -> list[str]:
     """Faults as ``described`` gives them, each as ``spec.tasks.0.role: what is wrong``."""
-    return [f"{'.'.join(map(str, place))}: {said}" if place else said for place, said in found]
+    return [f"{'.'.join(map(str, path))}: {said}" if path else said for path, said in faults]
 
 
-def placed(loc: Sequence[str | int], data: Any, kind: str, model: type[BaseModel] | None = None) -> tuple[Place, bool]:
-    """The place in ``data`` that a fault speaks of, without pydantic's names of alternatives; whether it has some."""
-    place: list[str | int] = []
+def placed(
+    loc: Sequence[str | int], data: Any, kind: str, model: type[BaseModel] | None = None
+) -> tuple[FieldPath, bool]:
+    """The path in ``data`` that a fault speaks of, without pydantic's names of alternatives; whether it has some."""
+    path: list[str | int] = []
     is_alternative = False
     value = data
     for number, part in enumerate(loc):
         if _holds(value, part):
             value = value[part]
-        elif (kind == "missing" and number == len(loc) - 1) or part in _keys_at(model, tuple(place)):
+        elif (kind == "missing" and number == len(loc) - 1) or part in _keys_at(model, tuple(path)):
             # A key that is not given: it is missing, or its default does not fit.
             value = None
         else:
             is_alternative = is_alternative or part != _KEY
             continue
-        place.append(part)
-    return tuple(place), is_alternative
+        path.append(part)
+    return tuple(path), is_alternative
 
 
-def sentence(faults: Sequence[Mapping[str, Any]], place: Place, model: type[BaseModel] | None = None) -> str:
-    """What is wrong with the value at a place, by pydantic's faults of it: several where there are alternatives.
+def sentence(faults: Sequence[Mapping[str, Any]], path: FieldPath, model: type[BaseModel] | None = None) -> str:
+    """What is wrong with the value at a path, by pydantic's faults of it: several where there are alternatives.
 
-    The value itself is told where the faults hold it ("input") and its place does not have "token" in it.
+    The value itself is told where the faults hold it ("input") and its path does not have "token" in it.
     """
     first = faults[0]
-    if (whole := _whole_sentence(first, place, model)) is not None:
+    if (whole := _whole_sentence(first, path, model)) is not None:
         return whole
     should = f"it should {' or '.join(dict.fromkeys(wanted(fault) for fault in faults))}"
     if "input" not in first:
         return should
-    if any("token" in str(part) for part in place):
+    if any("token" in str(part) for part in path):
         return f"is not usable; {should} (in quotes)"
     return f"is {kind_of(first['input'])}; {should}"
 
@@ -161,12 +164,12 @@ def unknown_key(key: object, known: Iterable[str]) -> str:
     return f"unknown key; did you mean {near[0]}?" if near else f"unknown key; there are: {', '.join(names)}"
 
 
-def _whole_sentence(fault: Mapping[str, Any], place: Place, model: type[BaseModel] | None) -> str | None:
+def _whole_sentence(fault: Mapping[str, Any], path: FieldPath, model: type[BaseModel] | None) -> str | None:
     """The sentence of a fault that says all by itself."""
     kind = fault["type"]
     if kind == "extra_forbidden":
-        known = _keys_at(model, place[:-1])
-        return unknown_key(place[-1], known) if known else "unknown key; leave it out"
+        known = _keys_at(model, path[:-1])
+        return unknown_key(path[-1], known) if known else "unknown key; leave it out"
     if kind == "missing":
         return "is missing; it must be given"
     if kind in ("value_error", "assertion_error"):
@@ -186,12 +189,12 @@ def _items(count: int) -> str:
     return f"{count} item{'' if count == 1 else 's'}"
 
 
-def _keys_at(model: type[BaseModel] | None, place: Place) -> list[str]:
-    """The keys that the section at ``place`` has."""
+def _keys_at(model: type[BaseModel] | None, path: FieldPath) -> list[str]:
+    """The keys that the section at ``path`` has."""
     if model is None:
         return []
     current: type[BaseModel] = model
-    for part in place:
+    for part in path:
         if isinstance(part, int) or part not in current.model_fields:
             continue
         nested = _section(current.model_fields[part].annotation)

@@ -1,151 +1,155 @@
-"""YAML with line numbers: what a settings file says, where it says so, and what is wrong there."""
+"""The reader of YAML: the values of a text, and the line of each. A text that is no valid YAML is refused in one line.
+
+The library's C parser is fast, but its composer recurses until the process dies. So this reader composes the parser's
+events itself, up to a bounded depth and size. It returns only plain values, which anchors may repeat.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from yaml.composer import Composer
+from yaml.constructor import SafeConstructor
+from yaml.resolver import Resolver
 
-from controller.documents import text_file
-from controller.documents.faults import Place, described, field_name, kind_of
+from controller.documents.document import Document, DocumentError, FieldPath
 
-MAX_BYTES = 16 * 2**20
 MAX_DEPTH = 50
 MAX_VALUES = 300_000
-"""Of a whole file; an anchor's values count wherever they are repeated."""
+"""Accept at most this many values in a text; the values of an anchor count wherever they are repeated."""
+
+_SHOWN_CHARACTERS = 200
+_NOT_YAML = "this is no valid YAML"
 
 
-class ConfigError(ValueError):
-    """Settings that cannot be used. The message has one line a fault, for the operator."""
+def read_yaml(text: str, *, most_values: int = MAX_VALUES) -> Document:
+    """Returns the values of a YAML text with their lines; a text without any value gives None.
+
+    The line of a mapping's value is the line of its key. Raises DocumentError for what is no valid YAML, for a key
+    that is given twice or is no scalar, for a value that contains itself, and for more than ``most_values`` values.
+    """
+    try:
+        composer = _Composer(text)
+        root = composer.get_single_node()
+        data = None if root is None else _Values(composer, most_values).value(root, (), ())
+    except DocumentError:
+        raise
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else None
+        raise DocumentError(f"{error.problem or error.context}; {_NOT_YAML}", line) from None
+    except yaml.reader.ReaderError as error:
+        raise _forbidden_character(text, error) from None
+    except Exception as error:
+        # The text may be a stranger's: whatever the library stumbles over is a fault of this text.
+        reason = " ".join(str(error).split())[:_SHOWN_CHARACTERS] or type(error).__name__
+        raise DocumentError(f"{reason}; {_NOT_YAML}", None) from None
+    return Document(data, lambda paths: [_line(root, path) for path in paths])
 
 
-@dataclass(frozen=True)
-class Document:
-    """A parsed file: its values, and the line of each by its path of keys and indices."""
-
-    path: Path | None
-    data: Any = field(default_factory=dict)
-    lines: Mapping[Place, int] = field(default_factory=dict)
-
-    def where(self, place: Place) -> str:
-        """``file:line: field`` of a place, or of the nearest place around it that the file has."""
-        name = field_name(place)
-        if self.path is None:
-            return f"settings: {name}"
-        known = place
-        while known and known not in self.lines:
-            known = known[:-1]
-        return f"{self.path}:{self.lines.get(known, 1)}: {name}"
+class _Resolver(Resolver):
+    """Resolves YAML's plain values, and numbers such as 1e9, which YAML 1.1 reads as text."""
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML's safe types, and numbers such as 1e9, which YAML 1.1 takes for text. No deeper than settings are."""
+_Resolver.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9][0-9_]*(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
+)
+
+
+class _Composer(Composer, SafeConstructor, _Resolver):
+    """Composes nodes from the events of the C parser, or of Python's where there is no C parser."""
 
     def __init__(self, text: str) -> None:
-        super().__init__(text)
+        Composer.__init__(self)
+        SafeConstructor.__init__(self)
+        _Resolver.__init__(self)
+        parser = yaml.CSafeLoader(text) if yaml.__with_libyaml__ else yaml.SafeLoader(text)
+        self.check_event, self.get_event, self.peek_event = parser.check_event, parser.get_event, parser.peek_event
         self._depth = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            event: Any = self.peek_event()  # type: ignore[no-untyped-call]  # its stubs have no types
-            raise yaml.MarkedYAMLError(problem=f"nested deeper than {MAX_DEPTH} levels", problem_mark=event.start_mark)
+            event: Any = self.peek_event()
+            raise DocumentError(f"nested deeper than {MAX_DEPTH} levels; {_NOT_YAML}", event.start_mark.line + 1)
         try:
             return super().compose_node(parent, index)
         finally:
             self._depth -= 1
 
 
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9][0-9_]*(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
-)
+class _Values:
+    """Turns nodes into values, and counts them."""
 
-
-def read_document(path: Path) -> Document:
-    """Parse ``path``; raises ConfigError for what is no YAML mapping, a duplicate key or an unreadable file."""
-    try:
-        text = text_file.read(path, most_bytes=MAX_BYTES)
-    except text_file.FileError as error:
-        raise ConfigError(str(error)) from None
-    try:
-        loader = _Loader(text)
-        node = loader.get_single_node()
-        walk = _Walk(loader, path)
-        data = {} if node is None else walk.value(node)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = mark.line + 1 if mark else 1
-        raise ConfigError(f"{path}:{line}: {error.problem or error.context}; this is no valid YAML") from None
-    except ConfigError:
-        raise
-    except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        raise ConfigError(
-            f"{path}:{line}: character {error.character:#x} may not be in it; this is no valid YAML"
-        ) from None
-    except Exception as error:
-        # Whatever the library stumbles over is a fault of the file.
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ConfigError(f"{path}:1: {reason}; this is no valid YAML") from None
-    if data is None:
-        data = {}
-    if not isinstance(data, dict):
-        raise ConfigError(f"{path}:1: the file holds {kind_of(data)}; it must hold settings as 'key: value'")
-    return Document(path, data, walk.lines)
-
-
-class _Walk:
-    """Turns YAML nodes into values, and notes the line of each."""
-
-    def __init__(self, loader: _Loader, path: Path) -> None:
-        self._loader = loader
-        self._path = path
+    def __init__(self, composer: _Composer, most: int) -> None:
+        self._composer = composer
+        self._most = most
         self._count = 0
-        self.lines: dict[Place, int] = {}
 
-    def value(self, node: yaml.Node, place: Place = (), around: tuple[int, ...] = ()) -> Any:
-        """The value of a node; ``around`` are the nodes that contain it."""
+    def value(self, node: yaml.Node, path: FieldPath, around: tuple[int, ...]) -> Any:
+        """Returns the value of a node; ``around`` holds the identities of the nodes that contain it."""
         self._count += 1
-        if self._count > MAX_VALUES:
-            raise self._error(node, (), f"more than {MAX_VALUES} values; settings are few")
-        self.lines.setdefault(place, node.start_mark.line + 1)
+        if self._count > self._most:
+            raise DocumentError(f"more than {self._most} values, which is the most that is read", _line_of(node))
         if id(node) in around:
-            raise self._error(node, place, "contains itself")
+            raise DocumentError("contains itself", _line_of(node), path)
         inside = (*around, id(node))
         if isinstance(node, yaml.SequenceNode):
-            return [self.value(item, (*place, i), inside) for i, item in enumerate(node.value)]
+            return [self.value(item, (*path, i), inside) for i, item in enumerate(node.value)]
         if isinstance(node, yaml.MappingNode):
-            return self._mapping(node, place, inside)
+            return self._mapping(node, path, inside)
         try:
-            return self._loader.construct_object(node)
-        except yaml.MarkedYAMLError:
-            raise
+            return self._composer.construct_object(node)
         except Exception:
-            # A tag that the value contradicts: the library fails at it in many ways.
-            problem = f"{str(node.value)[:40]!r} is no {node.tag.rpartition(':')[2]}; this is no valid YAML"
-            raise self._error(node, place, problem) from None
+            # The library fails in many ways at a tag that the value contradicts.
+            problem = f"{str(node.value)[:40]!r} is no {node.tag.rpartition(':')[2]}; {_NOT_YAML}"
+            raise DocumentError(problem, _line_of(node), path) from None
 
-    def _mapping(self, node: yaml.MappingNode, place: Place, inside: tuple[int, ...]) -> dict[str, Any]:
+    def _mapping(self, node: yaml.MappingNode, path: FieldPath, inside: tuple[int, ...]) -> dict[str, Any]:
         result: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            if not isinstance(key_node, yaml.ScalarNode):
-                raise self._error(key_node, place, "a key must be a word")
-            inner = (*place, key_node.value)
-            if key_node.value in result:
-                raise self._error(key_node, inner, f"given twice, first in line {self.lines[inner]}; keep one")
-            self.lines[inner] = key_node.start_mark.line + 1
-            result[key_node.value] = self.value(value_node, inner, inside)
+        lines: dict[str, int] = {}
+        for key, value in node.value:
+            line = _line_of(key)
+            if not isinstance(key, yaml.ScalarNode):
+                raise DocumentError("a key must be a word", line, path)
+            inner = (*path, key.value)
+            if key.value in result:
+                raise DocumentError(f"given twice, first in line {lines[key.value]}; keep one", line, inner)
+            result[key.value], lines[key.value] = self.value(value, inner, inside), line
         return result
 
-    def _error(self, node: yaml.Node, place: Place, problem: str) -> ConfigError:
-        return ConfigError(f"{self._path}:{node.start_mark.line + 1}: {field_name(place)}: {problem}")
+
+def _line_of(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1
 
 
-def describe(error: ValidationError, document: Document, model: type[BaseModel]) -> str:
-    """One line a fault: where, what is wrong, what would be right."""
-    return "\n".join(f"{document.where(place)}: {said}" for place, said in described(error, document.data, model))
+def _line(root: yaml.Node | None, path: Sequence[str | int]) -> int:
+    """Returns the line of a value, or of the nearest value around it."""
+    if root is None:
+        return 1
+    node, line = root, _line_of(root)
+    for part in path:
+        if (entry := _entry(node, part)) is None:
+            break
+        node, line = entry
+    return line
+
+
+def _entry(node: yaml.Node, part: str | int) -> tuple[yaml.Node, int] | None:
+    """Returns the node at a key or an index and the line where it begins, or None if there is none."""
+    if isinstance(node, yaml.MappingNode):
+        return next(((value, _line_of(key)) for key, value in node.value if key.value == part), None)
+    if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+        return node.value[part], _line_of(node.value[part])
+    return None
+
+
+def _forbidden_character(text: str, error: yaml.reader.ReaderError) -> DocumentError:
+    # The C parser counts the bytes of the UTF-8 text, Python's counts characters.
+    before = text.encode(errors="replace")[: error.position] if yaml.__with_libyaml__ else text[: error.position]
+    line = before.count(b"\n" if isinstance(before, bytes) else "\n") + 1  # type: ignore[arg-type]
+    character = error.character if isinstance(error.character, int) else ord(error.character)
+    return DocumentError(f"character {character:#x} may not be in it; {_NOT_YAML}", line)

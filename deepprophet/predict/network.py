@@ -12,8 +12,8 @@ from typing import Annotated, Self
 from pydantic import Field, ValidationError, model_validator
 
 from controller.documents import text_file
-from controller.documents.document import TextError, read_yaml
-from controller.documents.faults import described, field_name
+from controller.documents.document import DocumentError, field_name
+from controller.documents.faults import described_with_lines
 from controller.wire import DemandSpec, Message, Name
 from deepprophet.errors import InputError
 
@@ -138,17 +138,19 @@ def left_bps(network: NetworkSpec) -> dict[Port, float]:
 
 def read(path: Path) -> NetworkSpec:
     """A network file, YAML or JSON. Raises InputError, with the line and the field."""
+    from controller.documents.yaml_lines import read_yaml  # noqa: PLC0415 - its import is slow, and few predictions need it
+
     try:
         document = read_yaml(text_file.read(path, holds="a network: hosts, at least", most_bytes=MOST_FILE_BYTES))
     except text_file.FileError as error:
         raise InputError(str(error)) from error
-    except TextError as error:
+    except DocumentError as error:
         raise InputError(f"{path}:{error.line or 1}: {error}") from error
     if not isinstance(document.data, dict):
         raise InputError(f"{path}:1: it must be keys with values: hosts, latency_seconds, loads, workers, ps")
     try:
         return NetworkSpec.model_validate(document.data)
     except ValidationError as error:
-        at, said = described(error, document.data, NetworkSpec)[0]
+        at, line, said = described_with_lines(error, document, NetworkSpec)[0]
         field = f"{field_name(at)}: " if at else ""
-        raise InputError(f"{path}:{document.line(at) or 1}: {field}{said}") from error
+        raise InputError(f"{path}:{line}: {field}{said}") from error

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
 
-from controller.documents.faults import described, field_name
+from controller.documents.document import field_name
+from controller.documents.faults import described
 from controller.model import Role
 from controller.wire import DemandSpec, JobSpec, TaskSpec
 from deepprophet.costs import costs as costing

@@ -10,8 +10,9 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, ValidationError, model_validator
 
-from controller.documents.document import Document, TextError, read_json, read_yaml
-from controller.documents.faults import described, in_lines
+from controller.documents.document import Document, DocumentError
+from controller.documents.faults import described_with_lines, in_lines
+from controller.documents.json_lines import read_json
 from controller.wire import NAME_PATTERN, JobSpec, Message, Name
 from host_reporter.readers.log_source import ProgressSource, Source
 from host_reporter.readers.parse import LineParser, PatternError, json_parser, log_parser
@@ -20,6 +21,9 @@ from host_reporter.readers.tensorboard_source import EventSource
 
 SUFFIXES = (".json", ".yaml", ".yml")
 MAX_FILE_BYTES = 4 * 2**20
+MAX_YAML_VALUES = 100_000
+"""Read at most this many values from a YAML file; a larger job is written as JSON, which is read faster."""
+
 MAX_GROUP_PATH = 500
 """iptables takes 512 bytes."""
 
@@ -196,8 +200,8 @@ def read_job_file(path: Path, text: str, progress_dir: Path) -> JobFile:
     Relative paths in it count from its own folder; ``progress_dir`` is where the helper writes.
     """
     try:
-        written = read_json(text) if path.suffix == ".json" else read_yaml(text)
-    except TextError as error:
+        written = read_json(text) if path.suffix == ".json" else _read_yaml(text)
+    except DocumentError as error:
         raise JobFileError(str(error), error.line) from error
     document = _document(written)
     progress, place = document.progress, _place(path, document)
@@ -218,6 +222,12 @@ def read_job_file(path: Path, text: str, progress_dir: Path) -> JobFile:
         raise JobFileError(f"progress.{error}", written.line(("progress", str(error).partition(":")[0]))) from error
 
 
+def _read_yaml(text: str) -> Document:
+    from controller.documents.yaml_lines import read_yaml  # noqa: PLC0415 - its import is slow, and JSON needs none
+
+    return read_yaml(text, most_values=MAX_YAML_VALUES)
+
+
 def _place(path: Path, document: JobDocument) -> Place | None:
     if document.cgroup is not None:
         return Place(path, cgroup=document.cgroup)
@@ -233,10 +243,10 @@ def _document(written: Document) -> JobDocument:
     try:
         return JobDocument.model_validate(written.data)
     except ValidationError as error:
-        found = described(error, written.data, JobDocument)[:_PROBLEMS_TOLD]
-        lines = [written.line(place) for place, _ in found]
-        told = [
-            f"line {line}: {problem}" if line is not None and line != lines[0] else problem
-            for line, problem in zip(lines, in_lines(found), strict=True)
+        faults = described_with_lines(error, written, JobDocument)[:_PROBLEMS_TOLD]
+        first = faults[0][1]
+        texts = in_lines([(field, said) for field, _, said in faults])
+        shown = [
+            text if line == first else f"line {line}: {text}" for (_, line, _), text in zip(faults, texts, strict=True)
         ]
-        raise JobFileError("; ".join(told), lines[0]) from error
+        raise JobFileError("; ".join(shown), first) from error

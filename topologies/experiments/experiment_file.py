@@ -6,7 +6,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from controller.documents.yaml_lines import ConfigError, Document, describe, read_document
+from controller.documents.document import Document
+from controller.documents.mapping_file import read_mapping, refusal
 from topologies.experiments.experiment import Experiment
 
 
@@ -17,11 +18,11 @@ def read_experiment(path: Path) -> Experiment:
 
 def read_with_lines(path: Path) -> tuple[Experiment, Document]:
     """The experiment, and where in its file everything stands. Raises ConfigError."""
-    document = read_document(path)
+    document = read_mapping(path)
     try:
         return Experiment.model_validate(document.data), document
     except ValidationError as error:
-        raise ConfigError(describe(error, document, Experiment)) from None
+        raise refusal(path, document, error, Experiment) from None
 
 
 def read_quickly(path: Path) -> Experiment:

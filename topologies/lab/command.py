@@ -34,7 +34,8 @@ def add_command(commands: Any) -> None:
 
 def load_experiment(path: Path) -> Experiment:
     """Read an experiment. Raises ConfigError, whose message names file, line and field."""
-    from controller.documents.yaml_lines import ConfigError
+    from controller.documents.document import field_name
+    from controller.documents.mapping_file import ConfigError
     from simulator.workloads import curves
     from topologies.experiments.experiment_file import read_with_lines
 
@@ -43,12 +44,14 @@ def load_experiment(path: Path) -> Experiment:
     for study_number, study in enumerate(experiment.studies):
         for number, name in enumerate(study.configurations):
             if name not in recorded:
-                where = document.where(("studies", study_number, "configurations", number))
-                raise ConfigError(f"{where}: no curve {name!r}; see index.csv")
+                field = ("studies", study_number, "configurations", number)
+                raise ConfigError(
+                    f"{path}:{document.line(field)}: {field_name(field)}: no curve {name!r}; see index.csv"
+                )
     for number, job in enumerate(experiment.jobs):
         if job.trial is not None:
             continue
-        where = document.where(("jobs", number, "curve"))
+        where = f"{path}:{document.line(('jobs', number, 'curve'))}: jobs[{number}].curve"
         if job.curve not in recorded:
             near = difflib.get_close_matches(job.curve, recorded, n=1)
             raise ConfigError(
@@ -63,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     """The command: 0 done, 1 failed, 2 wrong input."""
     from rich.console import Console
 
-    from controller.documents.yaml_lines import ConfigError
+    from controller.documents.mapping_file import ConfigError
     from controller.policies.registry import PolicyError, make
     from topologies.lab.bars import Bars
     from topologies.signals import ending_signals

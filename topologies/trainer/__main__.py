@@ -13,7 +13,7 @@ from collections.abc import Callable
 from ipaddress import AddressValueError, IPv4Address
 from pathlib import Path
 
-from controller.documents.yaml_lines import ConfigError
+from controller.documents.mapping_file import ConfigError
 from topologies.experiments.experiment import Experiment
 from topologies.experiments.experiment_file import read_quickly
 from topologies.trainer.runner import InputError, Options, run

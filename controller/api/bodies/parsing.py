@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from controller.api.errors import from_validation, summary
 from controller.api.http import HttpError
 from controller.documents import json_lines
-from controller.documents.json_lines import JsonError
+from controller.documents.document import DocumentError
 
 Body = TypeVar("Body", bound=BaseModel)
 _MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -44,8 +44,8 @@ def _fault(raw: bytes) -> HttpError:
     """What is wrong with a body that the model has taken, by the slower reader that knows the place."""
     try:
         json_lines.parse(raw.decode(errors="replace"))
-    except JsonError as error:
-        errors = [(".".join(map(str, error.place)) or "(body)", str(error))]
+    except DocumentError as error:
+        errors = [(".".join(map(str, error.path)) or "(body)", error.problem)]
         return HttpError(HTTPStatus.UNPROCESSABLE_ENTITY, summary(errors), errors=errors)
     return HttpError(HTTPStatus.BAD_REQUEST, "the body is not valid JSON: it is not UTF-8 throughout")
 

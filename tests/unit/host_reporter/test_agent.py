@@ -364,10 +364,10 @@ def test_wrong_options_get_one_line(arguments: list[str], words: str) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("period: !!bool foo\n", ":1: 'foo' is no bool"),
+        ("period: !!bool foo\n", ":1: period: 'foo' is no bool"),
         ("period: 5\nhost: " + "[" * 100_000, ":2: nested deeper than 50 levels"),
         ("period: 5\nbogus: 1\n", ":2: bogus: unknown key"),
-        ("period: 5\nperiod: 6\n", ":2: period: it is there twice"),
+        ("period: 5\nperiod: 6\n", ":2: period: given twice, first in line 1; keep one"),
         ("\nperiod: .nan\n", ":2: period: "),
         ("- a\n", ":1: it must be keys with values"),
         ("rate_bps: 1e9\n", "it needs --interface"),

@@ -12,7 +12,8 @@ import pytest
 
 from controller.cli.main import main
 from controller.cli.snapshot_file import SnapshotError, read_snapshot
-from controller.documents.json_lines import JsonError, Scan, parse
+from controller.documents.document import DocumentError
+from controller.documents.json_lines import parse, read_json
 from controller.policies.registry import available
 
 WHOLE = """\
@@ -321,8 +322,6 @@ def test_a_large_file_and_a_fault_at_its_end(tmp_path: Path) -> None:
 def test_the_scan_agrees_with_the_fast_parser_on_what_is_right() -> None:
     text = '{"a": [1, -2.5e3, "x\\u00e9\\n", {"b": null, "c": [true, false, []]}, {}],\n "d": "\\ud83d\\ude00"}\n'
     assert parse(text) == json.loads(text)
-    lines = Scan(text).lines
-    assert lines["a", 3, "c", 2] == 1
-    assert lines["d",] == 2
-    with pytest.raises(JsonError, match="given twice"):
+    assert read_json(text).lines([("a", 3, "c", 2), ("d",), ("d", "no such key")]) == [1, 2, 2]
+    with pytest.raises(DocumentError, match="given twice"):
         parse('{"a": {"x": 1, "x": 2}}')

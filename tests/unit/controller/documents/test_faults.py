@@ -11,7 +11,7 @@ from pydantic import AfterValidator, AwareDatetime, Field, ValidationError
 from pydantic_core._pydantic_core import list_all_errors
 
 from controller.documents.faults import _PATTERNS, described, in_lines, kind_of, wanted
-from controller.documents.yaml_lines import ConfigError
+from controller.documents.mapping_file import ConfigError
 from controller.model import Role
 from controller.wire import NAME_PATTERN, JobSpec, Message
 from controller.wire.base import PRINTABLE_PATTERN
