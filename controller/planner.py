@@ -15,7 +15,7 @@ import numpy as np
 from controller.model import Ordering, Snapshot
 from controller.ordering.bssi import bssi, completion_times
 from controller.ordering.classes import Assign, inversions, layered_and_inversions, top
-from controller.ordering.loads import LoadMatrix, load_matrix, loads_left, port_numbers
+from controller.ordering.loads import Floats, LoadMatrix, load_matrix, loads_left, port_numbers
 from controller.policies.base import Policy
 from controller.rules.compiler import Rule
 
@@ -108,8 +108,14 @@ def cut(
     return classes, inversions(ordering, classes, shared)
 
 
-def objective_and_bound(snapshot: Snapshot, ordering: Ordering) -> tuple[float, float]:
-    """The weighted mean V of an ordering in seconds, and its lower bound over every order; (0, 0) without jobs."""
+def objective_and_bound(
+    snapshot: Snapshot, ordering: Ordering, bound: Callable[[LoadMatrix, Floats], float] | None = None
+) -> tuple[float, float]:
+    """Returns the weighted mean V of an ordering in seconds, and its lower bound over every order.
+
+    ``bound`` computes the bound (see ``controller.ordering.bounds``); None: the dual bound, which BSSI's run gives.
+    Both values are 0 without jobs. Raises what ``bound`` raises.
+    """
     if not snapshot.jobs:
         return 0.0, 0.0
     loads: LoadMatrix = loads_left(snapshot, load_matrix(snapshot))
@@ -117,7 +123,8 @@ def objective_and_bound(snapshot: Snapshot, ordering: Ordering) -> tuple[float, 
     index = {job.id: j for j, job in enumerate(snapshot.jobs)}
     finish = completion_times(loads, [[index[job] for job in band] for band in ordering.bands])
     total = float(weights.sum())
-    return float(weights @ finish) / total, bssi(loads, weights).lower_bound / total
+    lower = bssi(loads, weights).lower_bound if bound is None else bound(loads, weights)
+    return float(weights @ finish) / total, lower / total
 
 
 def check(ordering: Ordering, snapshot: Snapshot) -> None:

@@ -10,11 +10,14 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from controller.cli.output import fail, show_facts, show_table
+from controller.cli.output import CommandError, fail, show_facts, show_table
 from controller.cli.snapshot_file import SnapshotError, read_snapshot
+from controller.documents import text_file
 from controller.model import Ordering, Snapshot
+from controller.ordering.bounds import BOUNDS, MAX_EXACT_JOBS, Bound
 from controller.ordering.classes import Assign
 from controller.planner import PlanError, check, cut, objective_and_bound
 from controller.policies.base import OptionError, Policy
@@ -22,19 +25,20 @@ from controller.policies.registry import PolicyError, make, option_value
 
 
 def run_order(options: argparse.Namespace) -> int:
-    """Order, and print; 2 for a wrong file, policy or option, 1 where the policy itself fails."""
+    """Orders and prints. Returns 2 for a wrong file, policy or option, and 1 where the policy itself fails."""
     try:
         policy = make(options.policy, policy_options(options.option))
         snapshot = read_snapshot(options.file)
-    except PolicyError as error:
+        _check_bound(options.bound, len(snapshot.jobs), options.file)
+    except (PolicyError, CommandError) as error:
         return fail(str(error), 2)
     except SnapshotError as error:
         return fail(str(error), 2, prefix="")
     try:
-        answer = _answer(policy, snapshot, options.assign)
+        answer = _answer(policy, snapshot, options.assign, BOUNDS[options.bound])
     except OptionError as error:
         return fail(f"policy {options.policy}: {error}", 2)
-    except Exception as error:  # a policy may be anybody's
+    except Exception as error:  # The policy may come from any package.
         broken = isinstance(error, PlanError)
         return fail(str(error) if broken else f"policy {options.policy} failed: {type(error).__name__}: {error}", 1)
     if options.json:
@@ -44,28 +48,35 @@ def run_order(options: argparse.Namespace) -> int:
 
 
 def policy_options(given: Sequence[str]) -> dict[str, Any]:
-    """Options from ``KEY=VALUE``. Raises PolicyError."""
-    found: dict[str, Any] = {}
+    """Returns the options in texts such as ``KEY=VALUE``. Raises PolicyError."""
+    options: dict[str, Any] = {}
     for text in given:
         key, sign, value = text.partition("=")
         if not sign or not key.isidentifier():
             raise PolicyError(f"option {text!r}: it must be KEY=VALUE, as in online=true")
-        if key in found:
+        if key in options:
             raise PolicyError(f"option {key}: given twice; keep one")
         try:
-            found[key] = option_value(value)
+            options[key] = option_value(value)
         except PolicyError as error:
             raise PolicyError(f"option {key}: {error}") from None
-    return found
+    return options
 
 
-def _answer(policy: Policy, snapshot: Snapshot, assign: Assign) -> dict[str, Any]:
+def _check_bound(bound: str, jobs: int, file: Path) -> None:
+    """Raises CommandError where a snapshot has too many jobs for its bound."""
+    if bound == "exact" and jobs > MAX_EXACT_JOBS:
+        remedy = f"it is for at most {MAX_EXACT_JOBS}; use --bound linear"
+        raise CommandError(f"--bound exact: {text_file.name(file)} has {jobs} jobs; {remedy}", 2)
+
+
+def _answer(policy: Policy, snapshot: Snapshot, assign: Assign, bound: Bound) -> dict[str, Any]:
     began = time.perf_counter()
     ordering: Ordering = policy.order(snapshot, None)
     wall = time.perf_counter() - began
     check(ordering, snapshot)
     classes, _ = cut(snapshot, ordering, assign)
-    objective, bound = objective_and_bound(snapshot, ordering)
+    objective, lower = objective_and_bound(snapshot, ordering, bound)
     placed = [job for band in ordering.bands for job in band]
     return {
         "policy": ordering.policy,
@@ -73,7 +84,7 @@ def _answer(policy: Policy, snapshot: Snapshot, assign: Assign) -> dict[str, Any
         "classes": {job: classes[job] for job in placed},
         "reasons": {job: ordering.reasons[job] for job in placed},
         "objective_seconds": objective,
-        "lower_bound_seconds": bound,
+        "lower_bound_seconds": lower,
         "wall_seconds": wall,
     }
 

@@ -1,4 +1,4 @@
-"""The options of ``trainyard order``. What orders is loaded by who orders only: its solvers take a second."""
+"""The options of ``trainyard order``. The command is loaded when it runs, because its solvers load slowly."""
 
 from __future__ import annotations
 
@@ -21,12 +21,19 @@ def add_command(commands: Any) -> None:
         default="layered",
         help="how the order is cut into classes; default: layered",
     )
+    parser.add_argument(
+        "--bound",
+        choices=("dual", "linear", "exact"),
+        default="dual",
+        help="the lower bound beside the objective: each of these is at least as tight as the one before it and takes "
+        "longer; exact: at most 12 jobs; default: dual",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """The command; its exit status."""
+    """Runs the command, and returns its exit status."""
     from controller.cli.order import run_order
 
     return run_order(options)

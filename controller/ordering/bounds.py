@@ -1,18 +1,20 @@
-"""Lower bounds, over all orders, of the weighted sum of V (when the last of a job's own ports has served it).
+"""Lower bounds, over all orders, of the weighted sum of V (the time when the last of a job's own ports has served it).
 
-Three, each at least as tight as the one before, and each dearer:
+There are three. Each is at least as tight as the one before it, and takes longer:
 
 * ``dual``: from BSSI's own run (see ``controller.ordering.bssi``), or the sum of w_j gamma_j where that is more.
 * ``linear``: the LP over completion times C_j with the parallel inequalities at each port i and set S of its jobs,
   sum d_ij C_j >= (sum d_ij^2 + (sum d_ij)^2) / 2 over j in S. [known] M. Queyranne: Structure of a simple scheduling
   polyhedron, Mathematical Programming 58, 1993, doi:10.1007/BF01581271: these describe one port exactly, and of a
-  point that violates any, some prefix of the jobs sorted by C_j is violated most. So they are made as they are needed,
-  and HiGHS solves what has been made so far. The dual's thetas are a feasible dual of this LP.
-* ``exact``: the best order, for few jobs. What a job's V is depends only on the set of jobs up to it, so sets are
-  gone through instead of orders: O(2^n n m).
+  point that violates any, some prefix of the jobs sorted by C_j is violated most. So each round adds the inequalities
+  that are violated most, and HiGHS solves the LP again. The dual's thetas are a feasible dual of this LP.
+* ``exact``: the best order, for few jobs. The V of a job depends only on the set of jobs up to it, so a dynamic
+  program goes through sets instead of orders: O(2^n n m).
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from scipy.optimize import linprog
@@ -21,21 +23,32 @@ from scipy.sparse import csr_array, vstack
 from controller.ordering.bssi import bssi
 from controller.ordering.loads import Floats, LoadMatrix
 
+Bound = Callable[[LoadMatrix, Floats], float]
+"""A lower bound in weighted seconds, from the loads and from the weights of the jobs."""
+
 MAX_EXACT_JOBS = 12
+"""``exact`` takes at most this many jobs, because its time doubles with each job."""
+
 _ROUNDS = 100
+"""``linear`` solves the LP at most this many times."""
+
 _VIOLATED = 1e-7
+"""An inequality counts as violated when this part of its right side is missing."""
+
 _GAINED = 1e-7
+"""``linear`` stops when a round has raised the bound by less than this part."""
 
 
 def dual(loads: LoadMatrix, weights: Floats) -> float:
-    """The bound of BSSI's run, in weighted seconds."""
+    """Returns the bound of BSSI's run, in weighted seconds."""
     return bssi(loads, weights).lower_bound
 
 
 def linear(loads: LoadMatrix, weights: Floats, *, rounds: int = _ROUNDS) -> float:
-    """The LP's bound, in weighted seconds; never below ``dual``'s. Stopped after some rounds it is a bound as well.
+    """Returns the LP's bound, in weighted seconds, which is never below ``dual``'s.
 
-    ``weights`` are above 0, one a job. Raises ValueError where there are not as many weights as jobs.
+    What it returns after fewer ``rounds`` is a bound as well. ``weights`` are above 0, one for each job.
+    Raises ValueError where there are not as many weights as jobs.
     """
     lower = dual(loads, weights)
     gamma = loads.bottlenecks()
@@ -53,14 +66,14 @@ def linear(loads: LoadMatrix, weights: Floats, *, rounds: int = _ROUNDS) -> floa
     finish = gamma / unit
     best, value = lower, 0.0
     for _ in range(rounds):
-        found = [cut for port_jobs, load in ports if (cut := _most_violated(port_jobs, load, finish)) is not None]
-        if not found:
+        cuts = [cut for port_jobs, load in ports if (cut := _most_violated(port_jobs, load, finish)) is not None]
+        if not cuts:
             break
-        rows.append(_rows([cut[:2] for cut in found], loads.jobs))
-        sides += [cut[2] for cut in found]
+        rows.append(_rows([cut[:2] for cut in cuts], loads.jobs))
+        sides += [cut[2] for cut in cuts]
         solved = linprog(weights / most, A_ub=-vstack(rows), b_ub=-np.array(sides), bounds=bounds, method="highs-ds")
         if solved.x is None:
-            break  # numbers of absurd sizes; what is known so far holds
+            break  # The numbers are of absurd sizes; the bound so far holds.
         finish = solved.x
         before, value = value, float(solved.fun) * unit * most
         best = max(best, value)
@@ -70,10 +83,13 @@ def linear(loads: LoadMatrix, weights: Floats, *, rounds: int = _ROUNDS) -> floa
 
 
 def exact(loads: LoadMatrix, weights: Floats) -> float:
-    """The least weighted sum of V over all orders; ValueError for more than 12 jobs."""
+    """Returns the least weighted sum of V over all orders, in weighted seconds.
+
+    Raises ValueError for more than ``MAX_EXACT_JOBS`` jobs.
+    """
     n = loads.jobs
     if n > MAX_EXACT_JOBS:
-        raise ValueError(f"{n} jobs; all orders can be gone through for at most {MAX_EXACT_JOBS}")
+        raise ValueError(f"there are {n} jobs; the exact bound can be computed for at most {MAX_EXACT_JOBS}")
     array = loads.to_array()
     best = np.zeros(1 << n)
     for members in range(1, 1 << n):
@@ -85,8 +101,12 @@ def exact(loads: LoadMatrix, weights: Floats) -> float:
     return float(best[-1])
 
 
+BOUNDS: Mapping[str, Bound] = {"dual": dual, "linear": linear, "exact": exact}
+"""The bounds by the names that ``trainyard order --bound`` takes."""
+
+
 def _most_violated(jobs: np.ndarray, load: Floats, finish: Floats) -> tuple[np.ndarray, Floats, float] | None:
-    """The prefix, by completion times, of a port's jobs whose inequality lacks most; None where all hold."""
+    """Returns the prefix of a port's jobs, by completion time, whose inequality is violated most, or None."""
     order = np.argsort(finish[jobs], kind="stable")
     jobs, load = jobs[order], load[order]
     total = np.cumsum(load)

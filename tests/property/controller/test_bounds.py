@@ -201,7 +201,7 @@ def test_the_bound_holds_where_a_load_is_nothing_beside_another() -> None:
 
 
 def test_more_jobs_than_can_be_gone_through_are_refused() -> None:
-    with pytest.raises(ValueError, match="13 jobs; all orders can be gone through for at most 12"):
+    with pytest.raises(ValueError, match="there are 13 jobs; the exact bound can be computed for at most 12"):
         exact(LoadMatrix.dense(np.ones((13, 1))), np.ones(13))
 
 

@@ -121,6 +121,42 @@ def test_classes_are_cut_as_asked(run: Any, tmp_path: Path) -> None:
     assert json.loads(out)["classes"] == {"a": 0, "b": 1, "c": 1}
 
 
+def test_the_bound_is_chosen_and_each_is_at_least_as_tight_as_the_one_before(run: Any, tmp_path: Path) -> None:
+    # Each pair of jobs meets at a port of its own: no single port shows that one of the three must wait for both.
+    triangle = [
+        job("a", ("h1", "h2", 1e6), ("h3", "h4", 1e6)),
+        job("b", ("h1", "h2", 1e6), ("h2", "h3", 1e6)),
+        job("c", ("h3", "h4", 1e6), ("h2", "h3", 1e6)),
+    ]
+    path = write(tmp_path, snapshot(*triangle))
+    bounds, objectives = [], []
+    for bound in ("dual", "linear", "exact"):
+        status, out, _ = run("--policy", "sincronia", "--bound", bound, "--json", path)
+        assert status == 0
+        answer = json.loads(out)
+        bounds.append(answer["lower_bound_seconds"])
+        objectives.append(answer["objective_seconds"])
+    assert bounds[0] <= bounds[1] <= bounds[2] * (1 + 1e-6)
+    # In whatever order: the first job waits for none, the second for one, the third for two ports that serve two.
+    assert objectives == pytest.approx([(8 + 16 + 16) / 3 * 1e-3] * 3)
+    assert bounds[2] == pytest.approx((8 + 16 + 16) / 3 * 1e-3)
+    assert bounds[2] > bounds[1] * 1.01
+    _, out, _ = run("--policy", "sincronia", "--json", path)
+    assert json.loads(out)["lower_bound_seconds"] == bounds[0]
+    _, out, _ = run("--policy", "sincronia", "--bound", "exact", path)
+    assert "(no order is below 0.01333 s)" in out
+
+
+def test_the_exact_bound_is_refused_for_more_than_12_jobs(run: Any, tmp_path: Path) -> None:
+    jobs = [job(f"j{i}", ("h1", "h2", 1e6)) for i in range(13)]
+    assert run("--policy", "fifo", "--bound", "exact", "--json", write(tmp_path, snapshot(*jobs[:12])))[0] == 0
+    path = write(tmp_path, snapshot(*jobs))
+    status, _, err = run("--policy", "fifo", "--bound", "exact", path)
+    assert status == 2
+    assert err == f"trainyard: --bound exact: {path} has 13 jobs; it is for at most 12; use --bound linear\n"
+    assert run("--policy", "fifo", "--bound", "linear", path)[0] == 0
+
+
 def test_a_table_for_people_and_the_standard_input(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(WHOLE.encode())))
     status, out, _ = run("--policy", "fifo", "-")
