@@ -250,29 +250,6 @@ class Ordering:
     until: float = math.inf
 
 
-def load_seconds(job: Job, hosts: Mapping[str, Host], routes: Routes | None = None) -> dict[Port, float]:
-    """Seconds that each port needs to carry one iteration of ``job``: bytes x 8 / rate, summed a port.
-
-    With ``routes`` the links that they name are ports too. Raises KeyError for a host that is not in ``hosts``.
-    """
-    load: dict[Port, float] = {}
-    for demand in job.demand:
-        for port in (Port(demand.src, Direction.EGRESS), Port(demand.dst, Direction.INGRESS)):
-            rate = hosts[port.host].rate_bps(port.direction)
-            load[port] = load.get(port, 0.0) + demand.bytes * BITS_PER_BYTE / rate
-        if routes is None:
-            continue
-        for link in routes.crossed(demand.src, demand.dst):
-            port, rate = routes.links[link]
-            load[port] = load.get(port, 0.0) + demand.bytes * BITS_PER_BYTE / rate
-    return load
-
-
-def bottleneck_seconds(load: Mapping[Port, float]) -> float:
-    """The load of the busiest port; 0 without demand."""
-    return max(load.values(), default=0.0)
-
-
 def by_id(jobs: Iterable[Job]) -> dict[str, Job]:
-    """Jobs by id, in the order given."""
+    """Returns the jobs by id, in the order given."""
     return {job.id: job for job in jobs}

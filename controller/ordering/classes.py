@@ -323,8 +323,3 @@ def _moves(classes: Mapping[str, int], previous: Mapping[str, int]) -> int:
 def _check(classes: int) -> None:
     if classes < 1:
         raise ValueError(f"classes: {classes}; there must be at least 1")
-
-
-def as_shared(ports: Mapping[str, Sequence[int]]) -> dict[str, Ints]:
-    """The ports of each job as ``layered`` takes them."""
-    return {job: np.unique(np.array(used, dtype=np.int64)) for job, used in ports.items()}

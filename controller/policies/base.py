@@ -1,4 +1,48 @@
-"""The interface of a policy: values in, an ordering out; no state, no clock, no network."""
+"""The public interface of a policy: everything that a package needs to add one.
+
+**What it gets.** ``Policy.order`` gets a ``Snapshot``: the hosts with the rates of their links, and the jobs with what
+they declared (demand, tasks, weight, stage), what they reported and what is left of them. Times are in seconds, sizes
+in bytes, rates in bit/s. Nothing else may decide: a policy reads no clock, no file and no network, and changes nothing
+in the snapshot.
+
+**What it returns.** An ``Ordering``: bands of job ids, first served first. The jobs of one band share the network.
+Every job of the snapshot stands in exactly one band, and ``reasons`` has a sentence for it; otherwise ``PlanError``
+refuses the plan. ``until`` and ``watch`` say when the order may change although no job comes or goes.
+
+**Options.** They are keyword arguments of the constructor. Annotate each with ``Number``, ``Whole``, ``Choice``,
+``Truth`` or ``HostName``, and let it check the value. Who mistypes an option is then shown the options that exist.
+Keep the checked value in a public attribute of the same name, so that ``Policy.options`` can report it.
+
+**Errors.** The constructor raises ``ValueError`` for a wrong option, with a sentence for the operator. ``order`` raises
+``OptionError`` for an option that does not fit the snapshot, such as a host that does not exist.
+
+**Memory.** A policy is immutable after its construction, and keeps no state. What it must remember it returns in
+``Ordering.memory``, numbers by text. It gets that back in ``previous`` with the next snapshot, also after a restart of
+the controller.
+
+A whole policy, which serves the smallest jobs first:
+
+>>> from typing import Annotated
+>>> from controller.model import Demand, Host, Job, Ordering, Snapshot
+>>> class SmallestFirst(Policy):
+...     'One job in each band; the fewest bytes of an iteration, rounded to ``unit_bytes``, go first.'
+...     name = "smallest-first"
+...     def __init__(self, unit_bytes: Annotated[float, Number(1.0)] = 1e6) -> None:
+...         self.unit_bytes = Number(1.0).check("unit_bytes", unit_bytes)
+...     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
+...         units = {job.id: round(sum(flow.bytes for flow in job.demand) / self.unit_bytes) for job in snapshot.jobs}
+...         reasons = {job: f"sends {count} units in an iteration" for job, count in units.items()}
+...         return Ordering(self.name, tuple((job,) for job in sorted(units, key=units.__getitem__)), reasons)
+>>> large, small = Job("large", (Demand("h1", "h2", 9e6),)), Job("small", (Demand("h1", "h2", 2e6),))
+>>> ordering = SmallestFirst().order(Snapshot(0.0, {"h1": Host("h1"), "h2": Host("h2")}, (large, small)), None)
+>>> ordering.bands, ordering.reasons["small"]
+((('small',), ('large',)), 'sends 2 units in an iteration')
+>>> SmallestFirst(unit_bytes="many")
+Traceback (most recent call last):
+ValueError: unit_bytes: 'many'; it must be a number from 1 to 1e+09
+
+An installed package makes its policy known by an entry point of the group ``trainyard.policies``.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +53,16 @@ from enum import Enum
 from typing import ClassVar
 
 from controller.model import Ordering, Snapshot
+from controller.policies.parts.options import Choice, HostName, Number, Truth, Whole
+
+__all__ = ["Choice", "DependsOn", "HostName", "Number", "OptionError", "Policy", "Truth", "Whole", "next_look"]
 
 
 class OptionError(ValueError):
-    """An option that is right in itself does not fit the snapshot; the message is for the operator, the option first.
+    """An option that is valid by itself does not fit the snapshot.
 
-    Raised by ``Policy.order`` alone: what can be told before that is a ``ValueError`` of the constructor.
+    The message is for the operator, and begins with the option's name. Only ``Policy.order`` raises it: what can be
+    checked without a snapshot is a ``ValueError`` of the constructor.
     """
 
 
@@ -22,42 +70,44 @@ class DependsOn(Enum):
     """What the order of a policy depends on, from the least to the most. Each includes what stands before it."""
 
     NOTHING = "nothing"
-    """All jobs stand in one band, whatever they are. The policy remembers and watches nothing."""
+    """All jobs always stand in one band. The policy remembers and watches nothing."""
 
     ARRIVALS = "arrivals"
-    """Of two jobs the order depends on their arrivals alone. When a job ends, all others stay in their bands and in
-    their order. The policy remembers and watches nothing, and its order is never another because time has passed."""
+    """The order of two jobs depends only on their arrivals. When a job ends, all others stay in their bands and in
+    their order. The policy remembers and watches nothing, and its order does not change with time."""
 
     DECLARED = "declared"
     """The order depends on which jobs there are and what they declared (demand, tasks, weight, stage), and on time."""
 
     EVERYTHING = "everything"
-    """The order depends on what jobs have done, too: what is left of them, what they have sent and reported."""
+    """The order also depends on what jobs have done: what is left of them, what they have sent and reported."""
 
 
 class Policy(ABC):
-    """An ordering of jobs.
+    """A rule that orders jobs. A subclass sets ``name`` and defines ``order``; the module says what both must do.
 
-    A policy is constructed from its options (keyword arguments with defaults; a wrong one raises
-    ``ValueError`` with a sentence for the operator) and is immutable afterwards. Every job of the snapshot
-    stands in exactly one band of the answer and has a reason there.
+    The constructor takes the options as keyword arguments with defaults. It raises ValueError for a wrong one, with a
+    sentence for the operator. A policy is immutable afterwards.
     """
 
     name: ClassVar[str]
-    reads_pairs: ClassVar[bool] = False
-    """Whether the order depends on which host sends to which, not only on what each port and link carries.
+    """The name in settings, commands and ``Ordering.policy``; it equals the name of the entry point."""
 
-    The controller always knows the pairs. The simulator shows such a policy every coflow's own flows, whole, with the
-    share that is left as ``iterations_left``; any other what is left by port, in as few pairs as add up to that.
+    reads_pairs: ClassVar[bool] = False
+    """Says whether the order depends on which host sends to which, and not only on what each port and link carries.
+
+    The controller always knows the pairs. The simulator shows such a policy all flows of every coflow with their full
+    sizes, and the share that is left as ``iterations_left``. It shows any other policy what is left at each port, in as
+    few flows as add up to that, which is much faster.
     """
 
     order_depends_on: ClassVar[DependsOn] = DependsOn.EVERYTHING
-    """What the order depends on. A policy that declares less than everything is simulated faster.
+    """Says what the order depends on. A policy that declares less than everything is simulated faster.
 
-    The simulator asks it only where its order can be another: never (``NOTHING``), when jobs come (``ARRIVALS``), or
-    when jobs come and go and at ``Ordering.until`` (``DECLARED``); and it shows it every job as it was when it came.
-    The controller asks every policy at every plan. It is declared in the class that has ``order``: a subclass with an
-    ``order`` of its own depends on everything until it declares something else.
+    The simulator calls ``order`` only when the order can change: never (``NOTHING``), when jobs come (``ARRIVALS``), or
+    when jobs come and go and at ``Ordering.until`` (``DECLARED``). It then shows every job as it was when it came. The
+    controller calls ``order`` for every plan. The class that defines ``order`` declares this: a subclass with an
+    ``order`` of its own depends on everything unless it declares something else.
     """
 
     def __init_subclass__(cls) -> None:
@@ -67,20 +117,21 @@ class Policy(ABC):
 
     @abstractmethod
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
-        """Order the jobs of ``snapshot``.
+        """Returns the order of the jobs of ``snapshot``. Every job stands in one band and has a reason.
 
-        ``previous`` is this policy's answer to the snapshot before (None at the start, or when another policy
-        was active): its ``memory`` is all that a policy may remember. Raises OptionError.
+        ``previous`` is this policy's answer to the snapshot before; it is None at the start, and when another policy
+        was active. Its ``memory`` is all that a policy may remember. Raises OptionError.
         """
 
     def options(self) -> Mapping[str, object]:
-        """The options in force, for ``explain`` and the journal."""
+        """Returns the options in force, for ``explain`` and the journal: all public attributes of the instance."""
         return {key: value for key, value in vars(self).items() if not key.startswith("_")}
 
 
 def next_look(snapshot: Snapshot) -> float:
-    """When an order by what jobs have left may be another, although none has come or gone: the end of the period.
+    """Returns when an order by what jobs have left may change although no job comes or goes: the end of the period.
 
-    A job with one iteration left, as each coflow is, has nothing to do in between that it would be ordered anew by.
+    Policies return it as ``Ordering.until``. It is infinite where every job has at most one iteration left, as each
+    coflow has: such a job finishes no iteration before its end, so its place cannot change.
     """
     return snapshot.now + snapshot.period if any(job.iterations_left > 1 for job in snapshot.jobs) else math.inf

@@ -29,7 +29,7 @@ from typing import Literal, NamedTuple
 from controller.memo import Memo
 from controller.model import ACKNOWLEDGEMENT_DSCP, CLASS_DSCP, MAX_CLASSES, OTHER_DSCP, OWN_DSCP, Snapshot, Switch
 from controller.rules.fabric import Link, LinkLike, as_links, paths
-from controller.rules.places import NOTHING, Listening, Place, claimed_flows, in_port
+from controller.rules.places import NOTHING, Listening, RuleSite, claimed_flows, in_port
 
 ETH_IPV4 = 0x0800
 ETH_ARP = 0x0806
@@ -201,7 +201,7 @@ def compile_rules(
     return frozenset().union(*parts)
 
 
-_Traffic = tuple[Place, ...] | Listening
+_Traffic = tuple[RuleSite, ...] | Listening
 _Sites = list[tuple[int | None, int, Match]]
 """Where a rule stands (None: at every switch), its priority, and what it matches."""
 
@@ -237,7 +237,7 @@ def _sites(traffic: _Traffic) -> _Sites:
     return list(_of_listeners(traffic)) if isinstance(traffic, Listening) else [_of_flow(place) for place in traffic]
 
 
-def _of_flow(place: Place) -> tuple[int | None, int, Match]:
+def _of_flow(place: RuleSite) -> tuple[int | None, int, Match]:
     if place.dst_port is not None:
         priority = BY_BOTH_PORTS if place.src_port is not None else BY_DESTINATION_PORT
     else:

@@ -16,7 +16,7 @@ from controller.model import MAX_CLASSES, Flow, Host, Job, Listeners, Snapshot
 _REMEMBERED_JOBS = 32768
 
 
-class Place(NamedTuple):
+class RuleSite(NamedTuple):
     """The packets of a flow: IPv4 addresses and TCP ports (None: any), and where they enter the network.
 
     ``switch`` and ``in_port`` are where the source is plugged in; None: that is not known.
@@ -85,9 +85,9 @@ class Claimed(NamedTuple):
 
     job: Job
     service_class: int
-    declared: tuple[Place, ...]
+    declared: tuple[RuleSite, ...]
     listening: Listening
-    found: tuple[Place, ...]
+    found: tuple[RuleSite, ...]
 
 
 def claimed_flows(snapshot: Snapshot, classes: Mapping[str, int]) -> Iterator[Claimed]:
@@ -126,10 +126,10 @@ class Places:
     def __init__(self, hosts: Mapping[str, Host]) -> None:
         self.items = tuple(hosts.items())
         self._hosts = dict(hosts)
-        self._flows: Memo[tuple[Flow, ...], tuple[tuple[Place, ...], frozenset[Packets]]] = Memo(_REMEMBERED_JOBS)
+        self._flows: Memo[tuple[Flow, ...], tuple[tuple[RuleSite, ...], frozenset[Packets]]] = Memo(_REMEMBERED_JOBS)
         self._listening: Memo[Listeners, Listening] = Memo(_REMEMBERED_JOBS)
 
-    def flows(self, flows: tuple[Flow, ...]) -> tuple[tuple[Place, ...], frozenset[Packets]]:
+    def flows(self, flows: tuple[Flow, ...]) -> tuple[tuple[RuleSite, ...], frozenset[Packets]]:
         """The places of a job's flows, each once, and their packets."""
         return self._flows.get(flows, lambda: self._find(flows))
 
@@ -137,14 +137,14 @@ class Places:
         """The places of a job's listening ports."""
         return self._listening.get(listeners, lambda: self._locate(listeners)) if listeners.ends else NOTHING
 
-    def _find(self, flows: tuple[Flow, ...]) -> tuple[tuple[Place, ...], frozenset[Packets]]:
-        found: dict[Packets, Place] = {}
+    def _find(self, flows: tuple[Flow, ...]) -> tuple[tuple[RuleSite, ...], frozenset[Packets]]:
+        found: dict[Packets, RuleSite] = {}
         for flow in flows:
             src, dst = self._hosts.get(flow.src), self._hosts.get(flow.dst)
             if src is None or dst is None or src.address is None or dst.address is None:
                 continue
             packets = (src.address, dst.address, flow.src_port, flow.dst_port)
-            found.setdefault(packets, Place(*packets, src.name, src.switch, in_port(src)))
+            found.setdefault(packets, RuleSite(*packets, src.name, src.switch, in_port(src)))
         return tuple(found.values()), frozenset(found)
 
     def _locate(self, listeners: Listeners) -> Listening:
@@ -189,6 +189,6 @@ def in_port(host: Host) -> int | None:
 
 
 @lru_cache(maxsize=16384)
-def _one_of_equals(places: tuple[Place, ...]) -> tuple[Place, ...]:
+def _one_of_equals(places: tuple[RuleSite, ...]) -> tuple[RuleSite, ...]:
     """The very same object for equal places: what is made of them is remembered by it."""
     return places

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from controller.model import Ordering
 from controller.ordering import classes as classes_module
-from controller.ordering.classes import as_shared, inversions, layered, layered_and_inversions, top
+from controller.ordering.classes import inversions, layered, layered_and_inversions, top
+from tests.support.shared_ports import as_shared
 
 PORTS = st.frozensets(st.integers(0, 7), max_size=3)
 JOBS = st.lists(st.tuples(PORTS, st.booleans()), max_size=14)

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from controller.config.config import LinkEntry
 from controller.model import Demand, Direction, Flow, Host, Job, Port, Snapshot, Switch
-from controller.ordering.classes import as_shared, inversions
+from controller.ordering.classes import inversions
 from controller.ordering.loads import load_matrix, loads_left, port_numbers
 from controller.planner import plan
 from controller.policies.registry import make
 from controller.rules.compiler import compile_rules
 from controller.rules.fabric import inner_ports, routes
 from tests.support.controller.fake_switch import FakeNetwork, FakeSwitch, Packet
+from tests.support.shared_ports import as_shared
 
 HOSTS, SWITCHES = 6, 5
 PORT = 5000
