@@ -88,7 +88,7 @@ def plan(
         rules=compile_rules(snapshot, classes),
         objective_seconds=objective,
         lower_bound_seconds=bound,
-        moves=sum(1 for job, its_class in classes.items() if job in before and before[job] != its_class),
+        moves=sum(1 for job, new_class in classes.items() if job in before and before[job] != new_class),
         inversions=inverted,
     )
 

@@ -85,12 +85,12 @@ def iteration_at(x: Array, scale: Array) -> Array:
     """The k at which each candidate has the value x (J, G, ...): infinite where it never falls so low, 0 for inf."""
     half = scale.shape[1] // 2
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        found = np.concatenate(
+        iteration = np.concatenate(
             (scale[:, :half] * (1 / x[:, :half] - 1), -scale[:, half:] * np.log(x[:, half:])), axis=1
         )
-    found = np.where(x > 0, found, np.inf)
+    iteration = np.where(x > 0, iteration, np.inf)
     # A ratio of +inf is a flat curve, which was at its target from the start.
-    return np.where(np.isposinf(x), 0.0, found)
+    return np.where(np.isposinf(x), 0.0, iteration)
 
 
 def _scales(histories: Histories) -> Array:

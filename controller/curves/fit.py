@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from controller.curves.candidates import FARTHEST, SAMPLES, Candidates, iteration_at, solve, value_at
-from controller.curves.histories import BINS, MIN_POINTS, Histories, History, Told, read, running_median
+from controller.curves.histories import BINS, MIN_POINTS, FitInput, Histories, History, read, running_median
 from controller.curves.prospects import learned, outlook
 from controller.curves.reports import Reports, joined
 from controller.curves.shapes import shapes
@@ -36,13 +36,13 @@ __all__ = [
     "MIN_POINTS",
     "T90",
     "T95",
-    "Asked",
     "Estimate",
     "Fit",
+    "FitInput",
     "History",
     "Reports",
     "Target",
-    "Told",
+    "TargetSpec",
     "fit",
     "fit_many",
     "joined",
@@ -63,7 +63,7 @@ _TOGETHER = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TargetSpec:
     """A target to be predicted: a share of convergence, and after which share of a run it typically comes.
 
     The latter is a log-normal prior, its median and the standard deviation of its logarithm. ``learned``: recorded runs
@@ -87,8 +87,8 @@ class Asked:
         return density
 
 
-T90 = Asked(0.90, typical=0.25, spread=0.6, learned=True)
-T95 = Asked(0.95, typical=0.35, spread=0.6, learned=True)
+T90 = TargetSpec(0.90, typical=0.25, spread=0.6, learned=True)
+T95 = TargetSpec(0.95, typical=0.35, spread=0.6, learned=True)
 
 
 class Estimate(NamedTuple):
@@ -127,13 +127,13 @@ def fit(
     progress: Sequence[Progress],
     metric: Metric,
     total: float | None = None,
-    asked: Sequence[Asked] = (T90, T95),
+    specs: Sequence[TargetSpec] = (T90, T95),
 ) -> Fit | None:
     """Fit one history; see ``fit_many``."""
-    return fit_many([History(progress, metric, total)], asked)[0]
+    return fit_many([History(progress, metric, total)], specs)[0]
 
 
-def fit_many(histories: Sequence[History | Told], asked: Sequence[Asked] = (T90, T95)) -> list[Fit | None]:
+def fit_many(histories: Sequence[History | FitInput], specs: Sequence[TargetSpec] = (T90, T95)) -> list[Fit | None]:
     """Fit histories; None for one with fewer than 3 finite metric values.
 
     Where the iterations of the whole run are known, the converged metric is the curve's value in the middle of the last
@@ -143,14 +143,16 @@ def fit_many(histories: Sequence[History | Told], asked: Sequence[Asked] = (T90,
     for endless in (False, True):
         rows = [i for i, history in enumerate(histories) if (history.total is None or isnan(history.total)) == endless]
         for first in range(0, len(rows), _TOGETHER):
-            some = rows[first : first + _TOGETHER]
-            places, known = read([histories[i] for i in some])
-            for place, fitted in zip(places.tolist(), _fit_some(known, asked) if len(places) else (), strict=True):
-                fits[some[place]] = fitted
+            rows_together = rows[first : first + _TOGETHER]
+            positions, known = read([histories[i] for i in rows_together])
+            for position, fitted in zip(
+                positions.tolist(), _fit_some(known, specs) if len(positions) else (), strict=True
+            ):
+                fits[rows_together[position]] = fitted
     return fits
 
 
-def _fit_some(histories: Histories, asked: Sequence[Asked]) -> list[Fit]:
+def _fit_some(histories: Histories, specs: Sequence[TargetSpec]) -> list[Fit]:
     """Fits of histories that all have a known end, or none of which has."""
     candidates = solve(histories)
     n = len(histories.last)
@@ -165,28 +167,28 @@ def _fit_some(histories: Histories, asked: Sequence[Asked]) -> list[Fit]:
     unit = (histories.sign * histories.size)[:, None]
     spread = np.sort(unit * _quantiles(*_sorted(converged.reshape(n, -1), likely.reshape(n, -1))), axis=1)
     # The shape is the same for every target.
-    shape = None if endless or not any(ask.learned for ask in asked) else shapes(histories)
+    shape = None if endless or not any(spec.learned for spec in specs) else shapes(histories)
     targets = [
-        _target(ask, histories, candidates, ends, converged=converged, likely=likely, shape=shape) for ask in asked
+        _target(spec, histories, candidates, ends, converged=converged, likely=likely, shape=shape) for spec in specs
     ]
     zero = histories.start * unit[:, 0]
-    levels = [zero + ask.fraction * (spread[:, 1] - zero) for ask in asked]
+    levels = [zero + spec.fraction * (spread[:, 1] - zero) for spec in specs]
     of_each = zip(
-        *(_targets(ask.fraction, level, *found) for ask, level, found in zip(asked, levels, targets, strict=True)),
+        *(_targets(spec.fraction, level, *found) for spec, level, found in zip(specs, levels, targets, strict=True)),
         strict=True,
     )
     points, last = histories.points.tolist(), histories.last.tolist()
-    return [Fit(*one) for one in zip(points, last, _estimates(spread), of_each if asked else repeat(()), strict=False)]
+    return [Fit(*one) for one in zip(points, last, _estimates(spread), of_each if specs else repeat(()), strict=False)]
 
 
 def _targets(fraction: float, level: Array, crossing: Array, crossed: Array, rate: Array) -> list[Target]:
     """One target of every history."""
-    told = zip(level.tolist(), _estimates(crossing), crossed.tolist(), rate.tolist(), strict=True)
-    return [Target(fraction, *one) for one in told]
+    columns = zip(level.tolist(), _estimates(crossing), crossed.tolist(), rate.tolist(), strict=True)
+    return [Target(fraction, *one) for one in columns]
 
 
 def _target(
-    ask: Asked,
+    spec: TargetSpec,
     histories: Histories,
     candidates: Candidates,
     ends: Array,
@@ -202,23 +204,23 @@ def _target(
     n = len(histories.last)
     last = histories.last[:, None]
     start = histories.start[:, None, None, None]
-    level = start + ask.fraction * (converged - start)
+    level = start + spec.fraction * (converged - start)
     c1 = np.broadcast_to(candidates.c1[..., None], level.shape)
     # Where the curve is flat (c1 = 0) its target lies behind it: the ratio is then beyond the start's.
     ratio = np.divide(level - candidates.c0[..., None], c1, out=np.full_like(level, np.inf), where=c1 > 1e-12)
     crossing = iteration_at(ratio, candidates.scale[:, :, None, None])
     crossing = np.minimum(np.maximum(crossing, 0.0), ends[:, None, None, :])
-    weight = _reweighted(likely.reshape(n, -1), ask.density(crossing / ends[:, None, None, :]).reshape(n, -1))
+    weight = _reweighted(likely.reshape(n, -1), spec.density(crossing / ends[:, None, None, :]).reshape(n, -1))
     crossing, behind = _as_seen(crossing.reshape(n, -1), level.reshape(n, -1), histories)
-    prior = (ends[:, :, None] * _shares(ask)).reshape(n, -1)
+    prior = (ends[:, :, None] * _shares(spec)).reshape(n, -1)
     crossing = np.concatenate((crossing, prior), axis=1)
     weight = np.concatenate(((1 - PRIOR_SHARE) * weight, np.full(prior.shape, PRIOR_SHARE / prior.shape[1])), axis=1)
     behind = np.concatenate((behind, prior <= last), axis=1)
     ahead = np.where(behind, 0.0, weight)
     chance = np.minimum(np.maximum(np.add.reduce(ahead, axis=1), 0.0), 1.0)
     quantiles = _quantiles(*_sorted(crossing, weight))
-    if ask.learned and shape is not None:
-        rate = learned(ask.fraction).best(histories, shape, outlook(histories, quantiles, 1.0 - chance))
+    if spec.learned and shape is not None:
+        rate = learned(spec.fraction).best(histories, shape, outlook(histories, quantiles, 1.0 - chance))
         return quantiles, 1.0 - chance, rate
     far = np.add.reduce(ahead * np.maximum(crossing - last, 0.0), axis=1)
     left = np.divide(far, chance, out=np.zeros(n), where=chance > 0)
@@ -236,8 +238,8 @@ def _as_seen(crossing: Array, level: Array, histories: Histories) -> tuple[Array
 
 
 @cache
-def _shares(ask: Asked) -> Array:
-    return ask.shares(PRIOR_DRAWS)
+def _shares(spec: TargetSpec) -> Array:
+    return spec.shares(PRIOR_DRAWS)
 
 
 def _lengths(last: Array) -> Array:

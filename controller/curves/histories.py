@@ -40,7 +40,7 @@ class History(NamedTuple):
     total: float | None = None
 
 
-class Told(NamedTuple):
+class FitInput(NamedTuple):
     """The same of reports that have been read already."""
 
     reports: Reports
@@ -75,21 +75,23 @@ class Histories:
     reached: Array
 
 
-def read(histories: Sequence[History | Told]) -> tuple[Ints, Histories]:
+def read(histories: Sequence[History | FitInput]) -> tuple[Ints, Histories]:
     """Those with at least ``MIN_POINTS`` finite values: their places in ``histories``, and what they say."""
-    told = [history.reports if isinstance(history, Told) else Reports.of(history.progress) for history in histories]
-    owner = np.repeat(np.arange(len(told)), [len(reports) for reports in told])
-    iteration = joined([reports.iterations for reports in told])
-    owner, iteration, value = _in_order(owner, iteration, joined([reports.metrics for reports in told]))
+    reports = [
+        history.reports if isinstance(history, FitInput) else Reports.of(history.progress) for history in histories
+    ]
+    owner = np.repeat(np.arange(len(reports)), [len(history) for history in reports])
+    iteration = joined([history.iterations for history in reports])
+    owner, iteration, value = _in_order(owner, iteration, joined([history.metrics for history in reports]))
     count = np.bincount(owner, minlength=len(histories))
-    places = np.flatnonzero(count >= MIN_POINTS)
+    positions = np.flatnonzero(count >= MIN_POINTS)
     kept = count[owner] >= MIN_POINTS
-    iteration, value, count = iteration[kept], value[kept], count[places]
-    owner = np.repeat(np.arange(len(places)), count)
-    known = [histories[place] for place in places.tolist()]
+    iteration, value, count = iteration[kept], value[kept], count[positions]
+    owner = np.repeat(np.arange(len(positions)), count)
+    known = [histories[position] for position in positions.tolist()]
     total = np.array([np.nan if history.total is None else history.total for history in known], dtype=np.float64)
     rising = np.array([history.metric.direction == "max" for history in known], dtype=bool)
-    return places, _made(owner, iteration, value, count, total=total, rising=rising)
+    return positions, _made(owner, iteration, value, count, total=total, rising=rising)
 
 
 def running_median(values: Array) -> Array:

@@ -66,4 +66,6 @@ def learned(fraction: float) -> Prospects:
     """Of the target at this share of convergence. Raises KeyError for one that was not learned."""
     text = resources.files("controller.curves").joinpath("prospects.json").read_text(encoding="utf-8")
     of_target = json.loads(text)[f"{fraction:g}"]
-    return Prospects(Forest.of(Trees.read(one["start"], one["trees"]) for one in of_target))
+    return Prospects(
+        Forest.of(Trees.read(horizon_trees["start"], horizon_trees["trees"]) for horizon_trees in of_target)
+    )

@@ -36,18 +36,18 @@ class Record:
         stands_in: bool,
     ) -> Recorded:
         """Keep these as well, and show all. ``last`` is the last of them; or it comes after them, and stands in."""
-        told, kept = self.reports, self.kept
+        reports, kept = self.reports, self.kept
         if len(self.times) > kept:
-            del told.iterations[kept:], self.times[kept:], told.metrics[kept:]
-        told.iterations.extend(iterations)
+            del reports.iterations[kept:], self.times[kept:], reports.metrics[kept:]
+        reports.iterations.extend(iterations)
         self.times.extend(times)
-        told.metrics.extend(metrics)
+        reports.metrics.extend(metrics)
         self.kept = len(self.times)
         self.version += 1
         if stands_in:
-            told.iterations.append(last.iteration)
+            reports.iterations.append(last.iteration)
             self.times.append(last.time)
-            told.metrics.append(nan if last.metric is None else last.metric)
+            reports.metrics.append(nan if last.metric is None else last.metric)
         return Recorded(self, last, stands_in=stands_in)
 
     def report(self, place: int) -> Progress:

@@ -32,7 +32,7 @@ _SHARED = 8192
 """Fits by what they are made of, a kilobyte each."""
 
 
-class _Made(NamedTuple):
+class _FitRecord(NamedTuple):
     """A fit, what it was made of (so many reports, a metric, the iterations of the run), and the nearest target.
 
     ``ahead`` is the metric of the nearest target that is not thought passed, turned so that it rises; inf: none is.
@@ -49,7 +49,7 @@ class _Made(NamedTuple):
         return self[:3] == (count, job.metric, job.iterations_total)
 
 
-class _Known(NamedTuple):
+class _JobHistory(NamedTuple):
     """A job's history as numbers, the fit since it last grew by a twentieth, and the latest where it has crossed.
 
     ``answer`` is the one of the two that was given for this very history.
@@ -57,12 +57,12 @@ class _Known(NamedTuple):
 
     progress: Sequence[Progress]
     reports: curves.Reports
-    settled: _Made | None = None
-    crossing: _Made | None = None
-    answer: _Made | None = None
+    settled: _FitRecord | None = None
+    crossing: _FitRecord | None = None
+    answer: _FitRecord | None = None
 
 
-_known: Latest[_Known] = Latest(_REMEMBERED)
+_known: Latest[_JobHistory] = Latest(_REMEMBERED)
 _shared: Latest[curves.Fit] = Latest(_SHARED)
 
 
@@ -70,61 +70,65 @@ def fits(jobs: Sequence[Job]) -> list[curves.Fit | None]:
     """The fit of each job's history, with ``T90`` and ``T95`` as targets; None with fewer reports than one needs."""
     answers = [_as_before(job) for job in jobs]
     news = [i for i, answer in enumerate(answers) if answer is None]
-    for i, made in zip(news, _anew([jobs[i] for i in news]), strict=True):
-        answers[i] = made
+    for i, record in zip(news, _anew([jobs[i] for i in news]), strict=True):
+        answers[i] = record
     return [answer.fit for answer in answers if answer is not None]
 
 
-def _as_before(job: Job) -> _Made | None:
+def _as_before(job: Job) -> _FitRecord | None:
     """The last answer, where the job has not reported since."""
     held = _known.get(job.id)
     if held is None or held.progress is not job.progress or _has_grown(held):
         return None
-    made = held.answer
-    return made if made is not None and made[1:3] == (job.metric, job.iterations_total) else None
+    record = held.answer
+    return record if record is not None and record[1:3] == (job.metric, job.iterations_total) else None
 
 
-def _anew(jobs: Sequence[Job]) -> list[_Made]:
+def _anew(jobs: Sequence[Job]) -> list[_FitRecord]:
     known = [_read(job) for job in jobs]
-    latest: list[_Made | None] = [one.settled if one.crossing is None else one.crossing for one in known]
-    counts = [_count(one.reports) for one in known]
-    stands = [_settled(one, job, count) for one, job, count in zip(known, jobs, counts, strict=True)]
-    grown = [i for i, its in enumerate(stands) if not its]
-    crossed, until = _crossings(jobs, known, latest, [i for i, its in enumerate(stands) if its])
+    latest: list[_FitRecord | None] = [
+        history.settled if history.crossing is None else history.crossing for history in known
+    ]
+    counts = [_count(history.reports) for history in known]
+    stands = [_settled(history, job, count) for history, job, count in zip(known, jobs, counts, strict=True)]
+    grown = [i for i, stand in enumerate(stands) if not stand]
+    crossed, until = _crossings(jobs, known, latest, [i for i, stand in enumerate(stands) if stand])
     # As few calls as can be: to fit two histories takes hardly longer than one.
     anew, until = grown + crossed, [counts[i] for i in grown] + until
     while anew:
-        for i, made in zip(anew, _made(jobs, known, anew, until), strict=True):
+        for i, record in zip(anew, _fit_records(jobs, known, anew, until), strict=True):
             progress, reports, settled, *_ = known[i]
-            known[i] = _Known(progress, reports, settled, made) if stands[i] else _Known(progress, reports, made)
+            known[i] = (
+                _JobHistory(progress, reports, settled, record) if stands[i] else _JobHistory(progress, reports, record)
+            )
             stands[i] = True
-            latest[i] = made
+            latest[i] = record
         anew, until = _crossings(jobs, known, latest, anew)
-    answers = [made for made in latest if made is not None]
-    for job, one, made in zip(jobs, known, answers, strict=True):
-        _known.keep(job.id, one._replace(answer=made))
+    answers = [record for record in latest if record is not None]
+    for job, history, record in zip(jobs, known, answers, strict=True):
+        _known.keep(job.id, history._replace(answer=record))
     return answers
 
 
-def _read(job: Job) -> _Known:
+def _read(job: Job) -> _JobHistory:
     """What is known of a job's history: that it has grown since leaves the fits of its first reports as they were."""
     held = _known.get(job.id)
     if held is not None and held.progress is job.progress and not _has_grown(held):
         return held
     same, reports = _grown(held, job.progress)
     if held is None or not same:
-        return _Known(job.progress, reports)
-    grown = _Known(job.progress, reports, _if_of(held.settled, same), _if_of(held.crossing, same))
+        return _JobHistory(job.progress, reports)
+    grown = _JobHistory(job.progress, reports, _if_of(held.settled, same), _if_of(held.crossing, same))
     _known.keep(job.id, grown)
     return grown
 
 
-def _has_grown(held: _Known) -> bool:
+def _has_grown(held: _JobHistory) -> bool:
     """Whether a record has grown since it was shown as this."""
     return isinstance(held.progress, Recorded) and held.progress.reports is not held.reports
 
 
-def _grown(held: _Known | None, progress: Sequence[Progress]) -> tuple[int, curves.Reports]:
+def _grown(held: _JobHistory | None, progress: Sequence[Progress]) -> tuple[int, curves.Reports]:
     """How many of the first reports are those that are held, and all of them as numbers."""
     before = held.progress if held is not None else ()
     if isinstance(progress, Recorded):
@@ -146,9 +150,9 @@ def _common(before: tuple[Progress, ...], now: tuple[Progress, ...]) -> int:
     return len(before) - 1 if _goes_on(before[:-1], now) else 0
 
 
-def _if_of(made: _Made | None, reports: int) -> _Made | None:
+def _if_of(record: _FitRecord | None, reports: int) -> _FitRecord | None:
     """A fit, where it was made of no more than so many reports."""
-    return made if made is not None and made.points <= reports else None
+    return record if record is not None and record.points <= reports else None
 
 
 def _goes_on(before: tuple[Progress, ...], now: tuple[Progress, ...]) -> bool:
@@ -163,37 +167,39 @@ def _goes_on(before: tuple[Progress, ...], now: tuple[Progress, ...]) -> bool:
         return False
 
 
-def _settled(known: _Known, job: Job, count: int) -> bool:
+def _settled(known: _JobHistory, job: Job, count: int) -> bool:
     return known.settled is not None and known.settled.stands_for(job, count)
 
 
-def _made(jobs: Sequence[Job], known: Sequence[_Known], some: Sequence[int], counts: Sequence[int]) -> list[_Made]:
+def _fit_records(
+    jobs: Sequence[Job], known: Sequence[_JobHistory], indices: Sequence[int], counts: Sequence[int]
+) -> list[_FitRecord]:
     """The fits of the first so many reports of some of the jobs."""
-    told = [
-        curves.Told(known[i].reports.first(count), jobs[i].metric, jobs[i].iterations_total)
-        for i, count in zip(some, counts, strict=True)
+    inputs = [
+        curves.FitInput(known[i].reports.first(count), jobs[i].metric, jobs[i].iterations_total)
+        for i, count in zip(indices, counts, strict=True)
     ]
     return [
-        _Made(count, jobs[i].metric, jobs[i].iterations_total, fit, _ahead(jobs[i], fit))
-        for i, count, fit in zip(some, counts, _fitted(told), strict=True)
+        _FitRecord(count, jobs[i].metric, jobs[i].iterations_total, fit, _ahead(jobs[i], fit))
+        for i, count, fit in zip(indices, counts, _fitted(inputs), strict=True)
     ]
 
 
-def _fitted(told: Sequence[curves.Told]) -> list[curves.Fit | None]:
+def _fitted(inputs: Sequence[curves.FitInput]) -> list[curves.Fit | None]:
     """The fits of some histories; one that was fitted before is not fitted again."""
-    names = [_name(one) for one in told]
-    found = [_shared.get(name) for name in names]
-    new = [i for i, fit in enumerate(found) if fit is None]
-    for i, fit in zip(new, curves.fit_many([told[i] for i in new]), strict=True):
+    names = [_name(fit_input) for fit_input in inputs]
+    fits_by_input = [_shared.get(name) for name in names]
+    new = [i for i, fit in enumerate(fits_by_input) if fit is None]
+    for i, fit in zip(new, curves.fit_many([inputs[i] for i in new]), strict=True):
         if fit is not None:
-            found[i] = fit
+            fits_by_input[i] = fit
             _shared.keep(names[i], fit)
-    return found
+    return fits_by_input
 
 
-def _name(told: curves.Told) -> str:
+def _name(fit_input: curves.FitInput) -> str:
     """A name for all that a fit is made of."""
-    reports, metric, total = told
+    reports, metric, total = fit_input
     name = blake2b(repr((len(reports), metric, total)).encode(), digest_size=16)
     name.update(reports.iterations)
     name.update(reports.metrics)
@@ -221,24 +227,26 @@ def _sign(job: Job) -> float:
 
 
 def _crossings(
-    jobs: Sequence[Job], known: Sequence[_Known], latest: Sequence[_Made | None], some: Sequence[int]
+    jobs: Sequence[Job], known: Sequence[_JobHistory], latest: Sequence[_FitRecord | None], indices: Sequence[int]
 ) -> tuple[list[int], list[int]]:
     """Those of some jobs whose history crosses a target not thought passed, and how many reports that takes.
 
     It does where a running median of three, the last of them not in the ``latest`` fit, is at the target.
     """
-    held = [made for i in some if (made := latest[i]) is not None]
-    begins = [max(made.points - 2, 0) for made in held]
-    tails = [known[i].reports.metrics[begin:] for i, begin in zip(some, begins, strict=True)]
+    held = [record for i in indices if (record := latest[i]) is not None]
+    begins = [max(record.points - 2, 0) for record in held]
+    tails = [known[i].reports.metrics[begin:] for i, begin in zip(indices, begins, strict=True)]
     lengths = [len(tail) for tail in tails]
     owner = np.repeat(np.arange(len(tails)), lengths)
-    place = np.arange(len(owner)) + np.repeat(np.array(begins, dtype=np.int64) - np.cumsum([0, *lengths])[:-1], lengths)
+    position = np.arange(len(owner)) + np.repeat(
+        np.array(begins, dtype=np.int64) - np.cumsum([0, *lengths])[:-1], lengths
+    )
     values = curves.joined(tails)
-    told = ~np.isnan(values)
-    owner, place, values = owner[told], place[told], values[told]
-    values = values * np.array([_sign(jobs[i]) for i in some])[owner]
+    has_metric = ~np.isnan(values)
+    owner, position, values = owner[has_metric], position[has_metric], values[has_metric]
+    values = values * np.array([_sign(jobs[i]) for i in indices])[owner]
     of_three = np.append([False, False], owner[2:] == owner[:-2])[: len(owner)]
-    reached = curves.running_median(values) >= np.array([made.ahead for made in held])[owner]
+    reached = curves.running_median(values) >= np.array([record.ahead for record in held])[owner]
     crossing = np.flatnonzero(of_three & reached)
     whose, first = np.unique(owner[crossing], return_index=True)
-    return [some[i] for i in whose.tolist()], (place[crossing[first]] + 1).tolist()
+    return [indices[i] for i in whose.tolist()], (position[crossing[first]] + 1).tolist()

@@ -69,4 +69,7 @@ class Forest:
         root, left, right = (by_number[number[:, node]] > threshold[:, node, None] for node in range(NODES))
         low, mid_low, mid_high, high = (leaf[:, end, None] for end in range(LEAVES))
         added = np.where(root, np.where(right, high, mid_high), np.where(left, mid_low, low))
-        return [start + np.add.reduce(added[one], axis=0) for start, one in zip(self.starts, self.each, strict=True)]
+        return [
+            start + np.add.reduce(added[own_trees], axis=0)
+            for start, own_trees in zip(self.starts, self.each, strict=True)
+        ]

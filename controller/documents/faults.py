@@ -207,6 +207,6 @@ def _section(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     for inner in get_args(annotation):
-        if (found := _section(inner)) is not None:
-            return found
+        if (section := _section(inner)) is not None:
+            return section
     return None

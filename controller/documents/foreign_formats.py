@@ -36,8 +36,8 @@ def recognised(text: str, own: str) -> str | None:
     """
     head = text[:HEAD]
     lines = [line for line in head.split("\n") if line.strip() and not line.lstrip().startswith("#")]
-    found = next((what for what, fits in _FORMATS.items() if fits(head, lines)), None) if lines else None
-    return None if found == own else found
+    format_name = next((what for what, fits in _FORMATS.items() if fits(head, lines)), None) if lines else None
+    return None if format_name == own else format_name
 
 
 def _philly(head: str, _lines: list[str]) -> bool:

@@ -94,17 +94,17 @@ def _unpacked(raw: bytes, most_bytes: int) -> bytes:
 
 def _check_width(raw: bytes) -> None:
     """Raises PlainTextError for text whose characters take two or four bytes each, with a mark or without one."""
-    found = next((name for mark, name in _MARKS.items() if raw.startswith(mark)), None)
+    encoding = next((name for mark, name in _MARKS.items() if raw.startswith(mark)), None)
     head = raw[:_HEAD]
-    if found is None and len(head) >= 4 and b"\0" in head:
+    if encoding is None and len(head) >= 4 and b"\0" in head:
         columns = [head[place::4].strip(b"\0") for place in range(4)]
         filled = [place for place, column in enumerate(columns) if column]
         if filled in ([0], [3]):
-            found = "UTF-32"
+            encoding = "UTF-32"
         elif filled in ([0, 2], [1, 3]) and b"\0" not in head[filled[0] :: 2]:
-            found = "UTF-16"
-    if found is not None:
-        raise PlainTextError(f"is {found} text; save it as UTF-8 (iconv -f {found} -t UTF-8)")
+            encoding = "UTF-16"
+    if encoding is not None:
+        raise PlainTextError(f"is {encoding} text; save it as UTF-8 (iconv -f {encoding} -t UTF-8)")
 
 
 def _check_line_ends(text: str) -> None:

@@ -31,27 +31,27 @@ def read(path: Path, *, holds: str | None = None, most_bytes: int = MOST_BYTES) 
     ``holds``: what the file must hold, so that one without anything is refused; None: an empty file is a text too.
     Raises FileError.
     """
-    told = name(path)
+    shown = name(path)
     try:
         if path == STDIN:
             if sys.stdin is None:
-                raise FileError(f"{told}: cannot be read: it is closed")
+                raise FileError(f"{shown}: cannot be read: it is closed")
             raw = _bytes(sys.stdin.buffer, most_bytes)
         else:
             with path.open("rb") as stream:
                 raw = _bytes(stream, most_bytes)
     except OSError as error:
-        raise FileError(f"{told}: cannot be read: {error.strerror or error}") from None
+        raise FileError(f"{shown}: cannot be read: {error.strerror or error}") from None
     except FileError:
         raise
     except ValueError as error:  # a path that no file can have
-        raise FileError(f"{told}: cannot be read: {error}") from None
+        raise FileError(f"{shown}: cannot be read: {error}") from None
     try:
         text = decode(raw, most_bytes=most_bytes)
     except PlainTextError as error:
-        raise FileError(f"{told}: {error}" if error.line is None else f"{told}:{error.line}: {error}") from None
+        raise FileError(f"{shown}: {error}" if error.line is None else f"{shown}:{error.line}: {error}") from None
     if holds is not None and not text.strip():
-        raise FileError(f"{told}:1: is empty; it must hold {holds}")
+        raise FileError(f"{shown}:1: is empty; it must hold {holds}")
     return text
 
 

@@ -96,14 +96,17 @@ def layered_and_inversions(
     lowest = {group: class_of[layer] for group, layer in layers.items()}
     candidates = [lowest]
     if previous:
-        several = {its_class for its_class, held in Counter(class_of).items() if held > 1}
-        merged = {group for group, its_class in lowest.items() if its_class in several}
+        several = {group_class for group_class, held in Counter(class_of).items() if held > 1}
+        merged = {group for group, group_class in lowest.items() if group_class in several}
         wanted = {group: _wanted(group, previous) for band in bands for group in band if group not in merged}
         highest = _latest(bands, ports, classes, merged=merged, wanted={}, lowest=lowest)
         candidates.insert(0, _earliest(bands, ports, merged=merged, wanted=wanted, lowest=lowest, highest=highest))
         candidates.insert(1, _latest(bands, ports, classes, merged=merged, wanted=wanted, lowest=lowest))
-    found = [{job: its_class for group, its_class in made.items() for job in group.jobs} for made in candidates]
-    return min(found, key=lambda made: _moves(made, previous or {})), inverted
+    assignments = [
+        {job: group_class for group, group_class in assignment.items() for job in group.jobs}
+        for assignment in candidates
+    ]
+    return min(assignments, key=lambda assignment: _moves(assignment, previous or {})), inverted
 
 
 def inversions(ordering: Ordering, classes: Mapping[str, int], shared: Shared) -> int:
@@ -114,22 +117,22 @@ def inversions(ordering: Ordering, classes: Mapping[str, int], shared: Shared) -
     number = {job: i for i, job in enumerate(job for band in ordering.bands for job in band)}
     behind = sorted(set(classes.values()), reverse=True)
     at: dict[tuple[int, int], int] = {}
-    found = 0
+    count = 0
     for band in ordering.bands:
         rows = [(job, shared[job].tolist()) for job in band]
         for job, ports in rows:
             met = 0
-            for its_class in behind:
-                if its_class < classes[job]:
+            for earlier_class in behind:
+                if earlier_class < classes[job]:
                     break
                 for port in ports:
-                    met |= at.get((port, its_class), 0)
-            found += met.bit_count()
+                    met |= at.get((port, earlier_class), 0)
+            count += met.bit_count()
         for job, ports in rows:
             for port in ports:
                 key = (port, classes[job])
                 at[key] = at.get(key, 0) | 1 << number[job]
-    return found
+    return count
 
 
 def _groups(band: Sequence[str], shared: Shared) -> list[_Group]:
@@ -158,7 +161,7 @@ def _wanted(group: _Group, previous: Mapping[str, int]) -> list[int]:
     if len(group.jobs) == 1:
         return [previous[group.jobs[0]]] if group.jobs[0] in previous else []
     counts = Counter(previous[job] for job in group.jobs if job in previous)
-    return sorted(counts, key=lambda its_class: (-counts[its_class], its_class))
+    return sorted(counts, key=lambda service_class: (-counts[service_class], service_class))
 
 
 def _layers(bands: _Bands, ports: int) -> _Classes:
@@ -217,23 +220,23 @@ def _held(layer_of: Mapping[str, int], layers: int, classes: int, previous: Mapp
     """How many jobs of each layer have a class already, by class, (L, K)."""
     before = {} if previous is None else previous
     known = [(layer, before.get(job, -1)) for job, layer in layer_of.items()]
-    places = [layer * classes + its_class for layer, its_class in known if 0 <= its_class < classes]
-    return np.bincount(places, minlength=layers * classes).reshape(layers, classes).astype(float)
+    cells = [layer * classes + service_class for layer, service_class in known if 0 <= service_class < classes]
+    return np.bincount(cells, minlength=layers * classes).reshape(layers, classes).astype(float)
 
 
 def _as_before(bands: _Bands, ports: int, classes: int, previous: Mapping[str, int]) -> dict[str, int] | None:
     """The classes in force, where all have one, bands share theirs, and none passes one before it; else None."""
     behind = np.zeros(ports, dtype=np.int64)  # the last class at each port of the bands so far
-    found: dict[str, int] = {}
+    assigned: dict[str, int] = {}
     for band in bands:
         for group in band:
             held = {previous.get(job, -1) for job in group.jobs}
-            its_class = held.pop()
-            if held or not 0 <= its_class < classes or (len(group.ports) and its_class < behind[group.ports].max()):
+            group_class = held.pop()
+            if held or not 0 <= group_class < classes or (len(group.ports) and group_class < behind[group.ports].max()):
                 return None
-            found |= dict.fromkeys(group.jobs, its_class)
-            behind[group.ports] = its_class
-    return found
+            assigned |= dict.fromkeys(group.jobs, group_class)
+            behind[group.ports] = group_class
+    return assigned
 
 
 def _cut(met: Floats, classes: int, held: Floats) -> list[int]:
@@ -254,15 +257,15 @@ def _cut(met: Floats, classes: int, held: Floats) -> list[int]:
     best = np.full(layers + 1, np.inf)
     best[0] = 0.0
     begins = []
-    for its_moved in moved:
-        reached = (best - its_moved)[:, None] + cost
+    for class_moved in moved:
+        reached = (best - class_moved)[:, None] + cost
         begins.append(reached.argmin(axis=0))
-        best = reached.min(axis=0) + its_moved
+        best = reached.min(axis=0) + class_moved
     class_of = [0] * layers
     end = layers
-    for its_class in range(classes - 1, -1, -1):
-        begin = int(begins[its_class][end])
-        class_of[begin:end] = [its_class] * (end - begin)
+    for service_class in range(classes - 1, -1, -1):
+        begin = int(begins[service_class][end])
+        class_of[begin:end] = [service_class] * (end - begin)
         end = begin
     return class_of
 
@@ -278,16 +281,16 @@ def _earliest(
 ) -> _Classes:
     """From the first band on, each group as it was where all others leave room; else as low as can be."""
     free = np.zeros(ports, dtype=np.int64)
-    found: _Classes = {}
+    assigned: _Classes = {}
     for band in bands:
         for group in band:
-            its_class = lowest[group]
+            group_class = lowest[group]
             if group not in merged:
                 low, high = int(np.maximum.reduce(free.take(group.ports))) if len(group.ports) else 0, highest[group]
-                its_class = next((want for want in wanted[group] if low <= want <= high), low)
-            found[group] = its_class
-            free[group.ports] = its_class + 1
-    return found
+                group_class = next((want for want in wanted[group] if low <= want <= high), low)
+            assigned[group] = group_class
+            free[group.ports] = group_class + 1
+    return assigned
 
 
 def _latest(
@@ -301,23 +304,23 @@ def _latest(
 ) -> _Classes:
     """From the last band on, each group as it was where that leaves room for all; else as high as can be."""
     taken = np.full(ports, classes, dtype=np.int64)  # the first class that is taken at each port, seen from behind
-    found: _Classes = {}
+    assigned: _Classes = {}
     for band in reversed(bands):
         for group in band:
-            its_class = lowest[group]
+            group_class = lowest[group]
             if group not in merged:
                 low, high = (
-                    its_class,
+                    group_class,
                     int(np.minimum.reduce(taken.take(group.ports))) - 1 if len(group.ports) else classes - 1,
                 )
-                its_class = next((want for want in wanted.get(group, ()) if low <= want <= high), high)
-            found[group] = its_class
-            taken[group.ports] = its_class
-    return found
+                group_class = next((want for want in wanted.get(group, ()) if low <= want <= high), high)
+            assigned[group] = group_class
+            taken[group.ports] = group_class
+    return assigned
 
 
 def _moves(classes: Mapping[str, int], previous: Mapping[str, int]) -> int:
-    return sum(1 for job, its_class in classes.items() if previous.get(job, its_class) != its_class)
+    return sum(1 for job, new_class in classes.items() if previous.get(job, new_class) != new_class)
 
 
 def _check(classes: int) -> None:

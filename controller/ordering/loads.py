@@ -190,9 +190,9 @@ class PortNumbers:
         return np.array(sorted(ports), dtype=np.int64)
 
 
-def summed(place: Ints, amount: Floats, places: int) -> Floats:
+def summed(position: Ints, amount: Floats, count: int) -> Floats:
     """What falls on each of ``places`` places."""
-    total: Floats = np.bincount(place, amount, places).astype(float, copy=False)
+    total: Floats = np.bincount(position, amount, count).astype(float, copy=False)
     return total
 
 
@@ -209,11 +209,11 @@ def port_numbers(hosts: Mapping[str, Host], routes: Routes | None = None) -> Por
     for known in tuple(_numbers):
         if known.routes is routes and known.items == items:
             return known
-    made = PortNumbers(hosts, routes)
+    numbers = PortNumbers(hosts, routes)
     # A few, so that simulations on different networks side by side do not forget each other's.
-    _numbers.insert(0, made)
+    _numbers.insert(0, numbers)
     del _numbers[4:]
-    return made
+    return numbers
 
 
 def busiest_port(job: Job, snapshot: Snapshot) -> tuple[Port | None, float]:
@@ -240,9 +240,9 @@ def load_matrix(snapshot: Snapshot) -> LoadMatrix:
     known = numbers.latest
     if known is not None and len(known[0]) == len(demands) and all(map(is_, known[0], demands)):
         return known[1]
-    made = _load_matrix(numbers, [numbers.bytes_of(job) for job in snapshot.jobs])
-    numbers.latest = demands, made
-    return made
+    matrix = _load_matrix(numbers, [numbers.bytes_of(job) for job in snapshot.jobs])
+    numbers.latest = demands, matrix
+    return matrix
 
 
 def _load_matrix(numbers: PortNumbers, rows: Sequence[tuple[Ints, Floats]]) -> LoadMatrix:

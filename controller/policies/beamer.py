@@ -35,15 +35,15 @@ class Beamer(Policy):
         stage_seconds = together.bottlenecks()
         each = one_iteration.bottlenecks()
         seconds = [
-            job.iterations_left * (job.compute_seconds + one)
-            for job, one in zip(snapshot.jobs, each.tolist(), strict=True)
+            job.iterations_left * (job.compute_seconds + bottleneck)
+            for job, bottleneck in zip(snapshot.jobs, each.tolist(), strict=True)
         ]
         bands: list[tuple[str, ...]] = []
         reasons: dict[str, str] = {}
-        for place, stage in enumerate(bssi(together, np.ones(len(members))).order, 1):
+        for position, stage in enumerate(bssi(together, np.ones(len(members))).order, 1):
             jobs = sorted(members[stage], key=lambda j: (-seconds[j], snapshot.jobs[j].arrival))
             what = f"stage {names[stage]}" if names[stage] is not None else "its own stage"
-            what += f", number {place} of {len(members)}, {stage_seconds[stage]:.4g} s left at its bottleneck"
+            what += f", number {position} of {len(members)}, {stage_seconds[stage]:.4g} s left at its bottleneck"
             for rank, j in enumerate(jobs, 1):
                 bands.append((snapshot.jobs[j].id,))
                 reasons[snapshot.jobs[j].id] = f"{what}; {seconds[j]:.4g} s left of the job, {rank} of {len(jobs)}"

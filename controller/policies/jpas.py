@@ -112,8 +112,10 @@ class Jpas(Policy):
         service = self._service(snapshot, bottlenecks, known)
         passed = _passed(snapshot.jobs, known, memory)
         standings = {
-            job.id: self._standing(job, fitted, one, used, passed[job.id])
-            for job, fitted, one, used in zip(snapshot.jobs, known, bottlenecks.tolist(), service.tolist(), strict=True)
+            job.id: self._standing(job, fitted, bottleneck, used, passed[job.id])
+            for job, fitted, bottleneck, used in zip(
+                snapshot.jobs, known, bottlenecks.tolist(), service.tolist(), strict=True
+            )
         }
         kept = {
             name: self._kept(memory.get(_KEPT + name), standing.seconds / jobs[name].weight)
@@ -142,13 +144,13 @@ class Jpas(Policy):
 
     def _service(self, snapshot: Snapshot, bottlenecks: Floats, known: Sequence[fit.Fit | None]) -> Floats:
         """Seconds of its bottleneck port that each job has used; 0 for one that no rule would ask about."""
-        asked = [
+        needed = [
             i
             for i, (job, fitted) in enumerate(zip(snapshot.jobs, known, strict=True))
             if fitted is None or not self._believes(job)
         ]
         service = np.zeros(len(snapshot.jobs))
-        service[asked] = attained(replace(snapshot, jobs=tuple(snapshot.jobs[i] for i in asked)), bottlenecks[asked])
+        service[needed] = attained(replace(snapshot, jobs=tuple(snapshot.jobs[i] for i in needed)), bottlenecks[needed])
         return service
 
     def _believes(self, job: Job) -> bool:

@@ -21,7 +21,7 @@ class PolicyError(ValueError):
 @cache
 def _entries() -> tuple[Mapping[str, type[Policy]], Mapping[str, str]]:
     """Every installed policy's class by its entry-point name, and why others cannot be had."""
-    found: dict[str, type[Policy]] = {}
+    loadable: dict[str, type[Policy]] = {}
     broken: dict[str, str] = {}
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         try:
@@ -30,10 +30,10 @@ def _entries() -> tuple[Mapping[str, type[Policy]], Mapping[str, str]]:
             broken[entry.name] = f"entry point {entry.name} = {entry.value}: {type(error).__name__}: {error}"
             continue
         if isinstance(loaded, type) and issubclass(loaded, Policy):
-            found[entry.name] = loaded
+            loadable[entry.name] = loaded
         else:
             broken[entry.name] = f"entry point {entry.name} = {entry.value}: not a subclass of Policy"
-    return found, broken
+    return loadable, broken
 
 
 def option_value(text: str) -> object:
@@ -62,13 +62,13 @@ def make(name: str, options: Mapping[str, object] | None = None) -> Policy:
     given = options or {}
     _check_names(name, describe(policies[name]), given)
     try:
-        made = policies[name](**given)
+        policy = policies[name](**given)
     except (TypeError, ValueError) as error:
         raise PolicyError(f"policy {name}: {error}") from error
     for option, value in given.items():
         if not _is_finite(value):
             raise PolicyError(f"policy {name}: {option}: a number in it is infinite or none at all; give a finite one")
-    return made
+    return policy
 
 
 def _check_names(policy: str, known: Mapping[str, Described] | None, given: Mapping[str, object]) -> None:

@@ -237,21 +237,21 @@ def _sites(traffic: _Traffic) -> _Sites:
     return list(_of_listeners(traffic)) if isinstance(traffic, Listening) else [_of_flow(place) for place in traffic]
 
 
-def _of_flow(place: RuleSite) -> tuple[int | None, int, Match]:
-    if place.dst_port is not None:
-        priority = BY_BOTH_PORTS if place.src_port is not None else BY_DESTINATION_PORT
+def _of_flow(site: RuleSite) -> tuple[int | None, int, Match]:
+    if site.dst_port is not None:
+        priority = BY_BOTH_PORTS if site.src_port is not None else BY_DESTINATION_PORT
     else:
-        priority = BY_SOURCE_PORT if place.src_port is not None else PAIR
+        priority = BY_SOURCE_PORT if site.src_port is not None else PAIR
     match = Match(
-        in_port=place.in_port,
+        in_port=site.in_port,
         eth_type=ETH_IPV4,
         ip_proto=PROTO_TCP,
-        ipv4_src=place.src,
-        ipv4_dst=place.dst,
-        tcp_src=place.src_port,
-        tcp_dst=place.dst_port,
+        ipv4_src=site.src,
+        ipv4_dst=site.dst,
+        tcp_src=site.src_port,
+        tcp_dst=site.dst_port,
     )
-    return place.switch, priority, match
+    return site.switch, priority, match
 
 
 def _of_listeners(listening: Listening) -> Iterator[tuple[int | None, int, Match]]:

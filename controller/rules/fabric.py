@@ -56,11 +56,11 @@ class Link(NamedTuple):
 
 def as_links(links: Iterable[LinkLike]) -> tuple[Link, ...]:
     """Any description of links as values, each with its lower end first, sorted, without repetition."""
-    found: set[Link] = set()
+    unique: set[Link] = set()
     for link in links:
         low, high = sorted(((link.a, link.a_port), (link.b, link.b_port)))
-        found.add(Link(*low, *high))
-    return tuple(sorted(found))
+        unique.add(Link(*low, *high))
+    return tuple(sorted(unique))
 
 
 def inner_ports(links: Iterable[LinkLike], switch: int) -> frozenset[int]:

@@ -68,25 +68,25 @@ def marks(snapshot: Snapshot, classes: Mapping[str, int]) -> Mapping[str, tuple[
         dscp = CLASS_DSCP[service_class]
         for host in job.found_on:
             marked.setdefault(host, []).append(FlowMark(job.id, service_class, dscp, None, None, None))
-        others = [place for place in found if place.src_host not in job.found_on]
-        for place in (*declared, *others):
+        others = [site for site in found if site.src_host not in job.found_on]
+        for site in (*declared, *others):
             mark = FlowMark(
                 job=job.id,
                 service_class=service_class,
                 dscp=dscp,
-                local_port=place.src_port,
-                remote=place.dst,
-                remote_port=place.dst_port,
+                local_port=site.src_port,
+                remote=site.dst,
+                remote_port=site.dst_port,
             )
-            marked.setdefault(place.src_host, []).append(mark)
-        for place in others:
-            count[place.src_host] += 1
+            marked.setdefault(site.src_host, []).append(mark)
+        for site in others:
+            count[site.src_host] += 1
         if listening.ends:
             _add_listeners(marked, job.id, service_class, listening)
     for host, more in count.items():
         if more > MAX_FOUND_MARKS:
             marked[host] = _fewer(marked[host])
-    return {host: tuple(sorted(its, key=_first_match)) for host, its in sorted(marked.items())}
+    return {host: tuple(sorted(marks, key=_first_match)) for host, marks in sorted(marked.items())}
 
 
 def _add_listeners(marked: dict[str, list[AnyMark]], job: str, service_class: int, listening: Listening) -> None:

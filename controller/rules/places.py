@@ -50,7 +50,11 @@ class Listening(NamedTuple):
             yield None, None
             return
         for switch, senders in self.senders.items():
-            others = senders if switch != host.switch or len(senders) > 2 else [one for one in senders if one != host]
+            others = (
+                senders
+                if switch != host.switch or len(senders) > 2
+                else [sender for sender in senders if sender != host]
+            )
             if switch is not None and others:
                 yield switch, others[0] if len(others) == 1 else None
 
@@ -99,7 +103,7 @@ def claimed_flows(snapshot: Snapshot, classes: Mapping[str, int]) -> Iterator[Cl
     taken: set[Packets] = set()
     ends: set[tuple[str, int]] = set()
     count = min(snapshot.classes, MAX_CLASSES)
-    places_of = places_on(snapshot.hosts)
+    sites_of = places_on(snapshot.hosts)
     for job in sorted(snapshot.jobs, key=lambda job: (job.arrival, job.id)):
         service_class = classes.get(job.id)
         if service_class is None:
@@ -108,12 +112,12 @@ def claimed_flows(snapshot: Snapshot, classes: Mapping[str, int]) -> Iterator[Cl
             raise ValueError(f"job {job.id}: class {service_class} is not one of 0..{count - 1}")
         parts = []
         for flows in (job.flows, job.found):
-            claimed, packets = places_of.flows(flows)
+            claimed, packets = sites_of.flows(flows)
             if not taken.isdisjoint(packets):
-                claimed = _one_of_equals(tuple(place for place in claimed if place[:4] not in taken))
+                claimed = _one_of_equals(tuple(site for site in claimed if site[:4] not in taken))
             taken |= packets
             parts.append(claimed)
-        listening = places_of.listening(job.listeners)
+        listening = sites_of.listening(job.listeners)
         if not ends.isdisjoint(listening.ends):
             listening = listening.without(ends)
         ends |= listening.ends
@@ -138,14 +142,14 @@ class Places:
         return self._listening.get(listeners, lambda: self._locate(listeners)) if listeners.ends else NOTHING
 
     def _find(self, flows: tuple[Flow, ...]) -> tuple[tuple[RuleSite, ...], frozenset[Packets]]:
-        found: dict[Packets, RuleSite] = {}
+        sites: dict[Packets, RuleSite] = {}
         for flow in flows:
             src, dst = self._hosts.get(flow.src), self._hosts.get(flow.dst)
             if src is None or dst is None or src.address is None or dst.address is None:
                 continue
             packets = (src.address, dst.address, flow.src_port, flow.dst_port)
-            found.setdefault(packets, RuleSite(*packets, src.name, src.switch, in_port(src)))
-        return tuple(found.values()), frozenset(found)
+            sites.setdefault(packets, RuleSite(*packets, src.name, src.switch, in_port(src)))
+        return tuple(sites.values()), frozenset(sites)
 
     def _locate(self, listeners: Listeners) -> Listening:
         hosts = {name: host for name in listeners.among if (host := self._addressed(name)) is not None}
@@ -157,9 +161,9 @@ class Places:
             if name in hosts:
                 ports.setdefault(hosts[name], []).append(port)
         return Listening(
-            {host: tuple(its) for host, its in ports.items()},
-            {switch: tuple(its) for switch, its in senders.items()},
-            frozenset((str(host.address), port) for host, its in ports.items() for port in its),
+            {host: tuple(members) for host, members in ports.items()},
+            {switch: tuple(members) for switch, members in senders.items()},
+            frozenset((str(host.address), port) for host, members in ports.items() for port in members),
         )
 
     def _addressed(self, name: str) -> Host | None:
@@ -189,6 +193,6 @@ def in_port(host: Host) -> int | None:
 
 
 @lru_cache(maxsize=16384)
-def _one_of_equals(places: tuple[RuleSite, ...]) -> tuple[RuleSite, ...]:
+def _one_of_equals(sites: tuple[RuleSite, ...]) -> tuple[RuleSite, ...]:
     """The very same object for equal places: what is made of them is remembered by it."""
-    return places
+    return sites

@@ -137,13 +137,13 @@ class _Reduced:
         at: Counter[int] = Counter()
         places = places_on(snapshot.hosts)
         for job, more in zip(snapshot.jobs, found, strict=True):
-            for place in (*places.flows(job.flows)[0], *places.flows(more)[0]):
-                if place.switch is None:
+            for site in (*places.flows(job.flows)[0], *places.flows(more)[0]):
+                if site.switch is None:
                     everywhere += 1
                 else:
-                    at[place.switch] += 1
-            its, anywhere = places.listening(job.listeners).rules_at()
-            at.update(its)
+                    at[site.switch] += 1
+            at_switches, anywhere = places.listening(job.listeners).rules_at()
+            at.update(at_switches)
             everywhere += anywhere
         return max((everywhere + at[switch.dpid] for switch in snapshot.switches), default=0)
 
@@ -161,15 +161,15 @@ def by_port(jobs: Sequence[Job]) -> tuple[tuple[Flow, ...], ...]:
         whole = {end for end, times in count.items() if users[end] == {job.id} and times > 1}
         # One with an open port already stands for all with that port.
         whole |= {end for flow in job.found if len(_ends(flow)) == 1 for end in _ends(flow)}
-        found = set()
+        flows = set()
         for flow in job.found:
             shared = [end for end in _ends(flow) if end in whole]
             if len(_ends(flow)) == 2 and shared:
                 src, dst, is_source, port = max(shared, key=lambda end: (count[end], end))
-                found.add(Flow(job.id, src, dst, port, None) if is_source else Flow(job.id, src, dst, None, port))
+                flows.add(Flow(job.id, src, dst, port, None) if is_source else Flow(job.id, src, dst, None, port))
             else:
-                found.add(flow)
-        reduced.append(_same(job.found, found))
+                flows.add(flow)
+        reduced.append(_same(job.found, flows))
     return tuple(reduced)
 
 
@@ -184,10 +184,10 @@ def by_pair(jobs: Sequence[Job]) -> tuple[tuple[Flow, ...], ...]:
             users[flow.src, flow.dst].add(job.id)
     reduced = []
     for job in jobs:
-        found = {
+        flows = {
             Flow(job.id, flow.src, flow.dst) if users[flow.src, flow.dst] == {job.id} else flow for flow in job.found
         }
-        reduced.append(_same(job.found, found))
+        reduced.append(_same(job.found, flows))
     return tuple(reduced)
 
 

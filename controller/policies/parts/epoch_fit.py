@@ -23,15 +23,15 @@ def fitting(left: LoadMatrix, weight: Floats, seconds: float) -> NDArray[np.bool
     if not (upper > 0).any():
         return np.zeros(left.jobs, dtype=bool)
     scale = weight.max()
-    found = linprog(
+    solution = linprog(
         -weight / scale,
         A_ub=rows.T.tocsr() / seconds,
         b_ub=np.ones(left.ports),
         bounds=np.stack((np.zeros(left.jobs), upper), axis=1),
         method="highs",
     )
-    if found.x is None:
+    if solution.x is None:
         # The solver gave up, which takes numbers of absurd sizes: whoever fits alone, in the order given.
         return upper > 0
-    fits: NDArray[np.bool_] = found.x >= 0.5
+    fits: NDArray[np.bool_] = solution.x >= 0.5
     return fits

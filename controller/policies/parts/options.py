@@ -36,12 +36,12 @@ class Number:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ValueError(f"{name}: {str(value)[:40]!r}; it must be {self}")
         try:
-            found = float(value)
+            number = float(value)
         except OverflowError:
             raise ValueError(f"{name}: the number is too large; it must be {self}") from None
-        if not math.isfinite(found) or not self.low <= found <= self.high or (self.above and found == self.low):
-            raise ValueError(f"{name}: {found:g}; it must be {self}")
-        return found
+        if not math.isfinite(number) or not self.low <= number <= self.high or (self.above and number == self.low):
+            raise ValueError(f"{name}: {number:g}; it must be {self}")
+        return number
 
 
 @dataclass(frozen=True, slots=True)

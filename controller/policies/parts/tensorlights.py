@@ -66,7 +66,7 @@ def model_sizes(job: Job) -> dict[str, float]:
     if job.tasks:
         sources = {task.host for task in job.tasks if task.role is Role.PS}
     else:
-        sources = {source for source, one in sent.items() if one.fans_out}
+        sources = {source for source, entry in sent.items() if entry.fans_out}
     return {source: sent[source].most if source in sent else 0.0 for source in sorted(sources)}
 
 
@@ -88,13 +88,13 @@ def _sent(job: Job) -> dict[str, _Sent]:
 
 
 def _summed(demand: Sequence[Demand]) -> dict[str, _Sent]:
-    found: dict[str, _Sent] = {}
+    sent: dict[str, _Sent] = {}
     for source, target, size in demand:
         if size > 0:
-            one = found.setdefault(source, _Sent(target))
-            one.most = max(one.most, size)
-            one.fans_out |= target != one.first
-    return found
+            entry = sent.setdefault(source, _Sent(target))
+            entry.most = max(entry.most, size)
+            entry.fans_out |= target != entry.first
+    return sent
 
 
 def rotated(jobs: Sequence[Job], turn: int, width: int) -> list[Job]:

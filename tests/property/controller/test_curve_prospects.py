@@ -111,7 +111,7 @@ def _fitted(run) -> one_link.Known | None:
     target = target_iteration(run, 0.9)
     if target is None:
         return None
-    plain = curves.Asked(0.9, curves.T90.typical, curves.T90.spread)
+    plain = curves.TargetSpec(0.9, curves.T90.typical, curves.T90.spread)
     rate = [fit.targets[0].rate for fit in curves.fit_many(histories(run), [plain]) if fit is not None]
     return one_link.Known(len(run), target, np.append(np.full(MIN_POINTS, 3.6 / len(run)), rate))
 

@@ -75,7 +75,7 @@ def test_jobs_of_the_same_reports_share_a_fit_and_others_do_not(fitted) -> None:
     higher = job(RISING[:100] + 1e-9, "e")
     for one in (other, shorter, higher):
         (found,) = remembered.fits([one])
-        told = curves.Told(curves.Reports.of(one.progress[:98]), one.metric, one.iterations_total)
+        told = curves.FitInput(curves.Reports.of(one.progress[:98]), one.metric, one.iterations_total)
         assert [found] == curves.fit_many([told])
     assert fitted == [98] * 7
 
@@ -155,6 +155,6 @@ def test_a_job_that_has_not_reported_is_fitted_anew_where_its_metric_or_its_leng
         (found,) = remembered.fits([now])
         (again,) = remembered.fits([now])
         assert found is again
-        told = curves.Told(curves.Reports.of(now.progress[:98]), now.metric, now.iterations_total)
+        told = curves.FitInput(curves.Reports.of(now.progress[:98]), now.metric, now.iterations_total)
         assert [found] == curves.fit_many([told])
     assert fitted == [98] * 6
