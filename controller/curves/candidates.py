@@ -29,7 +29,7 @@ SAMPLES = 6
 TEMPER = 0.3  # what one bin is worth of an independent report; set on recorded runs (see docs/policies.md)
 HUBER = 1.5
 FARTHEST = 15.0
-"""A run of unknown length is not believed to be longer than so many times what was seen of it."""
+"""A run of unknown length is taken to be at most this many times as long as what it has reported."""
 _MEAN_TO_DEVIATION = 1.2533  # of a normal distribution
 
 

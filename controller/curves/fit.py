@@ -54,20 +54,20 @@ Ints = NDArray[np.int64]
 
 INTERVAL = (0.1, 0.5, 0.9)
 PRIOR_SHARE = 0.15
-"""How much the prior alone counts beside the fit."""
+"""Weigh the prior alone by this share, and the fit by the rest."""
 PRIOR_DRAWS = 20
 LENGTHS = 5
-"""As many lengths stand for all that a run of unknown length may have."""
+"""Represent the possible lengths of a run of unknown length by this many."""
 _TOGETHER = 64
-"""So many histories are read and solved in one go: their arrays stay in the cache."""
+"""Read and solve this many histories at once, so that their arrays stay in the processor's cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class TargetSpec:
-    """A target to be predicted: a share of convergence, and after which share of a run it typically comes.
+    """A target to predict: ``fraction`` is its share of convergence.
 
-    The latter is a log-normal prior, its median and the standard deviation of its logarithm. ``learned``: recorded runs
-    tell of this one.
+    The share of a run after which it comes has a log-normal prior: ``typical`` is its median, ``spread`` the standard
+    deviation of its logarithm. ``learned`` says that trees learned from recorded runs predict this target.
     """
 
     fraction: float
@@ -76,12 +76,12 @@ class TargetSpec:
     learned: bool = False
 
     def shares(self, n: int) -> Array:
-        """n equally likely shares of a run (at most 1)."""
+        """Returns n equally likely shares of a run (at most 1)."""
         shares: Array = np.minimum(self.typical * np.exp(self.spread * ndtri((np.arange(n) + 0.5) / n)), 1.0)
         return shares
 
     def density(self, share: Array) -> Array:
-        """The prior over the logarithm of the share, up to a constant factor."""
+        """Returns the prior density over the logarithm of the share, up to a constant factor."""
         with np.errstate(divide="ignore"):
             density: Array = np.exp(-0.5 * (np.log(share / self.typical) / self.spread) ** 2)
         return density
@@ -134,7 +134,7 @@ def fit(
 
 
 def fit_many(histories: Sequence[History | FitInput], specs: Sequence[TargetSpec] = (T90, T95)) -> list[Fit | None]:
-    """Fit histories; None for one with fewer than 3 finite metric values.
+    """Returns the fits of histories, in their order; None for a history with fewer than 3 finite metric values.
 
     Where the iterations of the whole run are known, the converged metric is the curve's value in the middle of the last
     tenth of the run (whose median defines it), and no target lies beyond the run's end.

@@ -20,16 +20,16 @@ Ints = NDArray[np.int64]
 
 MIN_POINTS = 3
 BINS = 32
-"""A history of more reports is put into at most so many bins of equally many, each of its mean."""
+"""Average a longer history in at most this many bins with equally many reports each."""
 FIRST_WEIGHT = 0.25
-"""What the first report counts beside the last; those between count between, by rank."""
+"""Weigh the first report by this, the last by 1, and those between linearly by rank."""
 LEAST_NOISE = 1e-3
-"""Of a history's size: so that exact curves can be solved."""
+"""Take at least this noise, as a share of a history's size, so that exact curves can be solved."""
 SHORT_NOISE = 0.02
-"""Of a history's size, where it is too short to say."""
+"""Take this noise, as a share of a history's size, where the history is too short to measure it."""
 
 LEAST_SIZE = 1e-100
-"""A metric that has changed by less has not changed: in such units its natural limits would be infinite."""
+"""Treat a metric that has changed by less as constant: in such units its natural limits would be infinite."""
 
 
 class History(NamedTuple):
@@ -41,7 +41,7 @@ class History(NamedTuple):
 
 
 class FitInput(NamedTuple):
-    """The same of reports that have been read already."""
+    """A history whose reports have been read into arrays already."""
 
     reports: Reports
     metric: Metric
@@ -76,7 +76,7 @@ class Histories:
 
 
 def read(histories: Sequence[History | FitInput]) -> tuple[Ints, Histories]:
-    """Those with at least ``MIN_POINTS`` finite values: their places in ``histories``, and what they say."""
+    """Returns the positions of the histories with at least ``MIN_POINTS`` finite values, and these histories."""
     reports = [
         history.reports if isinstance(history, FitInput) else Reports.of(history.progress) for history in histories
     ]

@@ -27,7 +27,7 @@ from controller.curves.trees import Forest, Trees
 Array = NDArray[np.float64]
 
 HORIZONS = (0.1, 0.25, 0.5)
-"""Shares of the run's length."""
+"""The trees predict the chance for these horizons, as shares of the run's length."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,4 +1,4 @@
-"""What jobs' histories say, for all jobs of a plan at once, remembered from plan to plan.
+"""The fits of the histories of all jobs of a plan, remembered from plan to plan.
 
 A fit moves little from one report to the next, so a history is fitted when it has grown by a twentieth: up to the last
 report whose iteration is a power of 1.05 or before. Where a later report crosses a target of that fit, all up to that
@@ -27,15 +27,16 @@ from controller.model import Job, Metric, Progress
 GROWTH = 1.05
 _LOG_GROWTH = math.log(GROWTH)
 _REMEMBERED = 8192
-"""Histories, one a job, each with two fits: some ten kilobytes each."""
+"""Remember the histories of this many jobs. Each has two fits and takes about ten kilobytes."""
 _SHARED = 8192
-"""Fits by what they are made of, a kilobyte each."""
+"""Remember this many fits by their input. Each takes about a kilobyte."""
 
 
 class _FitRecord(NamedTuple):
-    """A fit, what it was made of (so many reports, a metric, the iterations of the run), and the nearest target.
+    """A fit, its input (the number of reports, the metric, the iterations of the run), and the nearest target.
 
-    ``ahead`` is the metric of the nearest target that is not thought passed, turned so that it rises; inf: none is.
+    ``ahead`` is the metric of the nearest target that the job has not yet passed by the fit, with its sign turned so
+    that it rises. It is infinite where the job has passed all.
     """
 
     points: int
@@ -45,14 +46,14 @@ class _FitRecord(NamedTuple):
     ahead: float
 
     def stands_for(self, job: Job, count: int) -> bool:
-        """Whether the fit of so many reports of the job, of the history that this was made of, is this one."""
+        """Returns whether this is the fit of the first ``count`` reports of the job, of the same history."""
         return self[:3] == (count, job.metric, job.iterations_total)
 
 
 class _JobHistory(NamedTuple):
-    """A job's history as numbers, the fit since it last grew by a twentieth, and the latest where it has crossed.
+    """A job's history as numbers, the fit since it last grew by a twentieth, and the latest after a crossing.
 
-    ``answer`` is the one of the two that was given for this very history.
+    ``answer`` is the one of the two fits that was returned for this very history.
     """
 
     progress: Sequence[Progress]
@@ -67,7 +68,7 @@ _shared: Latest[curves.Fit] = Latest(_SHARED)
 
 
 def fits(jobs: Sequence[Job]) -> list[curves.Fit | None]:
-    """The fit of each job's history, with ``T90`` and ``T95`` as targets; None with fewer reports than one needs."""
+    """Returns the fit of each job's history, with ``T90`` and ``T95`` as targets; None where reports are too few."""
     answers = [_as_before(job) for job in jobs]
     news = [i for i, answer in enumerate(answers) if answer is None]
     for i, record in zip(news, _anew([jobs[i] for i in news]), strict=True):
@@ -76,7 +77,7 @@ def fits(jobs: Sequence[Job]) -> list[curves.Fit | None]:
 
 
 def _as_before(job: Job) -> _FitRecord | None:
-    """The last answer, where the job has not reported since."""
+    """Returns the last answer if the job has not reported since, else None."""
     held = _known.get(job.id)
     if held is None or held.progress is not job.progress or _has_grown(held):
         return None
@@ -124,12 +125,12 @@ def _read(job: Job) -> _JobHistory:
 
 
 def _has_grown(held: _JobHistory) -> bool:
-    """Whether a record has grown since it was shown as this."""
+    """Returns whether a record has grown since this view of it."""
     return isinstance(held.progress, Recorded) and held.progress.reports is not held.reports
 
 
 def _grown(held: _JobHistory | None, progress: Sequence[Progress]) -> tuple[int, curves.Reports]:
-    """How many of the first reports are those that are held, and all of them as numbers."""
+    """Returns how many of the first reports are the remembered ones, and all reports as numbers."""
     before = held.progress if held is not None else ()
     if isinstance(progress, Recorded):
         return progress.goes_on(before) if isinstance(before, Recorded) else 0, progress.reports
@@ -151,12 +152,12 @@ def _common(before: tuple[Progress, ...], now: tuple[Progress, ...]) -> int:
 
 
 def _if_of(record: _FitRecord | None, reports: int) -> _FitRecord | None:
-    """A fit, where it was made of no more than so many reports."""
+    """Returns the fit if its input has at most ``reports`` reports, else None."""
     return record if record is not None and record.points <= reports else None
 
 
 def _goes_on(before: tuple[Progress, ...], now: tuple[Progress, ...]) -> bool:
-    """Whether ``now`` is ``before``, or more after it.
+    """Returns whether ``now`` begins with ``before``.
 
     Tuples are in the order of the first items that differ, and of two reports neither is the greater. Unlike a slice
     that is compared, this leaves reports alone that are the same objects, which are all of a thousand jobs'.
@@ -174,7 +175,7 @@ def _settled(known: _JobHistory, job: Job, count: int) -> bool:
 def _fit_records(
     jobs: Sequence[Job], known: Sequence[_JobHistory], indices: Sequence[int], counts: Sequence[int]
 ) -> list[_FitRecord]:
-    """The fits of the first so many reports of some of the jobs."""
+    """Returns the fits of the jobs at ``indices``, each from the first of its reports, ``counts`` of them."""
     inputs = [
         curves.FitInput(known[i].reports.first(count), jobs[i].metric, jobs[i].iterations_total)
         for i, count in zip(indices, counts, strict=True)
@@ -186,7 +187,7 @@ def _fit_records(
 
 
 def _fitted(inputs: Sequence[curves.FitInput]) -> list[curves.Fit | None]:
-    """The fits of some histories; one that was fitted before is not fitted again."""
+    """Returns the fits of these inputs; an input that was fitted before is not fitted again."""
     names = [_name(fit_input) for fit_input in inputs]
     fits_by_input = [_shared.get(name) for name in names]
     new = [i for i, fit in enumerate(fits_by_input) if fit is None]
@@ -198,7 +199,7 @@ def _fitted(inputs: Sequence[curves.FitInput]) -> list[curves.Fit | None]:
 
 
 def _name(fit_input: curves.FitInput) -> str:
-    """A name for all that a fit is made of."""
+    """Returns a hash of all that a fit depends on."""
     reports, metric, total = fit_input
     name = blake2b(repr((len(reports), metric, total)).encode(), digest_size=16)
     name.update(reports.iterations)
@@ -207,7 +208,7 @@ def _name(fit_input: curves.FitInput) -> str:
 
 
 def _count(reports: curves.Reports) -> int:
-    """How many of the reports the fit is made of."""
+    """Returns how many of the reports the fit takes as input."""
     last = reports.iterations[-1] if len(reports) else 0.0
     if not 1.0 < last < math.inf:
         return len(reports)
@@ -229,9 +230,9 @@ def _sign(job: Job) -> float:
 def _crossings(
     jobs: Sequence[Job], known: Sequence[_JobHistory], latest: Sequence[_FitRecord | None], indices: Sequence[int]
 ) -> tuple[list[int], list[int]]:
-    """Those of some jobs whose history crosses a target not thought passed, and how many reports that takes.
+    """Returns the jobs at ``indices`` whose history crosses a target ahead, and how many reports each needs for it.
 
-    It does where a running median of three, the last of them not in the ``latest`` fit, is at the target.
+    A history crosses where a running median of three, the last of them not in the ``latest`` fit, is at the target.
     """
     held = [record for i in indices if (record := latest[i]) is not None]
     begins = [max(record.points - 2, 0) for record in held]

@@ -16,11 +16,11 @@ from controller.curves.histories import Histories
 Array = NDArray[np.float64]
 
 MOMENTS = (0.125, 0.25, 0.5, 0.75, 0.875)
-"""Shares of the iterations done, at which the gain that had come by then is looked at."""
+"""The gain so far is measured at these shares of the iterations done."""
 LEVELS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
-"""Shares of the gain so far, of which the first moment is looked at."""
+"""The first moment is measured at which these shares of the gain so far were reached."""
 LATELY = (0.02, 0.04, 0.08, 0.16, 0.32)
-"""Shares of the run's length, the last of the iterations done, in which some of the gain came."""
+"""The gain is measured in the latest iterations, in windows of these shares of the run's length."""
 NUMBERS = (
     *("done", "room", "jitter", "last", "above"),
     *(f"by {m:g}" for m in MOMENTS),
@@ -28,10 +28,10 @@ NUMBERS = (
     *(f"in the last {x:g}" for x in LATELY),
 )
 LEAST_GAIN = 1e-3
-"""Of a history's size: one that has gained less has not begun to learn."""
+"""A history that has gained less than this share of its size has not begun to learn."""
 MOST_ROOM = 100.0
 USUAL_ROOM = 0.2
-"""The room of a metric that has no best value: the typical one of the recorded runs."""
+"""A metric that has no best value is given this room, which is typical of the recorded runs."""
 
 
 def shapes(histories: Histories) -> Array:

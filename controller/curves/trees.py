@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 NODES, LEAVES = 3, 4
-"""Of one tree: the root and its two children; what is added at each end, from left to right."""
+"""A tree has these nodes, the root and its two children, and these leaves, from left to right."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,7 +34,10 @@ class Trees:
 
     @classmethod
     def read(cls, start: float, rows: Sequence[Sequence[float]]) -> Trees:
-        """From one row a tree: three numbers' places, three thresholds, four leaves. Raises ValueError."""
+        """Returns the trees of rows, each with three indices of numbers, three thresholds and four leaves.
+
+        Raises ValueError where a row is not so.
+        """
         table = np.array(rows, dtype=np.float64).reshape(len(rows), 2 * NODES + LEAVES)
         return cls(start, table[:, :NODES].astype(np.int64), table[:, NODES : 2 * NODES], table[:, 2 * NODES :])
 

@@ -1,7 +1,7 @@
-"""What is wrong with a value that a model has refused, as a sentence for people: what it is, and what would be right.
+"""Words the faults of values that a model refused: a sentence says what the value is, and what would be right.
 
-Pure: pydantic's faults in, words out. All readers of people's files, options and requests word their refusals here, so
-that none shows a library's own words.
+This module is pure: it turns pydantic's faults into words. All readers of files, options and requests use it, so none
+shows the words of a library.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WORDS = (
     ("an object", "a mapping"),
 )
 _KEY = "[key]"
-"""How pydantic says that a mapping's key is at fault, not the value at it."""
+"""Pydantic writes this in a location when the key of a mapping is at fault, and not its value."""
 
 MOST_SHOWN = 10**20
 _NAMES = "1 to 63 letters, digits, dots, dashes and underscores, and begin with a letter or a digit"
@@ -42,15 +42,15 @@ _PATTERNS: Mapping[str, str] = {
         "be the name of an interface: up to 15 letters, digits, dots, dashes and underscores"
     ),
 }
-"""Regular expressions of our models in words, after "it should"."""
+"""The regular expressions of our models in words that follow "it should"."""
 
 
 def described(error: ValidationError, data: Any, model: type[BaseModel] | None) -> list[tuple[FieldPath, str]]:
-    """Each fault of a refusal: its path in ``data``, and a sentence such as "is the number 8; it should be at most 7".
+    """Returns each fault of a refusal: its path, and a sentence such as "is the number 8; it should be at most 7".
 
-    ``data``: what was refused; None where it is not at hand, then places are as pydantic has them. ``model`` knows the
-    keys that there are, for who has mistyped one. What several alternatives of one path miss is one fault. A value
-    whose path has "token" in it is never shown.
+    ``data`` is what the model refused; with None the paths are pydantic's own. ``model`` has the keys that exist, so
+    that a mistyped key is answered with the nearest. The faults of several alternatives at one path become one fault. A
+    value whose path has "token" in it is never shown.
     """
     groups: dict[tuple[FieldPath, int], list[Mapping[str, Any]]] = {}
     for number, fault in enumerate(error.errors(include_url=False)):
@@ -71,14 +71,14 @@ def described_with_lines(
 
 
 def in_lines(faults: Iterable[tuple[FieldPath, str]]) -> list[str]:
-    """Faults as ``described`` gives them, each as ``spec.tasks.0.role: what is wrong``."""
+    """Returns faults, as ``described`` gives them, as texts such as ``spec.tasks.0.role: what is wrong``."""
     return [f"{'.'.join(map(str, path))}: {said}" if path else said for path, said in faults]
 
 
 def placed(
     loc: Sequence[str | int], data: Any, kind: str, model: type[BaseModel] | None = None
 ) -> tuple[FieldPath, bool]:
-    """The path in ``data`` that a fault speaks of, without pydantic's names of alternatives; whether it has some."""
+    """Returns the path in ``data`` of a fault without pydantic's names of alternatives, and whether it had any."""
     path: list[str | int] = []
     is_alternative = False
     value = data
@@ -96,9 +96,9 @@ def placed(
 
 
 def sentence(faults: Sequence[Mapping[str, Any]], path: FieldPath, model: type[BaseModel] | None = None) -> str:
-    """What is wrong with the value at a path, by pydantic's faults of it: several where there are alternatives.
+    """Returns what is wrong with the value at a path. There are several faults where the value has alternatives.
 
-    The value itself is told where the faults hold it ("input") and its path does not have "token" in it.
+    The sentence names the value where the faults hold it ("input") and its path does not have "token" in it.
     """
     first = faults[0]
     if (whole := _whole_sentence(first, path, model)) is not None:
@@ -112,7 +112,7 @@ def sentence(faults: Sequence[Mapping[str, Any]], path: FieldPath, model: type[B
 
 
 def wanted(fault: Mapping[str, Any]) -> str:
-    """What would be right, after "it should": "be a valid number", "have at least 1 item"."""
+    """Returns what would be right, to follow "it should": "be a valid number", "have at least 1 item"."""
     if (words := _WANTED.get(fault["type"])) is not None:
         return words(fault.get("ctx", {}))
     message = str(fault["msg"])
@@ -142,7 +142,7 @@ _WANTED: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
 
 
 def kind_of(value: object) -> str:
-    """A value as people call it; never a whole document."""
+    """Returns what people call a value, never a whole document."""
     if isinstance(value, bool):
         return f"the truth value {str(value).lower()}"
     if isinstance(value, int):
@@ -158,14 +158,14 @@ def kind_of(value: object) -> str:
 
 
 def unknown_key(key: object, known: Iterable[str]) -> str:
-    """What is said of a key that there is not."""
+    """Returns the sentence for a key that does not exist."""
     names = sorted(known)
     near = difflib.get_close_matches(str(key), names, n=1)
     return f"unknown key; did you mean {near[0]}?" if near else f"unknown key; there are: {', '.join(names)}"
 
 
 def _whole_sentence(fault: Mapping[str, Any], path: FieldPath, model: type[BaseModel] | None) -> str | None:
-    """The sentence of a fault that says all by itself."""
+    """Returns the sentence of a fault that needs no description of its value, or None."""
     kind = fault["type"]
     if kind == "extra_forbidden":
         known = _keys_at(model, path[:-1])
@@ -190,7 +190,7 @@ def _items(count: int) -> str:
 
 
 def _keys_at(model: type[BaseModel] | None, path: FieldPath) -> list[str]:
-    """The keys that the section at ``path`` has."""
+    """Returns the keys of the section at ``path``."""
     if model is None:
         return []
     current: type[BaseModel] = model

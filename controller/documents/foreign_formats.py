@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 
 HEAD = 64 * 1024
-"""Characters that are looked at: a format shows in its first lines."""
+"""Look at this many characters: a format shows in its first lines."""
 
 COFLOW_TRACE = "a coflow trace (coflow benchmark)"
 SNAPSHOT = "a snapshot of trainyard order"
@@ -22,7 +22,7 @@ _PAI_COLUMNS = frozenset(
 )
 _PAI_STATES = frozenset({"Terminated", "Failed", "Running", "Waiting"})
 _PAI_STATE_AT = {6: 3, 10: 3}
-"""Where a row of the job table and of the task table has its state: these files are published without a header."""
+"""The column of the state, by the number of columns of a row; these files are published without a header."""
 _HELIOS_COLUMNS = frozenset({"job_id", "gpu_num", "cpu_num", "state", "submit_time", "duration"})
 _PHILLY_KEYS = ('"jobid"', '"attempts"', '"submitted_time"', '"vc"')
 _GAVEL_FIELDS = 6
@@ -30,7 +30,7 @@ _NUMBER = re.compile(r"[0-9]+(\.[0-9]*)?", re.ASCII)
 
 
 def recognised(text: str, own: str) -> str | None:
-    """What a text looks like, in words that follow "this looks like".
+    """Returns what a text looks like, in words that follow "this looks like".
 
     None where it is nothing that is known here, or in the reader's ``own`` format, as in COFLOW_TRACE or SNAPSHOT.
     """

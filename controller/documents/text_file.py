@@ -21,14 +21,14 @@ class FileError(ValueError):
 
 
 def name(path: Path) -> str:
-    """What errors call a file."""
+    """Returns what errors call a file."""
     return "<stdin>" if path == STDIN else str(path)
 
 
 def read(path: Path, *, holds: str | None = None, most_bytes: int = MOST_BYTES) -> str:
-    """The text of a file; ``-`` is the standard input.
+    """Returns the text of a file; ``-`` is the standard input.
 
-    ``holds``: what the file must hold, so that one without anything is refused; None: an empty file is a text too.
+    ``holds`` says what the file must hold: then an empty file is refused. With None an empty file is a text too.
     Raises FileError.
     """
     shown = name(path)
@@ -56,7 +56,7 @@ def read(path: Path, *, holds: str | None = None, most_bytes: int = MOST_BYTES) 
 
 
 def _bytes(stream: BinaryIO, most: int) -> bytes:
-    """All bytes, in pieces: who asks a stream for a gigabyte at once is given that much memory at once."""
+    """Returns all bytes, read in pieces: reading a gigabyte in one call would take that much memory at once."""
     parts = []
     left = most + 1
     while left > 0 and (part := stream.read(min(left, _PIECE))):

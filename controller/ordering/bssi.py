@@ -24,13 +24,13 @@ from controller.ordering.loads import Floats, Ints, LoadMatrix, summed
 Loads = Sequence[Mapping[Port, float]]
 
 _LONG_COLUMN = 256
-"""Columns of so many loads are worth being rid of the jobs that have their place already."""
+"""Drop the jobs that have their place from columns with at least this many loads; for shorter ones it costs more."""
 _SHORT_COLUMN = 32
-"""Where no port is used by more jobs, plain numbers are faster than arrays of them."""
+"""Use plain numbers where no port is used by more jobs than this; they are faster than arrays."""
 _MOST_THETA = 1e150
-"""A smaller scaling factor is feasible, too; a larger one times a load would leave the range of numbers."""
+"""Limit the scaling factor to this: a smaller one is feasible too, and a larger one would overflow with a load."""
 _DENSE = 0.25
-"""With so large a share of loads that are not 0, whole rows and columns are faster than lists of what is in them."""
+"""Use whole rows and columns from this share of nonzero loads on; below it, lists of the nonzero loads are faster."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from controller.ordering.loads import Floats, Ints
 
 Assign = Literal["layered", "top"]
 Shared = Mapping[str, Ints]
-"""The ports of each job, by number from 0, all different; a job without any conflicts with none."""
+"""The ports of each job, numbered from 0, each once; a job without ports conflicts with no job."""
 
 
 @dataclass(slots=True, eq=False)
@@ -43,10 +43,10 @@ class _Group:
 
 
 MOST_LAYERS = 256
-"""Where to cut is sought between so many: jobs that all meet at one link have a layer each, however many they are."""
+"""Look for the cuts between at most this many layers; jobs that all meet at one link have a layer each."""
 
 _MOST_PAIRS = 2**20
-"""Pairs of jobs that are looked at in one go, each as often as they share a port: their arrays stay small."""
+"""Compare this many pairs of jobs at once, so that their arrays stay small; a pair counts once for each shared port."""
 
 _Bands = list[list[_Group]]
 _Classes = dict[_Group, int]

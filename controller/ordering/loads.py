@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 
 _REMEMBERED_JOBS = 32768
 _FEW = 16
-"""Up to so many ports for each end of a demand it is faster to go through all ports than to sort the ends."""
+"""Go through all ports up to this many for each end of a demand; beyond it, sorting the ends is faster."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -24,8 +24,8 @@ from controller.policies.parts.options import Number
 _SIZES = "sizes:"
 _COUNTED = "counted:"
 _LATE = 0.02
-"""Where plans are made at the moments that matter, a job that has become heavy is found so late at most: in parts of
-the time that it has been there, or of the time in which it could have become heavy."""
+"""A job that has become heavy is found at most this late where plans are made only when needed. It is a share of the
+time since the job came, or of the time in which it could have become heavy."""
 
 _PERCENTILE = Number(0.0, 100.0)
 _HEAVY_BYTES = Number(0.0, 1e18)

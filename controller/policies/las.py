@@ -21,7 +21,7 @@ from controller.policies.base import Policy
 from controller.policies.parts.options import Number
 
 _LATE = 0.02
-"""A job is moved down so late at most, in parts of its band's end, where plans are made at the moments that matter."""
+"""A job moves down at most this late, as a share of its band's end, where plans are made only when needed."""
 
 _FIRST_SECONDS = Number(1e-6)
 _FACTOR = Number(1.01, 1e6)

@@ -203,7 +203,7 @@ def compile_rules(
 
 _Traffic = tuple[RuleSite, ...] | Listening
 _Sites = list[tuple[int | None, int, Match]]
-"""Where a rule stands (None: at every switch), its priority, and what it matches."""
+"""The switch of each rule (None: every switch), its priority, and what it matches."""
 
 _Made = dict[tuple[str, int, tuple[int, ...]], frozenset[Rule]]
 _rules_of: Memo[_Traffic, _Made] = Memo(_REMEMBERED_JOBS)

@@ -14,7 +14,7 @@ from controller.model import CLASS_DSCP, Snapshot
 from controller.rules.places import Listening, claimed_flows
 
 MAX_FOUND_MARKS = 1024
-"""Of connections that other hosts found, at a host that does not know the job's sockets itself."""
+"""A host that does not know a job's sockets gets at most this many marks for connections that other hosts found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def _fewer(marks: list[AnyMark]) -> list[AnyMark]:
 
 _WHOLE, _TO_LISTENERS, _FROM_LISTENER = 6, 3, 1
 _BY_PORTS = {(True, True): 5, (False, True): 4, (True, False): 2, (False, False): 0}
-"""By whether a mark to one address names its local and its remote port: as the priorities of the switch's rules."""
+"""The rank of a mark by whether it names its local and its remote port; it equals the priority of the switch's rule."""
 
 
 def _first_match(mark: AnyMark) -> tuple[int, str, int, str, int]:

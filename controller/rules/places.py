@@ -81,7 +81,7 @@ class Listening(NamedTuple):
 
 NOTHING = Listening({}, {}, frozenset())
 Packets = tuple[str, str, int | None, int | None]
-"""What tells a flow's packets apart: the first four parts of a place."""
+"""The fields that identify the packets of a flow: the first four of a ``RuleSite``."""
 
 
 class Claimed(NamedTuple):
@@ -134,11 +134,11 @@ class Places:
         self._listening: Memo[Listeners, Listening] = Memo(_REMEMBERED_JOBS)
 
     def flows(self, flows: tuple[Flow, ...]) -> tuple[tuple[RuleSite, ...], frozenset[Packets]]:
-        """The places of a job's flows, each once, and their packets."""
+        """Returns the sites of a job's flows, each once, and their packets."""
         return self._flows.get(flows, lambda: self._find(flows))
 
     def listening(self, listeners: Listeners) -> Listening:
-        """The places of a job's listening ports."""
+        """Returns the sites of a job's listening ports."""
         return self._listening.get(listeners, lambda: self._locate(listeners)) if listeners.ends else NOTHING
 
     def _find(self, flows: tuple[Flow, ...]) -> tuple[tuple[RuleSite, ...], frozenset[Packets]]:

@@ -23,10 +23,10 @@ from controller.model import Flow, Job, Snapshot
 from controller.rules.places import places_on
 
 BACK_SHARE = 0.8
-"""Of the budget: a step back to more rules needs no more than this."""
+"""Go back to a finer step only when it needs at most this share of the budget."""
 
 BACK_SECONDS = 30.0
-"""And the step before is so old."""
+"""Stay at least this long on a coarser step before going back to a finer one."""
 
 
 class Step(IntEnum):

@@ -27,7 +27,7 @@ from controller.policies.base import OptionError
 BANDS = 7
 _REMEMBERED_JOBS = 1024
 _Place = tuple[int, str]
-"""A band and why."""
+"""The band of a job, and the reason."""
 
 
 def fan_out_order(policy: str, snapshot: Snapshot, host: str | None, turn: int | None) -> Ordering:

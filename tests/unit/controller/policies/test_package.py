@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from evaluation.bench.support.api_client import Controller
+from evaluation.bench.support.waiting import wait_until
 from tests.support.paths import ROOT
-from tests.unit.controller.api.test_api import eventually, spec
 
 
 def documented() -> dict[str, str]:
@@ -84,7 +84,14 @@ def test_it_simulates_and_controls(installed: Path, tmp_path: Path, monkeypatch:
     controller = Controller(tmp_path, policy="lifo").start()
     try:
         for port, job in enumerate(("first", "second"), start=5000):
-            assert controller.call("PUT", f"/v1/jobs/{job}", spec(port)).status_code == 201
-        eventually(lambda: controller.call("GET", "/v1/plan").json().get("order") == [["second"], ["first"]])
+            spec = {
+                "tasks": [{"role": "ps", "host": "h1", "port": port}, {"role": "worker", "host": "h2"}],
+                "demand": [{"src": "h2", "dst": "h1", "bytes": 1e6}],
+            }
+            assert controller.call("PUT", f"/v1/jobs/{job}", spec).status_code == 201
+        wait_until(
+            lambda: controller.call("GET", "/v1/plan").json().get("order") == [["second"], ["first"]],
+            what="a plan with the later job first",
+        )
     finally:
         controller.stop()
