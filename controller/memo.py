@@ -1,4 +1,4 @@
-"""Remembering what is costly to work out about a value, by the value's identity.
+"""Remembers what is costly to compute about a value, by the value's identity.
 
 A snapshot is made anew for every plan, but most of what is in it is the very same objects: the demand of a job that
 did not change, the history of a job that did not report. To compare or to hash them again and again would cost more
@@ -23,29 +23,29 @@ class Memo(Generic[K, V]):
         self._held: dict[int, tuple[K, V]] = {}
 
     def peek(self, key: K) -> V | None:
-        """The result for ``key``; None if it is not remembered."""
+        """Returns the result for ``key``, or None if it is not remembered."""
         held = self._held.get(id(key))
         return held[1] if held is not None and held[0] is key else None
 
     def get(self, key: K, make: Callable[[], V]) -> V:
-        """The result for ``key``, made if it is not remembered."""
+        """Returns the result for ``key``, computed by ``make`` if it is not remembered."""
         # The key is held, so its id cannot have become another object's.
         held = self._held.get(id(key))
         if held is not None and held[0] is key:
             return held[1]
-        made = make()
+        result = make()
         if len(self._held) >= self._limit:
             for old in list(islice(self._held, self._limit // 4)):
                 self._held.pop(old, None)
-        self._held[id(key)] = (key, made)
-        return made
+        self._held[id(key)] = (key, result)
+        return result
 
 
 class Latest(Generic[V]):
-    """What was latest kept by name; forgets the oldest names beyond ``limit``.
+    """Keeps the latest value for each name, and forgets the oldest names beyond ``limit``.
 
-    For what only ever grows, as a job's history does: of what was made from less of it only the latest is worth its
-    memory. Whether it still holds is for its owner to say.
+    It is for results about what only grows, as a job's history does: only the latest result is worth its memory. The
+    owner decides whether a result is still valid.
     """
 
     def __init__(self, limit: int) -> None:
@@ -53,12 +53,12 @@ class Latest(Generic[V]):
         self._held: dict[str, V] = {}
 
     def get(self, name: str) -> V | None:
-        """What was kept for ``name``; None where nothing was, or it is forgotten."""
+        """Returns the value of ``name``, or None if there is none or it was forgotten."""
         return self._held.get(name)
 
-    def keep(self, name: str, made: V) -> None:
-        """Remember this in place of the one before."""
+    def keep(self, name: str, value: V) -> None:
+        """Replaces the value of ``name``."""
         if name not in self._held and len(self._held) >= self._limit:
             for old in list(islice(self._held, max(self._limit // 4, 1))):
                 self._held.pop(old, None)
-        self._held[name] = made
+        self._held[name] = value

@@ -1,6 +1,6 @@
-"""The words of the house as values: frozen, typed, SI units (seconds, bytes, bit/s).
+"""The values that all of the controller shares: frozen, typed, in SI units (seconds, bytes, bit/s).
 
-Everything that the pure rooms take and return is here. Nothing in this module talks to anything.
+Everything that the pure packages take and return is here. Nothing in this module does input or output.
 Mappings inside values are treated as read-only by convention; nobody mutates one after construction.
 """
 
@@ -19,14 +19,14 @@ BITS_PER_BYTE = 8
 # IP precedence that falls with the class, so a switch that knows only precedence orders them the same way.
 MAX_CLASSES = 7
 MAX_OFFLINE_CLASSES = 64
-"""An order that no switch serves, of a snapshot's file or of the simulator, is cut into so many classes at most."""
+"""Cut an order that no switch serves (of a snapshot file, or in the simulator) into at most this many classes."""
 CLASS_DSCP: tuple[int, ...] = tuple(((MAX_CLASSES - k) << 3) | 0b011 for k in range(MAX_CLASSES))
 OTHER_DSCP = 0
 ACKNOWLEDGEMENT_DSCP = 0b111111
-"""Of a job's packets that carry no data, which are served with class 0 whatever the job's class: without its
-acknowledgements a job could not send where nobody else does. Pool 2 too, and of the same precedence as class 0."""
+"""Mark a job's packets that carry no data with this code point. They are served with class 0 whatever the job's class:
+without its acknowledgements a job could not use an idle link. It is of pool 2 too, with the precedence of class 0."""
 OWN_DSCP = (*CLASS_DSCP, ACKNOWLEDGEMENT_DSCP)
-"""All that mean something to a switch, so that no program may set them."""
+"""All code points that mean something to a switch; no program may set them."""
 
 
 class Direction(StrEnum):
@@ -67,7 +67,7 @@ class Host:
     switch_port: int | None = None
 
     def rate_bps(self, direction: Direction) -> float:
-        """The rate of one of the two links, in bit/s."""
+        """Returns the rate of the link in this direction, in bit/s."""
         return self.ingress_bps if direction is Direction.INGRESS else self.egress_bps
 
 
@@ -167,7 +167,7 @@ class Job:
 
     @property
     def iterations_done(self) -> float:
-        """Iterations that the job is known to have finished."""
+        """Returns how many iterations the job has reported as finished."""
         try:
             return self.progress[-1].iteration
         except IndexError:

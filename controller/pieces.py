@@ -7,11 +7,11 @@ from typing import TypeVar
 
 T = TypeVar("T")
 Steps = Generator[None, None, T]
-"""What yields wherever others may go on, and returns its result."""
+"""A generator that yields wherever other work may go on, and returns its result."""
 
 
 def whole(steps: Steps[T]) -> T:
-    """Do all steps in one go."""
+    """Does all steps at once, and returns the result."""
     while True:
         try:
             next(steps)

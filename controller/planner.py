@@ -21,7 +21,7 @@ from controller.rules.compiler import Rule
 
 CompileRules = Callable[[Snapshot, Mapping[str, int]], frozenset[Rule]]
 Judge = Callable[[Snapshot, Ordering], tuple[float, float]]
-"""How good an ordering is, and how good one could be: see ``objective_and_bound``."""
+"""Returns how good an ordering is, and how good the best could be; see ``objective_and_bound``."""
 
 
 class PlanError(RuntimeError):
@@ -34,7 +34,7 @@ class Plan:
 
     ``objective_seconds`` and ``lower_bound_seconds`` are the weighted mean V of the ordering over all jobs (see
     ``bssi.completion_times``; a job's load is that of all iterations it has left) and its bound over all orders; nan
-    where nobody asked for them.
+    where they were not computed.
     ``moves`` counts the jobs whose class differs from the plan before, ``inversions`` the pairs of jobs that meet at a
     port and that too few classes did not keep apart in their order.
     """
@@ -50,12 +50,12 @@ class Plan:
 
 
 def no_rules(_snapshot: Snapshot, _classes: Mapping[str, int]) -> frozenset[Rule]:
-    """The compiler of a world without switches: the simulator's, and a dry run's."""
+    """Returns no rules: the simulator and dry runs have no switches."""
     return frozenset()
 
 
 def no_judgement(_snapshot: Snapshot, _ordering: Ordering) -> tuple[float, float]:
-    """The judge of plans that nobody is told of, as the simulator's thousands: objective and bound are not known."""
+    """Returns nan for objective and bound, for plans that nobody reads, such as the thousands of a simulation."""
     return math.nan, math.nan
 
 
@@ -68,12 +68,12 @@ def plan(
     assign: Assign = "layered",
     judge: Judge | None = None,
 ) -> Plan:
-    """Order the jobs, cut the order into classes, compile the rules.
+    """Returns the plan: it orders the jobs, cuts the order into classes, and compiles the rules.
 
     ``previous`` is the plan before; its ordering reaches the policy only if it was that policy's own. ``assign`` is
-    how classes are cut (see ``controller.ordering.classes``). ``judge`` is ``objective_and_bound`` if None; it tells of
-    the plan and has no part in it, so who asks nobody (``no_judgement``) gets the same plan. Raises PlanError where a
-    policy leaves a job out, names one twice or one that is not there.
+    how classes are cut (see ``controller.ordering.classes``). ``judge`` is ``objective_and_bound`` if None; it only
+    describes the plan, which is the same with ``no_judgement``. Raises PlanError where a policy leaves a job out, names
+    one twice, or names an unknown job.
     """
     own = previous.ordering if previous is not None and previous.ordering.policy == policy.name else None
     ordering = policy.order(snapshot, own)
@@ -96,7 +96,7 @@ def plan(
 def cut(
     snapshot: Snapshot, ordering: Ordering, assign: Assign, previous: Mapping[str, int] | None = None
 ) -> tuple[dict[str, int], int]:
-    """The classes of an ordering, and its inversions in them.
+    """Returns the classes of an ordering, and the number of its inversions in them.
 
     Jobs conflict at the ports and links that their demand or their flows cross.
     """
@@ -128,7 +128,7 @@ def objective_and_bound(
 
 
 def check(ordering: Ordering, snapshot: Snapshot) -> None:
-    """Raise PlanError where an ordering is not what a policy must answer."""
+    """Raises PlanError where an ordering breaks the contract of policies."""
     placed = [job for band in ordering.bands for job in band]
     expected = {job.id for job in snapshot.jobs}
     if len(placed) != len(set(placed)) or set(placed) != expected:

@@ -1,4 +1,4 @@
-"""A snapshot in a JSON file, as ``trainyard order`` takes it: its fields, its defaults, and what is wrong with it."""
+"""Reads the snapshot file of ``trainyard order``: its fields, their defaults, and the words for what is wrong."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class SnapshotPart(Part):
 
 
 def read_snapshot(path: Path) -> Snapshot:
-    """The snapshot in a file; ``-`` is the standard input. Raises SnapshotError, with all that is wrong."""
+    """Returns the snapshot in a file; ``-`` is the standard input. Raises SnapshotError, which names all faults."""
     name = text_file.name(path)
     try:
         text = text_file.read(path, holds="a snapshot: an object with hosts and jobs")
@@ -166,7 +166,7 @@ def _job(part: JobPart, metric: Metric) -> Job:
     progress = tuple(Progress(point.iteration, point.time, point.metric) for point in points)
     total: float | None = None
     if "iterations_left" in part.model_fields_set:
-        # Who says what is left says how long the run is.
+        # The iterations left give the length of the run.
         total = (progress[-1].iteration if progress else 0.0) + part.iterations_left
     return Job(
         id=part.id,

@@ -20,13 +20,13 @@ class PolicyError(ValueError):
 
 @cache
 def _entries() -> tuple[Mapping[str, type[Policy]], Mapping[str, str]]:
-    """Every installed policy's class by its entry-point name, and why others cannot be had."""
+    """Returns each installed policy's class by its entry-point name, and for each that cannot be loaded the reason."""
     loadable: dict[str, type[Policy]] = {}
     broken: dict[str, str] = {}
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         try:
             loaded = entry.load()
-        except Exception as error:  # the package may be anybody's, and must not cost us all others
+        except Exception as error:  # A broken package must not take the other policies away.
             broken[entry.name] = f"entry point {entry.name} = {entry.value}: {type(error).__name__}: {error}"
             continue
         if isinstance(loaded, type) and issubclass(loaded, Policy):
@@ -37,7 +37,7 @@ def _entries() -> tuple[Mapping[str, type[Policy]], Mapping[str, str]]:
 
 
 def option_value(text: str) -> object:
-    """An option's value as typed: JSON where it is that (a number, true, null, a quoted text), else the text itself."""
+    """Returns the value of an option's text: parsed where it is JSON (a number, true, null), else the text."""
     try:
         value: object = json.loads(text)
     except ValueError:
@@ -48,12 +48,12 @@ def option_value(text: str) -> object:
 
 
 def available() -> Mapping[str, type[Policy]]:
-    """Every installed policy's class by its entry-point name; those that cannot be loaded are left out."""
+    """Returns each installed policy's class by its entry-point name, without those that cannot be loaded."""
     return _entries()[0]
 
 
 def make(name: str, options: Mapping[str, object] | None = None) -> Policy:
-    """The policy called ``name`` with ``options``; raises PolicyError with what would be right."""
+    """Returns the policy called ``name`` with ``options``. Raises PolicyError, which says what would be right."""
     policies = available()
     if name in (broken := _entries()[1]):
         raise PolicyError(broken[name])
@@ -84,7 +84,7 @@ def _check_names(policy: str, known: Mapping[str, Described] | None, given: Mapp
 
 
 def _is_finite(value: object) -> bool:
-    """Whether no number in a value that people have written is NaN or infinite."""
+    """Returns whether no number in a value is NaN or infinite."""
     if isinstance(value, float):
         return math.isfinite(value)
     if isinstance(value, Mapping):
