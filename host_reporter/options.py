@@ -6,6 +6,7 @@ import argparse
 import json
 import socket
 from collections.abc import Sequence
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -85,7 +86,7 @@ def read_options(arguments: Sequence[str], environment: dict[str, str]) -> Optio
             "is less; the rate is in bit/s, such as 25e9"
         )
     if options.nic != "plan" and find_spec("pyroute2") is None:
-        raise OptionsError(f"--nic: {options.nic} needs the Python package pyroute2; install it with pip")
+        raise OptionsError(f"--nic: {options.nic} needs the Python package pyroute2: pip install 'trainyard[nic]'")
     if "rotate_seconds" in options.model_fields_set and options.nic != "tls-rr":
         raise OptionsError("--rotate-seconds: it needs --nic tls-rr")
     return options
@@ -113,6 +114,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Every option may also stand in the --config file, with underscores: jobs_dir: /etc/trainyard/jobs.d",
     )
     add = parser.add_argument
+    add("--version", action="version", version=f"host-reporter {version('trainyard')}")
     add("--controller", metavar="URL", help=f"the controller's address ({DEFAULT_CONTROLLER})")
     add("--host", metavar="NAME", help="this host's name in the controller's settings (the machine's name)")
     add("--token-file", metavar="FILE", help="file with the token, readable by its owner only")

@@ -13,11 +13,12 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import entry_points
+from importlib.metadata import entry_points, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from controller.cli import order_options
+from controller.cli import constraints_command, order_options
+from controller.cli.extras import what_is_missing
 from controller.cli.output import CommandError, fail, show_document, show_facts, show_table
 
 if TYPE_CHECKING:
@@ -37,6 +38,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except CommandError as error:
         return fail(str(error), error.status)
+    except ModuleNotFoundError as error:
+        missing = what_is_missing(given[0], error)
+        if missing is None:
+            raise
+        return fail(missing, 1)
     except BrokenPipeError:  # the reader, such as head, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -47,6 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="trainyard", description="See and steer a Trainyard controller.")
+    parser.add_argument("--version", action="version", version=f"trainyard {version('trainyard')}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     remote = _remote_options()
 
@@ -70,6 +77,8 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     check.add_argument("file", type=Path)
     check.add_argument("--json", action="store_true", help="print the settings with all defaults as JSON")
     check.set_defaults(run=run_check_config)
+
+    constraints_command.add_command(commands)
 
     start = commands.add_parser("controller", help="start the controller in this terminal (ryu-manager)")
     start.add_argument("--config", type=Path, metavar="FILE", help="its settings; default: TRAINYARD_CONFIG, or none")
