@@ -27,7 +27,7 @@ from evaluation.real.job import RankUse
 from topologies.trainer.results import write_whole
 from topologies.trainer.start import Meeting
 
-SCRIPT = Path(__file__).with_name("digits_ddp.py")
+SCRIPT = Path(__file__).with_name("training.py")
 _TASKS = Path("/proc/self/task")
 
 
