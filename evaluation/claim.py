@@ -1,6 +1,6 @@
 """What a measured claim is to ``scripts/evaluate``: groups that are measured one by one, and what they add up to.
 
-A claim is a module ``topologies.NAME_claim`` with what ``Claim`` says; ``CLAIMS`` names those that there are. The
+A claim is a module ``evaluation.NAME.claim`` with what ``Claim`` says; ``CLAIMS`` names those that there are. The
 command knows nothing else of it: it measures the groups side by side, keeps each one's result, and writes the summary.
 """
 
@@ -76,7 +76,7 @@ class Group(Protocol[R_co]):
 
 
 class Claim(Protocol[R]):
-    """A module ``topologies.NAME_claim``."""
+    """A module ``evaluation.NAME.claim``."""
 
     @property
     def DATAPATH(self) -> Wanted | None:  # noqa: N802 - a module's constant

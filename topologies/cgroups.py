@@ -34,7 +34,7 @@ def hierarchies(mountinfo: str) -> list[Path]:
     return second + first
 
 
-def place_for(run: str, mounts: Path = MOUNTS) -> Path | None:
+def folder_for(run: str, mounts: Path = MOUNTS) -> Path | None:
     """Where a run's groups go; None where there is no hierarchy that can be written. Makes nothing."""
     for hierarchy in hierarchies(mounts.read_text()):
         if os.access(hierarchy, os.W_OK):

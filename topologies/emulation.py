@@ -19,7 +19,7 @@ from mininet.topo import Topo
 
 from topologies import cgroups, limits, management, openvswitch, teardown, userspace
 from topologies.errors import LabError
-from topologies.fork_server import Crew
+from topologies.fork_server import ForkServer
 from topologies.signals import ending_signals
 
 OPENFLOW_PORT = 6653
@@ -59,7 +59,7 @@ class Emulation:
         self.datapath = datapath
         self.own_queues = False
         self._started: list[subprocess.Popen[Any]] = []
-        self._crew: Crew | None = None
+        self._fork_server: ForkServer | None = None
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -119,17 +119,17 @@ class Emulation:
         return cgroups.make(self._groups, job)
 
     @property
-    def crew(self) -> Crew:
+    def fork_server(self) -> ForkServer:
         """The launcher of agents and trainers."""
-        if self._crew is None:
+        if self._fork_server is None:
             command = [sys.executable, "-m", "topologies.fork_server"]
-            self._crew = Crew(self.popen(None, command, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
-        return self._crew
+            self._fork_server = ForkServer(self.popen(None, command, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+        return self._fork_server
 
     def reap(self) -> None:
         """Collect the ends of all processes; they have been ended."""
-        if self._crew is not None:
-            self._crew.close()
+        if self._fork_server is not None:
+            self._fork_server.close()
         shells = [node.shell for node in (*self._net.hosts, *self._net.switches) if node.shell is not None]
         for process in (*self._started, *shells):
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -200,7 +200,7 @@ def emulate(topo: Topo, *, datapath: str = "kernel") -> Iterator[Emulation]:
         stack.enter_context(teardown.only_lab())
         teardown.clean()
         own_switch = not openvswitch.running()
-        groups = cgroups.place_for(run)
+        groups = cgroups.folder_for(run)
         folder = teardown.HOME / run
         numbers = [int(host[1:]) for host in topo.hosts()]
         if max(numbers) > management.LARGEST:

@@ -72,7 +72,7 @@ class CaseResult:
     measuring_seconds: float
 
     @property
-    def place(self) -> Case:
+    def case(self) -> Case:
         """What was predicted and measured."""
         return Case(self.batch_size, self.workers, self.rate_bps)
 
@@ -195,7 +195,7 @@ def _by_default(
 
 
 def one_machine(count: int) -> dict[str, Any]:
-    """What the ranks of ``prophet_spaces`` are on, as a network's file: hosts of one machine, which share its cores."""
+    """Return a network file's contents: ``count`` hosts of one machine, which share its cores."""
     cores = os.cpu_count() or 1
     return {"hosts": [{"name": f"h{number}", "machine": "m", "cores": cores} for number in range(count)]}
 

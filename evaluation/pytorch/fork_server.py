@@ -14,7 +14,7 @@ _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THR
 
 
 def launch(emulation: Emulation, module: str) -> subprocess.Popen[bytes]:
-    """The launcher that ``module`` is, for ``topologies.fork_server.Crew``. Raises LabError."""
+    """The launcher that ``module`` is, for ``topologies.fork_server.ForkServer``. Raises LabError."""
     return emulation.popen(
         None,
         [interpreter("PyTorch"), "-m", module],

@@ -17,7 +17,7 @@ from evaluation.real.job import RankUse, RealJob
 from evaluation.real.request import Found, RealArm, RealRequest
 from topologies.emulation import Emulation
 from topologies.errors import LabError
-from topologies.fork_server import Crew, Member
+from topologies.fork_server import ForkedProcess, ForkServer
 from topologies.lab.arm import last_line, running
 from topologies.lab.arm_values import bytes_by_class, control
 from topologies.lab.controller_process import ControllerProcess
@@ -31,14 +31,16 @@ _FOUND_SECONDS = 5.0
 """Between two looks at what the controller has found: they cost the processor that carries the network."""
 
 
-def run_arm(emulation: Emulation, request: RealRequest, choice: PolicyChoice, crew: Crew, *, results: Path) -> RealArm:
+def run_arm(
+    emulation: Emulation, request: RealRequest, choice: PolicyChoice, fork_server: ForkServer, *, results: Path
+) -> RealArm:
     """Run it to the end of its last job, or to ``limit_seconds``; logs go to ``results``. Raises LabError."""
     with running(emulation, request, choice, results) as run:
         folder = run.folder
         watch = _Watch(run.controller, request)
-        ranks: dict[str, Member] = {}
+        ranks: dict[str, ForkedProcess] = {}
         for number, job in enumerate(request.jobs):
-            started = _start(emulation, crew, folder, job, FIRST_PORT + number)
+            started = _start(emulation, fork_server, folder, job, FIRST_PORT + number)
             run.jobs.extend(started.values())
             ranks |= started
         # Ready: started, connected and exchanged once.
@@ -61,7 +63,9 @@ def run_arm(emulation: Emulation, request: RealRequest, choice: PolicyChoice, cr
     return RealArm(arm, _uses(results), watch.found())
 
 
-def _start(emulation: Emulation, crew: Crew, folder: Path, job: RealJob, port: int) -> dict[str, Member]:
+def _start(
+    emulation: Emulation, fork_server: ForkServer, folder: Path, job: RealJob, port: int
+) -> dict[str, ForkedProcess]:
     """A job's ranks, a host each."""
     started = {}
     for rank, host in enumerate(job.hosts):
@@ -76,7 +80,7 @@ def _start(emulation: Emulation, crew: Crew, folder: Path, job: RealJob, port: i
         ]  # fmt: skip
         log = _log(folder, name)
         log.parent.mkdir(exist_ok=True)
-        started[name] = crew.start(
+        started[name] = fork_server.start(
             "job", arguments, namespaces_of=emulation.pid(host), log=log, folder=folder, cgroup=group
         )
     return started
@@ -85,7 +89,7 @@ def _start(emulation: Emulation, crew: Crew, folder: Path, job: RealJob, port: i
 def _wait_for_ends(
     emulation: Emulation,
     request: RealRequest,
-    ranks: Mapping[str, Member],
+    ranks: Mapping[str, ForkedProcess],
     *,
     folder: Path,
     start: float,
@@ -96,7 +100,7 @@ def _wait_for_ends(
     time.sleep(max(0.0, start - time.time()))
     meter = Meter(pids, request.link_bps)
     while any(rank.poll() is None for rank in ranks.values()) and time.time() - start < request.limit_seconds:
-        emulation.crew.check()
+        emulation.fork_server.check()
         _check(ranks, folder)
         watch.look()
         time.sleep(_LOOK_SECONDS)
@@ -104,7 +108,7 @@ def _wait_for_ends(
     return meter.use()
 
 
-def _check(ranks: Mapping[str, Member], folder: Path) -> None:
+def _check(ranks: Mapping[str, ForkedProcess], folder: Path) -> None:
     """Raise LabError where a rank has failed."""
     for name, rank in ranks.items():
         if rank.poll() not in {None, 0}:

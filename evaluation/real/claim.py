@@ -252,6 +252,6 @@ def _processors_table(found: Mapping[str, Any]) -> Table:
 
 def plot(fields: Mapping[str, Any], folder: Path) -> None:
     """Mean t90 by seed under each policy, into ``real.png``."""
-    from evaluation.real import plot as real_plot  # noqa: PLC0415 (matplotlib takes a second to load)
+    from evaluation.real.plot import by_seed  # noqa: PLC0415 (matplotlib takes a second to load)
 
-    real_plot.by_seed(fields["policies"], folder / "real.png")
+    by_seed(fields["policies"], folder / "real.png")

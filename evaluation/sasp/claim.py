@@ -303,6 +303,6 @@ def _pairs(found: Mapping[str, Any] | None) -> str:
 
 def plot(fields: Mapping[str, Any], folder: Path) -> None:
     """Time saved of the plain scheme's, with intervals, a panel a rate, into ``sasp.png``."""
-    from evaluation.sasp import plot as sasp_plot  # noqa: PLC0415 (matplotlib takes a second to load)
+    from evaluation.sasp.plot import saved  # noqa: PLC0415 (matplotlib takes a second to load)
 
-    sasp_plot.saved(fields["rates"], SCHEMES, folder / "sasp.png")
+    saved(fields["rates"], SCHEMES, folder / "sasp.png")

@@ -70,7 +70,7 @@ def train(options: argparse.Namespace, server: tuple[str, int]) -> WorkerResult:
     """A worker's part. Raises SaspError."""
     data = digits(options.seed, options.rank, options.workers)
     model = models.make(options.family, options.seed)
-    _rehearse(models.make(options.family, options.seed), data, options.batch)
+    _warm_up(models.make(options.family, options.seed), data, options.batch)
     inner = models.optimizer(model.parameters(), options.learning_rate)
     model, optimizer = sasp.join(
         model, inner, server=server, rank=options.rank, scheme=options.scheme, token=TOKEN,
@@ -96,7 +96,7 @@ def train(options: argparse.Namespace, server: tuple[str, int]) -> WorkerResult:
     return WorkerResult(options.rank, options.iterations, seconds, computing, _points(model, data, looks))
 
 
-def _rehearse(model: nn.Module, data: Digits, batch: int) -> None:
+def _warm_up(model: nn.Module, data: Digits, batch: int) -> None:
     """An iteration that does not count: memory and code of the first real one are there then."""
     nn.functional.cross_entropy(model(data.pictures[:batch]), data.labels[:batch]).backward()
 

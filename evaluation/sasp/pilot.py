@@ -28,7 +28,7 @@ SEEDS = (1, 2, 3, 4, 5)
 
 
 def late_training(training: Training, seed: int, *, delay: int) -> tuple[Point, ...]:
-    """Held-out accuracy by iteration (seconds of 0), with the data, batches and steps of ``sasp_job``."""
+    """Held-out accuracy by iteration (seconds of 0), with the data, batches and steps of ``evaluation.sasp.job``."""
     model = models.make(training.family, seed)
     shares = [digits(seed, rank, WORKERS) for rank in range(WORKERS)]
     draws = [models.draws(seed, rank) for rank in range(WORKERS)]

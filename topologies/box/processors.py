@@ -18,7 +18,9 @@ from pathlib import Path
 def own_processor() -> Iterator[int | None]:
     """The number of a processor to run on; None where all that this process may use are taken."""
     with contextlib.ExitStack() as stack:
-        yield next((number for number in sorted(os.sched_getaffinity(0), reverse=True) if _take(number, stack)), None)
+        yield next(
+            (number for number in sorted(os.sched_getaffinity(0), reverse=True) if _lock_processor(number, stack)), None
+        )
 
 
 def run_on(process: int, processor: int | None) -> None:
@@ -42,7 +44,7 @@ def at_once() -> tuple[str, ...]:
     return ("chrt", "--rr", "1")
 
 
-def _take(number: int, stack: contextlib.ExitStack) -> bool:
+def _lock_processor(number: int, stack: contextlib.ExitStack) -> bool:
     """Whether the processor is ours now, until ``stack`` ends; whoever dies lets go."""
     lock = Path(tempfile.gettempdir()) / f"trainyard-{os.geteuid()}-processor-{number}.lock"
     try:

@@ -19,13 +19,12 @@ from controller.wire import Status
 from topologies.emulation import Emulation
 from topologies.errors import LabError
 from topologies.experiments.experiment import Experiment
-from topologies.fork_server import Member, Program
+from topologies.fork_server import ForkedProcess, Program
 from topologies.lab import arm_values, nic_queues
 from topologies.lab.controller_process import URL, ControllerProcess
 from topologies.lab.meters import Meter, Use
 from topologies.lab.results import ArmResult, PolicyChoice
-from topologies.studies import process as studies
-from topologies.studies.process import TunerProcess
+from topologies.studies.process import TunerProcess, all_ended, arrived_jobs, read_studies
 from topologies.trainer.results import done_file
 from topologies.trainer.start import Meeting, name_of
 
@@ -44,7 +43,7 @@ _GRACE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TrainerSite:
     """What one trainer serves: a host, and there one job, or all of them."""
 
     host: str
@@ -56,12 +55,12 @@ class Place:
         return name_of(self.host, self.job)
 
 
-def places(experiment: Experiment) -> list[Place]:
+def trainer_sites(experiment: Experiment) -> list[TrainerSite]:
     """One trainer for every host with a part in a job, or for every such part."""
     if experiment.processes == "job":
-        return [Place(host, job.id) for job in experiment.jobs for host in job.hosts]
+        return [TrainerSite(host, job.id) for job in experiment.jobs for host in job.hosts]
     hosts = {host for job in experiment.jobs for host in job.hosts}
-    return [Place(host) for host in sorted(hosts, key=lambda host: int(host[1:]))]
+    return [TrainerSite(host) for host in sorted(hosts, key=lambda host: int(host[1:]))]
 
 
 class Linked(Protocol):
@@ -98,7 +97,7 @@ class Agents:
 
     def start_reporters(
         self, controller: ControllerProcess, experiment: Linked, nic: str = "plan", *, without: Collection[str] = ()
-    ) -> list[Member]:
+    ) -> list[ForkedProcess]:
         """One a host, over the management network; each has its host's NIC ordered by ``nic``.
 
         ``without``: hosts that get none.
@@ -115,37 +114,37 @@ class Agents:
             command += ["--jobs-dir", str(jobs), "--progress-dir", str(self.folder / "progress" / host)]
             if nic != "none":
                 command += ["--nic", nic, "--interface", f"{host}-eth0", "--rate-bps", f"{experiment.link_bps:.0f}"]
-            started.append(self._start("reporter", Place(host), command))
+            started.append(self._start("reporter", TrainerSite(host), command))
         return started
 
-    def start_trainers(self, experiment: Experiment, meeting: Meeting) -> dict[Place, Member]:
-        """One a place; they wait until the meeting is told when the experiment starts."""
+    def start_trainers(self, experiment: Experiment, meeting: Meeting) -> dict[TrainerSite, ForkedProcess]:
+        """One a site; they wait until the meeting is told when the experiment starts."""
         self.experiment_file.write_text(experiment.model_dump_json())
         # A job of the last class may wait for as long as others are busy, but it is not broken.
         patience = f"{experiment.limit_seconds:g}"
         common = ["--experiment", str(self.experiment_file), "--dir", str(self.folder), "--connect-seconds", patience]
         common += ["--meet", str(meeting.folder)]
         started = {}
-        for place in places(experiment):
-            only = [] if place.job is None else ["--job", place.job]
-            arguments = [*common, "--host", place.host, *only]
-            started[place] = self._start("trainer", place, arguments)
+        for site in trainer_sites(experiment):
+            only = [] if site.job is None else ["--job", site.job]
+            arguments = [*common, "--host", site.host, *only]
+            started[site] = self._start("trainer", site, arguments)
         return started
 
-    def log(self, program: Program, place: Place) -> Path:
+    def log(self, program: Program, site: TrainerSite) -> Path:
         """Where a process writes."""
-        return self.folder / f"{program}s" / f"{place.name}.log"
+        return self.folder / f"{program}s" / f"{site.name}.log"
 
-    def _start(self, program: Program, place: Place, arguments: list[str]) -> Member:
-        log = self.log(program, place)
+    def _start(self, program: Program, site: TrainerSite, arguments: list[str]) -> ForkedProcess:
+        log = self.log(program, site)
         log.parent.mkdir(parents=True, exist_ok=True)
-        return self.emulation.crew.start(
+        return self.emulation.fork_server.start(
             program,
             arguments,
-            namespaces_of=self.emulation.pid(place.host),
+            namespaces_of=self.emulation.pid(site.host),
             log=log,
             folder=self.folder,
-            cgroup=None if place.job is None else self.emulation.cgroup(place.job),
+            cgroup=None if site.job is None else self.emulation.cgroup(site.job),
         )
 
 
@@ -161,7 +160,7 @@ class Running:
     agents: Agents
     meeting: Meeting
     before: Status
-    jobs: list[Member]
+    jobs: list[ForkedProcess]
     stops: list[Callable[[], None]]
 
     @property
@@ -208,8 +207,8 @@ def running(emulation: Emulation, planned: Planned, choice: PolicyChoice, result
         period_seconds=planned.period_seconds,
     )
     agents = Agents(emulation, folder)
-    reporters: list[Member] = []
-    jobs: list[Member] = []
+    reporters: list[ForkedProcess] = []
+    jobs: list[ForkedProcess] = []
     stops: list[Callable[[], None]] = []
     try:
         controller.start()
@@ -255,7 +254,7 @@ def _run_arm(
             _check(trainers, agents)
             tuner.check()
 
-        names = frozenset(place.name for place in trainers) | tuner.names
+        names = frozenset(site.name for site in trainers) | tuner.names
         run.wait_until_ready(names, check, seconds=_TRAINERS_SECONDS, who="the trainers of")
         start = run.begin()
         use = _wait_for_jobs(
@@ -263,18 +262,18 @@ def _run_arm(
         )
         seconds = time.time() - start
         after = run.finish()
-    came = set(studies.came(experiment, results))
+    arrived = set(arrived_jobs(experiment, results))
     return ArmResult(
         experiment=experiment.name,
         seed=experiment.seed,
         policy=choice.name,
-        jobs={job.id: arm_values.job_result(job, results, experiment) for job in experiment.jobs if job.id in came},
+        jobs={job.id: arm_values.job_result(job, results, experiment) for job in experiment.jobs if job.id in arrived},
         control=arm_values.control(after),
         bytes_by_class=arm_values.bytes_by_class(run.before, after, experiment.queues - 1),
         cpu_idle_share=1.0 - use.busy_share,
         seconds=seconds,
         links=use.links,
-        studies=studies.read(experiment, results, start),
+        studies=read_studies(experiment, results, start),
     )
 
 
@@ -283,12 +282,12 @@ def wait_for_hosts(controller: ControllerProcess, agents: Agents) -> None:
     silent: list[str] = []
 
     def all_report() -> bool:
-        agents.emulation.crew.check()
+        agents.emulation.fork_server.check()
         silent[:] = [host.name for host in controller.status().hosts if not host.alive]
         return not silent
 
     if not controller.wait(all_report, _REPORTERS_SECONDS):
-        log = agents.log("reporter", Place(silent[0]))
+        log = agents.log("reporter", TrainerSite(silent[0]))
         raise LabError(f"no report from {', '.join(silent)}; {silent[0]}'s reporter says: {last_line(log)}")
 
 
@@ -296,7 +295,7 @@ def _wait_for_jobs(
     controller: ControllerProcess,
     experiment: Experiment,
     *,
-    trainers: Mapping[Place, Member],
+    trainers: Mapping[TrainerSite, ForkedProcess],
     agents: Agents,
     tuner: TunerProcess,
     start: float,
@@ -312,7 +311,7 @@ def _wait_for_jobs(
         if meter is None and seconds >= 0:
             meter = Meter(pids, experiment.link_bps)
         tick(len(done), max(0.0, seconds))
-        is_over = wanted <= done and studies.are_over(experiment, agents.folder)
+        is_over = wanted <= done and all_ended(experiment, agents.folder)
         if is_over or seconds > experiment.limit_seconds + _GRACE_SECONDS:
             return meter.use() if meter is not None else Use(0.0, ())
         _alive = controller.pid
@@ -321,16 +320,16 @@ def _wait_for_jobs(
         time.sleep(0.5)
 
 
-def _check(trainers: Mapping[Place, Member], agents: Agents) -> None:
+def _check(trainers: Mapping[TrainerSite, ForkedProcess], agents: Agents) -> None:
     """Raise LabError where the launcher or a trainer has ended by itself."""
-    agents.emulation.crew.check()
-    for place, trainer in trainers.items():
+    agents.emulation.fork_server.check()
+    for site, trainer in trainers.items():
         if trainer.poll() not in {None, 0}:
-            log = agents.log("trainer", place)
-            raise LabError(f"the trainer of {place.name} ended with status {trainer.returncode}: {last_line(log)}")
+            log = agents.log("trainer", site)
+            raise LabError(f"the trainer of {site.name} ended with status {trainer.returncode}: {last_line(log)}")
 
 
-def end(processes: Iterable[Member], seconds: float = _STOP_SECONDS) -> None:
+def end(processes: Iterable[ForkedProcess], seconds: float = _STOP_SECONDS) -> None:
     """Ask all to end at once, then wait for them; what does not within ``seconds`` is killed."""
     living = [process for process in processes if process.poll() is None]
     for process in living:
@@ -344,7 +343,7 @@ def end(processes: Iterable[Member], seconds: float = _STOP_SECONDS) -> None:
             process.wait(seconds)
 
 
-def _stop(stops: Iterable[Callable[[], None]], processes: Iterable[Member]) -> None:
+def _stop(stops: Iterable[Callable[[], None]], processes: Iterable[ForkedProcess]) -> None:
     for stop in stops:
         stop()
     end(processes)
@@ -352,7 +351,7 @@ def _stop(stops: Iterable[Callable[[], None]], processes: Iterable[Member]) -> N
 
 def _close(
     stops: Iterable[Callable[[], None]],
-    processes: Iterable[Member],
+    processes: Iterable[ForkedProcess],
     controller: ControllerProcess,
     folder: Path,
     results: Path,

@@ -39,7 +39,7 @@ from topologies.lab.results import (
     load_result,
     save,
 )
-from topologies.lab.solo_times import measure_alone
+from topologies.lab.solo_times import measure_solo_times
 from topologies.networks import LeafSpine, Testbed
 from topologies.openvswitch import OpenVSwitchError
 from topologies.teardown import TeardownError
@@ -166,7 +166,7 @@ def _run_here(request: LabRequest, datapath: Datapath, progress: Progress, resul
         for experiment in request.experiments:
             folder = results / key(experiment)
             if request.alone_iterations:
-                alone[key(experiment)] = measure_alone(
+                alone[key(experiment)] = measure_solo_times(
                     emulation,
                     experiment,
                     request.alone_iterations,

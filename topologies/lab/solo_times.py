@@ -47,7 +47,7 @@ def schedule(experiment: Experiment, iterations: int) -> Experiment:
     return experiment.model_copy(update={"jobs": tuple(jobs), "limit_seconds": limit})
 
 
-def measure_alone(
+def measure_solo_times(
     emulation: Emulation,
     experiment: Experiment,
     iterations: int,

@@ -30,7 +30,7 @@ _STOP_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class StageResult:
-    """A rung of a study: from its first job's arrival to its last job's end, in seconds; None: not all came to theirs.
+    """A rung of a study: ``seconds`` from its first job's arrival to its last job's end; None: not all jobs ended.
 
     ``arrival``: seconds since the study's start; ``watched_seconds``: to the end, or to the end of the experiment.
     """
@@ -109,12 +109,12 @@ class TunerProcess:
             self._process.wait()
 
 
-def are_over(experiment: Experiment, directory: Path) -> bool:
+def all_ended(experiment: Experiment, directory: Path) -> bool:
     """Whether every study has ended, and so nobody will call another job."""
     return all(study_file(directory, study.name).exists() for study in experiment.studies)
 
 
-def came(experiment: Experiment, directory: Path) -> list[str]:
+def arrived_jobs(experiment: Experiment, directory: Path) -> list[str]:
     """The jobs that were there: all but those of studies that nobody called."""
     return [
         job.id
@@ -123,7 +123,7 @@ def came(experiment: Experiment, directory: Path) -> list[str]:
     ]
 
 
-def read(experiment: Experiment, directory: Path, start: float) -> tuple[StudyResult, ...]:
+def read_studies(experiment: Experiment, directory: Path, start: float) -> tuple[StudyResult, ...]:
     """How the studies of an arm went, which began ``start`` seconds after the epoch. Raises LabError."""
     try:
         jobs: dict[str, dict[int, dict[str, JobResult]]] = {}
@@ -133,18 +133,18 @@ def read(experiment: Experiment, directory: Path, start: float) -> tuple[StudyRe
             if job.trial is not None and path.exists():
                 jobs.setdefault(job.trial.study, {}).setdefault(job.trial.rung, {})[job.id] = read_result(path)
                 numbers[job.id] = job.trial.number
-        made = []
+        results = []
         for plan in experiment.studies:
             path = study_file(directory, plan.name)
             record = read_study(path) if path.exists() else None
             watched = max(0.0, experiment.limit_seconds - plan.arrival)
-            made.append(result(plan, jobs.get(plan.name, {}), numbers, record, start=start, watched=watched))
-        return tuple(made)
+            results.append(study_result(plan, jobs.get(plan.name, {}), numbers, record, start=start, watched=watched))
+        return tuple(results)
     except (OSError, ValueError) as error:
         raise LabError(str(error)) from error
 
 
-def result(
+def study_result(
     plan: StudyPlan,
     rungs: Mapping[int, Mapping[str, JobResult]],
     numbers: Mapping[str, int],

@@ -140,7 +140,7 @@ def run(experiment: Experiment, directory: Path, meeting: Meeting) -> bool:
             jobs[job.trial.study][job.trial.number, job.trial.rung] = job.id
     tunings = {plan.name: Tuning(plan, jobs[plan.name], directory) for plan in experiment.studies}
     meeting.arrive(NAME)
-    while (start := meeting.told()) is None:
+    while (start := meeting.announced()) is None:
         time.sleep(LOOK_SECONDS)
     failed = threading.Event()
 

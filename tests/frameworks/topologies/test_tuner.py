@@ -93,7 +93,7 @@ class Run:
     def wait(self, seconds: float = 90.0) -> Iterator[None]:
         """Until the studies are over; may do something else at each turn."""
         deadline = time.monotonic() + seconds
-        while not process.are_over(self.experiment, self.folder):
+        while not process.all_ended(self.experiment, self.folder):
             self.tuner.check()
             assert time.monotonic() < deadline, self.tuner.log.read_text()
             yield
@@ -132,7 +132,7 @@ def test_rungs_end_with_their_last_trial_and_the_best_go_on(runs: Any, tmp_path:
     for _ in run.wait():
         pass
     assert run.end() == [0, 0]
-    found = process.read(made, tmp_path, start)
+    found = process.read_studies(made, tmp_path, start)
     assert [study.study for study in found] == ["one", "two"]
     for plan, study in zip(made.studies, found, strict=True):
         record = read_study(study_file(tmp_path, plan.name))
@@ -152,7 +152,7 @@ def test_rungs_end_with_their_last_trial_and_the_best_go_on(runs: Any, tmp_path:
         assert {trial.state for trial in record.trials if trial is not winner} == {"pruned"}
         check_times(study, tmp_path, start + plan.arrival)
     assert found[1].stages[0].arrival == pytest.approx(0.0, abs=0.01)
-    came = process.came(made, tmp_path)
+    came = process.arrived_jobs(made, tmp_path)
     assert len(came) == made.trained == 14
     assert {path.stem for path in (tmp_path / "done").iterdir()} == set(came), "who was not called left nothing"
 
@@ -187,7 +187,7 @@ def test_the_controller_sees_rungs_as_stages_through_the_agent(runs: Any, yard: 
             plan = made.studies[0]
             assert state["spec"]["iterations"] == plan.length(int(job[-1]))
         reasons |= yard.controller.call("GET", "/v1/plan").json()["reasons"]
-    assert set(stages) == set(process.came(made, folder))
+    assert set(stages) == set(process.arrived_jobs(made, folder))
     assert all(told == {f"seen.b0.r{job[-1]}"} for job, told in stages.items()), stages
     for job in stages:
         assert f"stage seen.b0.r{job[-1]}" in reasons[job]
@@ -204,7 +204,7 @@ def test_a_study_that_the_limit_stops_counts_as_long_as_it_was_watched(runs: Any
         assert time.monotonic() < deadline
         time.sleep(0.1)
     run.end()
-    (found,) = process.read(made, tmp_path, start)
+    (found,) = process.read_studies(made, tmp_path, start)
     assert found.best_seconds is None
     assert found.watched_seconds == pytest.approx(4.0)
     last = found.stages[-1]

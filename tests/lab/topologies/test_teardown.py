@@ -19,7 +19,7 @@ from topologies import cgroups, networks, openvswitch, teardown
 from topologies.emulation import emulate
 from topologies.errors import LabError
 from topologies.experiments.experiment import Experiment, JobPlan
-from topologies.fork_server import CrewError
+from topologies.fork_server import ForkServerError
 from topologies.lab.lab import run_arms
 from topologies.lab.results import LabEvent
 
@@ -191,7 +191,7 @@ def test_a_whole_run_that_ends_in_an_arm_leaves_nothing_after_the_next(number: s
     ("command_line", "error", "said"),
     [
         ("controller.app", LabError, "the controller does not run; its log ends:"),
-        ("topologies.fork_server", CrewError, "the launcher of agents and trainers has ended"),
+        ("topologies.fork_server", ForkServerError, "the launcher of agents and trainers has ended"),
     ],
     ids=["controller", "launcher"],
 )

@@ -18,7 +18,7 @@ from sasp.core.order import PATIENCE_SECONDS, ChunkQueue
 from sasp.core.scheme import Scheme, Versions
 from topologies.trainer.transfers.frames import Channel, Frame, Kind, PeerLostError
 from topologies.trainer.transfers.ring import chunk_bytes
-from topologies.trainer.transfers.task import HaltedError, Seat
+from topologies.trainer.transfers.task import HaltedError, TaskContext
 
 LAYERS = 4
 FORWARD_SHARE = 1 / 3
@@ -38,8 +38,8 @@ def _queue(scheme: Scheme, *, supersede: bool = False) -> ChunkQueue:
 class _Shared:
     """What the threads of one task share: a lock to wait on, and the first fault, which ends them all."""
 
-    def __init__(self, seat: Seat) -> None:
-        self._seat = seat
+    def __init__(self, context: TaskContext) -> None:
+        self._context = context
         self.changed = threading.Condition()
         self.fault: Exception | None = None
         self._threads: list[threading.Thread] = []
@@ -71,28 +71,28 @@ class _Shared:
                 told = PeerLostError(str(error)) if isinstance(error, SaspError) else error
                 self.fault = self.fault or told
                 self.changed.notify_all()
-            self._seat.sockets.shut()
+            self._context.sockets.shut()
 
 
-def serve(seat: Seat) -> list[Channel]:
+def serve(context: TaskContext) -> list[Channel]:
     """The server's part, rank 0. Raises PeerLostError, HaltedError, OSError."""
-    listener = seat.listen()
-    seat.begin()
-    channels = seat.welcome(listener, set(range(1, len(seat.job.hosts))))
-    _Server(seat, channels).run()
+    listener = context.listen()
+    context.begin()
+    channels = context.welcome(listener, set(range(1, len(context.job.hosts))))
+    _Server(context, channels).run()
     return list(channels.values())
 
 
 class _Server:
     """A reader and a sender thread a worker."""
 
-    def __init__(self, seat: Seat, channels: dict[int, Channel]) -> None:
-        self._seat = seat
-        self._scheme = seat.job.scheme
+    def __init__(self, context: TaskContext, channels: dict[int, Channel]) -> None:
+        self._context = context
+        self._scheme = context.job.scheme
         self._channels = channels
-        self._shared = _Shared(seat)
+        self._shared = _Shared(context)
         count = len(channels)
-        self._sizes = chunk_bytes(seat.job.model_bytes, layers_of(self._scheme))
+        self._sizes = chunk_bytes(context.job.model_bytes, layers_of(self._scheme))
         self._versions = Versions(count, len(self._sizes), self._scheme)
         self._queues = [_queue(self._scheme, supersede=True) for _ in range(count)]
         self._sending = [False] * count
@@ -109,8 +109,8 @@ class _Server:
         self._shared.join()
 
     def _read(self, worker: int, channel: Channel) -> None:
-        while self._got[worker] < self._seat.iterations:
-            frame = channel.take(Kind.PUSH, self._sizes)
+        while self._got[worker] < self._context.iterations:
+            frame = channel.receive_payload(Kind.PUSH, self._sizes)
             with self._shared.changed:
                 if frame.kind is Kind.GOT:
                     self._count(worker, frame.iteration)
@@ -121,13 +121,13 @@ class _Server:
                 self._shared.changed.notify_all()
 
     def _count(self, worker: int, iteration: int) -> None:
-        self._got[worker] = max(self._got[worker], min(iteration, self._seat.iterations))
+        self._got[worker] = max(self._got[worker], min(iteration, self._context.iterations))
         while self._finished < min(self._got):
             self._finished += 1
-            self._seat.finished(self._finished)
+            self._context.finished(self._finished)
 
     def _send(self, worker: int, channel: Channel) -> None:
-        queue, end = self._queues[worker], self._seat.iterations
+        queue, end = self._queues[worker], self._context.iterations
         while True:
             with self._shared.changed:
                 self._sending[worker] = False
@@ -144,32 +144,32 @@ class _Server:
             channel.send(Frame(Kind.PULL, 0, iteration, self._sizes[chunk], chunk=chunk))
 
     def _let_stragglers_go(self, worker: int) -> None:
-        def alone() -> bool:
+        def is_slowest() -> bool:
             return not any(
                 self._clocks[other] < self._clocks[worker] and (len(self._queues[other]) or self._sending[other])
                 for other in range(len(self._clocks))
             )
 
-        self._shared.changed.wait_for(alone, PATIENCE_SECONDS)
+        self._shared.changed.wait_for(is_slowest, PATIENCE_SECONDS)
 
 
-def work(seat: Seat) -> list[Channel]:
+def work(context: TaskContext) -> list[Channel]:
     """A worker's part. Raises PeerLostError, HaltedError."""
-    seat.begin()
-    channel = seat.call(0)
-    _Worker(seat, channel).run()
+    context.begin()
+    channel = context.call(0)
+    _Worker(context, channel).run()
     return [channel]
 
 
 class _Worker:
     """The training in the task's own thread; a sender and a reader beside it."""
 
-    def __init__(self, seat: Seat, channel: Channel) -> None:
-        self._seat = seat
-        self._scheme = seat.job.scheme
+    def __init__(self, context: TaskContext, channel: Channel) -> None:
+        self._context = context
+        self._scheme = context.job.scheme
         self._channel = channel
-        self._shared = _Shared(seat)
-        self._sizes = chunk_bytes(seat.job.model_bytes, layers_of(self._scheme))
+        self._shared = _Shared(context)
+        self._sizes = chunk_bytes(context.job.model_bytes, layers_of(self._scheme))
         self._clocks = Clocks(len(self._sizes), self._scheme.lead)
         self._arrived = [0] * len(self._sizes)
         self._queue = _queue(self._scheme)
@@ -180,13 +180,13 @@ class _Worker:
         self._shared.start(self._send)
         self._shared.start(self._read)
         time_now = time.monotonic()
-        for _ in range(self._seat.iterations):
+        for _ in range(self._context.iterations):
             time_now = self._iterate(time_now)
         self._shared.join()
 
     def _iterate(self, begins: float) -> float:
         """One iteration from ``begins`` (monotonic) on; when it ended."""
-        layers, seconds = range(len(self._sizes)), self._seat.job.compute_seconds / len(self._sizes)
+        layers, seconds = range(len(self._sizes)), self._context.job.compute_seconds / len(self._sizes)
         whole = self._scheme.sending != "sasp"
         now = begins
         for layer in layers:
@@ -194,7 +194,7 @@ class _Worker:
             now += seconds * FORWARD_SHARE
         for layer in reversed(layers):
             now += seconds * (1 - FORWARD_SHARE)
-            self._seat.rest(now)
+            self._context.rest(now)
             with self._shared.changed:
                 self._queue.put(layer, self._clocks.computed + 1)
                 self._shared.changed.notify_all()
@@ -211,7 +211,7 @@ class _Worker:
         with self._shared.changed:
             waited = not fresh()
         if waited:
-            self._seat.rest(now)
+            self._context.rest(now)
         with self._shared.changed:
             waited = not fresh()
             self._shared.wait(fresh)
@@ -221,7 +221,7 @@ class _Worker:
 
     def _send(self) -> None:
         """Chunks by turn, and word of what has come, until the last such word."""
-        rank = self._seat.rank
+        rank = self._context.rank
         while True:
             with self._shared.changed:
                 self._shared.wait(lambda: len(self._queue) > 0)
@@ -230,15 +230,15 @@ class _Worker:
             chunk, iteration = taken
             if chunk == _HAS_ALL:
                 self._channel.send(Frame(Kind.GOT, rank, iteration))
-                if iteration >= self._seat.iterations:
+                if iteration >= self._context.iterations:
                     return
                 continue
             self._channel.send(Frame(Kind.PUSH, rank, iteration, self._sizes[chunk], chunk=chunk))
 
     def _read(self) -> None:
         told = 0
-        while told < self._seat.iterations:
-            frame = self._channel.take(Kind.PULL, self._sizes)
+        while told < self._context.iterations:
+            frame = self._channel.receive_payload(Kind.PULL, self._sizes)
             with self._shared.changed:
                 self._arrived[frame.chunk] = max(self._arrived[frame.chunk], frame.iteration)
                 if min(self._arrived) > told:

@@ -127,7 +127,7 @@ class Channel:
         self.received += wanted.length
         return got
 
-    def take(self, kind: Kind, sizes: Sequence[int]) -> Frame:
+    def receive_payload(self, kind: Kind, sizes: Sequence[int]) -> Frame:
         """The next message: a GOT, or one of ``kind`` whose payload, as long as ``sizes`` says of its chunk, goes
         nowhere. Raises PeerLostError.
         """
@@ -168,7 +168,7 @@ class Channel:
         try:
             while wanted:
                 # What is there already costs one call; for the rest this sleeps until all of it has come.
-                got = self._take(wanted)
+                got = self._receive_into(wanted)
                 if got == 0:
                     raise PeerLostError(f"{self.peer} closed the connection")
                 while wanted and got >= len(wanted[0]):
@@ -178,7 +178,7 @@ class Channel:
         except OSError as error:
             raise PeerLostError(f"cannot receive from {self.peer}: {error}") from error
 
-    def _take(self, wanted: list[memoryview]) -> int:
+    def _receive_into(self, wanted: list[memoryview]) -> int:
         """Bytes received, 0 at the end of the stream; sleeps if none are there."""
         while True:
             with contextlib.suppress(BlockingIOError):

@@ -74,7 +74,7 @@ class Sockets:
 
 
 @dataclass(frozen=True)
-class Seat:
+class TaskContext:
     """Task ``rank`` of ``job``, which trains for ``iterations``; ``finished`` is called after each, at the chief.
 
     ``begin`` waits until the job arrives; what can be made ready before it is. ``entered`` is called at a worker that
