@@ -32,7 +32,7 @@ _OTHER_PRIORITY = 7
 
 
 def host_nic(interface: str, rate_bps: float, classes: int) -> list[str]:
-    """Return the lines for ``tc -batch`` that limit a host's interface to ``rate_bps`` and serve ``classes`` by DSCP."""
+    """Return the lines for ``tc -batch`` that limit a host's NIC to ``rate_bps`` and serve ``classes`` by DSCP."""
     return htb_tree(interface, rate_bps, CLASS_DSCP[:classes], JOB_FLOOR, OTHER_FLOOR)
 
 

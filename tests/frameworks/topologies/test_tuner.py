@@ -14,6 +14,7 @@ from typing import Any
 import optuna
 import pytest
 
+from evaluation.bench.support.waiting import wait_until
 from simulator.workloads import curves
 from tests.support.frameworks.running_agent import Yard
 from tests.support.paths import ROOT
@@ -81,11 +82,11 @@ class Run:
             return subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
 
     def begin(self) -> float:
-        deadline = time.monotonic() + 60
-        while missing := self.meeting.missing(frozenset(HOSTS) | self.tuner.names):
+        def all_are_ready() -> bool:
             self.tuner.check()
-            assert time.monotonic() < deadline, missing
-            time.sleep(0.05)
+            return not self.meeting.missing(frozenset(HOSTS) | self.tuner.names)
+
+        wait_until(all_are_ready, 60.0)
         start = time.time() + 1.0
         self.meeting.begin(start)
         return start
@@ -199,10 +200,7 @@ def test_a_study_that_the_limit_stops_counts_as_long_as_it_was_watched(runs: Any
     made = experiment("short", compute=0.4, limit=4.0)
     run = runs(made)
     start = run.begin()
-    deadline = time.monotonic() + 60
-    while not all(trainer.poll() is not None for trainer in run.trainers):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_until(lambda: all(trainer.poll() is not None for trainer in run.trainers), 60.0)
     run.end()
     (found,) = process.read_studies(made, tmp_path, start)
     assert found.best_seconds is None

@@ -12,13 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from simulator.workloads import curves
+from tests.support.lab.endless_job import experiment
 from tests.support.lab.network_helpers import poll
 from tests.support.paths import ROOT
 from topologies import cgroups, networks, openvswitch, teardown
 from topologies.emulation import emulate
 from topologies.errors import LabError
-from topologies.experiments.experiment import Experiment, JobPlan
 from topologies.fork_server import ForkServerError
 from topologies.lab.lab import run_arms
 from topologies.lab.results import LabEvent
@@ -34,18 +33,6 @@ with emulate(Testbed(servers=3)) as emulation:
     print("up", flush=True)
     time.sleep(1000)
 """
-
-
-def experiment() -> Experiment:
-    """One job that goes on for longer than any test looks, with a group of its own."""
-    job = JobPlan(
-        id="endless", arrival=0.0, architecture="ring", hosts=("h1", "h2"), port=5000, model="m", model_bytes=100_000,
-        compute_seconds=0.2, iterations=1000, curve=curves.index()[0].name,
-    )  # fmt: skip
-    return Experiment(
-        name="endless", hosts=2, link_bps=50e6, period_seconds=0.5, limit_seconds=120.0, processes="job", jobs=(job,)
-    )
-
 
 KERNELS_OWN = ("kworker", "ps", "bpfilter_umh")
 """Processes that come and go by themselves; the last one the kernel starts at the first use of iptables, for good."""
@@ -90,7 +77,7 @@ def name_of(process: Path) -> str:
 ARMS = """
 import sys
 from pathlib import Path
-from tests.lab.topologies.test_teardown import experiment
+from tests.support.lab.endless_job import experiment
 from topologies.lab.lab import run_arms
 def show(event):
     if event.phase == "arm" and event.seconds > 1:

@@ -17,10 +17,11 @@ from rich.console import Console
 from rich.table import Table
 
 from evaluation import evaluate, plots, resume, summary
+from evaluation.bench.support.waiting import wait_until
 from evaluation.claim import CLAIMS, NO_DATAPATH, Setting, load
 from evaluation.jpas import claim as jpas
 from evaluation.jpas.claim import FAIR, JPAS, Group
-from tests.support.fake_kernel import FakeKernel, lives, until
+from tests.support.fake_kernel import FakeKernel, lives
 from tests.support.paths import ROOT
 from topologies import checkout
 from topologies.experiments.workload import LIGHT
@@ -368,7 +369,7 @@ def test_a_signal_to_the_parent_alone_ends_every_box(
         [sys.executable, *command], cwd=ROOT, env=os.environ, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         try:
-            until(lambda: len(kernel.runs()) == 2)
+            wait_until(lambda: len(kernel.runs()) == 2, 200.0)
             os.kill(process.pid, number)
             said = process.communicate(timeout=60)[1]
         finally:
@@ -377,7 +378,7 @@ def test_a_signal_to_the_parent_alone_ends_every_box(
     assert number == signal.SIGKILL or "stopped; the same command with --resume continues" in said
     assert "Traceback" not in said
     assert len(kernel.runs()) == 2, "a group began after the end"
-    until(lambda: not any(map(lives, kernel.processes())))
+    wait_until(lambda: not any(map(lives, kernel.processes())), 200.0)
 
 
 def test_a_box_that_does_not_listen_is_ended_with_all_its_processes(kernel: FakeKernel, tmp_path: Path) -> None:
@@ -385,7 +386,7 @@ def test_a_box_that_does_not_listen_is_ended_with_all_its_processes(kernel: Fake
     command = ["-m", "evaluation.evaluate", "jpas", "--quick", "--datapath", "uml", "--results", tmp_path / "out"]
     with subprocess.Popen([sys.executable, *command], cwd=ROOT, env=os.environ, stderr=subprocess.DEVNULL) as process:
         try:
-            until(lambda: len(kernel.runs()) == 1)
+            wait_until(lambda: len(kernel.runs()) == 1, 200.0)
             process.terminate()
             # Once more while the box still has its moment to end by itself.
             time.sleep(1)
@@ -393,4 +394,4 @@ def test_a_box_that_does_not_listen_is_ended_with_all_its_processes(kernel: Fake
             assert process.wait(60) == 143
         finally:
             process.kill()
-    until(lambda: not any(map(lives, kernel.processes())))
+    wait_until(lambda: not any(map(lives, kernel.processes())), 200.0)

@@ -26,7 +26,7 @@ def serve(context: TaskContext) -> list[Channel]:
     channels = context.welcome(listener, workers)
     for channel in channels.values():
         channel.gathers(context.job.model_bytes)
-    if all(channel.holds(context.job.model_bytes) for channel in channels.values()):
+    if context.kernel_buffers and all(channel.holds(context.job.model_bytes) for channel in channels.values()):
         _serve_in_turn(context, channels)
     else:
         _serve_at_once(context, channels)

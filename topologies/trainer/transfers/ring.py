@@ -38,7 +38,9 @@ def peer(context: TaskContext) -> list[Channel]:
     before = (context.rank - 1) % peers
     predecessor = context.welcome(listener, {before})[before]
     predecessor.gathers(largest)
-    sender: _Sender | _Thread = _Sender(successor) if successor.holds(largest) else _Thread(successor)
+    sender: _Sender | _Thread = (
+        _Sender(successor) if context.kernel_buffers and successor.holds(largest) else _Thread(successor)
+    )
     try:
         ready = time.monotonic()
         for iteration in range(1, context.iterations + 1):
@@ -91,10 +93,10 @@ class _Sender:
         self._channel.send(frame, body)
 
     def wait(self) -> None:
-        """It is with the kernel already."""
+        """Do nothing: the kernel has the chunk already."""
 
     def end(self) -> None:
-        """Nothing is to be let go."""
+        """Do nothing: there is no thread to end."""
 
 
 class _Thread:
@@ -111,12 +113,12 @@ class _Thread:
         self._work.put((frame, body))
 
     def wait(self) -> None:
-        """Until what was started has been sent. Raises PeerLostError."""
+        """Wait until the chunk has been sent. Raises PeerLostError."""
         if (error := self._done.get()) is not None:
             raise error
 
     def end(self) -> None:
-        """Let the thread go."""
+        """End the thread."""
         self._work.put(None)
 
     def _run(self) -> None:

@@ -196,7 +196,7 @@ def test_moments_come_back_from_disk_and_bad_ones_name_their_file(tmp_path: Path
     found = barriers.read(tmp_path, "a", 2)
     assert found == BarrierWait(1, 1.5, 2.25)
     barriers.barrier_file(tmp_path, "a", 2).write_text('{"x": 1}')
-    with pytest.raises(ValueError, match=r"barriers/a/2.json: not a worker's moments"):
+    with pytest.raises(ValueError, match=r"barriers/a/2.json: not a worker's arrival times"):
         barriers.read(tmp_path, "a", 2)
 
 
