@@ -154,7 +154,7 @@ def show(result: LabResult, document: dict[str, object]) -> None:
         )
     for policy, arm in arms.items():
         if missed := comparison.censored(arm):
-            console.print(f"{policy}: {', '.join(missed)} missed a target; the means count the time that they had")
+            console.print(f"{policy}: {', '.join(missed)} missed a target; the means count their time so far")
     shares = document["reduction"]
     assert isinstance(shares, dict)
     console.print(

@@ -1,6 +1,6 @@
 """One arm: an experiment under one policy, on a network that runs already.
 
-Controller, reporters and trainers are started anew for every arm, the same for every policy, and stopped after.
+Controller, agents and trainers are started for every arm in the same way, and stopped after it.
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ Tick = Callable[[int, float], None]
 """Takes the number of jobs done and the seconds since the experiment's start."""
 
 START_SECONDS = 1.0
-"""From telling the trainers when to start until all know it, with much to spare."""
+"""The experiment starts so many seconds after its start is announced, when all trainers know it."""
 
 _REPORTERS_SECONDS = 60.0
 _TRAINERS_SECONDS = 60.0
 _LAST_REPORTS_SECONDS = 3.0
 _STOP_SECONDS = 10.0
 _GRACE_SECONDS = 5.0
-"""For trainers to stop by themselves at the limit, and to write what they have."""
+"""At the limit trainers have so many seconds to stop by themselves and to write their results."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainerSite:
-    """What one trainer serves: a host, and there one job, or all of them."""
+    """Where one trainer runs: a host, and one job on it, or all jobs."""
 
     host: str
     job: str | None = None
 
     @property
     def name(self) -> str:
-        """What its log is called."""
+        """The name of its log."""
         return name_of(self.host, self.job)
 
 
 def trainer_sites(experiment: Experiment) -> list[TrainerSite]:
-    """One trainer for every host with a part in a job, or for every such part."""
+    """Return a site for every host that runs a task, or for every host and job (``processes: job``)."""
     if experiment.processes == "job":
         return [TrainerSite(host, job.id) for job in experiment.jobs for host in job.hosts]
     hosts = {host for job in experiment.jobs for host in job.hosts}
@@ -64,7 +64,7 @@ def trainer_sites(experiment: Experiment) -> list[TrainerSite]:
 
 
 class Linked(Protocol):
-    """What agents need to know of an experiment."""
+    """The fields of an experiment that the agents need."""
 
     @property
     def link_bps(self) -> float:
@@ -72,15 +72,15 @@ class Linked(Protocol):
 
 
 class Planned(Linked, Protocol):
-    """What the controller needs to know of an experiment too."""
+    """The fields of an experiment that the controller needs too."""
 
     @property
     def queues(self) -> int:
-        """Of every port: a class each, and one for all other traffic."""
+        """Queues of every port: one for each class, and one for all other traffic."""
 
     @property
     def period_seconds(self) -> float:
-        """Between two plans."""
+        """Seconds between two plans."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +92,15 @@ class Agents:
 
     @property
     def experiment_file(self) -> Path:
-        """Where the trainers read what they are to do."""
+        """The file from which the trainers read the experiment."""
         return self.folder / "experiment.json"
 
     def start_reporters(
         self, controller: ControllerProcess, experiment: Linked, nic: str = "plan", *, without: Collection[str] = ()
     ) -> list[ForkedProcess]:
-        """One a host, over the management network; each has its host's NIC ordered by ``nic``.
+        """Start an agent on every host. ``nic`` says what orders the host's NIC.
 
-        ``without``: hosts that get none.
+        Agents report over the management network. Hosts in ``without`` get none.
         """
         started = []
         for host in self.emulation.hosts:
@@ -120,7 +120,7 @@ class Agents:
     def start_trainers(self, experiment: Experiment, meeting: Meeting) -> dict[TrainerSite, ForkedProcess]:
         """One a site; they wait until the meeting is told when the experiment starts."""
         self.experiment_file.write_text(experiment.model_dump_json())
-        # A job of the last class may wait for as long as others are busy, but it is not broken.
+        # A job of the last class may wait as long as others are busy; that is no failure.
         patience = f"{experiment.limit_seconds:g}"
         common = ["--experiment", str(self.experiment_file), "--dir", str(self.folder), "--connect-seconds", patience]
         common += ["--meet", str(meeting.folder)]
@@ -132,7 +132,7 @@ class Agents:
         return started
 
     def log(self, program: Program, site: TrainerSite) -> Path:
-        """Where a process writes."""
+        """Return the log of a process."""
         return self.folder / f"{program}s" / f"{site.name}.log"
 
     def _start(self, program: Program, site: TrainerSite, arguments: list[str]) -> ForkedProcess:
@@ -165,7 +165,7 @@ class Running:
 
     @property
     def folder(self) -> Path:
-        """Where everything of the arm writes."""
+        """The folder into which all processes of the arm write."""
         return self.agents.folder
 
     def wait_until_ready(self, names: frozenset[str], check: Callable[[], None], *, seconds: float, who: str) -> None:
@@ -178,15 +178,15 @@ class Running:
             time.sleep(0.1)
 
     def begin(self) -> float:
-        """Tell all at the meeting when they start: soon, in seconds since the epoch."""
+        """Announce the start, and return it, in seconds since the epoch."""
         start = time.time() + START_SECONDS
         self.meeting.begin(start)
         return start
 
     def finish(self) -> Status:
-        """End the jobs, and give the controller's state after their last reports. Raises LabError, OSError."""
+        """End the jobs, and return the controller's state after their last reports. Raises LabError, OSError."""
         _stop(self.stops, self.jobs)
-        # The last reports of ended jobs are on their way.
+        # The last reports of the jobs may still be on the way.
         self.controller.wait(lambda: self.controller.status().jobs == 0, _LAST_REPORTS_SECONDS)
         after = self.controller.status()
         (self.folder / "controller" / "metrics.txt").write_text(self.controller.metrics())
@@ -195,7 +195,7 @@ class Running:
 
 @contextlib.contextmanager
 def running(emulation: Emulation, planned: Planned, choice: PolicyChoice, results: Path) -> Iterator[Running]:
-    """Controller and agents, started anew; after it nothing runs, and logs are in ``results``. Raises LabError."""
+    """Start a controller and agents. At the end all is stopped, and logs are in ``results``. Raises LabError."""
     folder = emulation.folder / "arm"
     folder.mkdir()
     controller = ControllerProcess(
@@ -219,7 +219,7 @@ def running(emulation: Emulation, planned: Planned, choice: PolicyChoice, result
         meeting.folder.mkdir()
         yield Running(controller, agents, meeting, controller.status(), jobs, stops)
     except BaseException:
-        # What went wrong counts, not what fails on the way out because of it.
+        # The first error counts, not the errors that follow from it.
         with contextlib.suppress(LabError, OSError, subprocess.TimeoutExpired):
             _close(stops, [*jobs, *reporters], controller, folder, results)
         raise
@@ -234,7 +234,7 @@ def run_arm(
     results: Path,
     tick: Tick = lambda _done, _seconds: None,
 ) -> ArmResult:
-    """Run it to the end of its last job, or to ``limit_seconds``; logs go to ``results``. Raises LabError."""
+    """Run an experiment until its last job ends, or for ``limit_seconds``. Logs go to ``results``. Raises LabError."""
     with nic_queues.as_wanted(emulation, experiment):
         return _run_arm(emulation, experiment, choice, results, tick)
 
@@ -278,7 +278,7 @@ def _run_arm(
 
 
 def wait_for_hosts(controller: ControllerProcess, agents: Agents) -> None:
-    """Until every host's agent has reported. Raises LabError."""
+    """Wait until every host's agent has reported. Raises LabError."""
     silent: list[str] = []
 
     def all_report() -> bool:
@@ -301,7 +301,7 @@ def _wait_for_jobs(
     start: float,
     tick: Tick,
 ) -> Use:
-    """Wait for the jobs' ends; what was used from the start on."""
+    """Wait until the jobs have ended. Returns what was used from the start on."""
     wanted = {job.id for job in experiment.jobs if job.trial is None}
     pids = {host: agents.emulation.pid(host) for host in agents.emulation.hosts}
     meter: Meter | None = None
@@ -330,7 +330,7 @@ def _check(trainers: Mapping[TrainerSite, ForkedProcess], agents: Agents) -> Non
 
 
 def end(processes: Iterable[ForkedProcess], seconds: float = _STOP_SECONDS) -> None:
-    """Ask all to end at once, then wait for them; what does not within ``seconds`` is killed."""
+    """Send SIGTERM to all processes, then wait. A process that runs on after ``seconds`` is killed."""
     living = [process for process in processes if process.poll() is None]
     for process in living:
         process.send_signal(signal.SIGTERM)
@@ -356,7 +356,7 @@ def _close(
     folder: Path,
     results: Path,
 ) -> None:
-    """End the arm's processes, and keep what they wrote."""
+    """End the arm's processes, and keep their files."""
     try:
         _stop(stops, processes)
     finally:
@@ -365,7 +365,7 @@ def _close(
 
 
 def _keep(folder: Path, results: Path) -> None:
-    """Move what an arm has written from memory to the results, without the secrets. Raises LabError."""
+    """Move an arm's files from memory to the results, without the secrets. Raises LabError."""
     shutil.rmtree(results, ignore_errors=True)
     ignored = shutil.ignore_patterns("*.token", "controller.yaml", "journal.sqlite*")
     try:
@@ -377,6 +377,6 @@ def _keep(folder: Path, results: Path) -> None:
 
 
 def last_line(log: Path) -> str:
-    """What a process said last."""
+    """Return the last line of a process's log."""
     lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
     return lines[-1] if lines else "(nothing)"

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from evaluation.bench.support.waiting import wait_until
 from tests.support.lab.endless_job import experiment
-from tests.support.lab.network_helpers import poll
 from tests.support.paths import ROOT
 from topologies import cgroups, networks, openvswitch, teardown
 from topologies.emulation import emulate
@@ -86,6 +86,14 @@ run_arms(experiment(), ["fair"], progress=show, results_dir=Path(sys.argv[1]))
 """
 
 
+def wait_until_gone(before: dict[str, object]) -> None:
+    """Wait until no trace of a lab is left; the failure says which trace stays."""
+    try:
+        wait_until(lambda: traces() == before)
+    except AssertionError:
+        pytest.fail(str(difference(before)))
+
+
 @contextmanager
 def lab(script: str = LAB, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """A lab that is up, in a process of its own."""
@@ -114,11 +122,11 @@ def test_a_lab_that_is_stopped_and_again_meanwhile_leaves_nothing(number: signal
             assert traces() != before
             process.send_signal(number)
             # Its processes go first, and some of them, the hosts' shells, not before they are forced a second later.
-            assert poll(lambda: "sleep 1000" not in map(name_of, processes()))
+            wait_until(lambda: "sleep 1000" not in map(name_of, processes()))
             assert teardown.RECORD.exists(), "all is down already: too late to be a second signal meanwhile"
             process.send_signal(number)
             assert process.wait(30) == status
-        assert poll(lambda: traces() == before), difference(before)
+        wait_until_gone(before)
 
 
 @pytest.mark.usefixtures("alone")
@@ -132,7 +140,7 @@ def test_a_lab_that_was_killed_is_cleaned_up_by_the_next() -> None:
         with emulate(networks.Testbed(servers=2)) as emulation:
             assert emulation.hosts == ("h1", "h2")
             assert "h3" not in emulation.run(None, ["ip", "-br", "link"])
-        assert poll(lambda: traces() == before), difference(before)
+        wait_until_gone(before)
 
 
 @pytest.mark.usefixtures("alone")
@@ -170,7 +178,7 @@ def test_a_whole_run_that_ends_in_an_arm_leaves_nothing_after_the_next(number: s
             assert traces() != before
             with emulate(networks.Testbed(servers=2)):
                 assert len(groups()) == 0
-        assert poll(lambda: traces() == before), difference(before)
+        wait_until_gone(before)
 
 
 @pytest.mark.usefixtures("alone")
@@ -200,7 +208,7 @@ def test_a_part_that_dies_in_an_arm_is_one_error_and_all_goes(
         with pytest.raises(error, match=said):
             run_arms(experiment(), ["fair", "jpas"], progress=kill, results_dir=tmp_path)
         assert len(killed) == 1
-        assert poll(lambda: traces() == before), difference(before)
+        wait_until_gone(before)
     assert (tmp_path / "endless-0" / "fair" / "controller" / "controller.log").exists(), "the logs are kept"
 
 
@@ -226,12 +234,13 @@ def no_switch(alone: None) -> Iterator[None]:
             pid = int(pid_file.read_text())
             commands.insert(0, Path(f"/proc/{pid}/cmdline").read_text().split("\0")[:-1])
             os.kill(pid, signal.SIGTERM)
-            assert poll(lambda pid=pid: not Path(f"/proc/{pid}").exists())
+            wait_until(lambda pid=pid: not Path(f"/proc/{pid}").exists())
     assert not openvswitch.running()
     yield
     for command in commands:
         subprocess.run(command, check=True)
-    assert not commands or poll(openvswitch.running)
+    if commands:
+        wait_until(openvswitch.running)
 
 
 @pytest.mark.usefixtures("alone")
@@ -250,7 +259,7 @@ def test_a_switch_that_hangs_is_not_taken_for_none(monkeypatch: pytest.MonkeyPat
         assert "s1" in openvswitch.vsctl("list-br").split()
         with emulate(networks.Testbed(servers=2)) as emulation:
             assert emulation.bridges == ("s1",)
-        assert poll(lambda: traces() == before), difference(before)
+        wait_until_gone(before)
 
 
 def daemons() -> list[str]:
@@ -275,7 +284,7 @@ def test_the_switch_of_a_lab_that_was_killed_is_ended_by_the_next(switch_dies_to
         if switch_dies_too:
             for name in ("ovs-vswitchd", "ovsdb-server"):
                 os.kill(int((openvswitch.RUN_FOLDER / f"{name}.pid").read_text()), signal.SIGKILL)
-            assert poll(lambda: daemons() == [])
+            wait_until(lambda: daemons() == [])
         else:
             assert len(daemons()) == 2
     done = subprocess.run(

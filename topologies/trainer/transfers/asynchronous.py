@@ -1,9 +1,9 @@
-"""Parameter-server training whose workers may run apart, or overlap computing and sending: SSP, ASP, SaSP.
+"""Asynchronous parameter-server training (SSP, ASP, SaSP), and training that overlaps computing and sending.
 
-The rules are those of the real trainer (``sasp``): its schemes, clocks, books and queues; only the
-computing is slept through and the bytes are zeros. A model is one chunk where all is sent after the backward pass,
-else ``LAYERS`` of equal bytes. A third of the computing is the forward pass. An iteration is finished when the last
-worker has all answers to it.
+The schemes, clocks, versions and queues are those of the real trainer (``sasp.core``). A worker sleeps in the place of
+computing, and the bytes are zeros. A model is one chunk where all is sent after the backward pass, else ``LAYERS``
+chunks of equal bytes. The forward pass is a third of the computing. An iteration is finished when the last worker has
+all answers to it.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from topologies.trainer.transfers.task import HaltedError, TaskContext
 LAYERS = 4
 FORWARD_SHARE = 1 / 3
 _HAS_ALL = -1
-"""In the place of a chunk: say that an iteration's answers are all here. It goes before the iteration's chunks."""
+"""The queue has this in the place of a chunk, to report that all answers to an iteration have arrived."""
 
 
 def layers_of(scheme: Scheme) -> int:
-    """Into how many chunks the model is cut."""
+    """Return the number of chunks of a model."""
     return 1 if scheme.sending == "after" else LAYERS
 
 
@@ -36,7 +36,7 @@ def _queue(scheme: Scheme, *, supersede: bool = False) -> ChunkQueue:
 
 
 class _Shared:
-    """What the threads of one task share: a lock to wait on, and the first fault, which ends them all."""
+    """What the threads of one task share: a condition to wait on, and the first error, which ends them all."""
 
     def __init__(self, context: TaskContext) -> None:
         self._context = context
@@ -45,19 +45,19 @@ class _Shared:
         self._threads: list[threading.Thread] = []
 
     def start(self, body: Callable[..., None], *arguments: object) -> None:
-        """Run ``body`` in a thread; what it raises ends the task."""
+        """Run ``body`` in a thread. An exception of it ends the task."""
         thread = threading.Thread(target=self._guarded, args=(body, arguments), daemon=True)
         self._threads.append(thread)
         thread.start()
 
     def wait(self, condition: Callable[[], bool]) -> None:
-        """Until it holds; the lock is held. Raises what went wrong in a thread."""
+        """Wait until ``condition`` holds; the caller holds the lock. Raises the first error of a thread."""
         self.changed.wait_for(lambda: condition() or self.fault is not None)
         if self.fault is not None:
             raise self.fault
 
     def join(self) -> None:
-        """Until all threads have ended. Raises what went wrong in one."""
+        """Wait until all threads have ended. Raises the first error of a thread."""
         for thread in self._threads:
             thread.join()
         if self.fault is not None:
@@ -68,14 +68,14 @@ class _Shared:
             body(*arguments)
         except (PeerLostError, HaltedError, OSError, SaspError) as error:
             with self.changed:
-                told = PeerLostError(str(error)) if isinstance(error, SaspError) else error
-                self.fault = self.fault or told
+                first = PeerLostError(str(error)) if isinstance(error, SaspError) else error
+                self.fault = self.fault or first
                 self.changed.notify_all()
             self._context.sockets.shut()
 
 
 def serve(context: TaskContext) -> list[Channel]:
-    """The server's part, rank 0. Raises PeerLostError, HaltedError, OSError."""
+    """Run the server, rank 0. Raises PeerLostError, HaltedError, OSError."""
     listener = context.listen()
     context.begin()
     channels = context.welcome(listener, set(range(1, len(context.job.hosts))))
@@ -84,7 +84,7 @@ def serve(context: TaskContext) -> list[Channel]:
 
 
 class _Server:
-    """A reader and a sender thread a worker."""
+    """The server. It has a reader and a sender thread for each worker."""
 
     def __init__(self, context: TaskContext, channels: dict[int, Channel]) -> None:
         self._context = context
@@ -116,8 +116,8 @@ class _Server:
                     self._count(worker, frame.iteration)
                 else:
                     self._clocks[worker] = max(self._clocks[worker], frame.iteration)
-                    for one, iteration in self._versions.push(worker, frame.chunk, frame.iteration):
-                        self._queues[one].put(frame.chunk, iteration)
+                    for receiver, iteration in self._versions.push(worker, frame.chunk, frame.iteration):
+                        self._queues[receiver].put(frame.chunk, iteration)
                 self._shared.changed.notify_all()
 
     def _count(self, worker: int, iteration: int) -> None:
@@ -154,7 +154,7 @@ class _Server:
 
 
 def work(context: TaskContext) -> list[Channel]:
-    """A worker's part. Raises PeerLostError, HaltedError."""
+    """Run a worker. Raises PeerLostError, HaltedError."""
     context.begin()
     channel = context.call(0)
     _Worker(context, channel).run()
@@ -162,7 +162,7 @@ def work(context: TaskContext) -> list[Channel]:
 
 
 class _Worker:
-    """The training in the task's own thread; a sender and a reader beside it."""
+    """A worker. It trains in the task's own thread, with a sender and a reader thread beside it."""
 
     def __init__(self, context: TaskContext, channel: Channel) -> None:
         self._context = context
@@ -185,7 +185,7 @@ class _Worker:
         self._shared.join()
 
     def _iterate(self, begins: float) -> float:
-        """One iteration from ``begins`` (monotonic) on; when it ended."""
+        """Run one iteration from ``begins`` on. Returns when it ended, by the monotonic clock."""
         layers, seconds = range(len(self._sizes)), self._context.job.compute_seconds / len(self._sizes)
         whole = self._scheme.sending != "sasp"
         now = begins
@@ -202,7 +202,7 @@ class _Worker:
         return now
 
     def _wait(self, layers: Sequence[int], now: float) -> float:
-        """Until layers may compute; when that was. What has come already costs no sleep."""
+        """Wait until layers may compute. Returns when that was; what has arrived already costs no sleep."""
         due = self._clocks.due
 
         def fresh() -> bool:
@@ -220,7 +220,7 @@ class _Worker:
         return time.monotonic() if waited else now
 
     def _send(self) -> None:
-        """Chunks by turn, and word of what has come, until the last such word."""
+        """Send chunks in the queue's order, and reports of complete iterations, until the last such report."""
         rank = self._context.rank
         while True:
             with self._shared.changed:
@@ -236,12 +236,12 @@ class _Worker:
             self._channel.send(Frame(Kind.PUSH, rank, iteration, self._sizes[chunk], chunk=chunk))
 
     def _read(self) -> None:
-        told = 0
-        while told < self._context.iterations:
+        complete = 0
+        while complete < self._context.iterations:
             frame = self._channel.receive_payload(Kind.PULL, self._sizes)
             with self._shared.changed:
                 self._arrived[frame.chunk] = max(self._arrived[frame.chunk], frame.iteration)
-                if min(self._arrived) > told:
-                    told = min(self._arrived)
-                    self._queue.put(_HAS_ALL, told)
+                if min(self._arrived) > complete:
+                    complete = min(self._arrived)
+                    self._queue.put(_HAS_ALL, complete)
                 self._shared.changed.notify_all()

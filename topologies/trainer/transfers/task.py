@@ -17,8 +17,10 @@ from topologies.trainer.transfers.frames import HEADER_BYTES, Channel, Frame, Ki
 RETRY_SECONDS = 0.05
 HALT_SECONDS = 0.5
 DIAL_SECONDS = 30.0
-"""A connection may take this many seconds. A job of the last class may wait long; a peer that does not listen refuses at
-once."""
+"""A connection may take this many seconds, because a job of the last class may wait long.
+
+A peer that does not listen yet refuses at once.
+"""
 HELLO_SECONDS = 5.0
 """Reading a greeting may take this many seconds from its arrival on. A peer may send it at any time."""
 
