@@ -159,7 +159,7 @@ def show(result: LabResult, document: dict[str, object]) -> None:
     assert isinstance(shares, dict)
     console.print(
         f"[bold]mean t90 {_change(shares['t90'])}[/bold], mean t95 {_change(shares['t95'])} under JPAS than under fair "
-        f"sharing (95 % interval of t90 over these jobs: {-shares['t90_ci95'][1]:+.0%} to {-shares['t90_ci95'][0]:+.0%})"
+        f"sharing (95 % interval over these jobs: {-shares['t90_ci95'][1]:+.0%} to {-shares['t90_ci95'][0]:+.0%})"
     )
 
 

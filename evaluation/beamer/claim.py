@@ -48,7 +48,7 @@ class Group(LabGroup):
 
     @property
     def name(self) -> str:
-        """What the group's folder is called."""
+        """The name of the group's folder."""
         return f"studies-{self.seed}"
 
     def experiment(self) -> Experiment:
@@ -56,7 +56,7 @@ class Group(LabGroup):
         return experiment(self.seed, self.studies, self.rungs)
 
     def request(self) -> LabRequest:
-        """What the lab is asked. The order of the arms turns with the seed, so that none always goes first."""
+        """Return the request. The order of the arms rotates with the seed, so that no policy always goes first."""
         turn = self.seed % len(self.policies)
         return LabRequest((self.experiment(),), self.policies[turn:] + self.policies[:turn])
 

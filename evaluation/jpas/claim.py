@@ -54,7 +54,7 @@ class Group(LabGroup):
 
     @property
     def name(self) -> str:
-        """What the group's folder is called."""
+        """The name of the group's folder."""
         return f"{self.load.name}-{self.seed}"
 
     @property
@@ -63,11 +63,11 @@ class Group(LabGroup):
         return len(self.policies) * (60 + 4 * self.load.jobs)
 
     def experiment(self) -> Experiment:
-        """Its jobs."""
+        """Return the experiment with the group's jobs."""
         return generate(self.load, self.seed, period_seconds=PERIOD_SECONDS)
 
     def request(self) -> LabRequest:
-        """What the lab is asked. The order of the arms turns with the seed, so that no policy always goes first."""
+        """Return the request. The order of the arms rotates with the seed, so that no policy always goes first."""
         turn = self.seed % len(self.policies)
         turned = self.policies[turn:] + self.policies[:turn]
         return LabRequest((self.experiment(),), turned, alone_iterations=self.alone_iterations)

@@ -53,16 +53,16 @@ class Group:
 
     @property
     def name(self) -> str:
-        """What the group's folder is called."""
+        """The name of the group's folder."""
         return f"seed-{self.seed}"
 
     @property
     def arms(self) -> int:
-        """One a policy."""
+        """The number of arms: one for each policy."""
         return len(self.asked().policies)
 
     def asked(self) -> RealRequest:
-        """What the lab is asked. Who goes first turns with the seed."""
+        """Return the request. The policy that goes first alternates with the seed."""
         policies = (FAIR, JPAS) if self.seed % 2 else (JPAS, FAIR)
         return RealRequest(
             self.seed,
@@ -79,7 +79,7 @@ class Group:
         return lab.LAB.run(self.asked(), setting.wanted, setting.folder, stop=setting.stop)
 
     def read(self, folder: Path) -> RealResult:
-        """The result that ``run`` left. Raises OSError, ValueError."""
+        """Read the result that ``run`` left. Raises OSError, ValueError."""
         return lab.LAB.read(folder)
 
 

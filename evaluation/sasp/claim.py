@@ -80,16 +80,16 @@ class Group:
 
     @property
     def name(self) -> str:
-        """What the group's folder is called."""
+        """The name of the group's folder."""
         return f"{self.link_bps / 1e6:.0f}mbit-{self.seed}"
 
     @property
     def arms(self) -> int:
-        """One a family and scheme."""
+        """The number of arms: one for each family and scheme."""
         return len(self.asked().trainings)
 
     def asked(self) -> SaspRequest:
-        """What the lab is asked. The order of schemes turns with the seed, so that none always goes first."""
+        """Return the request. The order of schemes rotates with the seed, so that none always goes first."""
         turn = self.seed % len(self.schemes)
         turned = self.schemes[turn:] + self.schemes[:turn]
         trainings = tuple(
@@ -104,7 +104,7 @@ class Group:
         return lab.LAB.run(self.asked(), setting.wanted, setting.folder, stop=setting.stop)
 
     def read(self, folder: Path) -> SaspResult:
-        """The result that ``run`` left. Raises OSError, ValueError."""
+        """Read the result that ``run`` left. Raises OSError, ValueError."""
         return lab.LAB.read(folder)
 
 

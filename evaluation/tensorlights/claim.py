@@ -57,15 +57,15 @@ class Group(LabGroup):
 
     @property
     def name(self) -> str:
-        """What the group's folder is called."""
+        """The name of the group's folder."""
         return f"servers-on-{self.server_hosts}-{self.seed}"
 
     def experiment(self) -> Experiment:
-        """Its jobs."""
+        """Return the experiment with the group's jobs."""
         return experiment(self.server_hosts, self.seed, self.iterations)
 
     def request(self) -> LabRequest:
-        """What the lab is asked. The order of the arms turns with the seed, so that none always goes first."""
+        """Return the request. The order of the arms rotates with the seed, so that no policy always goes first."""
         turn = self.seed % len(self.policies)
         return LabRequest((self.experiment(),), self.policies[turn:] + self.policies[:turn])
 
