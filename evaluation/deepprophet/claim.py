@@ -64,36 +64,36 @@ class Group:
 
     @property
     def name(self) -> str:
-        """What the group's folder is called."""
+        """The name of the group's folder."""
         if self.is_first:
             return f"{self.model}-before"
         return self.model or measurements.CALIBRATION
 
     @property
     def arms(self) -> int:
-        """Everything that is measured, and the predictions."""
+        """The number of measurements, and one for the predictions."""
         return len(self.cases) + (not self.is_first)
 
     def asked(self) -> dict[str, Any]:
-        """What it measures."""
+        """Return the request, which a kept result must answer."""
         cases = [asdict(case) for case in self.cases]
         return {"model": self.model, "cases": cases, "quick": self.quick, "is_first": self.is_first}
 
     def run(self, setting: Setting) -> GroupResult:
         """Measure and predict. Raises LabError, CalledProcessError, OSError."""
         if self.model is None:
-            found = measurements.calibrate(setting.folder, quick=self.quick, stop=setting.stop)
+            result = measurements.calibrate(setting.folder, quick=self.quick, stop=setting.stop)
         elif self.is_first:
-            found = measurements.measure_first(self.model, self.cases, quick=self.quick, stop=setting.stop)
+            result = measurements.measure_first(self.model, self.cases, quick=self.quick, stop=setting.stop)
         else:
             calibration = setting.folder.parent / measurements.CALIBRATION / measurements.CALIBRATION_FILE
-            found = measurements.measure(self.model, self.cases, calibration, quick=self.quick, stop=setting.stop)
+            result = measurements.measure(self.model, self.cases, calibration, quick=self.quick, stop=setting.stop)
         setting.folder.mkdir(parents=True, exist_ok=True)
         path = setting.folder / measurements.RESULT
         scratch = path.with_suffix(".tmp")
-        scratch.write_bytes(TypeAdapter(GroupResult).dump_json(found, indent=1))
+        scratch.write_bytes(TypeAdapter(GroupResult).dump_json(result, indent=1))
         scratch.replace(path)
-        return found
+        return result
 
     def read(self, folder: Path) -> GroupResult:
         """The result that ``run`` left there. Raises OSError, ValueError."""

@@ -125,7 +125,7 @@ def headline(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _claims(load: str, name: str, policy: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    told = [
+    claims = [
         (comparison.sooner(name, "jobs", measure), comparison.short(measure), "reduction_ci95", 0.0)
         for measure in MEASURES
     ]
@@ -133,16 +133,16 @@ def _claims(load: str, name: str, policy: Mapping[str, Any]) -> Iterator[dict[st
     if t90["headroom_won"] is not None:
         # Between fair sharing and each job alone lies what there is to win: the claim is of that.
         what = f"{name} wins a share of what fair sharing takes longer than each job alone"
-        told.append((what, "t90", "headroom_won_ci95", t90["alone"]))
-    for what, measure, interval, floor in told:
-        found = policy[measure]
+        claims.append((what, "t90", "headroom_won_ci95", t90["alone"]))
+    for what, measure, interval, floor in claims:
+        values = policy[measure]
         yield summary.claim(
             f"{what}, {load} load",
             metric=f"{measure}_above_alone" if floor else f"mean_{measure}",
             unit="s",
-            baseline=found["fair"] - floor,
-            value=found["mean"] - floor,
-            interval=tuple(found[interval]),
+            baseline=values["fair"] - floor,
+            value=values["mean"] - floor,
+            interval=tuple(values[interval]),
         )
 
 

@@ -28,7 +28,7 @@ FIRST_PORT = 29700
 _READY_SECONDS = 300.0
 _LOOK_SECONDS = 0.5
 _FOUND_SECONDS = 5.0
-"""Between two looks at what the controller has found: they cost the processor that carries the network."""
+"""Ask the controller this seldom for its jobs, because answers cost the processor that carries the network."""
 
 
 def run_arm(
@@ -120,7 +120,7 @@ def _log(folder: Path, name: str) -> Path:
 
 
 class _Watch:
-    """What the controller knows of the jobs, now and then."""
+    """Records now and then what the controller knows of the jobs."""
 
     def __init__(self, controller: ControllerProcess, request: RealRequest) -> None:
         self._controller = controller
@@ -128,7 +128,7 @@ class _Watch:
         self._due = 0.0
 
     def look(self) -> None:
-        """Ask, if it is time. Raises LabError."""
+        """Ask the controller, if it is time. Raises LabError."""
         if time.monotonic() < self._due:
             return
         self._due = time.monotonic() + _FOUND_SECONDS
@@ -145,14 +145,14 @@ class _Watch:
             )
 
     def found(self) -> dict[str, Found]:
-        """The most that was known of each. Raises LabError where agents never found a job's connections."""
+        """Return the most that was known of each job. Raises LabError where agents never found its connections."""
         if unseen := [job for job, found in self._found.items() if not found.connections]:
             raise LabError(f"no agent found a connection of {', '.join(unseen)}")
         return self._found
 
 
 def _job_result(job: RealJob, results: Path, start: float, limit_seconds: float) -> JobResult:
-    """A job by what its callback wrote. Raises LabError."""
+    """Return a job's result from its callback's progress file. Raises LabError."""
     path = results / "progress" / job.hosts[0] / f"{job.id}.jsonl"
     try:
         history = read_history(path, start + job.arrival) if path.exists() else History((), None)
@@ -163,10 +163,10 @@ def _job_result(job: RealJob, results: Path, start: float, limit_seconds: float)
 
 
 def _uses(results: Path) -> tuple[RankUse, ...]:
-    found = []
+    uses = []
     for path in sorted((results / "ranks").glob("*.json")):
         try:
-            found.append(TypeAdapter(RankUse).validate_json(path.read_bytes()))
+            uses.append(TypeAdapter(RankUse).validate_json(path.read_bytes()))
         except ValidationError as error:
             raise LabError(f"{path}: no rank's result: {error}") from error
-    return tuple(found)
+    return tuple(uses)
