@@ -96,7 +96,7 @@ def fitted(histories: Sequence[curve_fit.History], fraction: float) -> Array:
 def learn(known: Moments) -> list[dict[str, Any]]:
     """For each horizon the trees, as the file has them."""
     weight = known.weight / known.weight.mean()
-    found = []
+    forests = []
     for horizon in HORIZONS:
         model = HistGradientBoostingClassifier(
             max_depth=2,
@@ -107,13 +107,13 @@ def learn(known: Moments) -> list[dict[str, Any]]:
             early_stopping=False,
         )
         model.fit(known.numbers, (known.left > 0) & (known.left <= horizon), sample_weight=weight)
-        found.append(_written(model))
-    return found
+        forests.append(_written(model))
+    return forests
 
 
 def as_prospects(written: Sequence[dict[str, Any]]) -> Prospects:
     """What a file with this would give."""
-    return Prospects(Forest.of(Trees.read(one["start"], one["trees"]) for one in written))
+    return Prospects(Forest.of(Trees.read(forest["start"], forest["trees"]) for forest in written))
 
 
 def _written(model: HistGradientBoostingClassifier) -> dict[str, Any]:
@@ -146,8 +146,8 @@ def _rounded(value: float) -> float:
 def main() -> int:
     """Write the file."""
     runs = list(replayed(known_curves()))
-    made = {f"{fraction:g}": learn(moments(runs, fraction)) for fraction in FRACTIONS}
-    FILE.write_text(json.dumps(made, separators=(",", ":")).replace('{"start"', '\n{"start"') + "\n")
+    forests = {f"{fraction:g}": learn(moments(runs, fraction)) for fraction in FRACTIONS}
+    FILE.write_text(json.dumps(forests, separators=(",", ":")).replace('{"start"', '\n{"start"') + "\n")
     sys.stdout.write(f"{FILE.name}: {len(runs)} runs\n")
     return 0
 

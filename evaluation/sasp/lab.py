@@ -104,7 +104,9 @@ def _train(request: SaspRequest, training: Training, hosts: Hosts, fork_server: 
             lambda: any(written.exists() for written in training_ends), members, folder, training, request.limit_seconds
         )
         busy = meter.use().busy_share
-        _until(lambda: all(one.poll() == 0 for one in members.values()), members, folder, training, _READY_SECONDS)
+        _until(
+            lambda: all(member.poll() == 0 for member in members.values()), members, folder, training, _READY_SECONDS
+        )
         workers = [_result(folder / name_of(rank)) for rank in range(request.workers)]
     return ArmResult(training, tuple(workers), 1.0 - busy)
 

@@ -308,9 +308,9 @@ def _status(folder: Path, ended_with: int) -> int:
         return int((folder / "status").read_text())
     lines = (folder / "log").read_text(errors="replace").strip().splitlines() or ["it said nothing"]
     telling = [line for line in lines if line.startswith("box: ") or "panic" in line or "errno" in line]
-    said = (telling or lines[-1:])[0].removeprefix("box: ")
+    reason = (telling or lines[-1:])[0].removeprefix("box: ")
     how = f"killed by {signal.Signals(-ended_with).name}" if ended_with < 0 else f"status {ended_with}"
-    raise BoxError(f"the box ended early ({how}): {said}")
+    raise BoxError(f"the box ended early ({how}): {reason}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
