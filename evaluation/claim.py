@@ -1,7 +1,7 @@
-"""What a measured claim is to ``scripts/evaluate``: groups that are measured one by one, and what they add up to.
+"""The interface of a measured claim for ``scripts/evaluate``: groups that are measured, and their combined result.
 
-A claim is a module ``topologies.NAME_claim`` with what ``Claim`` says; ``CLAIMS`` names those that there are. The
-command knows nothing else of it: it measures the groups side by side, keeps each one's result, and writes the summary.
+A claim is a module ``evaluation.NAME.claim`` with what ``Claim`` says; ``CLAIMS`` names them all. The
+command knows no more of a claim: it measures the groups side by side, keeps each result, and writes the summary.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from topologies.box.datapath import Datapath, Wanted
 
 CLAIMS = ("jpas", "tensorlights", "real", "beamer", "sasp", "deepprophet")
 NO_DATAPATH = "none"
-"""The datapath of what is measured without the emulated network."""
+"""Results that are measured without the emulated network have this datapath."""
 
 
 class Result(Protocol):
-    """What measuring a group gives, JSON on disk as any dataclass: at least, on which datapath it was measured."""
+    """The result of a group: a dataclass that is JSON on disk and has at least the datapath."""
 
     @property
     def datapath(self) -> str:
@@ -36,9 +36,9 @@ R_co = TypeVar("R_co", bound=Result, covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Where a group is measured. ``folder`` is its own; once ``stop`` is set, ``run`` must end soon.
+    """Where a group is measured. It has ``folder`` for itself. Once ``stop`` is set, ``run`` must end soon.
 
-    ``wanted`` is as the command or the claim says, ``datapath`` what that means here (None: a claim without a testbed).
+    The command or the claim says ``wanted``. ``datapath`` is what that means on this machine, None without a testbed.
     """
 
     folder: Path
@@ -48,62 +48,63 @@ class Setting:
 
 
 class Group(Protocol[R_co]):
-    """A piece of a claim that is measured as a whole, and need not be again: usually, paired arms of one seed."""
+    """A part of a claim that is measured as a whole and then kept, usually the paired arms of one seed."""
 
     @property
     def name(self) -> str:
-        """What its folder is called; no two of a claim are called the same."""
+        """The name of its folder. It is unique in a claim."""
 
     @property
     def seed(self) -> int:
-        """What its randomness comes from."""
+        """The seed of all its random numbers."""
 
     @property
     def arms(self) -> int:
-        """How many arms it has, for the bar."""
+        """The number of its arms, for the progress bar."""
 
     def asked(self) -> Any:
-        """What it measures, as a value that is JSON on disk: a result that answers something else is not kept."""
+        """Return what it measures, as a value that is JSON on disk. A result for another value is not reused."""
 
     def run(self, setting: Setting) -> R_co:
-        """Measure, and leave the result in the setting's folder, for ``read``. Raises LabError and its like, OSError.
+        """Measure, and leave the result in the setting's folder for ``read``. Raises EXPECTED_ERRORS, OSError.
 
-        It may be called in a thread beside the main one, with other groups in others.
+        Several groups may run at once, in threads beside the main one.
         """
 
     def read(self, folder: Path) -> R_co:
-        """The result that ``run`` left there. Raises OSError, ValueError."""
+        """Read the result that ``run`` left. Raises OSError, ValueError."""
 
 
 class Claim(Protocol[R]):
-    """A module ``topologies.NAME_claim``."""
+    """A module ``evaluation.NAME.claim``."""
 
     @property
     def DATAPATH(self) -> Wanted | None:  # noqa: N802 - a module's constant
-        """Where its switches run unless the command says otherwise.
+        """The datapath of its switches unless the command says otherwise.
 
-        None: it needs no emulated network, and its groups are measured one at a time.
+        None: the claim needs no emulated network, and its groups are measured one at a time.
         """
 
     def groups(self, *, quick: bool, others: bool) -> Sequence[Group[R]]:
-        """All that is to be measured, the longest first; quick: one seed, baseline and subject, under 5 minutes.
+        """Return all groups, the longest first.
 
-        ``others`` of False: at every seed the baseline and the subject alone.
+        With ``quick`` that is one seed with baseline and subject, which takes under 5 minutes. With ``others`` False
+        every seed has the baseline and the subject only.
         """
 
     def add_up(self, results: Sequence[tuple[Any, R]]) -> Mapping[str, Any]:
-        """The claim's own fields of ``summary.json``, from each group with its result."""
+        """Return the claim's own fields of ``summary.json`` from each group with its result."""
 
     def headline(self, fields: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-        """What the docs may quote, made by ``summary.claim`` from the fields of ``add_up``."""
+        """Return the claims that the docs may quote: ``summary.claim`` entries from the fields of ``add_up``."""
 
     def tables(self, fields: Mapping[str, Any]) -> Iterable[Table]:
-        """What is shown at the end."""
+        """Return the tables that are shown at the end."""
 
     def plot(self, fields: Mapping[str, Any], folder: Path) -> None:
         """Draw the claim's picture into ``folder``."""
 
 
 def load(name: str) -> Claim[Any]:
-    """The claim of this name. Only its own module is loaded: another may need what is not installed."""
+    """Return the claim of this name. Only its own module is loaded, because another may need what is not installed."""
     return cast("Claim[Any]", importlib.import_module(f"evaluation.{name.replace('-', '_')}.claim"))

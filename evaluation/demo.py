@@ -1,4 +1,4 @@
-"""``scripts/demo``: the main job, end to end: fair sharing and JPAS on the same jobs, side by side."""
+"""``scripts/demo``: runs the same jobs under fair sharing and under JPAS, and shows the times side by side."""
 
 from __future__ import annotations
 
@@ -27,22 +27,35 @@ BASELINE, SUBJECT = "fair", "jpas"
 SEED = 1
 SPREAD = "spread over the jobs of this one run (bootstrap), not over runs"
 LIMIT_SECONDS = 105.0
-"""Of an arm. Where both reach it the whole still ends within six minutes after set-up: 100 s are left for the box, the
+"""Stop the jobs of an arm after this many seconds.
+
+Where both arms reach the limit, the demo still ends within six minutes after set-up: 100 s are left for the box, the
 network, the queue proof, the starts of two controllers and their agents, the take-down and the plot.
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the demo. Exit status: 0 done, 1 failed, 130 stopped by Ctrl-C."""
+    """Run the same training jobs under fair sharing and under JPAS.
+
+    Exit status: 0 done, 1 failed, 130 stopped by Ctrl-C.
+    """
     parser = argparse.ArgumentParser(prog="scripts/demo", description=main.__doc__)
-    parser.add_argument("--datapath", choices=get_args(Wanted), default="auto", help="where the switch runs")
-    parser.add_argument("--results", type=Path, default=checkout.ROOT / "results" / "demo", metavar="FOLDER")
+    parser.add_argument(
+        "--datapath", choices=get_args(Wanted), default="auto", help="the datapath of the emulated switch"
+    )
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=checkout.ROOT / "results" / "demo",
+        metavar="FOLDER",
+        help="results folder; the default is results/demo",
+    )
     options = parser.parse_args(arguments)
     console = Console(stderr=True)
     experiment = generate(DEMO, SEED, limit_seconds=LIMIT_SECONDS)
     console.print(
         f"{experiment.hosts} emulated servers on one switch, {experiment.link_bps / 1e6:g} Mbit/s a link: "
-        f"{len(experiment.jobs)} training jobs, first under fair sharing, then under JPAS. About five minutes."
+        f"{len(experiment.jobs)} training jobs run first under fair sharing, then under JPAS. About five minutes."
     )
     command = " ".join(["scripts/demo", *(sys.argv[1:] if arguments is None else arguments)])
     try:
@@ -73,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def demo_summary(result: LabResult, command: str) -> dict[str, object]:
-    """The contents of ``results/demo/summary.json``."""
+    """Return the contents of ``results/demo/summary.json``."""
     arms = {arm.policy: arm for arm in result.arms}
     fair, jpas = arms[BASELINE], arms[SUBJECT]
     pairs = {m: (comparison.values(fair, m), comparison.values(jpas, m)) for m in comparison.MEASURES}
@@ -120,7 +133,7 @@ def demo_summary(result: LabResult, command: str) -> dict[str, object]:
 
 
 def show(result: LabResult, document: dict[str, object]) -> None:
-    """The table on stdout."""
+    """Print the table, the queue proof and the mean times on stdout."""
     arms = {arm.policy: arm for arm in result.arms}
     table = Table(title="Seconds from a job's arrival to 90 % and 95 % of its converged accuracy, and to its end")
     table.add_column("job", no_wrap=True)
@@ -136,17 +149,17 @@ def show(result: LabResult, document: dict[str, object]) -> None:
     if result.queue_proof is not None:
         proof = result.queue_proof
         console.print(
-            f"queue proof: {proof.high_bps / 1e6:.1f} against {proof.low_bps / 1e6:.1f} Mbit/s into one port, "
-            f"{proof.ratio:.0f} : 1 (datapath {result.datapath})"
+            f"queue proof: of two flows into a port the first class got {proof.high_bps / 1e6:.1f} Mbit/s and the next "
+            f"one {proof.low_bps / 1e6:.1f} Mbit/s, {proof.ratio:.0f} : 1 (datapath {result.datapath})"
         )
     for policy, arm in arms.items():
         if missed := comparison.censored(arm):
-            console.print(f"{policy}: {', '.join(missed)} did not get there in time; the means count how long they had")
+            console.print(f"{policy}: {', '.join(missed)} missed a target; the means count their time so far")
     shares = document["reduction"]
     assert isinstance(shares, dict)
     console.print(
         f"[bold]mean t90 {_change(shares['t90'])}[/bold], mean t95 {_change(shares['t95'])} under JPAS than under fair "
-        f"sharing (spread of t90 over these jobs: {-shares['t90_ci95'][1]:+.0%} to {-shares['t90_ci95'][0]:+.0%})"
+        f"sharing (95 % interval over these jobs: {-shares['t90_ci95'][1]:+.0%} to {-shares['t90_ci95'][0]:+.0%})"
     )
 
 

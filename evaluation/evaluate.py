@@ -1,4 +1,4 @@
-"""``scripts/evaluate NAME``: one of the measured claims, from one command: a table, a plot and a summary."""
+"""``scripts/evaluate NAME``: measures one claim and writes a table, a plot and a summary."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from typing import Any, get_args
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from evaluation import resume as kept
-from evaluation import summary
-from evaluation.claim import CLAIMS, NO_DATAPATH, Claim, Group, Setting, load
+from evaluation import resume, summary
+from evaluation.claim import CLAIMS, NO_DATAPATH, Claim, Group, Setting
+from evaluation.claim import load as load_claim
 from evaluation.resume import Measured
 from evaluation.side_by_side import Outcome, side_by_side
 from topologies import checkout
@@ -33,30 +33,50 @@ SUMMARY = "summary.json"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure a claim. Exit status: 0 done, 1 failed, 2 wrong input, 130 stopped by Ctrl-C."""
+    """Measure one of the documentation's claims.
+
+    Exit status: 0 done, 1 failed, 2 wrong input, 130 stopped by Ctrl-C.
+    """
     parser = argparse.ArgumentParser(prog="scripts/evaluate", description=main.__doc__)
-    parser.add_argument("claim", choices=CLAIMS)
-    parser.add_argument("--quick", action="store_true", help="one seed, baseline and subject only; never to be quoted")
+    parser.add_argument("claim", choices=CLAIMS, help="the claim to measure")
     parser.add_argument(
-        "--datapath", choices=get_args(Wanted), default=None, help="where the switches run (as the claim says)"
+        "--quick",
+        action="store_true",
+        help="measure one seed, the baseline and the subject only; do not quote such a result",
     )
     parser.add_argument(
-        "--boxes", type=_positive, default=None, metavar="N", help="networks at once, where each has a box (cores)"
+        "--datapath",
+        choices=get_args(Wanted),
+        default=None,
+        help="the datapath of the emulated switches; the default depends on the claim",
     )
     parser.add_argument(
-        "--resume", action="store_true", help="keep the groups of arms that an earlier run with this command finished"
+        "--boxes",
+        type=_positive,
+        default=None,
+        metavar="N",
+        help="run N networks at once where each has a User-Mode Linux box; the default is the number of cores",
     )
     parser.add_argument(
-        "--without-others", action="store_true", help="fair sharing and the subject alone, without what stands beside"
+        "--resume",
+        action="store_true",
+        help="keep the results that an earlier run of this command has finished, and measure the rest",
     )
-    parser.add_argument("--results", type=Path, default=None, metavar="FOLDER")
+    parser.add_argument(
+        "--without-others",
+        action="store_true",
+        help="measure fair sharing and the subject only, without the other policies",
+    )
+    parser.add_argument(
+        "--results", type=Path, default=None, metavar="FOLDER", help="results folder; the default is results/CLAIM"
+    )
     options = parser.parse_args(arguments)
     folder = options.results or checkout.ROOT / "results" / options.claim
     console = Console(stderr=True)
     command = " ".join(["scripts/evaluate", *(sys.argv[1:] if arguments is None else arguments)])
     try:
         with ending_signals(), one_line_errors():
-            claim = load(options.claim)
+            claim = load_claim(options.claim)
             evaluation = Evaluation(
                 claim,
                 options.datapath,
@@ -67,16 +87,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 quick=options.quick,
                 others=not options.without_others,
             )
-            made = evaluation.document(command)
+            summary_document = evaluation.document(command)
     except EXPECTED_ERRORS as error:
         console.print(f"evaluate: {error}", style="red", markup=False, highlight=False)
         return 1
     except (KeyboardInterrupt, SystemExit) as stopped:
-        console.print("evaluate: stopped; --resume goes on from here", markup=False, highlight=False)
+        console.print("evaluate: stopped; the same command with --resume continues", markup=False, highlight=False)
         if isinstance(stopped, SystemExit):
             raise
         return 130
-    _show(claim, made)
+    _show(claim, summary_document)
     return 0
 
 
@@ -89,10 +109,10 @@ def _positive(text: str) -> int:
 
 @dataclass
 class Evaluation:
-    """One run of the command: where it measures, and what it has measured so far, by the groups' names.
+    """One run of the command: where it measures, and its results so far, by the names of the groups.
 
-    ``wanted`` of None: where the claim says. ``quick``: what it measures is kept apart from a full run's, and a full
-    run's summary and plot are left as they are. ``others`` of False: without what stands beside baseline and subject.
+    With ``wanted`` None the claim decides the datapath. The results of a ``quick`` run have a folder of their own, and
+    it never overwrites the summary and plot of a full run. With ``others`` False only baseline and subject run.
     """
 
     claim: Claim[Any]
@@ -107,35 +127,35 @@ class Evaluation:
     _stop: Event = field(default_factory=Event)
 
     def document(self, command: str) -> dict[str, Any]:
-        """Measure the groups, write summary and plot, give the summary. Raises one of EXPECTED_ERRORS, OSError."""
+        """Measure the groups, write summary and plot, and return the summary. Raises EXPECTED_ERRORS, OSError."""
         groups = self.claim.groups(quick=self.quick, others=self.others)
         datapath = choose(self._wanted) if self.claim.DATAPATH is not None else None
-        # Boxes are apart from each other; networks on the machine's own kernel are not.
+        # Boxes are isolated from each other. Networks on the machine's own kernel are not.
         at_once = (self.boxes or os.cpu_count() or 1) if datapath == "uml" else 1
         self.folder.mkdir(parents=True, exist_ok=True)
         self._measure(groups, datapath, at_once)
         measured = [self._done[group.name] for group in groups]
-        commits = sorted({one.commit for one in measured})
+        commits = sorted({result.commit for result in measured})
         if len(commits) > 1:
             self.console.print(f"the groups were measured by different commits: {', '.join(commits)}", highlight=False)
-        results = [(group, one.result) for group, one in zip(groups, measured, strict=True)]
-        made = document(self.claim, results, command, at_once, commits=commits, quick=self.quick)
-        folder = self._for_summary()
-        summary.write(folder / SUMMARY, made)
-        self.claim.plot(made, folder)
-        return made
+        results = [(group, group_result.result) for group, group_result in zip(groups, measured, strict=True)]
+        contents = document(self.claim, results, command, at_once, commits=commits, quick=self.quick)
+        folder = self._summary_folder()
+        summary.write(folder / SUMMARY, contents)
+        self.claim.plot(contents, folder)
+        return contents
 
     @property
     def _wanted(self) -> Wanted:
         return self.wanted or self.claim.DATAPATH or "auto"
 
-    def _for_summary(self) -> Path:
-        """Where summary and plot go: a quick run's never in the place of a full one's."""
+    def _summary_folder(self) -> Path:
+        """The folder of summary and plot. A quick run never overwrites those of a full run."""
         if not self.quick or not is_full(self.folder / SUMMARY):
             return self.folder
         folder = self.folder / QUICK_FOLDER
         self.console.print(
-            f"{self.folder / SUMMARY} is of a full run and is left as it is; this quick one's is {folder / SUMMARY}",
+            f"{self.folder / SUMMARY} belongs to a full run and stays; this quick run writes {folder / SUMMARY}",
             markup=False,
             highlight=False,
         )
@@ -147,11 +167,11 @@ class Evaluation:
             total = bars.add_task("arms", total=sum(group.arms for group in groups))
             waiting = []
             for group in groups:
-                found = self._kept(group, datapath or NO_DATAPATH)
-                if found is None:
+                finished = self._finished(group, datapath or NO_DATAPATH)
+                if finished is None:
                     waiting.append(group)
                 else:
-                    self._done[group.name] = found
+                    self._done[group.name] = finished
                     bars.advance(total, group.arms)
 
             def run(group: Group[Any]) -> Measured[Any]:
@@ -160,35 +180,35 @@ class Evaluation:
             def done(group: Group[Any], outcome: Outcome[Measured[Any]]) -> None:
                 try:
                     self._done[group.name] = outcome()
-                    said, style = f"{time.strftime('%H:%M:%S')} {group.name}: {group.arms} arms done", ""
+                    line, style = f"{time.strftime('%H:%M:%S')} {group.name}: {group.arms} arms done", ""
                 except EXPECTED_ERRORS as error:
-                    # Hours of other arms must not be lost with one.
-                    said, style = f"{group.name}: {error}", "red"
-                self.console.print(said, style=style, markup=False, highlight=False)
+                    # The failure of one group must not cost hours of the others.
+                    line, style = f"{group.name}: {error}", "red"
+                self.console.print(line, style=style, markup=False, highlight=False)
                 bars.advance(total, group.arms)
 
             side_by_side(waiting, run, done, at_once=at_once, stop=self._stop)
         if missing := [group.name for group in groups if group.name not in self._done]:
-            raise LabError(f"{', '.join(missing)} failed; with --resume the same command runs them again")
+            raise LabError(f"{', '.join(missing)} failed; the same command with --resume runs them again")
 
-    def _kept(self, group: Group[Any], datapath: str) -> Measured[Any] | None:
-        return kept.kept(self._place(group), group.asked(), datapath, group.read) if self.resume else None
+    def _finished(self, group: Group[Any], datapath: str) -> Measured[Any] | None:
+        return resume.load(self._folder_of(group), group.asked(), datapath, group.read) if self.resume else None
 
     def _run(self, group: Group[Any], datapath: Datapath | None) -> Measured[Any]:
-        folder, asked, commit = self._place(group), group.asked(), checkout.commit()
+        folder, request, commit = self._folder_of(group), group.asked(), checkout.commit()
         with one_line_errors():
-            kept.begin(folder)
+            resume.mark_unfinished(folder)
             result = group.run(Setting(folder, self._wanted, datapath, self._stop))
-            kept.keep(folder, asked, commit)
+            resume.mark_whole(folder, request, commit)
         return Measured(result, commit)
 
-    def _place(self, group: Group[Any]) -> Path:
-        # A quick group has the name of a full one, of which hours must not be lost.
+    def _folder_of(self, group: Group[Any]) -> Path:
+        # A quick group has the name of a full one, whose result took hours and must stay.
         return (self.folder / QUICK_FOLDER if self.quick else self.folder) / "arms" / group.name
 
 
 def is_full(path: Path) -> bool:
-    """Whether a summary lies at ``path`` that is not marked as quick, or that cannot be told to be."""
+    """Returns whether ``path`` is a summary that is not marked as quick. One that cannot be read counts as full."""
     try:
         return json.loads(path.read_bytes()).get("quick") is not True
     except FileNotFoundError:
@@ -206,7 +226,10 @@ def document(
     commits: Sequence[str],
     quick: bool,
 ) -> dict[str, Any]:
-    """The contents of ``summary.json``. ``commits``: what measured the groups; ``quick``: no claim is to be quoted."""
+    """Return the contents of ``summary.json``.
+
+    ``commits`` measured the groups. A ``quick`` run marks its claims, because they must not be quoted.
+    """
     fields = claim.add_up(results)
     claims = [{**entry, "claim": entry["claim"] + (QUICK if quick else "")} for entry in claim.headline(fields)]
     seeds = sorted({group.seed for group, _ in results})
@@ -219,9 +242,9 @@ def document(
     }
 
 
-def _show(claim: Claim[Any], made: dict[str, Any]) -> None:
-    for table in claim.tables(made):
-        if made["quick"]:
+def _show(claim: Claim[Any], contents: dict[str, Any]) -> None:
+    for table in claim.tables(contents):
+        if contents["quick"]:
             table.title = f"{table.title or ''}{QUICK}"
         Console().print(table)
 

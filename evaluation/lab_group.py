@@ -11,22 +11,22 @@ from topologies.lab.results import LabRequest, LabResult, load_result
 
 
 class LabGroup(ABC):
-    """What ``evaluation.claim.Group`` asks for, but for ``name`` and ``seed``."""
+    """An ``evaluation.claim.Group`` without ``name`` and ``seed``, which a claim's own class adds."""
 
     __slots__ = ()
 
     @abstractmethod
     def request(self) -> LabRequest:
-        """What the lab is asked."""
+        """Return the request to the lab."""
 
     @property
     def arms(self) -> int:
-        """One for each experiment under each policy."""
+        """The number of arms: one for each experiment under each policy."""
         request = self.request()
         return len(request.experiments) * len(request.policies)
 
     def asked(self) -> LabRequest:
-        """See ``request``."""
+        """Return the request, which a kept result must answer."""
         return self.request()
 
     def run(self, setting: Setting) -> LabResult:
@@ -34,5 +34,5 @@ class LabGroup(ABC):
         return run_lab(self.request(), setting.wanted, results_dir=setting.folder, stop=setting.stop)
 
     def read(self, folder: Path) -> LabResult:
-        """The lab's result. Raises OSError, ValueError."""
+        """Read the lab's result. Raises OSError, ValueError."""
         return load_result(folder / RESULT)

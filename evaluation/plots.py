@@ -28,11 +28,13 @@ def demo(result: LabResult, path: Path) -> None:
     for arm in arms:
         axis = axes[arm.policy]
         for number, job in enumerate(jobs):
-            found = arm.jobs[job]
-            axis.plot([p[0] for p in found.history], [p[2] for p in found.history], lw=1, color=palette(number % 20))
-            if found.t90_seconds is not None:
-                levels = [p[2] for p in found.history if p[0] >= found.t90_seconds][:1]
-                axis.plot([found.t90_seconds] * len(levels), levels, "o", ms=6, color=palette(number % 20))
+            job_result = arm.jobs[job]
+            axis.plot(
+                [p[0] for p in job_result.history], [p[2] for p in job_result.history], lw=1, color=palette(number % 20)
+            )
+            if job_result.t90_seconds is not None:
+                levels = [p[2] for p in job_result.history if p[0] >= job_result.t90_seconds][:1]
+                axis.plot([job_result.t90_seconds] * len(levels), levels, "o", ms=6, color=palette(number % 20))
         axis.set(title=f"{arm.policy}: held-out accuracy (dot: t90)", xlim=(0, longest), ylim=(0, 1))
         axis.set_xlabel("seconds since the job's arrival")
         axis.grid(alpha=0.3)

@@ -1,7 +1,7 @@
-"""What an evaluation keeps of each group, so that a later run can go on: the result, and what it came from.
+"""Resuming an evaluation: the result of each group is kept, with the request that it answers.
 
-A result is taken up again only if it answers the same request on the same datapath. The commit that measured it is
-told, not compared: a fix of something else need not cost hours.
+A later run takes a result over only if it answers the same request on the same datapath. The commit that measured it is
+reported but not compared, because a repair of something else need not cost hours.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ORIGIN = "origin.json"
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What a result answers, and the commit that measured it."""
+    """The request that a result answers, and the commit that measured it."""
 
     request: Any
     commit: str
@@ -36,21 +36,24 @@ class Measured(Generic[R]):
     commit: str
 
 
-def begin(folder: Path) -> None:
-    """The group in ``folder`` is going to be measured anew: what lies there is no longer a whole. Raises OSError."""
+def mark_unfinished(folder: Path) -> None:
+    """Mark the result in ``folder`` as unfinished, because its group is measured again. Raises OSError."""
     (folder / ORIGIN).unlink(missing_ok=True)
 
 
-def keep(folder: Path, request: Any, commit: str) -> None:
-    """The result that lies in ``folder`` is whole, and answers ``request``. Raises OSError."""
+def mark_whole(folder: Path, request: Any, commit: str) -> None:
+    """Mark the result in ``folder`` as whole, and as the answer to ``request``. Raises OSError."""
     save(folder / ORIGIN, Origin(request, commit))
 
 
-def kept(folder: Path, request: Any, datapath: str, read: Callable[[Path], R]) -> Measured[R] | None:
-    """The whole result that lies in ``folder``, read by ``read``; None: there is none, or it answers something else."""
+def load(folder: Path, request: Any, datapath: str, read: Callable[[Path], R]) -> Measured[R] | None:
+    """Return the whole result in ``folder``, which ``read`` reads.
+
+    Returns None where there is none, or where it answers another request or comes from another datapath.
+    """
     try:
         origin = TypeAdapter(Origin).validate_json((folder / ORIGIN).read_bytes())
-        # As the value that it was: what an older version did not ask for has its default.
+        # Compared as a value, so that a field that an older version did not have counts as its default.
         answered = TypeAdapter(type(request)).validate_json(json.dumps(origin.request))
         result = read(folder)
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Long pieces of work side by side, which all end when one signal comes."""
+"""Runs long pieces of work side by side. One signal ends them all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from topologies.signals import held_off
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Outcome = Callable[[], Result]
-"""Gives the result of a piece, or raises what ended it."""
+"""Returns the result of a piece of work, or raises the exception that ended it."""
 
 
 def side_by_side(
@@ -23,10 +23,10 @@ def side_by_side(
     at_once: int,
     stop: Event,
 ) -> None:
-    """Do ``work`` for each item, ``at_once`` in threads; ``done`` is called here with each outcome as it comes.
+    """Do ``work`` for each item, in ``at_once`` threads. This thread calls ``done`` with each outcome.
 
-    One at a time stays in this thread, where signals arrive. On the way out of any exception ``stop`` is set, which
-    must make ``work`` end soon; what has begun is waited for, the rest never begins.
+    With ``at_once`` 1 all work runs in this thread, where signals arrive. Any exception sets ``stop``, which must make
+    ``work`` end soon. Work that has begun is waited for; the rest never begins.
     """
     if at_once == 1:
         for item in items:

@@ -1,4 +1,4 @@
-"""The head that every ``summary.json`` has: what made it, where, and the claims that the docs may quote."""
+"""The fields that every ``summary.json`` has: command, commit, machine, seeds, and the claims for the docs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from topologies import checkout
 
 
 def head(command: str, datapath: str, seeds: Sequence[int], headline: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The common fields of a summary. ``datapath`` is that of the testbed, or "none"."""
+    """Return the common fields of a summary. ``datapath`` is that of the testbed, or "none"."""
     return {
         "command": command,
         "commit": checkout.commit(),
@@ -33,7 +33,7 @@ def claim(
     value: float | None,
     interval: tuple[float | None, float | None],
 ) -> dict[str, Any]:
-    """One entry of the headline; ``interval`` is of the reduction, 1 - value / baseline. None: it cannot be told."""
+    """Return one entry of the headline. ``interval`` is of the reduction, 1 - value / baseline; None: not known."""
     return {
         "claim": claim,
         "metric": metric,
@@ -46,7 +46,7 @@ def claim(
 
 
 def write(path: Path, document: Mapping[str, Any]) -> None:
-    """Write a summary in one piece; NaN becomes null, since JSON has no word for it."""
+    """Write a summary in one piece. NaN becomes null, because JSON has no NaN. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_suffix(".tmp")
     scratch.write_text(json.dumps(_plain(document), indent=1, allow_nan=False) + "\n")

@@ -1,6 +1,6 @@
-"""A cgroup a job, for experiments that run a process a job: where the kernel tells one job's sockets from another's.
+"""A cgroup for each job, by which the kernel distinguishes the sockets of jobs that have processes of their own.
 
-In the cgroup v2 hierarchy where that is mounted and can be written, else in one of version 1.
+The groups are in the cgroup v2 hierarchy where that is mounted and can be written, else in one of version 1.
 """
 
 from __future__ import annotations
@@ -16,37 +16,37 @@ from topologies.errors import LabError
 
 MOUNTS = Path("/proc/self/mountinfo")
 _NEEDS_SETTINGS = {"cpuset"}
-"""Controllers of version 1 whose new groups take no process before they are told of processors and memory."""
+"""New groups of these version 1 controllers accept no process before processors and memory are set."""
 _PATIENCE_SECONDS = 5.0
 
 
 def hierarchies(mountinfo: str) -> list[Path]:
-    """The mounted hierarchies that a new group may be made in, the best first, from the text of ``mountinfo``."""
+    """Return the mounted hierarchies in which a group can be made, the best first, from the text of ``mountinfo``."""
     second, first = [], []
     for line in mountinfo.splitlines():
         before, _, after = line.partition(" - ")
         kind, _source, options = after.split(" ", 2)
-        place = Path(re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), before.split()[4]))
+        folder = Path(re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), before.split()[4]))
         if kind == "cgroup2":
-            second.append(place)
+            second.append(folder)
         elif kind == "cgroup" and not _NEEDS_SETTINGS & set(options.split(",")):
-            first.append(place)
+            first.append(folder)
     return second + first
 
 
-def place_for(run: str, mounts: Path = MOUNTS) -> Path | None:
-    """Where a run's groups go; None where there is no hierarchy that can be written. Makes nothing."""
+def folder_for(run: str, mounts: Path = MOUNTS) -> Path | None:
+    """Return the folder for a run's groups, without making it; None where no hierarchy can be written."""
     for hierarchy in hierarchies(mounts.read_text()):
         if os.access(hierarchy, os.W_OK):
             return hierarchy / f"trainyard-{run}"
     return None
 
 
-def make(place: Path | None, job: str) -> Path:
-    """The group of a job, made where it is not there yet. Raises LabError."""
-    if place is None:
+def make(folder: Path | None, job: str) -> Path:
+    """Make the group of a job where it does not exist yet, and return it. Raises LabError."""
+    if folder is None:
         raise LabError("a cgroup a job needs a cgroup hierarchy that can be written; none is mounted (processes: host)")
-    group = place / job
+    group = folder / job
     try:
         group.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -55,22 +55,22 @@ def make(place: Path | None, job: str) -> Path:
 
 
 def join(group: Path) -> None:
-    """Move the calling process in. Raises OSError."""
+    """Move the calling process into a group. Raises OSError."""
     (group / "cgroup.procs").write_text("0\n")
 
 
-def remove(places: Iterable[Path], *, patience: float = _PATIENCE_SECONDS) -> None:
-    """Remove runs' groups, whose processes have ended. Raises LabError where the kernel keeps one."""
+def remove(folders: Iterable[Path], *, patience: float = _PATIENCE_SECONDS) -> None:
+    """Remove the groups of runs whose processes have ended. Raises LabError where the kernel keeps one."""
     deadline = time.monotonic() + patience
-    for place in places:
-        while place.exists():
-            # The files in a group are the kernel's, and go with it.
+    for folder in folders:
+        while folder.exists():
+            # The files in a group belong to the kernel and go with the group.
             with contextlib.suppress(OSError):
-                for group in place.iterdir():
+                for group in folder.iterdir():
                     if group.is_dir():
                         group.rmdir()
-                place.rmdir()
+                folder.rmdir()
                 break
             if time.monotonic() > deadline:
-                raise LabError(f"the cgroup {place} cannot be removed")
+                raise LabError(f"the cgroup {folder} cannot be removed")
             time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""A started network: Mininet's hosts and switches, the limits, the management network; taken down at the end."""
+"""A running network: Mininet's hosts and switches, their limits, and the management network."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mininet.topo import Topo
 
 from topologies import cgroups, limits, management, openvswitch, teardown, userspace
 from topologies.errors import LabError
-from topologies.fork_server import Crew
+from topologies.fork_server import ForkServer
 from topologies.signals import ending_signals
 
 OPENFLOW_PORT = 6653
@@ -28,7 +28,7 @@ _REAP_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Plug:
-    """Where a host is plugged in, by datapath id and port number."""
+    """The switch port of a host, by datapath id and port number, and the rate of its link in bit/s."""
 
     host: str
     address: str
@@ -49,7 +49,7 @@ class Cable:
 
 
 class Emulation:
-    """A running network. ``folder`` is in memory and private to the run; everything started here ends with it."""
+    """A running network. ``folder`` is in memory and private to the run. All processes started here end with it."""
 
     def __init__(self, net: Any, *, run: str, folder: Path, datapath: str, groups: Path | None = None) -> None:
         self._net = net
@@ -59,7 +59,7 @@ class Emulation:
         self.datapath = datapath
         self.own_queues = False
         self._started: list[subprocess.Popen[Any]] = []
-        self._crew: Crew | None = None
+        self._fork_server: ForkServer | None = None
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -73,25 +73,25 @@ class Emulation:
 
     def plugs(self) -> tuple[Plug, ...]:
         """The inventory of hosts."""
-        found = []
+        plugs = []
         for name in self.hosts:
             host = self._net.get(name)
-            _mine, theirs = host.connectionsTo(self._net.get(self._switch_of(name)))[0]
-            switch = theirs.node
-            number = switch.ports[theirs]
-            found.append(Plug(name, host.IP(), int(switch.dpid, 16), number, switch.rates_bps[number]))
-        return tuple(found)
+            _own, opposite = host.connectionsTo(self._net.get(self._switch_of(name)))[0]
+            switch = opposite.node
+            number = switch.ports[opposite]
+            plugs.append(Plug(name, host.IP(), int(switch.dpid, 16), number, switch.rates_bps[number]))
+        return tuple(plugs)
 
     def cables(self) -> tuple[Cable, ...]:
         """The links between switches."""
-        found = []
+        cables = []
         for link in self._net.links:
             a, b = link.intf1, link.intf2
             if a.node in self._net.switches and b.node in self._net.switches:
                 port = a.node.ports[a]
                 rate = a.node.rates_bps[port]
-                found.append(Cable(int(a.node.dpid, 16), port, int(b.node.dpid, 16), b.node.ports[b], rate))
-        return tuple(found)
+                cables.append(Cable(int(a.node.dpid, 16), port, int(b.node.dpid, 16), b.node.ports[b], rate))
+        return tuple(cables)
 
     def port_rates(self) -> dict[str, float]:
         """Every switch port's interface and its link's rate in bit/s."""
@@ -102,7 +102,7 @@ class Emulation:
         return str(self._net.get(host).IP())
 
     def popen(self, host: str | None, command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
-        """Start a process in a host's namespace (None: outside) that ends with the network at the latest."""
+        """Start a process on a host (None: outside of all hosts). It ends with the network at the latest."""
         inside = [] if host is None else ["mnexec", "-a", str(self._net.get(host).pid)]
         options.setdefault("stdin", subprocess.DEVNULL)
         env = {**(options.pop("env", None) or os.environ), teardown.TAG: self._run}
@@ -111,32 +111,32 @@ class Emulation:
         return process
 
     def pid(self, host: str) -> int:
-        """A process whose namespaces are the host's."""
+        """Return the id of a process in the host's namespaces."""
         return int(self._net.get(host).pid)
 
     def cgroup(self, job: str) -> Path:
-        """The cgroup of a job, which goes with the network. Raises LabError."""
+        """Return the cgroup of a job, which is removed with the network. Raises LabError."""
         return cgroups.make(self._groups, job)
 
     @property
-    def crew(self) -> Crew:
+    def fork_server(self) -> ForkServer:
         """The launcher of agents and trainers."""
-        if self._crew is None:
+        if self._fork_server is None:
             command = [sys.executable, "-m", "topologies.fork_server"]
-            self._crew = Crew(self.popen(None, command, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
-        return self._crew
+            self._fork_server = ForkServer(self.popen(None, command, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+        return self._fork_server
 
     def reap(self) -> None:
-        """Collect the ends of all processes; they have been ended."""
-        if self._crew is not None:
-            self._crew.close()
+        """Collect the exit statuses of all processes, which have been ended."""
+        if self._fork_server is not None:
+            self._fork_server.close()
         shells = [node.shell for node in (*self._net.hosts, *self._net.switches) if node.shell is not None]
         for process in (*self._started, *shells):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_REAP_SECONDS)
 
     def run(self, host: str | None, command: Sequence[str], *, timeout: float = 60.0) -> str:
-        """What a command in a host's namespace prints. Raises subprocess.CalledProcessError, TimeoutExpired."""
+        """Run a command on a host and return what it prints. Raises subprocess.CalledProcessError, TimeoutExpired."""
         process = self.popen(host, command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         try:
             out, complaint = process.communicate(timeout=timeout)
@@ -149,7 +149,7 @@ class Emulation:
         return str(out)
 
     def connect_controller(self, port: int = OPENFLOW_PORT) -> None:
-        """Let every switch look for its controller on loopback, at least once a second."""
+        """Let every switch connect to a controller on loopback, and try at least once a second."""
         for bridge in self.bridges:
             openvswitch.vsctl(
                 *("set-controller", bridge, f"tcp:127.0.0.1:{port}"),
@@ -157,9 +157,9 @@ class Emulation:
             )
 
     def use_own_queues(self, classes: int) -> None:
-        """Make the switches' queues here (``queues: existing``); the userspace datapath's serve by DSCP.
+        """Make the switches' queues here (``queues: existing``). On the userspace datapath they serve by DSCP.
 
-        For what a managing controller would not do: it drops those filters.
+        A controller that manages the queues would drop those DSCP filters.
         """
         rates = self.port_rates()
         limits.make_queues(rates, classes)
@@ -189,10 +189,10 @@ class Emulation:
 
 @contextlib.contextmanager
 def emulate(topo: Topo, *, datapath: str = "kernel") -> Iterator[Emulation]:
-    """Start ``topo`` on this kernel, give it back running, take everything down at the end.
+    """Start ``topo`` on this kernel, and take everything down at the end.
 
-    Cleans first what an earlier run that was killed has left. Raises TeardownError where another lab runs or
-    something of the network's names is in the way, OpenVSwitchError where the switch does not start, LabError.
+    First this removes what a killed run has left. Raises TeardownError where another lab runs or where an interface has
+    a name of the network, OpenVSwitchError where the switch does not start, LabError.
     """
     run = uuid.uuid4().hex
     with contextlib.ExitStack() as stack:
@@ -200,7 +200,7 @@ def emulate(topo: Topo, *, datapath: str = "kernel") -> Iterator[Emulation]:
         stack.enter_context(teardown.only_lab())
         teardown.clean()
         own_switch = not openvswitch.running()
-        groups = cgroups.place_for(run)
+        groups = cgroups.folder_for(run)
         folder = teardown.HOME / run
         numbers = [int(host[1:]) for host in topo.hosts()]
         if max(numbers) > management.LARGEST:
@@ -231,7 +231,7 @@ def emulate(topo: Topo, *, datapath: str = "kernel") -> Iterator[Emulation]:
 def _start(topo: Topo, run: str) -> Any:
     setLogLevel("error")
     before = os.environ.get(teardown.TAG)
-    # Mininet gives its shells this process's environment: the run's name has to be in it meanwhile.
+    # Mininet gives its shells this process's environment, so the run's name must be in it.
     os.environ[teardown.TAG] = run
     try:
         net = Mininet(topo=topo, controller=None, autoSetMacs=False)
@@ -251,7 +251,7 @@ def _start(topo: Topo, run: str) -> Any:
 
 
 def _switch_interfaces(topo: Topo) -> tuple[str, ...]:
-    """Interfaces of the root namespace that Mininet is going to make: a switch's end of every link."""
+    """Return the interfaces that Mininet makes in the root namespace: a switch's end of every link."""
     names = []
     for _a, _b, ports in topo.links(withInfo=True):
         for node, port in ((ports["node1"], ports["port1"]), (ports["node2"], ports["port2"])):

@@ -1,4 +1,4 @@
-"""What can go wrong in a lab, and how what other programs say of it becomes one line for a person."""
+"""The errors of a lab, each of which is one line for a person."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from collections.abc import Iterator
 
 
 class LabError(RuntimeError):
-    """Part of the lab did not do its work; the message names it, and where its log is or what it said."""
+    """A part of the lab failed. The message names the part, and its log or its last words."""
 
 
 class LabInputError(LabError):
-    """What was asked for cannot be run; the message says what would be right."""
+    """The request cannot be run. The message says what would be right."""
 
 
 @contextlib.contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Meanwhile a tool that fails and a file that cannot be used raise LabError, with the reason in one line."""
+    """Inside the context a failing tool and an unusable file raise LabError, with the reason in one line."""
     try:
         yield
     except subprocess.CalledProcessError as error:
-        said = _text(error.stderr) or _text(error.stdout)
-        reason = said.splitlines()[-1] if said else f"ended with status {error.returncode}"
+        output = _text(error.stderr) or _text(error.stdout)
+        reason = output.splitlines()[-1] if output else f"ended with status {error.returncode}"
         raise LabError(f"{_command(error.cmd)}: {reason}") from error
     except subprocess.TimeoutExpired as error:
         raise LabError(f"{_command(error.cmd)} did not end within {error.timeout:g} s") from error

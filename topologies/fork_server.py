@@ -1,10 +1,11 @@
-"""Many processes of the same two programs, a host each, for the price of one import.
+"""A fork server: it imports two programs once and starts them many times, each time on an emulated host.
 
 Thirteen agents and thirteen trainers that each start a Python of their own keep one processor busy for half a
-minute. A launcher imports both programs once; a process on a host is a fork of it that enters the host's namespaces.
+minute. The launcher imports both programs once. A process on a host is a fork of the launcher that enters the host's
+namespaces.
 
-The launcher reads orders from stdin and tells of starts and ends on stdout, in JSON lines; at the end of its
-input it ends, and what it has started gets SIGTERM.
+The launcher reads orders from stdin and reports starts and ends on stdout, in JSON lines. It ends at the end of its
+input, and sends SIGTERM to the processes that it has started.
 """
 
 from __future__ import annotations
@@ -29,42 +30,42 @@ from topologies import cgroups
 from topologies.errors import LabError
 
 Program = Literal["reporter", "trainer", "job"]
-"""The first two are this launcher's; the last is that of ``evaluation.sasp.fork_server``."""
+"""This launcher starts the first two. The launchers of ``evaluation.sasp`` and ``evaluation.real`` start jobs."""
 _NAMESPACES = ("net", "mnt")
 _POLL_SECONDS = 0.1
 
 
-class CrewError(LabError):
-    """The launcher does not do its work; the message says what it said."""
+class ForkServerError(LabError):
+    """The launcher does not do its work. The message says what is wrong."""
 
 
-class Member:
-    """One process of the crew, with the part of ``subprocess.Popen``'s manners that its users need."""
+class ForkedProcess:
+    """One process that the launcher started. It has the methods of ``subprocess.Popen`` that its users need."""
 
-    def __init__(self, crew: Crew) -> None:
-        self._crew = crew
+    def __init__(self, fork_server: ForkServer) -> None:
+        self._fork_server = fork_server
         self.pid: int | None = None
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
         """The exit status (negative: the signal); None while it runs."""
-        if self.returncode is None and not self._crew.alive:
+        if self.returncode is None and not self._fork_server.alive:
             self.returncode = -signal.SIGKILL
         return self.returncode
 
     def send_signal(self, number: signal.Signals) -> None:
-        """Send a signal, unless it has ended."""
+        """Send a signal, unless the process has ended."""
         if self.poll() is None and self.pid is not None:
-            # The news of its end may be on the way.
+            # The report of its end may be on the way.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the process."""
         self.send_signal(signal.SIGKILL)
 
     def wait(self, timeout: float) -> int:
-        """Wait for its end. Raises subprocess.TimeoutExpired."""
+        """Wait until the process has ended, and return its status. Raises subprocess.TimeoutExpired."""
         deadline = time.monotonic() + timeout
         while (status := self.poll()) is None:
             if time.monotonic() > deadline:
@@ -73,15 +74,18 @@ class Member:
         return status
 
 
-class Crew:
-    """The launcher, seen from the lab. ``launcher`` runs this module, or one that calls ``launch``, with pipes for
-    stdin and stdout; ``patience``: seconds that it may take to answer."""
+class ForkServer:
+    """The launcher, as the lab uses it.
+
+    ``launcher`` runs this module, or another one that calls ``launch``, with pipes for stdin and stdout. It may take
+    ``patience`` seconds to answer.
+    """
 
     def __init__(self, launcher: subprocess.Popen[bytes], patience: float = 60.0) -> None:
         self._launcher = launcher
         self._patience = patience
-        self._members: list[Member] = []
-        self._told = threading.Condition()
+        self._processes: list[ForkedProcess] = []
+        self._changed = threading.Condition()
         self._silent = False
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
@@ -89,13 +93,13 @@ class Crew:
     @property
     def alive(self) -> bool:
         """Whether the launcher runs."""
-        # Its end of the pipe is gone a moment before its status is there.
+        # The launcher's end of the pipe closes a moment before its exit status is known.
         return not self._silent and self._launcher.poll() is None
 
     def check(self) -> None:
-        """Raises CrewError where the launcher has ended."""
+        """Raises ForkServerError where the launcher has ended."""
         if not self.alive:
-            raise CrewError("the launcher of agents and trainers has ended")
+            raise ForkServerError("the launcher of agents and trainers has ended")
 
     def start(
         self,
@@ -106,16 +110,16 @@ class Crew:
         log: Path,
         folder: Path,
         cgroup: Path | None = None,
-    ) -> Member:
-        """Start a program in the namespaces of a process, its output appended to ``log``; returns when it runs.
+    ) -> ForkedProcess:
+        """Start a program in the namespaces of a process, and return when it runs. Its output is appended to ``log``.
 
-        With ``cgroup`` it is in that group from before it runs. Raises CrewError.
+        With ``cgroup`` the process joins that group before it does anything else. Raises ForkServerError.
         """
         self.check()
-        member = Member(self)
-        with self._told:
-            number = len(self._members)
-            self._members.append(member)
+        process = ForkedProcess(self)
+        with self._changed:
+            number = len(self._processes)
+            self._processes.append(process)
         order = {
             "number": number,
             "program": program,
@@ -130,19 +134,21 @@ class Crew:
             self._launcher.stdin.write(json.dumps(order).encode() + b"\n")
             self._launcher.stdin.flush()
         except OSError as error:
-            raise CrewError(f"the launcher of agents and trainers takes no orders: {error.strerror}") from error
-        with self._told:
-            if not self._told.wait_for(lambda: member.pid is not None or not self.alive, timeout=self._patience):
-                raise CrewError("the launcher of agents and trainers does not answer")
-        if member.pid is None:
+            raise ForkServerError(
+                f"the launcher of agents and trainers takes no more orders: {error.strerror}"
+            ) from error
+        with self._changed:
+            if not self._changed.wait_for(lambda: process.pid is not None or not self.alive, timeout=self._patience):
+                raise ForkServerError("the launcher of agents and trainers does not answer")
+        if process.pid is None:
             self.check()
-        return member
+        return process
 
     def close(self) -> None:
-        """Let the launcher end, and with it the crew; returns when it has."""
+        """End the launcher and the processes that it has started, and return when the launcher has ended."""
         assert self._launcher.stdin is not None
         assert self._launcher.stdout is not None
-        # An order that a dead launcher did not take is still in the buffer.
+        # An order that a dead launcher did not read is still in the buffer.
         with contextlib.suppress(OSError):
             self._launcher.stdin.close()
         self._launcher.wait()
@@ -154,20 +160,20 @@ class Crew:
         for line in self._launcher.stdout:
             if not line.endswith(b"\n"):
                 break
-            news = json.loads(line)
-            with self._told:
-                member = self._members[news["number"]]
-                member.pid = news.get("pid", member.pid)
-                member.returncode = news.get("status", member.returncode)
-                self._told.notify_all()
-        with self._told:
+            report = json.loads(line)
+            with self._changed:
+                process = self._processes[report["number"]]
+                process.pid = report.get("pid", process.pid)
+                process.returncode = report.get("status", process.returncode)
+                self._changed.notify_all()
+        with self._changed:
             self._silent = True
-            self._told.notify_all()
+            self._changed.notify_all()
 
 
 def main() -> None:
-    """The launcher."""
-    # Both programs, and all that they need, are in memory before the first fork.
+    """Run the launcher of agents and trainers."""
+    # Both programs, and all that they import, are in memory before the first fork.
     from host_reporter import agent  # noqa: PLC0415 - as above
     from host_reporter.nic import tensorlights_nic  # noqa: F401, PLC0415 - as above
     from topologies.trainer import __main__ as trainer  # noqa: PLC0415 - as above
@@ -176,13 +182,13 @@ def main() -> None:
 
 
 def launch(programs: Mapping[str, Callable[[], int | None]]) -> None:
-    """Start programs as they are ordered on stdin, until that ends."""
-    # What is there now is there for good: a collection in a fork would copy all of it.
+    """Start programs as stdin orders, until stdin ends."""
+    # All that is in memory now stays for good. A garbage collection in a fork would copy all of it.
     gc.freeze()
     children: dict[int, int] = {}
     rest = b""
     while True:
-        _tell_ends(children)
+        _report_ends(children)
         ready, _, _ = select.select([0], [], [], _POLL_SECONDS)
         if not ready:
             continue
@@ -197,20 +203,20 @@ def launch(programs: Mapping[str, Callable[[], int | None]]) -> None:
                 _enter(order)
                 sys.exit(programs[order["program"]]())
             children[pid] = order["number"]
-            _tell({"number": order["number"], "pid": pid})
+            _report({"number": order["number"], "pid": pid})
     for pid in children:
         os.kill(pid, signal.SIGTERM)
 
 
 def _enter(order: Mapping[str, Any]) -> None:
-    """Become a process of its own on a host: session, streams, group, namespaces, folder, arguments, chance."""
+    """Make this fork a process of the host: session, streams, cgroup, namespaces, folder, arguments, random seed."""
     os.setsid()
     log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     for source, target in ((nothing, 0), (log, 1), (log, 2)):
         os.dup2(source, target)
     if order["cgroup"] is not None:
-        # Here, where the hierarchy is mounted: a host's own /sys hides it.
+        # This comes before the namespaces: a host's own /sys hides the hierarchy.
         cgroups.join(Path(order["cgroup"]))
     library = ctypes.CDLL(None, use_errno=True)
     for name in _NAMESPACES:
@@ -223,16 +229,16 @@ def _enter(order: Mapping[str, Any]) -> None:
     random.seed()
 
 
-def _tell_ends(children: dict[int, int]) -> None:
+def _report_ends(children: dict[int, int]) -> None:
     while children:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if pid == 0:
             return
-        _tell({"number": children.pop(pid), "status": os.waitstatus_to_exitcode(status)})
+        _report({"number": children.pop(pid), "status": os.waitstatus_to_exitcode(status)})
 
 
-def _tell(news: Mapping[str, int]) -> None:
-    os.write(1, json.dumps(news).encode() + b"\n")
+def _report(report: Mapping[str, int]) -> None:
+    os.write(1, json.dumps(report).encode() + b"\n")
 
 
 if __name__ == "__main__":

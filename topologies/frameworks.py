@@ -1,4 +1,4 @@
-"""The interpreter of what needs a training framework or a tuner: they live in an environment of their own."""
+"""The Python interpreter of the environment that has the training frameworks and the tuner."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from topologies.errors import LabError
 
 PYTHON = checkout.ROOT / ".venv-frameworks" / "bin" / "python"
 PYTHON_SETTING = "TRAINYARD_TORCH_PYTHON"
-"""Names another interpreter that has PyTorch, scikit-learn and Optuna."""
+"""This environment variable names another interpreter that has PyTorch, scikit-learn and Optuna."""
 
 
 def interpreter(what: str) -> str:
-    """Where ``what`` can be imported. Raises LabError."""
-    found = Path(os.environ.get(PYTHON_SETTING) or PYTHON)
-    if not found.exists():
-        raise LabError(f"there is no {found}: {what} is not installed; scripts/setup --frameworks does it")
-    return str(found)
+    """Return the interpreter that can import ``what``. Raises LabError."""
+    python = Path(os.environ.get(PYTHON_SETTING) or PYTHON)
+    if not python.exists():
+        raise LabError(f"there is no {python}: {what} is not installed; scripts/setup --frameworks installs it")
+    return str(python)

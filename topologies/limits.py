@@ -1,46 +1,49 @@
-"""Every link limited to its rate at both ends: the host's NIC and the switch's port.
+"""Limits every link to its rate at both ends: at the host's NIC and at the switch's port.
 
-The host's tree is the agent's own (``host_reporter.nic.interface``), so that the agent finds what it would make. A
-switch's ports get a plain limit, which a controller that manages queues replaces; its rows carry the controller's tag.
+The host's queues are those that the agent makes (``host_reporter.nic.interface``), so the agent finds its own layout. A
+switch's ports get a plain rate limit. A controller that manages queues replaces it; its rows carry the same tag.
 """
 
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from controller.model import ACKNOWLEDGEMENT_DSCP, CLASS_DSCP
 from host_reporter.nic.interface import htb_tree
+from topologies import tools
 from topologies.openvswitch import vsctl
 
 JOB_FLOOR = 0.01
 OTHER_FLOOR = 0.10
-"""The controller's default shares of a link that a job class, and all other traffic, keep."""
+"""A job class, and all other traffic, keep these shares of a link at least: the controller's defaults."""
 
 QUEUE_PACKETS = 48
 LONE_QUEUE_PACKETS = 64
-"""What one queue of a switch's port holds, a few hundred KB as in a commodity switch: of packets that stand for 8 and
-more, and where each stands for itself, since hosts on a userspace datapath have no offload."""
+"""A queue of a switch's port holds this many packets: a few hundred KB, as in a commodity switch.
+
+With segmentation offload a packet in a queue stands for 8 and more on the wire. Hosts on a userspace datapath have
+no offload; their queues hold ``LONE_QUEUE_PACKETS``.
+"""
 
 TAG = "trainyard"
 _OTHER_PRIORITY = 7
 
 
 def host_nic(interface: str, rate_bps: float, classes: int) -> list[str]:
-    """The lines for ``tc -batch`` that limit a host's interface to ``rate_bps`` and serve ``classes`` by DSCP."""
+    """Return the lines for ``tc -batch`` that limit a host's NIC to ``rate_bps`` and serve ``classes`` by DSCP."""
     return htb_tree(interface, rate_bps, CLASS_DSCP[:classes], JOB_FLOOR, OTHER_FLOOR)
 
 
 def bound_queues(interfaces: Iterable[str], packets: int = QUEUE_PACKETS) -> None:
-    """Let no queue of these switch ports hold more than ``packets``: by default as much as a commodity switch's.
+    """Let each queue of these switch ports hold ``packets`` at most.
 
-    For queues that are made later: a queue takes the length that its interface has then. The kernel's own 1,000 packets
-    would delay a class that has only its floor by ten seconds and more.
+    This counts for queues that are made later, because a new queue takes the length that its interface has. The
+    kernel's default of 1,000 packets would delay a class that has only its floor by ten seconds and more.
     """
-    lines = "".join(f"link set dev {interface} txqueuelen {packets}\n" for interface in interfaces)
-    subprocess.run(["ip", "-batch", "-"], input=lines, text=True, check=True, capture_output=True)
+    lines = [f"link set dev {interface} txqueuelen {packets}" for interface in interfaces]
+    tools.run(["ip", "-batch", "-"], lines=lines)
 
 
 def limit_ports(rates_bps: Mapping[str, float]) -> None:
@@ -57,15 +60,18 @@ def make_queues(rates_bps: Mapping[str, float], classes: int) -> None:
 def _one_transaction(
     queues: Mapping[str, Mapping[int, tuple[int, float]]], rates_bps: Mapping[str, float]
 ) -> list[str]:
-    """The arguments that give each port its queues: by number, the priority and the share of the rate as floor."""
+    """Return the ovs-vsctl arguments that give each port its queues.
+
+    A queue's number maps to its priority and to the share of the rate that is its floor.
+    """
     arguments: list[str] = []
-    for port, its_queues in queues.items():
+    for port, port_queues in queues.items():
         rate, tag = rates_bps[port], f"external_ids:{TAG}=topology"
-        links = [f"queues:{number}=@{port}q{number}" for number in its_queues]
+        links = [f"queues:{number}=@{port}q{number}" for number in port_queues]
         arguments += ["--", "set", "port", port, f"qos=@{port}"]
         arguments += ["--", f"--id=@{port}", "create", "qos", "type=linux-htb"]
         arguments += [f"other_config:max-rate={round(rate)}", tag, *links]
-        for number, (priority, share) in its_queues.items():
+        for number, (priority, share) in port_queues.items():
             values = {"priority": priority, "min-rate": round(rate * share), "max-rate": round(rate)}
             arguments += ["--", f"--id=@{port}q{number}", "create", "queue", tag]
             arguments += [f"other_config:{key}={value}" for key, value in values.items()]
@@ -73,9 +79,9 @@ def _one_transaction(
 
 
 def classify_by_dscp(ports: Mapping[str, float], classes: int) -> None:
-    """Filters on the switch ports' own HTB that put a class's DSCP into its queue, and acknowledgements into the first.
+    """Put packets into queues by DSCP, with filters on the HTB of the switch's ports; acknowledgements go to the first.
 
-    For the userspace datapath, where ``set_queue`` does nothing. Whoever changes the queues drops the filters.
+    The userspace datapath needs this, because its ``set_queue`` does nothing. Changing the queues drops the filters.
     """
     served = [*enumerate(CLASS_DSCP[:classes]), (0, ACKNOWLEDGEMENT_DSCP)]
     lines = [
@@ -83,33 +89,33 @@ def classify_by_dscp(ports: Mapping[str, float], classes: int) -> None:
         for port in ports
         for k, dscp in served
     ]
-    subprocess.run(["tc", "-batch", "-"], input="\n".join(lines) + "\n", text=True, check=True, capture_output=True)
+    tools.run(["tc", "-batch", "-"], lines=lines)
 
 
 def collect_rows() -> None:
     """Delete the QoS and Queue rows with our tag that no port uses any more."""
-    # One question and one order: each takes a program of its own, a quarter of a second on a slow machine.
-    told = vsctl(
+    # Two calls at most, because each starts a program, which takes a quarter of a second on a slow machine.
+    output = vsctl(
         *("--format=json", "--data=json", "--columns=qos", "list", "port", "--"),
         *("--columns=_uuid,external_ids,queues", "list", "qos", "--", "--columns=_uuid,external_ids", "list", "queue"),
     )
-    ports, systems, queues = (json.loads(line)["data"] for line in told.splitlines())
+    ports, systems, queues = (json.loads(line)["data"] for line in output.splitlines())
     used = {name for (system,) in ports for name in _names(system)}
-    unused = {row[1]: its_queues for row, ids, its_queues in systems if _is_ours(ids) and row[1] not in used}
-    kept = {name for row, _ids, its_queues in systems if row[1] not in unused for name in _names(its_queues)}
-    gone = [("qos", row) for row in unused]
-    gone += [("queue", row[1]) for row, ids in queues if _is_ours(ids) and row[1] not in kept]
-    if gone:
-        words = [word for table, row in gone for word in ("--", "--if-exists", "destroy", table, row)]
+    unused = {row[1]: row_queues for row, ids, row_queues in systems if _is_ours(ids) and row[1] not in used}
+    needed = {name for row, _ids, row_queues in systems if row[1] not in unused for name in _names(row_queues)}
+    obsolete = [("qos", row) for row in unused]
+    obsolete += [("queue", row[1]) for row, ids in queues if _is_ours(ids) and row[1] not in needed]
+    if obsolete:
+        words = [word for table, row in obsolete for word in ("--", "--if-exists", "destroy", table, row)]
         vsctl("--no-wait", *words[1:])
 
 
 def _names(value: list[Any]) -> list[str]:
-    """The rows that a column of the database names: one, a set, or the values of a map, as RFC 7047 writes them."""
+    """Return the rows that a database column names: one row, a set, or the values of a map (RFC 7047)."""
     kind, inner = value
     if kind == "uuid":
         return [inner]
-    return [name for one in inner for name in _names(one[1] if kind == "map" else one)]
+    return [name for item in inner for name in _names(item[1] if kind == "map" else item)]
 
 
 def _is_ours(external_ids: list[Any]) -> bool:

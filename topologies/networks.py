@@ -1,13 +1,13 @@
-"""Networks to emulate: ``testbed`` (servers on one switch) and ``leaf_spine``, every link limited at both ends.
+"""Networks to emulate: ``testbed`` (servers on one switch) and ``leaf_spine``. Every link is limited at both ends.
 
-For the lab, and for Mininet's own command, without a controller or with any:
+The lab uses them, and so can Mininet's own command, without a controller or with any:
 
     sudo mn --custom topologies/networks.py --topo testbed,13 --controller remote
     sudo mn --custom topologies/networks.py --topo leaf_spine,4,2,4,link_bps=50000000 --controller remote
 
-Without rules the switches forward nothing (they fail secure). ``leaf_spine`` has loops: it needs a controller that
-computes paths (Trainyard's ``forwarding: paths``), and one that is told ``rate_bps`` of each of its ``links`` limits
-those too. The lab tells its controller all that.
+Without rules the switches forward nothing (they fail secure). ``leaf_spine`` has loops, so it needs a controller that
+computes paths (Trainyard's ``forwarding: paths``). Where the controller's ``links`` have a ``rate_bps``, it limits them
+too. The lab writes all this into the settings of its controller.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from __future__ import annotations
 import inspect
 import logging
 import math
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -24,7 +23,7 @@ from typing import Any
 from mininet.node import Host, OVSSwitch
 from mininet.topo import Topo
 
-# Mininet has just made its own logger class that of every logger to come, with a level of its own.
+# The import of Mininet has made its own logger class, with a level of its own, the class of all later loggers.
 logging.setLoggerClass(logging.Logger)
 
 _frame = inspect.currentframe()
@@ -32,16 +31,17 @@ if _frame is not None and __name__ != "topologies.networks":
     # Mininet executes this file without importing it: the tree around it is found by the file's name.
     sys.path.append(str(Path(_frame.f_code.co_filename).resolve().parent.parent))
 
-from topologies import limits, management, openvswitch  # noqa: E402 (the path above has to come first)
+from topologies import limits, management, openvswitch, tools  # noqa: E402 (the path above has to come first)
 from topologies.signals import held_off  # noqa: E402 (as above)
 
 DEFAULT_LINK_BPS = 100e6
 DEFAULT_QUEUES = 8
 TSO_SEGMENTS = 8
 _TCP_SETTINGS = "/proc/sys/net/ipv4"
-# Hosts have the congestion control that Linux has by default, whatever this machine's own is set to: what a policy is
-# worth must not depend on that. (BBR, for one, takes a class that starves for a path that slow, and goes on pacing when
-# the link is free.) A job computes between its bursts: each would begin with a small window again.
+# Hosts have Linux's default congestion control, whatever this machine uses, because the gain of a policy must not
+# depend
+# on that. (BBR, for example, takes a class that starves for a slow path, and still paces when the link is free.) A job
+# computes between its bursts; without the second setting each burst would begin with a small window.
 _TCP = (
     "echo cubic > tcp_congestion_control 2>/dev/null || echo reno > tcp_congestion_control; "
     "echo 0 > tcp_slow_start_after_idle"
@@ -51,17 +51,18 @@ LEAST_BPS, MOST_BPS = 1e5, 1e11
 
 
 class TopologyError(ValueError):
-    """There is no such network; the message says what would be right."""
+    """There is no such network. The message says what would be right."""
 
 
 class _QuickShell:
-    """A node whose shell is there at once: Mininet's own first closes every descriptor that a process may have.
+    """A node whose shell starts at once.
 
-    Those are 65536 and more, at a system call each; what is open here is not inherited anyway.
+    Mininet's own shell first closes every descriptor that a process may have: 65536 and more system calls. They are not
+    needed, because no descriptor of this process is inherited.
     """
 
     def startShell(self, mnopts: str | None = None) -> None:  # noqa: N802 (Mininet's name)
-        """Mininet's, without closing."""
+        """Start the shell as Mininet does, without closing descriptors first."""
         super().startShell("-d" if mnopts is None else mnopts)  # type: ignore[misc]  # Mininet's Node comes after
 
 
@@ -69,21 +70,21 @@ class Server(_QuickShell, Host):
     """A host whose NIC is limited to its link's rate and serves the job classes by DSCP."""
 
     def config(self, *, link_bps: float, classes: int, offload: bool = True, **parameters: Any) -> Any:
-        """Mininet's configuration, then the NIC's."""
+        """Configure the host as Mininet does, then its NIC and its TCP. Raises subprocess.CalledProcessError."""
         answer = super().config(**parameters)
         interface = self.defaultIntf().name
         inside = ["mnexec", "-a", str(self.pid)]
         lines = limits.host_nic(interface, link_bps, classes)
-        subprocess.run([*inside, "tc", "-batch", "-"], input="\n".join(lines) + "\n", text=True, check=True)
+        tools.run([*inside, "tc", "-batch", "-"], lines=lines)
         settings = f"cd {_TCP_SETTINGS}; {_TCP}"
         if offload:
-            # Senders hand over several packets' worth at a time, as a real NIC's offload lets them at its speeds: on a
-            # link so much slower the kernel would cut them small, and processors would be measured, not the network.
+            # Senders hand over several packets at a time, as they do with a real NIC's offload. On these slow links the
+            # kernel would cut them small, and the processors would be measured, not the network.
             settings += f"; echo {TSO_SEGMENTS} > tcp_min_tso_segs"
-        subprocess.run([*inside, "sh", "-ec", settings], check=True)
+        tools.run([*inside, "sh", "-ec", settings])
         if not offload:
             # Packets that leave by a userspace switch keep the checksum that the host wrote.
-            subprocess.run([*inside, "ethtool", "-K", interface, "tx", "off"], check=True, capture_output=True)
+            tools.run([*inside, "ethtool", "-K", interface, "tx", "off"])
         return answer
 
 
@@ -91,13 +92,13 @@ class LimitedSwitch(_QuickShell, OVSSwitch):
     """A switch whose ports are limited to their links' rates; a controller replaces the limits by its queues."""
 
     def __init__(self, name: str, *, rates_bps: Mapping[int, float], **parameters: Any) -> None:
-        # Mininet would start all switches with one command of its own, and not tell when a port is there.
+        # Otherwise Mininet starts all switches with one command, and it is not known when a port exists.
         parameters["batch"] = False
         super().__init__(name, failMode="secure", protocols="OpenFlow13", **parameters)
         self.rates_bps = rates_bps
 
     def start(self, controllers: list[Any]) -> None:
-        """Make the bridge, then its limits."""
+        """Make the bridge, then limit its ports."""
         openvswitch.wait_for_clock()
         super().start(controllers)
         ports = {self.intfs[number].name: rate for number, rate in self.rates_bps.items()}
@@ -105,19 +106,19 @@ class LimitedSwitch(_QuickShell, OVSSwitch):
         limits.limit_ports(ports)
 
     def stop(self, deleteIntfs: bool = True) -> None:  # noqa: N803 (Mininet's name)
-        """Delete the bridge, and the queues that it leaves behind, with no end by a signal between the two."""
+        """Delete the bridge and the queues that it leaves behind. No signal ends the program between the two."""
         with held_off():
             super().stop(deleteIntfs)
             limits.collect_rows()
 
     @classmethod
     def batchShutdown(cls, _switches: Any, _run: Any = None) -> list[Any]:  # noqa: N802 (Mininet's name)
-        """None is stopped without ``stop``."""
+        """Stop no switch here, because each needs ``stop``."""
         return []
 
 
 class Testbed(Topo):
-    """``servers`` hosts h1..hN, one switch s1; server i is on port i. Rates in bit/s."""
+    """``servers`` hosts h1..hN on one switch s1. Server i is on port i. Rates are in bit/s."""
 
     def build(
         self,
@@ -126,7 +127,7 @@ class Testbed(Topo):
         queues: int = DEFAULT_QUEUES,
         datapath: str = "kernel",
     ) -> None:
-        """Mininet's hook."""
+        """Add the hosts, switches and links. Mininet calls this. Raises TopologyError."""
         servers, classes = _count("servers", servers, 1, MOST_HOSTS), _count("queues", queues, 2, 8) - 1
         rate = _rate("link_bps", link_bps)
         rates = dict.fromkeys(range(1, servers + 1), rate)
@@ -140,7 +141,7 @@ class LeafSpine(Topo):
     """``leaves`` switches with ``servers_per_leaf`` hosts each, every one linked to all ``spines`` switches.
 
     Leaf l is switch l, spine s is switch leaves + s. A leaf's servers are on its ports 1..n, spine s on its port
-    n + s; leaf l is on every spine's port l. ``uplink_bps`` 0: as the servers' links.
+    n + s; leaf l is on every spine's port l. With ``uplink_bps`` 0 the uplinks have the rate of the servers' links.
     """
 
     def build(  # noqa: PLR0917 (Mininet's command gives them by position)
@@ -153,7 +154,7 @@ class LeafSpine(Topo):
         queues: int = DEFAULT_QUEUES,
         datapath: str = "kernel",
     ) -> None:
-        """Mininet's hook."""
+        """Add the hosts, switches and links. Mininet calls this. Raises TopologyError."""
         leaves, spines = _count("leaves", leaves, 1, MOST_HOSTS), _count("spines", spines, 1, MOST_HOSTS)
         each, classes = _count("servers_per_leaf", servers_per_leaf, 1, MOST_HOSTS), _count("queues", queues, 2, 8) - 1
         _count("servers, of all leaves together", leaves * each, 1, MOST_HOSTS)
@@ -187,12 +188,12 @@ def _add_server(topo: Topo, number: int, *, link_bps: float, classes: int, datap
 
 
 def address(number: int) -> str:
-    """The IPv4 address of host h``number`` on the network that is measured."""
+    """Return the IPv4 address of host h``number`` on the measured network."""
     return f"10.0.0.{number}"
 
 
 def _count(name: str, given: object, least: int, most: int) -> int:
-    """A count; Mininet's command gives text. Raises TopologyError."""
+    """Return a count, which Mininet's command gives as text. Raises TopologyError."""
     try:
         count = int(str(given))
     except ValueError:
@@ -203,7 +204,7 @@ def _count(name: str, given: object, least: int, most: int) -> int:
 
 
 def _rate(name: str, given: object, *, for_zero: float = 0.0) -> float:
-    """A rate in bit/s; ``for_zero``, where that is one, for 0. Raises TopologyError."""
+    """Return a rate in bit/s, with ``for_zero`` in the place of 0. Raises TopologyError."""
     try:
         rate = float(str(given)) or for_zero
     except ValueError:
@@ -214,7 +215,10 @@ def _rate(name: str, given: object, *, for_zero: float = 0.0) -> float:
 
 
 def _for_command(name: str, network: Callable[..., Topo]) -> Callable[..., Topo]:
-    """For Mininet's command, which knows only one end with one line, and without a clean-up of all labs: SystemExit."""
+    """Return ``network`` with its errors as SystemExit.
+
+    That is the only exception that Mininet's command ends on with one line, and without cleaning up after other labs.
+    """
 
     def make(*arguments: object, **options: object) -> Topo:
         try:

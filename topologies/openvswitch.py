@@ -1,4 +1,4 @@
-"""Open vSwitch's two daemons: the ones that run, or our own for as long as they are needed."""
+"""Open vSwitch's two daemons: those that run already, or our own for as long as a lab needs them."""
 
 from __future__ import annotations
 
@@ -10,45 +10,46 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from topologies import tools
 from topologies.box.processors import at_once
 
 RUN_FOLDER = Path("/var/run/openvswitch")
 SOCKET = RUN_FOLDER / "db.sock"
 DATABASE = f"unix:{SOCKET}"
 OWN_DATABASE = RUN_FOLDER / "trainyard.db"
-"""What only daemons that we started serve."""
+"""Only daemons that a lab has started serve this database."""
 _SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
 _STOP_SECONDS = 5.0
 _COUNT_SECONDS = 10.2
 _ANSWER_SECONDS = 30
-"""What a daemon may take to answer: one that is just losing a testbed's ports on a busy machine takes seconds."""
+"""A daemon may take this many seconds to answer. On a busy machine it takes seconds to drop a testbed's ports."""
 
 
 class OpenVSwitchError(RuntimeError):
-    """Open vSwitch does not run and cannot be started, or refuses a change; one line says why."""
+    """Open vSwitch does not run and cannot be started, or refuses a change. The message is one line."""
 
 
 class NoAnswerError(OpenVSwitchError):
-    """A daemon runs and does not answer. It must not be taken for one that is not there."""
+    """A daemon runs and does not answer. This is not the same as a daemon that does not run."""
 
 
 def vsctl(*arguments: str) -> str:
-    """What ``ovs-vsctl`` prints for one transaction. Raises OpenVSwitchError."""
+    """Run one transaction of ``ovs-vsctl`` and return what it prints. Raises OpenVSwitchError."""
     return _ask(["ovs-vsctl", f"--db={DATABASE}"], *arguments)
 
 
 def database_runs() -> bool:
-    """Whether the database serves. Raises NoAnswerError where it hangs."""
+    """Returns whether the database answers. Raises NoAnswerError where it hangs."""
     return SOCKET.exists() and _answers(lambda: vsctl("--no-wait", "show"))
 
 
 def switch_runs() -> bool:
-    """Whether the switch itself runs. Raises NoAnswerError where it hangs."""
+    """Returns whether the switch itself runs. Raises NoAnswerError where it hangs."""
     return _answers(lambda: _ask(["ovs-appctl", "-t", "ovs-vswitchd"], "version"))
 
 
 def running() -> bool:
-    """Whether both daemons run. Raises NoAnswerError where one hangs."""
+    """Returns whether both daemons run. Raises NoAnswerError where one hangs."""
     return database_runs() and switch_runs()
 
 
@@ -68,7 +69,7 @@ def _ask(tool: list[str], *arguments: str) -> str:
 
 @contextlib.contextmanager
 def started() -> Iterator[None]:
-    """Open vSwitch runs meanwhile; what runs already is left alone, what we started is stopped after."""
+    """Have Open vSwitch run inside the context. Daemons that ran before stay; daemons started here are stopped."""
     if running():
         yield
         return
@@ -80,7 +81,7 @@ def started() -> Iterator[None]:
 
 
 def start() -> None:
-    """Start both daemons with an empty database. Raises OpenVSwitchError; ``end`` is due in any case."""
+    """Start both daemons with an empty database. Raises OpenVSwitchError. Call ``end`` in any case."""
     RUN_FOLDER.mkdir(parents=True, exist_ok=True)
     OWN_DATABASE.unlink(missing_ok=True)
     _call(["ovsdb-tool", "create", str(OWN_DATABASE), _SCHEMA])
@@ -93,7 +94,7 @@ def start() -> None:
 
 def start_switch() -> None:
     """Start ovs-vswitchd alone, on the database that runs. Raises OpenVSwitchError."""
-    # A switch has processors of its own; here it must not wait for the hosts' work.
+    # A real switch has processors of its own, so this one must not wait for the hosts' work.
     _call(
         [
             *at_once(),
@@ -108,10 +109,10 @@ def start_switch() -> None:
 
 
 def end(database: Path) -> None:
-    """End the daemons that serve ``database``, whoever started them; others are left alone. Harmless when repeated."""
+    """End the daemons that serve ``database``, whoever started them, and no others. A second call does nothing."""
     server = _daemon("ovsdb-server")
     if server is not None and str(database) not in _command_line(server):
-        # Ours are gone, and somebody's are in their place.
+        # Our daemons have ended, and somebody else's have taken their place.
         return
     for pid in (_daemon("ovs-vswitchd"), server):
         if pid is not None:
@@ -124,7 +125,7 @@ def end(database: Path) -> None:
 
 
 def _daemon(name: str) -> int | None:
-    """The process that a daemon's pid file names, if that is the daemon."""
+    """Return the process that a daemon's pid file names; None where it is not that daemon."""
     with contextlib.suppress(OSError, ValueError):
         pid = int((RUN_FOLDER / f"{name}.pid").read_text())
         if Path(f"/proc/{pid}/comm").read_text().strip() == name:
@@ -141,19 +142,19 @@ def _command_line(pid: int) -> list[str]:
 def wait_for_clock() -> None:
     """Wait until the kernel has run long enough for ovs-vswitchd to serve a new bridge.
 
-    ovs-vswitchd 3.1 counts its processors again when 10 s have gone by since it last did, and takes its never
-    having done so for the moment of boot: a bridge made earlier gets no thread for packets without a flow.
+    ovs-vswitchd 3.1 counts its processors again 10 s after it last did so. At its start it takes the moment of boot
+    for the last time. A bridge made earlier than 10 s after boot gets no thread for packets without a flow.
     """
     time.sleep(max(0.0, _COUNT_SECONDS - time.clock_gettime(time.CLOCK_MONOTONIC)))
 
 
 def _call(command: list[str]) -> subprocess.CompletedProcess[str]:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+        done = tools.run(command, check=False)
     except FileNotFoundError as error:
         raise OpenVSwitchError(f"{command[0]} is missing: install the package openvswitch-switch") from error
     if done.returncode == -signal.SIGALRM:
-        raise NoAnswerError(f"{command[0]}: Open vSwitch runs and gives no answer within {_ANSWER_SECONDS} s")
+        raise NoAnswerError(f"{command[0]}: Open vSwitch runs but does not answer within {_ANSWER_SECONDS} s")
     if done.returncode != 0:
         raise OpenVSwitchError(f"{command[0]}: {(done.stderr.strip().splitlines() or ['failed'])[-1]}")
     return done

@@ -1,4 +1,4 @@
-"""Ends that can be cleaned up after: signals that become exceptions, and that wait while something is taken down."""
+"""Signals that become exceptions, and signals that wait while something is taken down."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 @contextlib.contextmanager
 def ending_signals() -> Iterator[None]:
-    """Turn SIGTERM and SIGHUP into SystemExit (128 + number), as SIGINT is KeyboardInterrupt already, meanwhile.
+    """Inside the context SIGTERM and SIGHUP raise SystemExit (128 + number), as SIGINT raises KeyboardInterrupt.
 
     Does nothing outside the main thread. A signal that is ignored, as SIGHUP is under nohup, stays so.
     """
@@ -23,8 +23,8 @@ def ending_signals() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    heeded = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, end) for number in heeded}
+    converted = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, end) for number in converted}
     try:
         yield
     finally:
@@ -34,9 +34,9 @@ def ending_signals() -> Iterator[None]:
 
 @contextlib.contextmanager
 def held_off() -> Iterator[None]:
-    """Let SIGINT, SIGTERM and SIGHUP wait meanwhile: what is being taken down must not stay half standing.
+    """Inside the context SIGINT, SIGTERM and SIGHUP wait, so that nothing is left half taken down.
 
-    After it those that came do what they would have done before, unless it has failed: then its own exception goes on.
+    After the context the signals that came have their usual effect. Where the context raises, its own exception counts.
     Does nothing outside the main thread, where no signal is handled.
     """
     came: list[int] = []
@@ -49,8 +49,9 @@ def held_off() -> Iterator[None]:
         return
     numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
     before: dict[signal.Signals, Any] = {}
-    # Blocked for the tools that are started meanwhile, which inherit that: Ctrl-C in a terminal goes to them as well.
-    # Handled too, for another thread of this program may be given what is blocked in this one.
+    # The tools that are started here inherit the blocked signals; Ctrl-C in a terminal goes to them as well. Handlers
+    # are
+    # needed too, because the kernel may give a signal that is blocked here to another thread of this program.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
     try:
         for number in numbers:

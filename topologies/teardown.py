@@ -1,8 +1,8 @@
-"""Taking an emulated network down, whatever became of the process that made it.
+"""Takes an emulated network down, even after its own process was killed.
 
-A lab notes what it is about to make (bridges, interfaces of the root namespace, folders, cgroups, a switch of its own)
-in a record, and gives all its processes its run's name in their environment. So everything can be found and removed
-after a crash or ``kill -9`` too, and nothing else is touched: a namespace lives only as long as its processes.
+Before a lab makes anything (bridges, interfaces of the root namespace, folders, cgroups, a switch), it writes that into
+a record. All its processes have the run's name in their environment. So everything can be found and removed after a
+crash or ``kill -9``, and nothing else is touched. A namespace lives only as long as its processes.
 
     python -m topologies.teardown
 """
@@ -16,35 +16,34 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from topologies import cgroups, limits, openvswitch, userspace
+from topologies import cgroups, limits, openvswitch, tools, userspace
 from topologies.errors import LabError
 from topologies.signals import held_off
 
 HOME = Path("/run/trainyard-lab")
 RECORD = HOME / "record.json"
 TAG = "TRAINYARD_LAB_RUN"
-"""Environment variable that all processes of a lab carry; its value names the run."""
+"""All processes of a lab have this environment variable. It holds the name of the run."""
 
 _PATIENCE_SECONDS = 5.0
 
 
 class TeardownError(RuntimeError):
-    """Something in the way is not ours to remove, or another lab runs; the message says what."""
+    """Something in the way does not belong to a lab, or another lab runs. The message says which."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What one run makes outside its processes' own namespaces.
+    """What one run makes outside the namespaces of its processes.
 
-    ``database``: of the Open vSwitch that the run starts; empty where one ran already. ``send_bytes``: what the
-    machine's setting was (see ``topologies.userspace``); 0 where the run leaves it alone.
+    ``database`` belongs to the Open vSwitch that the run starts; it is empty where one ran already. ``send_bytes`` is
+    the machine's setting before the run (see ``topologies.userspace``), or 0 where the run does not change it.
     """
 
     run: str
@@ -58,7 +57,7 @@ class Record:
 
 @contextlib.contextmanager
 def only_lab() -> Iterator[None]:
-    """Be the one lab of this machine meanwhile. Raises TeardownError where another one runs."""
+    """Be the only lab of this machine inside the context. Raises TeardownError where another one runs."""
     HOME.mkdir(parents=True, exist_ok=True)
     with (HOME / "lock").open("w") as lock:
         try:
@@ -69,7 +68,7 @@ def only_lab() -> Iterator[None]:
 
 
 def note(record: Record) -> None:
-    """Write down what is going to be made. Raises TeardownError where something of that name is there already."""
+    """Write the record of what is going to be made. Raises TeardownError where one of the names exists already."""
     present = {name for _index, name in _interfaces()}
     if taken := sorted(present & {*record.bridges, *record.interfaces}):
         raise TeardownError(
@@ -82,29 +81,31 @@ def note(record: Record) -> None:
 
 
 def recorded() -> Record | None:
-    """What a run before this one noted and did not take down."""
+    """Return the record of an earlier run that was not taken down; None where there is none. Raises TeardownError."""
     try:
-        found = json.loads(RECORD.read_text())
+        fields = json.loads(RECORD.read_text())
         return Record(
-            run=found["run"],
-            bridges=tuple(found["bridges"]),
-            interfaces=tuple(found["interfaces"]),
-            folders=tuple(found["folders"]),
+            run=fields["run"],
+            bridges=tuple(fields["bridges"]),
+            interfaces=tuple(fields["interfaces"]),
+            folders=tuple(fields["folders"]),
             # A record of an earlier version has none of these.
-            cgroups=tuple(found.get("cgroups", ())),
-            database=found.get("database", ""),
-            send_bytes=found.get("send_bytes", 0),
+            cgroups=tuple(fields.get("cgroups", ())),
+            database=fields.get("database", ""),
+            send_bytes=fields.get("send_bytes", 0),
         )
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise TeardownError(f"{RECORD} cannot be read ({error}); remove it after a look at what is left") from error
+        raise TeardownError(
+            f"{RECORD} cannot be read ({error}); look what is left of that run, then remove the file"
+        ) from error
 
 
 def clean() -> bool:
-    """Take down what the record names; whether there was something. Call it inside ``only_lab``.
+    """Take down what the record names. Call this inside ``only_lab``.
 
-    Signals that end the program wait for that.
+    Returns whether there was a record. Signals that end the program wait until this is done.
     """
     with held_off():
         return _clean()
@@ -129,19 +130,19 @@ def _clean() -> bool:
 
 
 def processes_of(run: str) -> list[int]:
-    """Ids of the living processes that carry the run's name, without this one."""
+    """Return the ids of the living processes that have the run's name, without this one."""
     wanted = f"{TAG}={run}".encode()
-    found = []
+    processes = []
     for path in Path("/proc").iterdir():
         if path.name.isdigit() and int(path.name) != os.getpid():
             with contextlib.suppress(OSError):
                 if wanted in (path / "environ").read_bytes().split(b"\0"):
-                    found.append(int(path.name))
-    return found
+                    processes.append(int(path.name))
+    return processes
 
 
 def end_processes(run: str) -> None:
-    """End all processes of a run: asked first, forced after a moment."""
+    """End all processes of a run, by SIGTERM first and by SIGKILL after a second."""
     for number, patience in ((signal.SIGTERM, 1.0), (signal.SIGKILL, _PATIENCE_SECONDS)):
         deadline = time.monotonic() + patience
         while living := processes_of(run):
@@ -171,19 +172,19 @@ def _remove_bridges(bridges: Sequence[str]) -> None:
 
 
 def _remove_interfaces(names: Sequence[str]) -> None:
-    """Delete interfaces of the root namespace; those that went with a namespace or a bridge are waited for."""
+    """Delete interfaces of the root namespace, and wait until they are gone. Raises TeardownError."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     wanted = set(names)
     while present := sorted(wanted & {name for _index, name in _interfaces()}):
-        lines = "".join(f"link del dev {name}\n" for name in present)
-        subprocess.run(["ip", "-force", "-batch", "-"], input=lines, text=True, check=False, capture_output=True)
+        lines = [f"link del dev {name}" for name in present]
+        tools.run(["ip", "-force", "-batch", "-"], lines=lines, check=False)
         if time.monotonic() > deadline:
             raise TeardownError(f"interface {present[0]} cannot be removed")
         time.sleep(0.05)
 
 
 def main() -> int:
-    """Take down what a lab that was killed has left; 0 also where there is nothing."""
+    """Take down what a killed lab has left. Exit status: 0 done or nothing was left, 1 failed."""
     try:
         with only_lab():
             sys.stderr.write("teardown: done\n" if clean() else "teardown: nothing was left\n")

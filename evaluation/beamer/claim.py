@@ -48,7 +48,7 @@ class Group(LabGroup):
 
     @property
     def name(self) -> str:
-        """What the group's folder is called."""
+        """The name of the group's folder."""
         return f"studies-{self.seed}"
 
     def experiment(self) -> Experiment:
@@ -56,7 +56,7 @@ class Group(LabGroup):
         return experiment(self.seed, self.studies, self.rungs)
 
     def request(self) -> LabRequest:
-        """What the lab is asked. The order of the arms turns with the seed, so that none always goes first."""
+        """Return the request. The order of the arms rotates with the seed, so that no policy always goes first."""
         turn = self.seed % len(self.policies)
         return LabRequest((self.experiment(),), self.policies[turn:] + self.policies[:turn])
 
@@ -68,11 +68,11 @@ def groups(*, quick: bool = False, others: bool = True) -> list[Group]:
     """
     if quick:
         return [Group(QUICK_SEED, (FAIR, BEAMER), QUICK_STUDIES, QUICK_RUNGS)]
-    made = []
+    all_groups = []
     for seed in SEEDS:
         beside = (SINCRONIA, FIFO_LM) if seed in SEEDS_OF_FIFO_LM else (SINCRONIA,)
-        made.append(Group(seed, (FAIR, BEAMER, *(beside if others else ()))))
-    return made
+        all_groups.append(Group(seed, (FAIR, BEAMER, *(beside if others else ()))))
+    return all_groups
 
 
 def add_up(results: Sequence[tuple[Group, LabResult]]) -> dict[str, Any]:
@@ -125,7 +125,7 @@ _MEASURES: Mapping[str, Callable[[ArmResult], float]] = {"sct": stage_seconds, "
 def _policy(name: str, runs: Mapping[str, Mapping[int, ArmResult]]) -> dict[str, Any]:
     """One policy over its seeds; beside each other one over the seeds that both ran."""
     arms = runs[name]
-    made: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "seeds": sorted(arms),
         "stages": sum(study.rungs for arm in arms.values() for study in arm.studies),
         "censored": sum(censored(arm) for arm in arms.values()),
@@ -133,7 +133,7 @@ def _policy(name: str, runs: Mapping[str, Mapping[int, ArmResult]]) -> dict[str,
         "cpu_busy_share": fmean(1.0 - arm.cpu_idle_share for arm in arms.values()),
     }
     for measure, of in _MEASURES.items():
-        made[measure] = {
+        fields[measure] = {
             "mean": fmean(of(arms[seed]) for seed in sorted(arms)),
             "by_seed": [of(arms[seed]) for seed in sorted(arms)],
             "against": {
@@ -144,7 +144,7 @@ def _policy(name: str, runs: Mapping[str, Mapping[int, ArmResult]]) -> dict[str,
                 if other != name and set(arms) & set(runs[other])
             },
         }
-    return made
+    return fields
 
 
 def _beside(pairs: Sequence[tuple[float, float]]) -> dict[str, Any]:
@@ -170,15 +170,15 @@ def headline(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Beamer beside each of the others."""
     claims = []
     for measure, (metric, words) in _WORDS.items():
-        for other, found in fields["policies"][BEAMER.name][measure]["against"].items():
+        for other, comparison in fields["policies"][BEAMER.name][measure]["against"].items():
             claims.append(
                 summary.claim(
                     words.format(_NAMES[other]),
                     metric=metric,
                     unit="s",
-                    baseline=found["baseline_mean"],
-                    value=found["mean"],
-                    interval=tuple(found["reduction_ci95"]),
+                    baseline=comparison["baseline_mean"],
+                    value=comparison["mean"],
+                    interval=tuple(comparison["reduction_ci95"]),
                 )
             )
     return claims
@@ -204,24 +204,24 @@ def tables(fields: Mapping[str, Any]) -> Iterator[Table]:
     table = Table(title="studies by successive halving")
     for number, name in enumerate(_COLUMNS):
         table.add_column(name, justify="right" if number else "left")
-    for name, found in fields["policies"].items():
-        sct, best = found["sct"], found["best"]
+    for name, values in fields["policies"].items():
+        sct, best = values["sct"], values["best"]
         table.add_row(
             name,
-            str(len(found["seeds"])),
+            str(len(values["seeds"])),
             f"{sct['mean']:.1f}",
-            " ".join(f"{seconds:.1f}" for seconds in found["sct_by_rung"]),
+            " ".join(f"{seconds:.1f}" for seconds in values["sct_by_rung"]),
             *_saved(sct),
             f"{best['mean']:.1f}",
             *_saved(best),
-            f"{found['censored']}/{found['stages']}",
-            f"{found['cpu_busy_share']:.0%}",
+            f"{values['censored']}/{values['stages']}",
+            f"{values['cpu_busy_share']:.0%}",
         )
     yield table
 
 
-def _saved(found: Mapping[str, Any]) -> tuple[str, str]:
-    against = found["against"].get(FAIR.name)
+def _saved(measure: Mapping[str, Any]) -> tuple[str, str]:
+    against = measure["against"].get(FAIR.name)
     if against is None:
         return "", ""
     low, high = against["reduction_ci95"]
@@ -233,9 +233,9 @@ def plot(fields: Mapping[str, Any], folder: Path) -> None:
     titles = {"sct": "stage completion time", "best": "time to the best configuration"}
     shown = {
         title: {
-            name: {"saved": found[measure]["against"][FAIR.name]}
-            for name, found in fields["policies"].items()
-            if FAIR.name in found[measure]["against"]
+            name: {"saved": values[measure]["against"][FAIR.name]}
+            for name, values in fields["policies"].items()
+            if FAIR.name in values[measure]["against"]
         }
         for measure, title in titles.items()
     }

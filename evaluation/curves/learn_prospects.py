@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from controller.curves import fit as curves
+from controller.curves import fit as curve_fit
 from controller.curves.histories import MIN_POINTS, read
 from controller.curves.prospects import HORIZONS, Prospects, outlook
 from controller.curves.shapes import shapes
@@ -29,13 +29,13 @@ from controller.curves.trees import Forest, Trees
 from controller.model import Metric, Progress
 from evaluation.curves import drawn_curves
 from simulator.reports.targets import target_iteration
-from simulator.workloads import curves as recorded
+from simulator.workloads import curves
 
 Array = NDArray[np.float64]
 Run = tuple[float, ...]
 
-FILE = Path(curves.__file__).with_name("curve_prospects.json")
-FRACTIONS = (curves.T90.fraction, curves.T95.fraction)
+FILE = Path(curve_fit.__file__).with_name("prospects.json")
+FRACTIONS = (curve_fit.T90.fraction, curve_fit.T95.fraction)
 LENGTHS = (50, 62, 75, 87, 100)
 """Iterations of the replayed runs, where a curve has as many rows."""
 WATCHED, AFTERWARDS = 3, 0.3
@@ -60,24 +60,24 @@ def replayed(rows: Iterable[Run]) -> Iterator[Run]:
     """The accuracy by iteration of runs of a few lengths of these recorded curves."""
     for curve in rows:
         for length in sorted({min(length, len(curve)) for length in LENGTHS}):
-            yield recorded.replay(curve, length)
+            yield curves.replay(curve, length)
 
 
 def known_curves() -> list[Run]:
     """Every recorded curve that may be learned from."""
-    return [recorded.load(name) for name in recorded.names("study")] + [run.accuracy for run in drawn_curves.load()]
+    return [curves.load(name) for name in curves.names("study")] + [run.accuracy for run in drawn_curves.load()]
 
 
 def moments(runs: Iterable[Run], fraction: float) -> Moments:
     """All moments of ``runs`` that reach 90 %. One that never reaches ``fraction`` has it ahead of its end."""
     numbers, weights, lefts = [], [], []
     for run in runs:
-        first, target = (target_iteration(run, share) for share in (curves.T90.fraction, fraction))
+        first, target = (target_iteration(run, share) for share in (curve_fit.T90.fraction, fraction))
         if first is None:
             continue
         seen = np.arange(MIN_POINTS, len(run) + 1)
         progress = [Progress(float(i), float(i), metric) for i, metric in enumerate(run, start=1)]
-        histories = [curves.History(progress[:k], Metric(), float(len(run))) for k in seen.tolist()]
+        histories = [curve_fit.History(progress[:k], Metric(), float(len(run))) for k in seen.tolist()]
         known = read(histories)[1]
         numbers.append(np.concatenate((shapes(known), fitted(histories, fraction)), axis=1))
         weights.append(np.where(seen < WATCHED * first, 1.0, AFTERWARDS) / len(seen))
@@ -85,10 +85,10 @@ def moments(runs: Iterable[Run], fraction: float) -> Moments:
     return Moments(np.concatenate(numbers), np.concatenate(weights), np.concatenate(lefts))
 
 
-def fitted(histories: Sequence[curves.History], fraction: float) -> Array:
-    """What the fit alone says of a target, as ``curve_prospects.outlook`` has it, of histories that all have a fit."""
-    (asked,) = (asked for asked in (curves.T90, curves.T95) if asked.fraction == fraction)
-    fits = [fit.targets[0] for fit in curves.fit_many(histories, [replace(asked, learned=False)]) if fit is not None]
+def fitted(histories: Sequence[curve_fit.History], fraction: float) -> Array:
+    """Return the outlook on a target by the fit alone, for histories that all have one (see ``prospects.outlook``)."""
+    (asked,) = (asked for asked in (curve_fit.T90, curve_fit.T95) if asked.fraction == fraction)
+    fits = [fit.targets[0] for fit in curve_fit.fit_many(histories, [replace(asked, learned=False)]) if fit is not None]
     crossing = np.array([[at.iteration.low, at.iteration.median, at.iteration.high] for at in fits])
     return outlook(read(histories)[1], crossing, np.array([at.crossed for at in fits]))
 
@@ -96,7 +96,7 @@ def fitted(histories: Sequence[curves.History], fraction: float) -> Array:
 def learn(known: Moments) -> list[dict[str, Any]]:
     """For each horizon the trees, as the file has them."""
     weight = known.weight / known.weight.mean()
-    found = []
+    forests = []
     for horizon in HORIZONS:
         model = HistGradientBoostingClassifier(
             max_depth=2,
@@ -107,13 +107,13 @@ def learn(known: Moments) -> list[dict[str, Any]]:
             early_stopping=False,
         )
         model.fit(known.numbers, (known.left > 0) & (known.left <= horizon), sample_weight=weight)
-        found.append(_written(model))
-    return found
+        forests.append(_written(model))
+    return forests
 
 
 def as_prospects(written: Sequence[dict[str, Any]]) -> Prospects:
     """What a file with this would give."""
-    return Prospects(Forest.of(Trees.read(one["start"], one["trees"]) for one in written))
+    return Prospects(Forest.of(Trees.read(forest["start"], forest["trees"]) for forest in written))
 
 
 def _written(model: HistGradientBoostingClassifier) -> dict[str, Any]:
@@ -146,8 +146,8 @@ def _rounded(value: float) -> float:
 def main() -> int:
     """Write the file."""
     runs = list(replayed(known_curves()))
-    made = {f"{fraction:g}": learn(moments(runs, fraction)) for fraction in FRACTIONS}
-    FILE.write_text(json.dumps(made, separators=(",", ":")).replace('{"start"', '\n{"start"') + "\n")
+    forests = {f"{fraction:g}": learn(moments(runs, fraction)) for fraction in FRACTIONS}
+    FILE.write_text(json.dumps(forests, separators=(",", ":")).replace('{"start"', '\n{"start"') + "\n")
     sys.stdout.write(f"{FILE.name}: {len(runs)} runs\n")
     return 0
 

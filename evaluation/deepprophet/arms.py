@@ -72,7 +72,7 @@ class CaseResult:
     measuring_seconds: float
 
     @property
-    def place(self) -> Case:
+    def case(self) -> Case:
         """What was predicted and measured."""
         return Case(self.batch_size, self.workers, self.rate_bps)
 
@@ -117,21 +117,21 @@ def calibrate(folder: Path, *, quick: bool, stop: Event) -> GroupResult:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / CALIBRATION_FILE
     command = [python(), "-m", "deepprophet", "--calibrate", "--calibration", str(path), "--json"]
-    told = _run([command + (["--quick"] if quick else [])], stop)
-    return GroupResult(cores=os.cpu_count() or 1, calibration=json.loads(told), calibrated=_digest(path))
+    output = _run([command + (["--quick"] if quick else [])], stop)
+    return GroupResult(cores=os.cpu_count() or 1, calibration=json.loads(output), calibrated=_digest(path))
 
 
 def measure_first(model: str, cases: Sequence[Case], *, quick: bool, stop: Event) -> GroupResult:
     """Measure one model's cases for the first time. Raises LabError, CalledProcessError, OSError."""
     seconds = QUICK_SECONDS if quick else SECONDS
-    found = [
+    results = [
         CaseResult(
             case.batch_size, case.workers, case.rate_bps, (_real(model, case, seconds, stop),), {},
             compute=0.0, exposed=0.0, wire=0.0, measuring_seconds=0.0,
         )
         for case in cases
     ]  # fmt: skip
-    return GroupResult(os.cpu_count() or 1, tuple(found))
+    return GroupResult(os.cpu_count() or 1, tuple(results))
 
 
 def measure(model: str, cases: Sequence[Case], calibration: Path, *, quick: bool, stop: Event) -> GroupResult:
@@ -141,25 +141,27 @@ def measure(model: str, cases: Sequence[Case], calibration: Path, *, quick: bool
     seconds = QUICK_SECONDS if quick else SECONDS
     cores = os.cpu_count() or 1
     asked = json.dumps([[case.batch_size, case.workers, case.rate_bps] for case in cases])
-    told = json.loads(_run([[python(), "-m", "evaluation.deepprophet.guesses", model, str(calibration), asked]], stop))
+    guesses = json.loads(
+        _run([[python(), "-m", "evaluation.deepprophet.guesses", model, str(calibration), asked]], stop)
+    )
     by_default, longest = _by_default(model, cases, calibration, stop)
     runs = {case: (_real(model, case, seconds, stop),) for case in cases}
-    found = []
-    rows = {Case(row["batch_size"], row["workers"], row["rate_bps"]): row for row in told["cases"]}
+    results = []
+    rows = {Case(row["batch_size"], row["workers"], row["rate_bps"]): row for row in guesses["cases"]}
     for case in cases:
-        row, one = rows[case], by_default[case]
+        row, default = rows[case], by_default[case]
         ways = {way: (row[way]["seconds"], row[way]["low"], row[way]["high"]) for way in COSTED}
-        ways[DEFAULT_WAY] = (one["iteration_seconds"], *one["interval_seconds"])
-        sent = one["bytes_per_iteration"] / case.workers * BITS_PER_BYTE
-        found.append(
+        ways[DEFAULT_WAY] = (default["iteration_seconds"], *default["interval_seconds"])
+        sent = default["bytes_per_iteration"] / case.workers * BITS_PER_BYTE
+        results.append(
             CaseResult(
                 case.batch_size, case.workers, case.rate_bps, runs[case], ways,
-                compute=one["compute_seconds"], exposed=one["exposed_communication_seconds"],
+                compute=default["compute_seconds"], exposed=default["exposed_communication_seconds"],
                 wire=sent / case.rate_bps if case.rate_bps else 0.0, measuring_seconds=row["measuring_seconds"],
             )
         )  # fmt: skip
     return GroupResult(
-        cores, tuple(found), tuple(told["operators"]), predict_seconds=longest, calibrated=_digest(calibration)
+        cores, tuple(results), tuple(guesses["operators"]), predict_seconds=longest, calibrated=_digest(calibration)
     )
 
 
@@ -170,7 +172,7 @@ def _digest(path: Path) -> str:
 def _by_default(
     model: str, cases: Sequence[Case], calibration: Path, stop: Event
 ) -> tuple[dict[Case, dict[str, Any]], float]:
-    """What the command tells of each case, and the wall seconds of the longest command, from its start to its end."""
+    """Return the command's prediction of each case, and the wall seconds of the longest command."""
     factory = f"evaluation.deepprophet.models:{model.replace('-', '_')}"
     answer: dict[Case, dict[str, Any]] = {}
     longest = 0.0
@@ -187,40 +189,40 @@ def _by_default(
             if rates := [str(rate) for rate in dict.fromkeys(case.rate_bps for case in own) if rate is not None]:
                 command += ["--link-rate", ",".join(rates)]
             began = time.monotonic()
-            told = json.loads(_run([command], stop))
+            output = json.loads(_run([command], stop))
             longest = max(longest, time.monotonic() - began)
-            for one in told["predictions"]:
-                answer[Case(size, one["workers"], one["link_bps"])] = one
+            for prediction in output["predictions"]:
+                answer[Case(size, prediction["workers"], prediction["link_bps"])] = prediction
     return answer, longest
 
 
 def one_machine(count: int) -> dict[str, Any]:
-    """What the ranks of ``prophet_spaces`` are on, as a network's file: hosts of one machine, which share its cores."""
+    """Return a network file's contents: ``count`` hosts of one machine, which share its cores."""
     cores = os.cpu_count() or 1
     return {"hosts": [{"name": f"h{number}", "machine": "m", "cores": cores} for number in range(count)]}
 
 
 def _real(model: str, case: Case, seconds: float, stop: Event) -> float:
-    """The median seconds of a real iteration."""
+    """Measure real iterations, and return their median in seconds."""
     command = [python(), "-m", "evaluation.deepprophet.rank", model, "--batch-size", str(case.batch_size)]
     command += ["--seconds", str(seconds)]
     if case.workers == 1:
-        told = _run([command], stop)
+        output = _run([command], stop)
     else:
         with ExitStack() as stack:
-            places = stack.enter_context(spaces(case.workers, case.rate_bps or 1e9))
-            master = f"tcp://{places[0].address}:29500"
+            namespaces = stack.enter_context(spaces(case.workers, case.rate_bps or 1e9))
+            master = f"tcp://{namespaces[0].address}:29500"
             ranks = [
-                place.command([*command, "--rank", str(rank), "--world", str(case.workers), "--master", master])
-                for rank, place in enumerate(places)
+                space.command([*command, "--rank", str(rank), "--world", str(case.workers), "--master", master])
+                for rank, space in enumerate(namespaces)
             ]
-            told = _run(ranks, stop, {"GLOO_SOCKET_IFNAME": places[0].interface})
-    found: list[float] = json.loads(told)["seconds"]
-    return statistics.median(found)
+            output = _run(ranks, stop, {"GLOO_SOCKET_IFNAME": namespaces[0].interface})
+    seconds_of_iterations: list[float] = json.loads(output)["seconds"]
+    return statistics.median(seconds_of_iterations)
 
 
 def _run(commands: Sequence[Sequence[str]], stop: Event, more: Mapping[str, str] | None = None) -> str:
-    """Run them side by side to their end, and give what the first of them tells. Raises LabError."""
+    """Run commands side by side to their end. Returns the output of the first one. Raises LabError."""
     if stop.is_set():
         raise LabError("stopped")
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **(more or {})}
@@ -232,27 +234,27 @@ def _run(commands: Sequence[Sequence[str]], stop: Event, more: Mapping[str, str]
     ]
     try:
         until = time.monotonic() + PATIENCE_SECONDS
-        told = [_said(one, until, stop) for one in running]
+        outputs = [_output(process, until, stop) for process in running]
     finally:
-        for one in running:
-            if one.poll() is None:
-                one.kill()
-                one.communicate()
-    return told[0]
+        for process in running:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
+    return outputs[0]
 
 
-def _said(one: subprocess.Popen[str], until: float, stop: Event) -> str:
-    name = " ".join(map(str, one.args)) if isinstance(one.args, list) else str(one.args)
+def _output(process: subprocess.Popen[str], until: float, stop: Event) -> str:
+    name = " ".join(map(str, process.args)) if isinstance(process.args, list) else str(process.args)
     while True:
         try:
-            said, wrong = one.communicate(timeout=1.0)
+            output, errors = process.communicate(timeout=1.0)
         except subprocess.TimeoutExpired:
             if stop.is_set():
                 raise LabError("stopped") from None
             if time.monotonic() > until:
                 raise LabError(f"{name}: it did not end within {PATIENCE_SECONDS:g} s") from None
             continue
-        if one.returncode:
-            lines = wrong.strip().splitlines() or [f"ended with status {one.returncode}"]
+        if process.returncode:
+            lines = errors.strip().splitlines() or [f"ended with status {process.returncode}"]
             raise LabError(f"{name}: {lines[-1]}")
-        return said
+        return output

@@ -25,7 +25,7 @@ from rich.table import Table
 
 from evaluation import summary
 from evaluation.claim import Setting
-from evaluation.deepprophet import arms as prophet_arms
+from evaluation.deepprophet import arms as measurements
 from evaluation.deepprophet.arms import COSTED, DEFAULT_WAY, WAYS, Case, CaseResult, GroupResult
 from simulator.reports.statistics import mean_interval, paired_bootstrap
 from topologies.errors import LabError
@@ -64,40 +64,40 @@ class Group:
 
     @property
     def name(self) -> str:
-        """What the group's folder is called."""
+        """The name of the group's folder."""
         if self.is_first:
             return f"{self.model}-before"
-        return self.model or prophet_arms.CALIBRATION
+        return self.model or measurements.CALIBRATION
 
     @property
     def arms(self) -> int:
-        """Everything that is measured, and the predictions."""
+        """The number of measurements, and one for the predictions."""
         return len(self.cases) + (not self.is_first)
 
     def asked(self) -> dict[str, Any]:
-        """What it measures."""
+        """Return the request, which a kept result must answer."""
         cases = [asdict(case) for case in self.cases]
         return {"model": self.model, "cases": cases, "quick": self.quick, "is_first": self.is_first}
 
     def run(self, setting: Setting) -> GroupResult:
         """Measure and predict. Raises LabError, CalledProcessError, OSError."""
         if self.model is None:
-            found = prophet_arms.calibrate(setting.folder, quick=self.quick, stop=setting.stop)
+            result = measurements.calibrate(setting.folder, quick=self.quick, stop=setting.stop)
         elif self.is_first:
-            found = prophet_arms.measure_first(self.model, self.cases, quick=self.quick, stop=setting.stop)
+            result = measurements.measure_first(self.model, self.cases, quick=self.quick, stop=setting.stop)
         else:
-            calibration = setting.folder.parent / prophet_arms.CALIBRATION / prophet_arms.CALIBRATION_FILE
-            found = prophet_arms.measure(self.model, self.cases, calibration, quick=self.quick, stop=setting.stop)
+            calibration = setting.folder.parent / measurements.CALIBRATION / measurements.CALIBRATION_FILE
+            result = measurements.measure(self.model, self.cases, calibration, quick=self.quick, stop=setting.stop)
         setting.folder.mkdir(parents=True, exist_ok=True)
-        path = setting.folder / prophet_arms.RESULT
+        path = setting.folder / measurements.RESULT
         scratch = path.with_suffix(".tmp")
-        scratch.write_bytes(TypeAdapter(GroupResult).dump_json(found, indent=1))
+        scratch.write_bytes(TypeAdapter(GroupResult).dump_json(result, indent=1))
         scratch.replace(path)
-        return found
+        return result
 
     def read(self, folder: Path) -> GroupResult:
         """The result that ``run`` left there. Raises OSError, ValueError."""
-        return TypeAdapter(GroupResult).validate_json((folder / prophet_arms.RESULT).read_bytes())
+        return TypeAdapter(GroupResult).validate_json((folder / measurements.RESULT).read_bytes())
 
 
 def groups(*, quick: bool = False, others: bool = True) -> list[Group]:
@@ -120,10 +120,10 @@ def add_up(results: Sequence[tuple[Group, GroupResult]]) -> dict[str, Any]:
     """Errors by kind and way, by family, of operators; what a prediction takes; where the calibration comes from."""
     predicted = [(group, result) for group, result in results if not group.is_first]
     before = {
-        (group.model, case.place): case.runs for group, result in results if group.is_first for case in result.cases
+        (group.model, case.case): case.runs for group, result in results if group.is_first for case in result.cases
     }
     found = [
-        (group.model, replace(case, runs=before.get((group.model, case.place), ()) + case.runs), result)
+        (group.model, replace(case, runs=before.get((group.model, case.case), ()) + case.runs), result)
         for group, result in predicted
         if group.model
         for case in result.cases

@@ -1,59 +1,62 @@
-"""A small network of this machine's own: a network namespace a rank, on one bridge, each link limited at both ends.
+"""A small network on this machine: a network namespace a rank, on one bridge. Each link is limited at both ends.
 
-For distributed PyTorch that is measured with the machine's own processors, where an emulated testbed is not needed.
+Distributed PyTorch is measured on it with all processors of the machine; that needs no emulated testbed.
 """
 
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from topologies import tools
 from topologies.errors import LabError
 from topologies.signals import held_off
 
 QUEUE_PACKETS = 64
 CONGESTION_CONTROL = "cubic"
-"""Linux's default, whatever the machine's is."""
+"""All ranks use this congestion control, Linux's default, whatever the machine uses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """A rank's place: its namespace, address and interface."""
+    """The network namespace of a rank, with its address and interface."""
 
     name: str
     address: str
     interface: str = "eth0"
 
     def command(self, arguments: Sequence[str]) -> list[str]:
-        """A command that runs in it."""
+        """Return the command that runs ``arguments`` in this namespace."""
         return ["ip", "netns", "exec", self.name, *arguments]
 
 
 @contextmanager
 def spaces(count: int, rate_bps: float, tag: str = "typ") -> Iterator[list[Space]]:
-    """So many namespaces, joined by links of a rate; taken down at the end. Raises LabError, CalledProcessError."""
+    """Make ``count`` namespaces on one bridge, with links of ``rate_bps``, and remove them at the end.
+
+    Raises LabError, CalledProcessError.
+    """
     if os.geteuid() != 0:
         raise LabError("network namespaces need root; run it as root")
     own = f"{tag}{os.getpid()}"
     names = [f"{own}s", *(f"{own}n{number}" for number in range(count))]
-    found = [Space(name, f"10.77.0.{number + 1}") for number, name in enumerate(names[1:])]
+    ranks = [Space(name, f"10.77.0.{number + 1}") for number, name in enumerate(names[1:])]
     try:
         for name in names:
             _run("ip", "netns", "add", name)
             _run("ip", "-n", name, "link", "set", "lo", "up")
         _run("ip", "-n", names[0], "link", "add", "switch", "type", "bridge")
         _run("ip", "-n", names[0], "link", "set", "switch", "up")
-        for number, space in enumerate(found):
+        for number, space in enumerate(ranks):
             _join(names[0], f"p{number}", space, rate_bps)
-        yield found
+        yield ranks
     finally:
         with held_off():
             # A namespace takes its interfaces along.
             for name in names:
-                subprocess.run(["ip", "netns", "delete", name], capture_output=True, check=False)
+                tools.run(["ip", "netns", "delete", name], check=False)
 
 
 def _join(switch: str, port: str, space: Space, rate_bps: float) -> None:
@@ -66,12 +69,9 @@ def _join(switch: str, port: str, space: Space, rate_bps: float) -> None:
         _run("tc", "-n", name, "qdisc", "add", "dev", interface, "root", "handle", "1:", "htb", "default", "1")
         rate = f"{round(rate_bps)}bit"
         _run("tc", "-n", name, "class", "add", "dev", interface, "parent", "1:", "classid", "1:1", "htb", "rate", rate)
-    subprocess.run(
-        space.command(["sysctl", "-qw", f"net.ipv4.tcp_congestion_control={CONGESTION_CONTROL}"]),
-        capture_output=True,
-        check=False,  # a kernel without it keeps its own
-    )
+    # A kernel without this congestion control keeps its own.
+    tools.run(space.command(["sysctl", "-qw", f"net.ipv4.tcp_congestion_control={CONGESTION_CONTROL}"]), check=False)
 
 
 def _run(*command: str) -> None:
-    subprocess.run(command, check=True, capture_output=True, timeout=30)
+    tools.run(command, timeout=30)

@@ -54,7 +54,7 @@ class Group(LabGroup):
 
     @property
     def name(self) -> str:
-        """What the group's folder is called."""
+        """The name of the group's folder."""
         return f"{self.load.name}-{self.seed}"
 
     @property
@@ -63,11 +63,11 @@ class Group(LabGroup):
         return len(self.policies) * (60 + 4 * self.load.jobs)
 
     def experiment(self) -> Experiment:
-        """Its jobs."""
+        """Return the experiment with the group's jobs."""
         return generate(self.load, self.seed, period_seconds=PERIOD_SECONDS)
 
     def request(self) -> LabRequest:
-        """What the lab is asked. The order of the arms turns with the seed, so that no policy always goes first."""
+        """Return the request. The order of the arms rotates with the seed, so that no policy always goes first."""
         turn = self.seed % len(self.policies)
         turned = self.policies[turn:] + self.policies[:turn]
         return LabRequest((self.experiment(),), turned, alone_iterations=self.alone_iterations)
@@ -80,7 +80,7 @@ def groups(*, quick: bool = False, others: bool = True) -> list[Group]:
     """
     if quick:
         return [Group(LIGHT, 1, (FAIR, JPAS), alone_iterations=0)]
-    made = [
+    all_groups = [
         Group(
             LOADS[load],
             seed,
@@ -90,7 +90,7 @@ def groups(*, quick: bool = False, others: bool = True) -> list[Group]:
         for seed in seeds
     ]
     # Where the network is scarcest the claim is hardest to keep: whether it does is known first.
-    return sorted(made, key=lambda group: (-group.load.jobs, -group.cost))
+    return sorted(all_groups, key=lambda group: (-group.load.jobs, -group.cost))
 
 
 def alone(experiment: Experiment, per_iteration: Mapping[str, float]) -> dict[str, dict[Measure, float]]:
@@ -125,7 +125,7 @@ def headline(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _claims(load: str, name: str, policy: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    told = [
+    claims = [
         (comparison.sooner(name, "jobs", measure), comparison.short(measure), "reduction_ci95", 0.0)
         for measure in MEASURES
     ]
@@ -133,16 +133,16 @@ def _claims(load: str, name: str, policy: Mapping[str, Any]) -> Iterator[dict[st
     if t90["headroom_won"] is not None:
         # Between fair sharing and each job alone lies what there is to win: the claim is of that.
         what = f"{name} wins a share of what fair sharing takes longer than each job alone"
-        told.append((what, "t90", "headroom_won_ci95", t90["alone"]))
-    for what, measure, interval, floor in told:
-        found = policy[measure]
+        claims.append((what, "t90", "headroom_won_ci95", t90["alone"]))
+    for what, measure, interval, floor in claims:
+        values = policy[measure]
         yield summary.claim(
             f"{what}, {load} load",
             metric=f"{measure}_above_alone" if floor else f"mean_{measure}",
             unit="s",
-            baseline=found["fair"] - floor,
-            value=found["mean"] - floor,
-            interval=tuple(found[interval]),
+            baseline=values["fair"] - floor,
+            value=values["mean"] - floor,
+            interval=tuple(values[interval]),
         )
 
 
@@ -155,21 +155,21 @@ def tables(fields: Mapping[str, Any]) -> Iterator[Table]:
         table = Table(title=f"{load} load")
         for name in _COLUMNS:
             table.add_column(name, justify="left" if name == "policy" else "right")
-        for policy, found in policies.items():
+        for policy, values in policies.items():
             if policy == "alone":
                 continue
-            t90 = found["t90"]
+            t90 = values["t90"]
             low, high = t90["reduction_ci95"]
             table.add_row(
                 policy,
-                str(len(found["seeds"])),
+                str(len(values["seeds"])),
                 f"{t90['mean']:.1f}",
                 f"{t90['reduction']:.1%}",
                 f"{low:.1%} to {high:.1%}",
                 "" if t90["headroom_won"] is None else f"{t90['headroom_won']:.0%}",
-                f"{found['t95']['reduction']:.1%}",
-                f"{found['jct']['reduction']:.1%}",
-                f"{found['censored']}/{found['jobs']}",
+                f"{values['t95']['reduction']:.1%}",
+                f"{values['jct']['reduction']:.1%}",
+                f"{values['censored']}/{values['jobs']}",
             )
         if "alone" in policies:
             table.add_row("alone", "", f"{policies['alone']['t90_seconds']['mean']:.1f}")
@@ -211,15 +211,15 @@ class _Run:
 
 def _policy(name: str, runs: Sequence[_Run]) -> dict[str, Any]:
     """One policy at one load, over the seeds that ran it; its partner in each is fair sharing on the same jobs."""
-    made: dict[str, Any] = {"seeds": [], "censored": 0, "jobs": 0}
+    fields: dict[str, Any] = {"seeds": [], "censored": 0, "jobs": 0}
     rows: dict[Measure, list[tuple[float, float, float]]] = {measure: [] for measure in MEASURES}
     for run in runs:
         arms = {arm.policy: arm for arm in run.result.arms}
         if name not in arms:
             continue
-        made["seeds"].append(run.group.seed)
-        made["jobs"] += len(arms[name].jobs)
-        made["censored"] += len(comparison.censored(arms[name]))
+        fields["seeds"].append(run.group.seed)
+        fields["jobs"] += len(arms[name].jobs)
+        fields["censored"] += len(comparison.censored(arms[name]))
         for measure in MEASURES:
             rows[measure].append(
                 (
@@ -233,7 +233,7 @@ def _policy(name: str, runs: Sequence[_Run]) -> dict[str, Any]:
         # The headroom, and what of it is left.
         whole, rest = [f - a for f, _, a in of_seeds], [s - a for _, s, a in of_seeds]
         known = not any(math.isnan(seconds) for seconds in lone)
-        made[comparison.short(measure)] = {
+        fields[comparison.short(measure)] = {
             "mean": fmean(subject),
             # On the same seeds, which need not be all.
             "fair": fmean(fair),
@@ -244,7 +244,7 @@ def _policy(name: str, runs: Sequence[_Run]) -> dict[str, Any]:
             "headroom_won": reduction(whole, rest) if known else None,
             "headroom_won_ci95": list(reduction_interval(whole, rest)) if known else None,
         }
-    return made
+    return fields
 
 
 def _alone_means(group: Group, result: LabResult) -> dict[Measure, float]:

@@ -1,20 +1,20 @@
-"""Starting the launcher of PyTorch processes on the testbed's hosts, in the environment that has PyTorch."""
+"""Starts the launcher of PyTorch processes on the testbed's hosts, in the environment that has PyTorch."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 
-from topologies import checkout
+from topologies import checkout, tools
 from topologies.emulation import Emulation
 from topologies.frameworks import interpreter
 
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-"""Hosts share the emulator's processors."""
+"""Each process computes with one thread, because the hosts share the emulator's processors."""
 
 
 def launch(emulation: Emulation, module: str) -> subprocess.Popen[bytes]:
-    """The launcher that ``module`` is, for ``topologies.fork_server.Crew``. Raises LabError."""
+    """Start the launcher ``module``, for ``topologies.fork_server.ForkServer``. Raises LabError."""
     return emulation.popen(
         None,
         [interpreter("PyTorch"), "-m", module],
@@ -26,6 +26,6 @@ def launch(emulation: Emulation, module: str) -> subprocess.Popen[bytes]:
 
 
 def torch_version() -> str:
-    """PyTorch's, of that environment. Raises LabError, subprocess.CalledProcessError."""
+    """Return the version of PyTorch in that environment. Raises LabError, subprocess.CalledProcessError."""
     command = [interpreter("PyTorch"), "-c", "import importlib.metadata as m; print(m.version('torch'))"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    return tools.run(command).stdout.strip()

@@ -40,8 +40,8 @@ class Here:
 class TorchLab(Generic[Q, A]):
     """A lab: a module ``module`` whose ``main`` runs it inside a box, of ``memory``.
 
-    ``work`` does a request of kind ``asked`` here, leaves logs in a folder and gives a result of kind ``answered``,
-    which is kept beside them in the file ``result``.
+    ``work`` runs a request of type ``asked`` here, leaves logs in a folder and returns a result of type ``answered``.
+    The result is saved beside the logs in the file ``result``.
     """
 
     module: str
@@ -52,7 +52,7 @@ class TorchLab(Generic[Q, A]):
     work: Callable[[Q, Here, Path], A]
 
     def run(self, request: Q, wanted: Wanted, results: Path, *, stop: threading.Event | None = None) -> A:
-        """All of a request; ``stop`` ends a lab in a box. Raises one of EXPECTED_ERRORS."""
+        """Run a request. ``stop`` ends a lab in a box. Raises one of EXPECTED_ERRORS."""
         interpreter("PyTorch")
         chosen = choose(wanted)
         with one_line_errors():
@@ -62,9 +62,9 @@ class TorchLab(Generic[Q, A]):
             if chosen == "uml":
                 self._run_boxed(request, results, stop)
                 return self.read(results)
-            made = self.work(request, Here(chosen), results)
-            save(results / self.result, made)
-            return made
+            answer = self.work(request, Here(chosen), results)
+            save(results / self.result, answer)
+            return answer
 
     def _run_boxed(self, request: Q, results: Path, stop: threading.Event | None) -> None:
         with mappings.room() as enough:
@@ -76,9 +76,9 @@ class TorchLab(Generic[Q, A]):
                 raise LabError(f"{error} ({mappings.advice()})") from error
 
     def read(self, results: Path) -> A:
-        """The result that lies in a folder. Raises OSError, ValueError."""
+        """Read the result in a folder. Raises OSError, ValueError."""
         return TypeAdapter(self.answered).validate_json((results / self.result).read_bytes())
 
     def main(self) -> int:
-        """Inside the box: run the request that lies in the results folder; the exit status."""
+        """Inside the box: run the request in the results folder. Returns the exit status."""
         return boxed.main(self.asked, lambda request, results: self.run(request, "kernel", results))

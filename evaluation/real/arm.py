@@ -17,7 +17,7 @@ from evaluation.real.job import RankUse, RealJob
 from evaluation.real.request import Found, RealArm, RealRequest
 from topologies.emulation import Emulation
 from topologies.errors import LabError
-from topologies.fork_server import Crew, Member
+from topologies.fork_server import ForkedProcess, ForkServer
 from topologies.lab.arm import last_line, running
 from topologies.lab.arm_values import bytes_by_class, control
 from topologies.lab.controller_process import ControllerProcess
@@ -28,17 +28,19 @@ FIRST_PORT = 29700
 _READY_SECONDS = 300.0
 _LOOK_SECONDS = 0.5
 _FOUND_SECONDS = 5.0
-"""Between two looks at what the controller has found: they cost the processor that carries the network."""
+"""Ask the controller this seldom for its jobs, because answers cost the processor that carries the network."""
 
 
-def run_arm(emulation: Emulation, request: RealRequest, choice: PolicyChoice, crew: Crew, *, results: Path) -> RealArm:
+def run_arm(
+    emulation: Emulation, request: RealRequest, choice: PolicyChoice, fork_server: ForkServer, *, results: Path
+) -> RealArm:
     """Run it to the end of its last job, or to ``limit_seconds``; logs go to ``results``. Raises LabError."""
     with running(emulation, request, choice, results) as run:
         folder = run.folder
         watch = _Watch(run.controller, request)
-        ranks: dict[str, Member] = {}
+        ranks: dict[str, ForkedProcess] = {}
         for number, job in enumerate(request.jobs):
-            started = _start(emulation, crew, folder, job, FIRST_PORT + number)
+            started = _start(emulation, fork_server, folder, job, FIRST_PORT + number)
             run.jobs.extend(started.values())
             ranks |= started
         # Ready: started, connected and exchanged once.
@@ -61,7 +63,9 @@ def run_arm(emulation: Emulation, request: RealRequest, choice: PolicyChoice, cr
     return RealArm(arm, _uses(results), watch.found())
 
 
-def _start(emulation: Emulation, crew: Crew, folder: Path, job: RealJob, port: int) -> dict[str, Member]:
+def _start(
+    emulation: Emulation, fork_server: ForkServer, folder: Path, job: RealJob, port: int
+) -> dict[str, ForkedProcess]:
     """A job's ranks, a host each."""
     started = {}
     for rank, host in enumerate(job.hosts):
@@ -76,7 +80,7 @@ def _start(emulation: Emulation, crew: Crew, folder: Path, job: RealJob, port: i
         ]  # fmt: skip
         log = _log(folder, name)
         log.parent.mkdir(exist_ok=True)
-        started[name] = crew.start(
+        started[name] = fork_server.start(
             "job", arguments, namespaces_of=emulation.pid(host), log=log, folder=folder, cgroup=group
         )
     return started
@@ -85,7 +89,7 @@ def _start(emulation: Emulation, crew: Crew, folder: Path, job: RealJob, port: i
 def _wait_for_ends(
     emulation: Emulation,
     request: RealRequest,
-    ranks: Mapping[str, Member],
+    ranks: Mapping[str, ForkedProcess],
     *,
     folder: Path,
     start: float,
@@ -96,7 +100,7 @@ def _wait_for_ends(
     time.sleep(max(0.0, start - time.time()))
     meter = Meter(pids, request.link_bps)
     while any(rank.poll() is None for rank in ranks.values()) and time.time() - start < request.limit_seconds:
-        emulation.crew.check()
+        emulation.fork_server.check()
         _check(ranks, folder)
         watch.look()
         time.sleep(_LOOK_SECONDS)
@@ -104,7 +108,7 @@ def _wait_for_ends(
     return meter.use()
 
 
-def _check(ranks: Mapping[str, Member], folder: Path) -> None:
+def _check(ranks: Mapping[str, ForkedProcess], folder: Path) -> None:
     """Raise LabError where a rank has failed."""
     for name, rank in ranks.items():
         if rank.poll() not in {None, 0}:
@@ -116,7 +120,7 @@ def _log(folder: Path, name: str) -> Path:
 
 
 class _Watch:
-    """What the controller knows of the jobs, now and then."""
+    """Records now and then what the controller knows of the jobs."""
 
     def __init__(self, controller: ControllerProcess, request: RealRequest) -> None:
         self._controller = controller
@@ -124,7 +128,7 @@ class _Watch:
         self._due = 0.0
 
     def look(self) -> None:
-        """Ask, if it is time. Raises LabError."""
+        """Ask the controller, if it is time. Raises LabError."""
         if time.monotonic() < self._due:
             return
         self._due = time.monotonic() + _FOUND_SECONDS
@@ -141,14 +145,14 @@ class _Watch:
             )
 
     def found(self) -> dict[str, Found]:
-        """The most that was known of each. Raises LabError where agents never found a job's connections."""
+        """Return the most that was known of each job. Raises LabError where agents never found its connections."""
         if unseen := [job for job, found in self._found.items() if not found.connections]:
             raise LabError(f"no agent found a connection of {', '.join(unseen)}")
         return self._found
 
 
 def _job_result(job: RealJob, results: Path, start: float, limit_seconds: float) -> JobResult:
-    """A job by what its callback wrote. Raises LabError."""
+    """Return a job's result from its callback's progress file. Raises LabError."""
     path = results / "progress" / job.hosts[0] / f"{job.id}.jsonl"
     try:
         history = read_history(path, start + job.arrival) if path.exists() else History((), None)
@@ -159,10 +163,10 @@ def _job_result(job: RealJob, results: Path, start: float, limit_seconds: float)
 
 
 def _uses(results: Path) -> tuple[RankUse, ...]:
-    found = []
+    uses = []
     for path in sorted((results / "ranks").glob("*.json")):
         try:
-            found.append(TypeAdapter(RankUse).validate_json(path.read_bytes()))
+            uses.append(TypeAdapter(RankUse).validate_json(path.read_bytes()))
         except ValidationError as error:
             raise LabError(f"{path}: no rank's result: {error}") from error
-    return tuple(found)
+    return tuple(uses)

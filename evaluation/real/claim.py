@@ -53,16 +53,16 @@ class Group:
 
     @property
     def name(self) -> str:
-        """What the group's folder is called."""
+        """The name of the group's folder."""
         return f"seed-{self.seed}"
 
     @property
     def arms(self) -> int:
-        """One a policy."""
+        """The number of arms: one for each policy."""
         return len(self.asked().policies)
 
     def asked(self) -> RealRequest:
-        """What the lab is asked. Who goes first turns with the seed."""
+        """Return the request. The policy that goes first alternates with the seed."""
         policies = (FAIR, JPAS) if self.seed % 2 else (JPAS, FAIR)
         return RealRequest(
             self.seed,
@@ -79,7 +79,7 @@ class Group:
         return lab.LAB.run(self.asked(), setting.wanted, setting.folder, stop=setting.stop)
 
     def read(self, folder: Path) -> RealResult:
-        """The result that ``run`` left. Raises OSError, ValueError."""
+        """Read the result that ``run`` left. Raises OSError, ValueError."""
         return lab.LAB.read(folder)
 
 
@@ -110,12 +110,15 @@ def add_up(results: Sequence[tuple[Group, RealResult]]) -> dict[str, Any]:
 
 def _pair(result: RealResult) -> dict[str, ArmResult]:
     """The arms by policy; a job that was stopped in one has its targets from its full run in the other."""
-    arms = {one.arm.policy: one.arm for one in result.arms}
+    arms = {arm_result.arm.policy: arm_result.arm for arm_result in result.arms}
     full = {
-        job: found.history for arm in arms.values() for job, found in arm.jobs.items() if found.jct_seconds is not None
+        job: job_result.history
+        for arm in arms.values()
+        for job, job_result in arm.jobs.items()
+        if job_result.jct_seconds is not None
     }
     return {
-        name: replace(arm, jobs={job: against(found, full.get(job, ())) for job, found in arm.jobs.items()})
+        name: replace(arm, jobs={job: against(job_result, full.get(job, ())) for job, job_result in arm.jobs.items()})
         for name, arm in arms.items()
     }
 
@@ -123,7 +126,7 @@ def _pair(result: RealResult) -> dict[str, ArmResult]:
 def _policy(
     name: str, results: Sequence[tuple[Group, RealResult]], pairs: Sequence[Mapping[str, ArmResult]]
 ) -> dict[str, Any]:
-    made: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "seeds": [group.seed for group, _ in results],
         "jobs": sum(len(pair[name].jobs) for pair in pairs),
         "censored": sum(len(comparison.censored(pair[name])) for pair in pairs),
@@ -134,35 +137,35 @@ def _policy(
     for measure in MEASURES:
         fair = [comparison.mean(pair["fair"], measure) for pair in pairs]
         own = [comparison.mean(pair[name], measure) for pair in pairs]
-        made[comparison.short(measure)] = {
+        fields[comparison.short(measure)] = {
             "mean": fmean(own),
             "by_seed": own,
             "reduction": reduction(fair, own),
             "reduction_ci95": list(reduction_interval(fair, own)),
         }
-    return made
+    return fields
 
 
 def _processors(results: Sequence[tuple[Group, RealResult]]) -> dict[str, Any]:
     """Over all arms the worst of each figure, and of what the ranks computed the mean."""
     loads = [load(arm, result.cores) for _, result in results for arm in result.arms]
-    waits = [one.waiting_share for one in loads if one.waiting_share is not None]
+    waits = [arm_load.waiting_share for arm_load in loads if arm_load.waiting_share is not None]
     return {
         "cores": max(result.cores for _, result in results),
-        "most_ranks_a_core": max(one.ranks_a_core for one in loads),
-        "most_busy_ranks_a_core": max(one.busy_ranks_a_core for one in loads),
-        "computing_share": fmean(one.computing_share for one in loads),
+        "most_ranks_a_core": max(arm_load.ranks_a_core for arm_load in loads),
+        "most_busy_ranks_a_core": max(arm_load.busy_ranks_a_core for arm_load in loads),
+        "computing_share": fmean(arm_load.computing_share for arm_load in loads),
         "most_waiting_share": max(waits) if len(waits) == len(loads) else None,
-        "least_cpu_idle_share": min(one.idle_share for one in loads),
+        "least_cpu_idle_share": min(arm_load.idle_share for arm_load in loads),
         "limits": {"waiting_share": MOST_WAITING_SHARE, "cpu_idle_share": LEAST_IDLE_SHARE, "busy_ranks_a_core": 1.0},
-        "bottleneck_in_arms": sum(one.is_bottleneck for one in loads),
+        "bottleneck_in_arms": sum(arm_load.is_bottleneck for arm_load in loads),
         "arms": len(loads),
     }
 
 
 def _seed(group: Group, result: RealResult, pair: Mapping[str, ArmResult]) -> dict[str, Any]:
     """One seed: its jobs, what was found of them, and how they went under each policy."""
-    found = {one.arm.policy: one.found for one in result.arms}
+    discovered = {arm_result.arm.policy: arm_result.found for arm_result in result.arms}
     return {
         "seed": group.seed,
         "jobs": {
@@ -173,15 +176,16 @@ def _seed(group: Group, result: RealResult, pair: Mapping[str, ArmResult]) -> di
                     "t95_seconds": arm.jobs[job.id].t95_seconds,
                     "jct_seconds": arm.jobs[job.id].jct_seconds,
                     "last_accuracy": arm.jobs[job.id].history[-1][2] if arm.jobs[job.id].history else None,
-                    "found": asdict(found[name][job.id]),
+                    "found": asdict(discovered[name][job.id]),
                 }
                 for name, arm in pair.items()
             }
             for job in group.asked().jobs
         },
         "arms": {
-            one.arm.policy: {"seconds": one.arm.seconds, "links": _mean_link(one.arm)} | asdict(load(one, result.cores))
-            for one in result.arms
+            arm_result.arm.policy: {"seconds": arm_result.arm.seconds, "links": _mean_link(arm_result.arm)}
+            | asdict(load(arm_result, result.cores))
+            for arm_result in result.arms
         },
     }
 
@@ -217,41 +221,41 @@ def tables(fields: Mapping[str, Any]) -> Iterable[Table]:
     columns = ("policy", "seeds", "t90 (s)", "saved", "95 %", "t95 saved", "JCT saved", "censored")
     for name in columns:
         table.add_column(name, justify="left" if name == "policy" else "right")
-    for policy, found in fields["policies"].items():
-        t90 = found["t90"]
+    for policy, values in fields["policies"].items():
+        t90 = values["t90"]
         low, high = t90["reduction_ci95"]
         table.add_row(
             policy,
-            str(len(found["seeds"])),
+            str(len(values["seeds"])),
             f"{t90['mean']:.1f}",
             f"{t90['reduction']:.1%}",
             f"{low:.1%} to {high:.1%}",
-            f"{found['t95']['reduction']:.1%}",
-            f"{found['jct']['reduction']:.1%}",
-            f"{found['censored']}/{found['jobs']}",
+            f"{values['t95']['reduction']:.1%}",
+            f"{values['jct']['reduction']:.1%}",
+            f"{values['censored']}/{values['jobs']}",
         )
     yield table
     yield _processors_table(fields["processors"])
 
 
-def _processors_table(found: Mapping[str, Any]) -> Table:
-    told = f"the bottleneck in {found['bottleneck_in_arms']} of {found['arms']} arms: nothing is to be quoted"
-    table = Table(title=f"{found['cores']} processors" + (f", {told}" if found["bottleneck_in_arms"] else ""))
+def _processors_table(values: Mapping[str, Any]) -> Table:
+    warning = f"the bottleneck in {values['bottleneck_in_arms']} of {values['arms']} arms: nothing is to be quoted"
+    table = Table(title=f"{values['cores']} processors" + (f", {warning}" if values["bottleneck_in_arms"] else ""))
     for name in ("ranks a core", "busy ranks a core", "ranks computing", "ranks waiting for a processor", "idle"):
         table.add_column(name, justify="right")
-    waiting = found["most_waiting_share"]
+    waiting = values["most_waiting_share"]
     table.add_row(
-        f"{found['most_ranks_a_core']:.1f}",
-        f"{found['most_busy_ranks_a_core']:.2f}",
-        f"{found['computing_share']:.0%}",
+        f"{values['most_ranks_a_core']:.1f}",
+        f"{values['most_busy_ranks_a_core']:.2f}",
+        f"{values['computing_share']:.0%}",
         "not told" if waiting is None else f"{waiting:.1%}",
-        f"{found['least_cpu_idle_share']:.0%}",
+        f"{values['least_cpu_idle_share']:.0%}",
     )
     return table
 
 
 def plot(fields: Mapping[str, Any], folder: Path) -> None:
     """Mean t90 by seed under each policy, into ``real.png``."""
-    from evaluation.real import plot as real_plot  # noqa: PLC0415 (matplotlib takes a second to load)
+    from evaluation.real.plot import by_seed  # noqa: PLC0415 (matplotlib takes a second to load)
 
-    real_plot.by_seed(fields["policies"], folder / "real.png")
+    by_seed(fields["policies"], folder / "real.png")

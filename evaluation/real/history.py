@@ -48,16 +48,16 @@ def times(history: History, *, done: bool, watched_seconds: float) -> JobResult:
     points = history.points
     if not done or history.ended is None or not points:
         return JobResult(None, None, None, censored=True, watched_seconds=watched_seconds, history=points)
-    found = job_times(points, [metric for _, _, metric in points], history.ended)
-    return JobResult(found.t90, found.t95, found.jct, found.censored, history.ended, points)
+    targets = job_times(points, [metric for _, _, metric in points], history.ended)
+    return JobResult(targets.t90, targets.t95, targets.jct, targets.censored, history.ended, points)
 
 
 def against(job: JobResult, full: Sequence[Point]) -> JobResult:
     """A job that was stopped, with the targets of the same training's full run in another arm."""
     if job.jct_seconds is not None or not job.history or not full:
         return job
-    found = job_times(job.history, [metric for _, _, metric in full], None)
-    return replace(job, t90_seconds=found.t90, t95_seconds=found.t95)
+    targets = job_times(job.history, [metric for _, _, metric in full], None)
+    return replace(job, t90_seconds=targets.t90, t95_seconds=targets.t95)
 
 
 def largest_difference(a: Sequence[Point], b: Sequence[Point]) -> float:

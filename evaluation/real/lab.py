@@ -14,7 +14,7 @@ from evaluation.pytorch.lab import Here, TorchLab
 from evaluation.real.arm import run_arm
 from evaluation.real.request import RealRequest, RealResult
 from topologies.emulation import emulate
-from topologies.fork_server import Crew
+from topologies.fork_server import ForkServer
 from topologies.networks import Testbed
 
 MEMORY = "6G"
@@ -29,13 +29,14 @@ def _run_here(request: RealRequest, here: Here, results: Path) -> RealResult:
         if here.kind == "user":
             emulation.use_own_queues(request.queues - 1)
         emulation.connect_controller()
-        crew = Crew(launch(emulation, "evaluation.real.fork_server"), _LAUNCH_SECONDS)
+        fork_server = ForkServer(launch(emulation, "evaluation.real.fork_server"), _LAUNCH_SECONDS)
         try:
             arms = tuple(
-                run_arm(emulation, request, choice, crew, results=results / choice.name) for choice in request.policies
+                run_arm(emulation, request, choice, fork_server, results=results / choice.name)
+                for choice in request.policies
             )
         finally:
-            crew.close()
+            fork_server.close()
     return RealResult(here.datapath, request.seed, version, len(os.sched_getaffinity(0)), arms)
 
 

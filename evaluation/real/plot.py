@@ -21,9 +21,9 @@ def by_seed(policies: Mapping[str, Mapping[str, Any]], path: Path) -> None:
     figure, axes = plt.subplots(1, len(_MEASURES), figsize=(12, 4), layout="constrained", dpi=110)
     for axis, (measure, text) in zip(axes, _MEASURES.items(), strict=True):
         width = 0.8 / len(policies)
-        for offset, (policy, found) in enumerate(policies.items()):
-            places = [number + (offset - (len(policies) - 1) / 2) * width for number in range(len(found["seeds"]))]
-            axis.bar(places, found[measure]["by_seed"], width, label=policy, color=COLOURS.get(policy))
+        for offset, (policy, values) in enumerate(policies.items()):
+            places = [number + (offset - (len(policies) - 1) / 2) * width for number in range(len(values["seeds"]))]
+            axis.bar(places, values[measure]["by_seed"], width, label=policy, color=COLOURS.get(policy))
         seeds = next(iter(policies.values()))["seeds"]
         axis.set_xticks(range(len(seeds)), [str(seed) for seed in seeds])
         axis.set(title=f"mean {text}", xlabel="seed", ylabel="s")

@@ -27,31 +27,35 @@ from evaluation.real.job import RankUse
 from topologies.trainer.results import write_whole
 from topologies.trainer.start import Meeting
 
-SCRIPT = Path(__file__).with_name("digits_ddp.py")
+SCRIPT = Path(__file__).with_name("training.py")
 _TASKS = Path("/proc/self/task")
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line; what follows ``--`` is the script's."""
-    made = argparse.ArgumentParser(prog="python -m evaluation.real.rank", description=__doc__)
-    made.add_argument("--job", required=True)
-    made.add_argument("--rank", type=int, required=True)
-    made.add_argument("--master", required=True, metavar="ADDRESS:PORT")
-    made.add_argument("--hosts", required=True, metavar="NAME,...", help="of all ranks")
-    made.add_argument("--interface", required=True, help="through which the ranks talk")
-    made.add_argument("--cgroup", required=True, help="of this rank's processes")
-    made.add_argument("--jobs-dir", type=Path, required=True, help="of this host's agent")
-    made.add_argument("--progress-dir", type=Path, required=True, help="of this host's agent")
-    made.add_argument("--meet", type=Path, required=True, help="where the start is told")
-    made.add_argument("--arrival", type=float, required=True, help="seconds from the start")
-    made.add_argument("--iterations", type=int, required=True, help="that the user asks for")
-    made.add_argument("--out", type=Path, required=True)
-    made.add_argument("script_arguments", nargs="*")
-    return made
+    command_line = argparse.ArgumentParser(prog="python -m evaluation.real.rank", description=__doc__)
+    command_line.add_argument("--job", required=True)
+    command_line.add_argument("--rank", type=int, required=True)
+    command_line.add_argument("--master", required=True, metavar="ADDRESS:PORT", help="where rank 0 listens")
+    command_line.add_argument("--hosts", required=True, metavar="NAME,...", help="the hosts of all ranks, in order")
+    command_line.add_argument("--interface", required=True, help="the network interface that the ranks use")
+    command_line.add_argument("--cgroup", required=True, help="the cgroup of this rank's processes")
+    command_line.add_argument("--jobs-dir", type=Path, required=True, help="the jobs folder of this host's agent")
+    command_line.add_argument(
+        "--progress-dir", type=Path, required=True, help="the progress folder of this host's agent"
+    )
+    command_line.add_argument("--meet", type=Path, required=True, help="the folder in which the start is announced")
+    command_line.add_argument(
+        "--arrival", type=float, required=True, help="the job's arrival, in seconds from the start"
+    )
+    command_line.add_argument("--iterations", type=int, required=True, help="the job's declared number of iterations")
+    command_line.add_argument("--out", type=Path, required=True, help="the file for what this rank has used")
+    command_line.add_argument("script_arguments", nargs="*")
+    return command_line
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the script. What it raises is its own."""
+    """Run the training script. Raises what the script raises."""
     options = parser().parse_args(arguments)
     torch.set_num_threads(1)
     os.environ |= environment(options)
@@ -67,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def environment(options: argparse.Namespace) -> dict[str, str]:
-    """Of the script: torchrun's, Gloo's, and where the callback tells."""
+    """Return the script's environment: torchrun's, Gloo's, and the progress folder for the callback."""
     address, _, port = options.master.rpartition(":")
     return {
         "RANK": str(options.rank),
@@ -128,33 +132,33 @@ class Gate:
 
 def job_file(options: argparse.Namespace, arrival_epoch: float) -> dict[str, Any]:
     """What this host's agent is told. At rank 0's host what the job is: its hosts, its metric and its length."""
-    told: dict[str, Any] = {"id": options.job, "cgroup": options.cgroup}
+    document: dict[str, Any] = {"id": options.job, "cgroup": options.cgroup}
     if options.rank == 0:
-        told["spec"] = {
+        document["spec"] = {
             "tasks": [{"role": "peer", "host": host} for host in options.hosts.split(",")],
             "metric": {"name": "accuracy", "direction": "max"},
             "iterations": options.iterations,
             "arrival": arrival_epoch,
         }
-    return told
+    return document
 
 
 def waits() -> dict[str, int] | None:
     """For how many nanoseconds each thread of this process could have run and had no processor, by its id.
 
-    None: this kernel does not tell.
+    Returns None where the kernel does not count it.
     """
-    found = {}
+    nanoseconds = {}
     for task in _TASKS.iterdir():
         try:
-            found[task.name] = int((task / "schedstat").read_text().split()[1])
+            nanoseconds[task.name] = int((task / "schedstat").read_text().split()[1])
         except (FileNotFoundError, ProcessLookupError):
             # A thread that has ended meanwhile, or a kernel without the file.
             if task.exists():
                 return None
         except (OSError, IndexError, ValueError):
             return None
-    return found
+    return nanoseconds
 
 
 def waited_seconds(before: Mapping[str, int] | None, now: Mapping[str, int] | None) -> float | None:

@@ -80,22 +80,22 @@ class Group:
 
     @property
     def name(self) -> str:
-        """What the group's folder is called."""
+        """The name of the group's folder."""
         return f"{self.link_bps / 1e6:.0f}mbit-{self.seed}"
 
     @property
     def arms(self) -> int:
-        """One a family and scheme."""
+        """The number of arms: one for each family and scheme."""
         return len(self.asked().trainings)
 
     def asked(self) -> SaspRequest:
-        """What the lab is asked. The order of schemes turns with the seed, so that none always goes first."""
+        """Return the request. The order of schemes rotates with the seed, so that none always goes first."""
         turn = self.seed % len(self.schemes)
         turned = self.schemes[turn:] + self.schemes[:turn]
         trainings = tuple(
-            replace(one, iterations=self.iterations or one.iterations)
+            replace(plan, iterations=self.iterations or plan.iterations)
             for family in FAMILIES
-            for one in (training(family, scheme) for scheme in turned)
+            for plan in (training(family, scheme) for scheme in turned)
         )
         return SaspRequest(self.link_bps, self.seed, WORKERS, trainings, LIMIT_SECONDS, CHUNK_BYTES)
 
@@ -104,7 +104,7 @@ class Group:
         return lab.LAB.run(self.asked(), setting.wanted, setting.folder, stop=setting.stop)
 
     def read(self, folder: Path) -> SaspResult:
-        """The result that ``run`` left. Raises OSError, ValueError."""
+        """Read the result that ``run`` left. Raises OSError, ValueError."""
         return lab.LAB.read(folder)
 
 
@@ -124,7 +124,7 @@ def add_up(results: Sequence[tuple[Group, SaspResult]]) -> dict[str, Any]:
     rates: dict[str, Any] = {}
     for rate in sorted({group.link_bps for group, _ in results}):
         of_rate = [(group.seed, _table(result)) for group, result in results if group.link_bps == rate]
-        schemes = [one for one in SCHEMES if all((FAMILIES[0], one) in arms for _, arms in of_rate)]
+        schemes = [scheme for scheme in SCHEMES if all((FAMILIES[0], scheme) in arms for _, arms in of_rate)]
         rates[f"{rate / 1e6:.0f} Mbit/s"] = {
             scheme: {
                 "families": {family: _family(family, scheme, of_rate) for family in FAMILIES},
@@ -164,20 +164,20 @@ _Pair = tuple[float | None, float | None]
 
 
 def _family(family: Family, scheme: str, of_rate: Sequence[tuple[int, _Arms]]) -> dict[str, Any]:
-    made: dict[str, Any] = {"seeds": [seed for seed, _ in of_rate]}
+    fields: dict[str, Any] = {"seeds": [seed for seed, _ in of_rate]}
     for measure in MEASURES:
-        found = [_value(arms[family, scheme], measure) for _, arms in of_rate]
-        known = [value for value in found if value is not None]
-        made[measure] = {"mean": fmean(known) if known else None, "by_seed": found, "censored": found.count(None)}
-        made[measure]["against"] = {
+        by_seed = [_value(arms[family, scheme], measure) for _, arms in of_rate]
+        known = [value for value in by_seed if value is not None]
+        fields[measure] = {"mean": fmean(known) if known else None, "by_seed": by_seed, "censored": by_seed.count(None)}
+        fields[measure]["against"] = {
             other: _counted(pairs) | _saved(_compared(pairs))
             for other in AGAINST.get(scheme, ())
             for pairs in [[_pair(arms, family, scheme, other, measure) for _, arms in of_rate]]
         }
-    made["iterations_a_second"] = 1 / made["iteration_seconds"]["mean"]
-    made["cpu_idle_share"] = fmean(arms[family, scheme].cpu_idle_share for _, arms in of_rate)
-    made["last_accuracy"] = fmean(arms[family, scheme].last_accuracy for _, arms in of_rate)
-    return made
+    fields["iterations_a_second"] = 1 / fields["iteration_seconds"]["mean"]
+    fields["cpu_idle_share"] = fmean(arms[family, scheme].cpu_idle_share for _, arms in of_rate)
+    fields["last_accuracy"] = fmean(arms[family, scheme].last_accuracy for _, arms in of_rate)
+    return fields
 
 
 def _all(scheme: str, other: str, measure: str, of_rate: Sequence[tuple[int, _Arms]]) -> dict[str, Any]:
@@ -224,13 +224,13 @@ def headline(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
     An iteration that is fast and teaches nothing is worth nothing, so both say how many runs reached the target where
     not all did; where no pair can be compared, the second has no value.
     """
-    said = {
+    texts = {
         "iteration_seconds": "{} takes less time an iteration than {}, three families of PyTorch models, {}{}",
         "target_seconds": "{} reaches the target accuracy sooner than {}, three families of PyTorch models, {}{}",
     }
     return [
         summary.claim(
-            said[measure].format(scheme, other, rate, _left_out(scheme, other, compared["target_seconds"])),
+            texts[measure].format(scheme, other, rate, _left_out(scheme, other, compared["target_seconds"])),
             metric=f"{measure}_of_the_other's",
             unit="1",
             baseline=compared[measure]["baseline"],
@@ -245,11 +245,11 @@ def headline(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _left_out(scheme: str, other: str, found: Mapping[str, Any]) -> str:
-    if found["pairs_compared"] == found["pairs"]:
+def _left_out(scheme: str, other: str, counts: Mapping[str, Any]) -> str:
+    if counts["pairs_compared"] == counts["pairs"]:
         return ""
-    never = f"{other} {found['baseline_never']}, {scheme} {found['own_never']}"
-    return f" (in {found['pairs_compared']} of {found['pairs']} pairs both reached the target; never there: {never})"
+    never = f"{other} {counts['baseline_never']}, {scheme} {counts['own_never']}"
+    return f" (in {counts['pairs_compared']} of {counts['pairs']} pairs both reached the target; never there: {never})"
 
 
 _COLUMNS = (
@@ -266,9 +266,9 @@ def tables(fields: Mapping[str, Any]) -> Iterable[Table]:
         table = Table(title=rate)
         for name in _COLUMNS:
             table.add_column(name, justify="left" if name in {"scheme", "model"} else "right")
-        for scheme, found in schemes.items():
+        for scheme, values in schemes.items():
             plain = next(iter(AGAINST.get(scheme, ())), "")
-            for family, of_family in found["families"].items():
+            for family, of_family in values["families"].items():
                 steps, target = of_family["iteration_seconds"], of_family["target_seconds"]
                 table.add_row(
                     scheme,
@@ -282,27 +282,27 @@ def tables(fields: Mapping[str, Any]) -> Iterable[Table]:
                     f"{of_family['last_accuracy']:.2f}",
                     f"{of_family['cpu_idle_share']:.0%}",
                 )
-            for other, compared in found["all"].items():
+            for other, compared in values["all"].items():
                 steps, target = compared["iteration_seconds"], compared["target_seconds"]
                 cells = ("", *_shown(steps), "", *_shown(target), _pairs(target))
                 table.add_row("", f"all, against {other}", *cells)
         yield table
 
 
-def _shown(found: Mapping[str, Any] | None) -> tuple[str, str]:
-    if found is None or found["reduction"] is None:
+def _shown(values: Mapping[str, Any] | None) -> tuple[str, str]:
+    if values is None or values["reduction"] is None:
         return "", ""
-    low, high = found["reduction_ci95"]
-    return f"{found['reduction']:.0%}", f"{low:.0%} to {high:.0%}"
+    low, high = values["reduction_ci95"]
+    return f"{values['reduction']:.0%}", f"{low:.0%} to {high:.0%}"
 
 
-def _pairs(found: Mapping[str, Any] | None) -> str:
+def _pairs(values: Mapping[str, Any] | None) -> str:
     """Pairs that could be compared, of all."""
-    return "" if found is None else f"{found['pairs_compared']}/{found['pairs']}"
+    return "" if values is None else f"{values['pairs_compared']}/{values['pairs']}"
 
 
 def plot(fields: Mapping[str, Any], folder: Path) -> None:
     """Time saved of the plain scheme's, with intervals, a panel a rate, into ``sasp.png``."""
-    from evaluation.sasp import plot as sasp_plot  # noqa: PLC0415 (matplotlib takes a second to load)
+    from evaluation.sasp.plot import saved  # noqa: PLC0415 (matplotlib takes a second to load)
 
-    sasp_plot.saved(fields["rates"], SCHEMES, folder / "sasp.png")
+    saved(fields["rates"], SCHEMES, folder / "sasp.png")

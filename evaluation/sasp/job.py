@@ -32,20 +32,22 @@ TOKEN = "of-this-arm"  # noqa: S105 (the network is the lab's own; the server as
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    made = argparse.ArgumentParser(prog="python -m evaluation.sasp.job", description=__doc__)
-    made.add_argument("--server", required=True, metavar="ADDRESS:PORT")
-    made.add_argument("--workers", type=int, required=True)
-    made.add_argument("--scheme", required=True)
-    made.add_argument("--rank", type=int, help="of a worker; without one this is the server")
-    made.add_argument("--family", choices=FAMILIES)
-    made.add_argument("--seed", type=int, default=0)
-    made.add_argument("--iterations", type=int)
-    made.add_argument("--batch", type=int)
-    made.add_argument("--learning-rate", type=float)
-    made.add_argument("--chunk-bytes", type=int, help="of SaSP's chunks")
-    made.add_argument("--meet", type=Path, help="where the start is told")
-    made.add_argument("--out", type=Path, help="where a worker's result goes")
-    return made
+    command_line = argparse.ArgumentParser(prog="python -m evaluation.sasp.job", description=__doc__)
+    command_line.add_argument(
+        "--server", required=True, metavar="ADDRESS:PORT", help="where the parameter server listens"
+    )
+    command_line.add_argument("--workers", type=int, required=True)
+    command_line.add_argument("--scheme", required=True)
+    command_line.add_argument("--rank", type=int, help="the rank of a worker; without it this process is the server")
+    command_line.add_argument("--family", choices=FAMILIES)
+    command_line.add_argument("--seed", type=int, default=0)
+    command_line.add_argument("--iterations", type=int)
+    command_line.add_argument("--batch", type=int)
+    command_line.add_argument("--learning-rate", type=float)
+    command_line.add_argument("--chunk-bytes", type=int, help="the size of SaSP's chunks")
+    command_line.add_argument("--meet", type=Path, help="the folder in which the start is announced")
+    command_line.add_argument("--out", type=Path, help="the file for a worker's result")
+    return command_line
 
 
 def main() -> int:
@@ -70,7 +72,7 @@ def train(options: argparse.Namespace, server: tuple[str, int]) -> WorkerResult:
     """A worker's part. Raises SaspError."""
     data = digits(options.seed, options.rank, options.workers)
     model = models.make(options.family, options.seed)
-    _rehearse(models.make(options.family, options.seed), data, options.batch)
+    _warm_up(models.make(options.family, options.seed), data, options.batch)
     inner = models.optimizer(model.parameters(), options.learning_rate)
     model, optimizer = sasp.join(
         model, inner, server=server, rank=options.rank, scheme=options.scheme, token=TOKEN,
@@ -86,17 +88,19 @@ def train(options: argparse.Namespace, server: tuple[str, int]) -> WorkerResult:
         computing += time.thread_time() - processor
         optimizer.step()
         if options.rank == 0 and iteration % models.LOOK_EVERY == 0:
-            looks.append((time.monotonic() - begin, iteration, [one.detach().clone() for one in model.parameters()]))
+            looks.append(
+                (time.monotonic() - begin, iteration, [parameter.detach().clone() for parameter in model.parameters()])
+            )
     optimizer.flush()
     seconds = time.monotonic() - begin
-    looks.append((seconds, options.iterations, [one.detach().clone() for one in model.parameters()]))
+    looks.append((seconds, options.iterations, [parameter.detach().clone() for parameter in model.parameters()]))
     optimizer.close()
     if options.rank == 0:
         _let_others_end(options.out.parent, options.workers)
     return WorkerResult(options.rank, options.iterations, seconds, computing, _points(model, data, looks))
 
 
-def _rehearse(model: nn.Module, data: Digits, batch: int) -> None:
+def _warm_up(model: nn.Module, data: Digits, batch: int) -> None:
     """An iteration that does not count: memory and code of the first real one are there then."""
     nn.functional.cross_entropy(model(data.pictures[:batch]), data.labels[:batch]).backward()
 

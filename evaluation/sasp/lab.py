@@ -22,7 +22,7 @@ from evaluation.pytorch.lab import Here, TorchLab
 from evaluation.sasp.request import ArmResult, SaspRequest, SaspResult, Training, WorkerResult, name_of
 from topologies.emulation import emulate
 from topologies.errors import LabError
-from topologies.fork_server import Crew, Member
+from topologies.fork_server import ForkedProcess, ForkServer
 from topologies.lab.arm import end, last_line
 from topologies.lab.meters import Meter
 from topologies.networks import Testbed
@@ -68,14 +68,14 @@ def train_all(
 ) -> tuple[tuple[ArmResult, ...], str]:
     """Each training from start to end by processes that ``launcher`` starts, and PyTorch's version. Raises LabError."""
     version = torch_version()
-    crew = Crew(launcher, _LAUNCH_SECONDS)
+    fork_server = ForkServer(launcher, _LAUNCH_SECONDS)
     try:
-        return tuple(_train(request, training, hosts, crew, results) for training in request.trainings), version
+        return tuple(_train(request, training, hosts, fork_server, results) for training in request.trainings), version
     finally:
-        crew.close()
+        fork_server.close()
 
 
-def _train(request: SaspRequest, training: Training, hosts: Hosts, crew: Crew, results: Path) -> ArmResult:
+def _train(request: SaspRequest, training: Training, hosts: Hosts, fork_server: ForkServer, results: Path) -> ArmResult:
     folder = hosts.folder / training.name
     folder.mkdir()
     meeting = Meeting(folder / "meeting")
@@ -83,7 +83,7 @@ def _train(request: SaspRequest, training: Training, hosts: Hosts, crew: Crew, r
     with _kept(folder, results / training.name), _ended() as members:
         server = f"{hosts.address('h1')}:{PORT}"
         common = ["--server", server, "--workers", str(request.workers), "--scheme", training.scheme]
-        members["server"] = _start(crew, hosts.pid("h1"), common, folder / "server.log")
+        members["server"] = _start(fork_server, hosts.pid("h1"), common, folder / "server.log")
         for rank in range(request.workers):
             arguments = [
                 *common, "--rank", str(rank), "--family", training.family, "--seed", str(request.seed),
@@ -92,7 +92,7 @@ def _train(request: SaspRequest, training: Training, hosts: Hosts, crew: Crew, r
                 "--meet", str(meeting.folder), "--out", str(folder / name_of(rank)),
             ]  # fmt: skip
             name = f"worker{rank}"
-            members[name] = _start(crew, hosts.pid(f"h{rank + 2}"), arguments, folder / f"{name}.log")
+            members[name] = _start(fork_server, hosts.pid(f"h{rank + 2}"), arguments, folder / f"{name}.log")
         names = frozenset(name for name in members if name != "server")
         _until(lambda: not meeting.missing(names), members, folder, training, _READY_SECONDS)
         begin = time.time() + _START_SECONDS
@@ -104,17 +104,19 @@ def _train(request: SaspRequest, training: Training, hosts: Hosts, crew: Crew, r
             lambda: any(written.exists() for written in training_ends), members, folder, training, request.limit_seconds
         )
         busy = meter.use().busy_share
-        _until(lambda: all(one.poll() == 0 for one in members.values()), members, folder, training, _READY_SECONDS)
+        _until(
+            lambda: all(member.poll() == 0 for member in members.values()), members, folder, training, _READY_SECONDS
+        )
         workers = [_result(folder / name_of(rank)) for rank in range(request.workers)]
     return ArmResult(training, tuple(workers), 1.0 - busy)
 
 
-def _start(crew: Crew, pid: int, arguments: list[str], log: Path) -> Member:
-    return crew.start("job", arguments, namespaces_of=pid, log=log, folder=log.parent)
+def _start(fork_server: ForkServer, pid: int, arguments: list[str], log: Path) -> ForkedProcess:
+    return fork_server.start("job", arguments, namespaces_of=pid, log=log, folder=log.parent)
 
 
 def _until(
-    condition: Callable[[], bool], members: dict[str, Member], folder: Path, training: Training, seconds: float
+    condition: Callable[[], bool], members: dict[str, ForkedProcess], folder: Path, training: Training, seconds: float
 ) -> None:
     """Wait for it. Raises LabError where a process fails, or it takes too long."""
     deadline = time.monotonic() + seconds
@@ -136,9 +138,9 @@ def _result(path: Path) -> WorkerResult:
 
 
 @contextlib.contextmanager
-def _ended() -> Iterator[dict[str, Member]]:
+def _ended() -> Iterator[dict[str, ForkedProcess]]:
     """Processes by name, none of which is left."""
-    members: dict[str, Member] = {}
+    members: dict[str, ForkedProcess] = {}
     try:
         yield members
     finally:

@@ -28,11 +28,11 @@ SEEDS = (1, 2, 3, 4, 5)
 
 
 def late_training(training: Training, seed: int, *, delay: int) -> tuple[Point, ...]:
-    """Held-out accuracy by iteration (seconds of 0), with the data, batches and steps of ``sasp_job``."""
+    """Held-out accuracy by iteration (seconds of 0), with the data, batches and steps of ``evaluation.sasp.job``."""
     model = models.make(training.family, seed)
     shares = [digits(seed, rank, WORKERS) for rank in range(WORKERS)]
     draws = [models.draws(seed, rank) for rank in range(WORKERS)]
-    held = [nn.Parameter(one.detach().clone()) for one in model.parameters()]
+    held = [nn.Parameter(worker_gradients.detach().clone()) for worker_gradients in model.parameters()]
     optimizer = models.optimizer(held, training.learning_rate)
     late: deque[list[torch.Tensor]] = deque([_copies(held)], maxlen=delay + 1)
     points = []
@@ -41,8 +41,8 @@ def late_training(training: Training, seed: int, *, delay: int) -> tuple[Point, 
         sent = [models.gradients(model, share, training.batch, draw) for share, draw in zip(shares, draws, strict=True)]
         if parse(training.scheme).together:
             sent = [[torch.stack(parts).sum(dim=0) for parts in zip(*sent, strict=True)]]
-        for one in sent:
-            for parameter, gradient in zip(held, one, strict=True):
+        for worker_gradients in sent:
+            for parameter, gradient in zip(held, worker_gradients, strict=True):
                 parameter.grad = gradient / WORKERS
             optimizer.step()
         late.append(_copies(held))
@@ -53,7 +53,7 @@ def late_training(training: Training, seed: int, *, delay: int) -> tuple[Point, 
 
 
 def _copies(parameters: Sequence[nn.Parameter]) -> list[torch.Tensor]:
-    return [one.detach().clone() for one in parameters]
+    return [parameter.detach().clone() for parameter in parameters]
 
 
 def _put(model: nn.Module, values: Sequence[torch.Tensor]) -> None:
@@ -77,7 +77,7 @@ def main() -> int:
             training = Training(options.family, scheme, options.iterations, options.batch, rate)
             runs = [late_training(training, seed, delay=delay) for seed in SEEDS]
             first = [reached(points, options.target) for points in runs]
-            when = ", ".join("-" if one is None else f"{one[1]}" for one in first)
+            when = ", ".join("-" if point is None else f"{point[1]}" for point in first)
             last = ", ".join(f"{points[-1][2]:.2f}" for points in runs)
             sys.stdout.write(f"{options.family} {scheme} late by {delay}, rate {rate:g}: {when}; at the end {last}\n")
             sys.stdout.flush()

@@ -26,20 +26,21 @@ def saved(rates: Mapping[str, Mapping[str, Any]], order: Sequence[str], path: Pa
     for axis, (rate, schemes) in zip(axes[0], rates.items(), strict=True):
         shown = [scheme for scheme in order if schemes.get(scheme, {}).get("all")]
         for offset, (measure, (text, colour)) in enumerate(_MEASURES.items()):
-            found = [next(iter(schemes[scheme]["all"].values()))[measure] for scheme in shown]
-            for place, one in enumerate(found):
-                if one["pairs_compared"] < one["pairs"]:
+            comparisons = [next(iter(schemes[scheme]["all"].values()))[measure] for scheme in shown]
+            for place, comparison in enumerate(comparisons):
+                if comparison["pairs_compared"] < comparison["pairs"]:
                     axis.annotate(
-                        f"{one['pairs_compared']}/{one['pairs']}",
+                        f"{comparison['pairs_compared']}/{comparison['pairs']}",
                         (place + 0.4 * offset - 0.2, 0),
                         xytext=(0, -3), textcoords="offset points", ha="center", va="top", fontsize=8,
                     )  # fmt: skip
-                if one["reduction"] is None:
+                if comparison["reduction"] is None:
                     continue
                 low, high = (
-                    100 * (one["reduction"] if b is None or math.isnan(b) else b) for b in one["reduction_ci95"]
+                    100 * (comparison["reduction"] if b is None or math.isnan(b) else b)
+                    for b in comparison["reduction_ci95"]
                 )
-                share = 100 * one["reduction"]
+                share = 100 * comparison["reduction"]
                 axis.bar(
                     place + 0.4 * offset - 0.2, share, 0.38, color=colour, label=text if place == 0 else None,
                     yerr=[[max(share - low, 0)], [max(high - share, 0)]], capsize=4,

@@ -83,8 +83,8 @@ class ArmResult:
 
     def seconds_until(self, target: float) -> float | None:
         """When worker 0's parameters first had the accuracy ``target``; None: never."""
-        found = reached(self.workers[0].points, target)
-        return None if found is None else found[0]
+        point = reached(self.workers[0].points, target)
+        return None if point is None else point[0]
 
     @property
     def last_accuracy(self) -> float:

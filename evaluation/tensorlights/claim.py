@@ -57,15 +57,15 @@ class Group(LabGroup):
 
     @property
     def name(self) -> str:
-        """What the group's folder is called."""
+        """The name of the group's folder."""
         return f"servers-on-{self.server_hosts}-{self.seed}"
 
     def experiment(self) -> Experiment:
-        """Its jobs."""
+        """Return the experiment with the group's jobs."""
         return experiment(self.server_hosts, self.seed, self.iterations)
 
     def request(self) -> LabRequest:
-        """What the lab is asked. The order of the arms turns with the seed, so that none always goes first."""
+        """Return the request. The order of the arms rotates with the seed, so that no policy always goes first."""
         turn = self.seed % len(self.policies)
         return LabRequest((self.experiment(),), self.policies[turn:] + self.policies[:turn])
 
@@ -159,9 +159,9 @@ def _makespan(arm: ArmResult) -> float:
 
 def _barrier(arm: ArmResult, what: str) -> float | None:
     """The mean over jobs; None where a job was not asked, or came to no barrier."""
-    found = [job.barrier for job in arm.jobs.values()]
-    known = [float(getattr(one, what)) for one in found if one is not None]
-    return fmean(known) if len(known) == len(found) else None
+    waits = [job.barrier for job in arm.jobs.values()]
+    known = [float(getattr(wait, what)) for wait in waits if wait is not None]
+    return fmean(known) if len(known) == len(waits) else None
 
 
 def _links(runs: Sequence[_Run]) -> dict[str, float] | None:
@@ -204,8 +204,8 @@ def headline(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
     for server_hosts, arms in fields["placements"].items():
         for key, metric, unit, words in _MEASURES if server_hosts == str(SERVER_HOSTS[0]) else _MEASURES[:1]:
             for name in (name for name in ORDER if name in arms):
-                fair, found = arms[FAIR.name][key], arms[name][key]
-                if fair is None or found is None:
+                fair, values = arms[FAIR.name][key], arms[name][key]
+                if fair is None or values is None:
                     continue
                 claims.append(
                     summary.claim(
@@ -213,8 +213,8 @@ def headline(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
                         metric=metric,
                         unit=unit,
                         baseline=fair["mean"],
-                        value=found["mean"],
-                        interval=tuple(found["reduction_ci95"]),
+                        value=values["mean"],
+                        interval=tuple(values["reduction_ci95"]),
                     )
                 )
     return claims
@@ -240,26 +240,26 @@ def tables(fields: Mapping[str, Any]) -> Iterator[Table]:
         table = Table(title=placement_name(server_hosts))
         for number, name in enumerate(_COLUMNS):
             table.add_column(name, justify="right" if number else "left")
-        for name, found in arms.items():
-            jct, wait, variance, links = (found[k] for k in ("jct", "barrier_wait", "barrier_variance", "links"))
+        for name, values in arms.items():
+            jct, wait, variance, links = (values[k] for k in ("jct", "barrier_wait", "barrier_variance", "links"))
             low, high = jct["reduction_ci95"]
             table.add_row(
                 name,
-                str(len(found["seeds"])),
+                str(len(values["seeds"])),
                 f"{jct['mean']:.1f}",
                 _share(jct),
                 f"{low:.1%} to {high:.1%}",
                 "-" if wait is None else f"{wait['mean']:.2f}",
                 _share(wait),
                 _share(variance),
-                f"{found['cpu_busy_share']:.0%}",
+                f"{values['cpu_busy_share']:.0%}",
                 "-" if links is None else f"{links['servers_egress_share']:.0%}",
             )
         yield table
 
 
-def _share(found: Mapping[str, Any] | None) -> str:
-    return "-" if found is None or found["reduction"] is None else f"{found['reduction']:.1%}"
+def _share(values: Mapping[str, Any] | None) -> str:
+    return "-" if values is None or values["reduction"] is None else f"{values['reduction']:.1%}"
 
 
 def plot(fields: Mapping[str, Any], folder: Path) -> None:

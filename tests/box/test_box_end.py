@@ -6,12 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from evaluation.bench.support.waiting import wait_until
 from tests.support.paths import ROOT
 
 BOX = (sys.executable, "-m", "topologies.box.box", "--memory", "512M", "--", "sh", "-c")
@@ -53,10 +53,7 @@ def test_a_box_ends_with_its_caller(number: signal.Signals, status: int, tmp_pat
             assert caller.wait(30) == status
         finally:
             caller.kill()
-    deadline = time.monotonic() + 30
-    while processes(lambda _parent, session: session == kernel) or left_in(tmp_path):
-        assert time.monotonic() < deadline, (kernel, left_in(tmp_path))
-        time.sleep(0.1)
+    wait_until(lambda: not (processes(lambda _parent, session: session == kernel) or left_in(tmp_path)), 30.0)
 
 
 def test_a_box_ends_when_nobody_reads_what_it_says(tmp_path: Path) -> None:

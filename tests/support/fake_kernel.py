@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from pathlib import Path
 
 SCRIPT = (
@@ -90,7 +89,10 @@ result = {
 
 
 class FakeKernel:
-    """``hang``: its boxes run until their caller is gone, or "for ever"; ``fail``: groups that go wrong."""
+    """A fake box kernel.
+
+    With ``hang`` its boxes run until their caller is gone, or "for ever". ``fail`` names groups that fail.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -125,10 +127,3 @@ def lives(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
-
-
-def until(condition, seconds: float = 200.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)

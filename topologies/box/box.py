@@ -90,7 +90,7 @@ def run(
 
 
 def available() -> str | None:
-    """None where a box can be started; else why not, in one line."""
+    """Return in one line why no box can be started here; None where one can."""
     if sys.platform != "linux" or os.uname().machine != "x86_64":
         return "the User-Mode Linux box needs Linux on x86-64"
     if shutil.which(KERNEL, path=_path(os.environ)) is None or not MODULE_TREE.is_dir():
@@ -110,14 +110,14 @@ def _check(command: Sequence[str], memory: str) -> None:
         raise BoxError(reason)
     here = Path.cwd()
     if any(here.is_relative_to(folder) for folder in OWN_FOLDERS):
-        raise BoxError(f"the working directory {here} is not seen in the box, which has its own {here.parts[1]}")
+        raise BoxError(f"the working directory {here} is not visible in the box, which has its own {here.parts[1]}")
 
 
 def _scratch() -> str:
     """A folder for private files that the box sees too, without signs that a kernel command line cannot hold."""
-    found = Path(tempfile.gettempdir()).resolve()
-    hidden = any(found.is_relative_to(folder) for folder in OWN_FOLDERS)
-    return "/tmp" if hidden or re.search(r"[\s,\"]", str(found)) else str(found)  # noqa: S108 (mkdtemp follows)
+    scratch = Path(tempfile.gettempdir()).resolve()
+    hidden = any(scratch.is_relative_to(folder) for folder in OWN_FOLDERS)
+    return "/tmp" if hidden or re.search(r"[\s,\"]", str(scratch)) else str(scratch)  # noqa: S108 (mkdtemp follows)
 
 
 def _memory_folder(memory: str, fallback: Path) -> str:
@@ -179,14 +179,14 @@ def _compile(library: Path) -> None:
     compiler = next((found for name in ("cc", "gcc", "tcc") if (found := shutil.which(name))), None)
     if compiler is None:
         raise BoxError(f"{KERNEL} needs {source.name} on this processor, and there is no C compiler: install gcc")
-    made = subprocess.run(
+    compilation = subprocess.run(
         [compiler, "-O2", "-shared", "-fPIC", "-o", str(library), str(source)],
         capture_output=True,
         text=True,
         check=False,
     )
-    if made.returncode != 0:
-        reason = (made.stderr.strip().splitlines() or ["no reason given"])[0]
+    if compilation.returncode != 0:
+        reason = (compilation.stderr.strip().splitlines() or ["no reason given"])[0]
         raise BoxError(f"{source.name} does not compile (is libc6-dev installed?): {reason}")
 
 
@@ -308,19 +308,21 @@ def _status(folder: Path, ended_with: int) -> int:
         return int((folder / "status").read_text())
     lines = (folder / "log").read_text(errors="replace").strip().splitlines() or ["it said nothing"]
     telling = [line for line in lines if line.startswith("box: ") or "panic" in line or "errno" in line]
-    said = (telling or lines[-1:])[0].removeprefix("box: ")
+    reason = (telling or lines[-1:])[0].removeprefix("box: ")
     how = f"killed by {signal.Signals(-ended_with).name}" if ended_with < 0 else f"status {ended_with}"
-    raise BoxError(f"the box ended early ({how}): {said}")
+    raise BoxError(f"the box ended early ({how}): {reason}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; the exit status of the command, 130 after Ctrl-C, 1 where the box fails, 141 where nobody reads
-    what it says any more.
+    """Run a command in a box.
+
+    The exit status is that of the command, 130 after Ctrl-C, 1 where the box fails, and 141 where the reader of the
+    output is gone.
     """
     parser = argparse.ArgumentParser(
         prog="python -m topologies.box.box", description="Run a command in a box of its own."
     )
-    parser.add_argument("--memory", default="2G", help="memory of the box, like 512M or 2G")
+    parser.add_argument("--memory", default="2G", help="the memory of the box, like 512M or 2G")
     parser.add_argument("--timeout", type=float, default=None, help="stop the box after so many seconds")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND...")
     options = parser.parse_args(arguments)

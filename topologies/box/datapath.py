@@ -1,8 +1,8 @@
-"""Which datapath the emulated switches run on: the kernel's Open vSwitch, in a box where this kernel has none.
+"""Chooses the datapath of the emulated switches: this kernel's Open vSwitch, or that of a User-Mode Linux box.
 
     python -m topologies.box.datapath [--datapath auto|kernel|uml|user] [--] COMMAND...
 
-runs a command where it finds a kernel datapath: directly, or in the User-Mode Linux box.
+runs a command where it has a kernel datapath: directly, or in the User-Mode Linux box.
 """
 
 from __future__ import annotations
@@ -16,40 +16,41 @@ import sys
 from collections.abc import Sequence
 from typing import Literal, get_args
 
+from topologies import tools
 from topologies.box import box
 
 Wanted = Literal["auto", "kernel", "uml", "user"]
 Datapath = Literal["kernel", "uml", "user"]
 IN_BOX = "TRAINYARD_BOX"
-"""Set in the environment of whatever runs inside a box."""
+"""This environment variable is 1 for all that runs inside a box."""
 
 
 class DatapathError(RuntimeError):
-    """The datapath that was asked for is not to be had here; the message says why and what would help."""
+    """This machine does not have the wanted datapath. The message says why, and what would help."""
 
 
 def inside_box() -> bool:
-    """Whether this process runs in a User-Mode Linux box of ours."""
+    """Returns whether this process runs in a User-Mode Linux box of Trainyard."""
     return os.environ.get(IN_BOX) == "1"
 
 
 def kernel_problem() -> str | None:
-    """None where the running kernel has Open vSwitch's datapath and we may use it; else why not."""
+    """Return why Open vSwitch's kernel datapath cannot be used here; None where it can."""
     if os.geteuid() != 0:
         return "the kernel datapath needs root"
     with contextlib.suppress(FileNotFoundError):
-        subprocess.run(["modprobe", "-q", "openvswitch"], capture_output=True, check=False)
+        tools.run(["modprobe", "-q", "openvswitch"], check=False)
     try:
-        found = subprocess.run(["ovs-dpctl", "dump-dps"], capture_output=True, check=False)
+        listing = tools.run(["ovs-dpctl", "dump-dps"], check=False)
     except FileNotFoundError:
         return "Open vSwitch is not installed: install the package openvswitch-switch (scripts/setup does)"
-    return None if found.returncode == 0 else "this kernel has no Open vSwitch datapath"
+    return None if listing.returncode == 0 else "this kernel has no Open vSwitch datapath"
 
 
 def choose(wanted: Wanted = "auto") -> Datapath:
-    """The datapath to use: ``kernel`` and ``user`` here, ``uml`` in a box that has to be started.
+    """Return the datapath to use: ``kernel`` and ``user`` run here, ``uml`` needs a box to be started.
 
-    Inside a box everything but ``user`` is ``kernel``. Raises DatapathError.
+    Inside a box the answer is ``kernel`` for all but ``user``. Raises DatapathError.
     """
     if wanted == "user":
         if os.geteuid() != 0:
@@ -68,12 +69,14 @@ def choose(wanted: Wanted = "auto") -> Datapath:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command where there is a kernel datapath; its exit status, 1 where there is none, 130 after Ctrl-C, 141
-    where nobody reads what it says any more.
+    """Run a command where it has a kernel datapath of Open vSwitch.
+
+    The exit status is that of the command, 1 where there is no datapath, 130 after Ctrl-C, and 141 where the reader of
+    the output is gone.
     """
     parser = argparse.ArgumentParser(prog="python -m topologies.box.datapath", description=main.__doc__)
-    parser.add_argument("--datapath", choices=get_args(Wanted), default="auto")
-    parser.add_argument("--memory", default="2G", help="memory of the box, where one is needed")
+    parser.add_argument("--datapath", choices=get_args(Wanted), default="auto", help="the datapath to run on")
+    parser.add_argument("--memory", default="2G", help="the memory of the box, where one is needed, like 512M or 2G")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND...")
     options = parser.parse_args(arguments)
     command = options.command[1:] if options.command[:1] == ["--"] else options.command

@@ -1,8 +1,8 @@
-"""Room for large processes in a User-Mode Linux box: how many pieces of memory a process of this machine may map.
+"""Raises ``vm.max_map_count`` for large processes in a User-Mode Linux box.
 
-The box has a process of this machine for each of its own and maps every page there by itself, sixteen for each that a
-program first reads of a file. PyTorch's libraries are 52,000 pages when they are loaded, and a training needs more than
-the 65,530 that Linux allows where nobody sets ``vm.max_map_count``: the box's kernel then kills the process.
+For each of its processes the box has a process of this machine, in which it maps every page by itself, and sixteen for
+each page that a program first reads of a file. PyTorch's libraries are 52,000 pages when they are loaded. A training
+needs more than the 65,530 mappings that Linux allows by default, and then the box's kernel kills the process.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ ENOUGH = 262_144
 
 @contextlib.contextmanager
 def room(setting: Path = SETTING, folder: Path | None = None) -> Iterator[bool]:
-    """Whether there is room; it is made where we may, until the last that asked for it has left.
+    """Inside the context the setting is raised where this process may do so. Yields whether it is high enough.
 
-    ``folder`` is where those that ask at the same time find each other. After a crash the next one puts the setting
-    back. A value that somebody else has set meanwhile stays.
+    The last user restores the setting. Users that run at the same time find each other by files in ``folder``. After a
+    crash the next user restores it. A value that another program has set in between stays.
     """
-    place = folder or Path(tempfile.gettempdir())
+    lock_folder = folder or Path(tempfile.gettempdir())
     name = f"trainyard-{os.geteuid()}-mappings"
-    with _opened(place / f"{name}.users") as users:
-        with _opened(place / f"{name}.lock") as turn:
+    with _opened(lock_folder / f"{name}.users") as users:
+        with _opened(lock_folder / f"{name}.lock") as turn:
             fcntl.flock(turn, fcntl.LOCK_EX)
             before = int(setting.read_text())
             if before < ENOUGH:
-                # Told first: whoever dies between the two has changed nothing that is not on record.
+                # The record comes first, so that a crash between the two leaves no unrecorded change.
                 _record(turn, before)
                 with contextlib.suppress(OSError):
                     setting.write_text(f"{ENOUGH}\n")
@@ -41,7 +41,7 @@ def room(setting: Path = SETTING, folder: Path | None = None) -> Iterator[bool]:
         try:
             yield enough
         finally:
-            with _opened(place / f"{name}.lock") as turn:
+            with _opened(lock_folder / f"{name}.lock") as turn:
                 fcntl.flock(turn, fcntl.LOCK_EX)
                 with contextlib.suppress(BlockingIOError):
                     fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -49,7 +49,7 @@ def room(setting: Path = SETTING, folder: Path | None = None) -> Iterator[bool]:
 
 
 def advice(setting: Path = SETTING) -> str:
-    """What to tell whoever has no room."""
+    """Return the advice for a machine whose setting is too low."""
     return (
         f"processes in the box may map {setting.read_text().strip()} pieces of memory, PyTorch may need more, and then "
         f"the box kills it: as root, sysctl -w vm.max_map_count={ENOUGH}"

@@ -1,4 +1,4 @@
-"""Who runs where and when: a processor for one process and its children, and whom others must not keep waiting.
+"""Gives one process and its children a processor of their own, and real-time priority to those that must not wait.
 
 The kernel of a User-Mode Linux box follows its processes step by step (ptrace): it and they never run at once. On one
 processor each step is a switch; on two it is a message to a processor that sleeps, which takes twice as long and more.
@@ -16,22 +16,24 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def own_processor() -> Iterator[int | None]:
-    """The number of a processor to run on; None where all that this process may use are taken."""
+    """Yield the number of a free processor; None where all that this process may use are taken."""
     with contextlib.ExitStack() as stack:
-        yield next((number for number in sorted(os.sched_getaffinity(0), reverse=True) if _take(number, stack)), None)
+        yield next(
+            (number for number in sorted(os.sched_getaffinity(0), reverse=True) if _lock_processor(number, stack)), None
+        )
 
 
 def run_on(process: int, processor: int | None) -> None:
-    """Keep a process, and what it starts from now on, on a processor (None: anywhere)."""
+    """Keep a process, and all that it starts from now on, on one processor. None means any processor."""
     if processor is not None:
         with contextlib.suppress(OSError):
             os.sched_setaffinity(process, {processor})
 
 
 def at_once() -> tuple[str, ...]:
-    """What to put before the command of a process that in reality has a machine of its own: it never waits for others.
+    """Return a command prefix for a process that has a machine of its own in reality, so that it never waits.
 
-    Real-time scheduling; where that is not allowed, as much priority as there is.
+    It sets real-time scheduling, or the highest priority where that is not allowed.
     """
     policy, priority = os.sched_getscheduler(0), os.sched_getparam(0)
     try:
@@ -42,8 +44,8 @@ def at_once() -> tuple[str, ...]:
     return ("chrt", "--rr", "1")
 
 
-def _take(number: int, stack: contextlib.ExitStack) -> bool:
-    """Whether the processor is ours now, until ``stack`` ends; whoever dies lets go."""
+def _lock_processor(number: int, stack: contextlib.ExitStack) -> bool:
+    """Lock a processor until ``stack`` ends; a process that dies releases it. Returns whether this succeeded."""
     lock = Path(tempfile.gettempdir()) / f"trainyard-{os.geteuid()}-processor-{number}.lock"
     try:
         descriptor = os.open(lock, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

@@ -16,7 +16,7 @@ from topologies.experiments.study_plan import StudyPlan, TrialPlan, fault
 
 PLAIN = Scheme("bsp", sending="after")
 FABRIC_SWITCHES = 2
-"""Leaves, and spines, of a leaf-spine that does not say how many."""
+"""A leaf-spine has this many leaves and spines where the experiment does not say."""
 
 
 class JobPlan(Message):
@@ -25,7 +25,7 @@ class JobPlan(Message):
     ``architecture`` ps: ``hosts[0]`` runs the parameter server, the others a worker each; every iteration
     each worker computes, pushes ``model_bytes`` to the server and pulls as many back (BSP). ring: ``hosts``
     are the peers in ring order; every iteration each computes, then sends 2 (n-1)/n x ``model_bytes`` to its
-    successor in 2 (n-1) steps. The chief (``hosts[0]``) writes the training log. Task i listens on ``port``
+    successor in 2 (n-1) steps. Rank 0 (``hosts[0]``) writes the training log. Task i listens on ``port``
     at its host (ps: only the server listens). ``curve`` names a recorded curve, which is replayed over the whole
     run: the metric of iteration k (from 1) of n is row ceil(k x rows / n) of its rows. ``arrival`` counts from the
     experiment's start, in seconds. ``sync``: how a ps job's workers keep in step: bsp, ssp:S or asp, each also with
@@ -50,11 +50,11 @@ class JobPlan(Message):
 
     @property
     def scheme(self) -> Scheme:
-        """``sync``, read."""
+        """The scheme that ``sync`` names."""
         return parse(self.sync)
 
     @model_validator(mode="after")
-    def _sync_is_one(self) -> JobPlan:
+    def _sync_is_valid(self) -> JobPlan:
         try:
             scheme = self.scheme
         except SaspError as error:
@@ -123,7 +123,7 @@ class Experiment(Message):
 
     @property
     def trained(self) -> int:
-        """How many jobs are trained: of a study's not all are."""
+        """The number of jobs that are trained. A study does not train all of its jobs."""
         return sum(job.trial is None for job in self.jobs) + sum(sum(study.sizes) for study in self.studies)
 
     @model_validator(mode="after")

@@ -94,6 +94,6 @@ def fault(studies: Iterable[StudyPlan], jobs: Iterable[tuple[str, int, TrialPlan
         length = plans[trial.study].length(trial.rung)
         if iterations != length:
             return f"job {job}: {iterations} iterations; rung {trial.rung} of {trial.study} has {length}"
-    for trial in sorted(missing, key=lambda one: (one.study, one.number, one.rung)):
+    for trial in sorted(missing, key=lambda trial_plan: (trial_plan.study, trial_plan.number, trial_plan.rung)):
         return f"study {trial.study}: trial {trial.number} has no job for rung {trial.rung}"
     return None

@@ -104,5 +104,5 @@ def generate(
 
 def communication_seconds(architecture: Architecture, hosts: int, model_bytes: float, link_bps: float) -> float:
     """Seconds that one iteration's transfers take alone: the load of the busiest link, push and pull in turn."""
-    one = model_bytes * BITS_PER_BYTE / link_bps
-    return 2 * (hosts - 1) * one if architecture == "ps" else 2 * (hosts - 1) / hosts * one
+    transfer = model_bytes * BITS_PER_BYTE / link_bps
+    return 2 * (hosts - 1) * transfer if architecture == "ps" else 2 * (hosts - 1) / hosts * transfer

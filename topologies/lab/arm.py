@@ -1,6 +1,6 @@
 """One arm: an experiment under one policy, on a network that runs already.
 
-Controller, reporters and trainers are started anew for every arm, the same for every policy, and stopped after.
+Controller, agents and trainers are started for every arm in the same way, and stopped after it.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from controller.wire import Status
 from topologies.emulation import Emulation
 from topologies.errors import LabError
 from topologies.experiments.experiment import Experiment
-from topologies.fork_server import Member, Program
+from topologies.fork_server import ForkedProcess, Program
 from topologies.lab import arm_values, nic_queues
 from topologies.lab.controller_process import URL, ControllerProcess
 from topologies.lab.meters import Meter, Use
 from topologies.lab.results import ArmResult, PolicyChoice
-from topologies.studies import process as studies
-from topologies.studies.process import TunerProcess
+from topologies.studies.process import TunerProcess, all_ended, arrived_jobs, read_studies
 from topologies.trainer.results import done_file
 from topologies.trainer.start import Meeting, name_of
 
@@ -33,39 +32,39 @@ Tick = Callable[[int, float], None]
 """Takes the number of jobs done and the seconds since the experiment's start."""
 
 START_SECONDS = 1.0
-"""From telling the trainers when to start until all know it, with much to spare."""
+"""The experiment starts so many seconds after its start is announced, when all trainers know it."""
 
 _REPORTERS_SECONDS = 60.0
 _TRAINERS_SECONDS = 60.0
 _LAST_REPORTS_SECONDS = 3.0
 _STOP_SECONDS = 10.0
 _GRACE_SECONDS = 5.0
-"""For trainers to stop by themselves at the limit, and to write what they have."""
+"""At the limit trainers have so many seconds to stop by themselves and to write their results."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """What one trainer serves: a host, and there one job, or all of them."""
+class TrainerSite:
+    """Where one trainer runs: a host, and one job on it, or all jobs."""
 
     host: str
     job: str | None = None
 
     @property
     def name(self) -> str:
-        """What its log is called."""
+        """The name of its log."""
         return name_of(self.host, self.job)
 
 
-def places(experiment: Experiment) -> list[Place]:
-    """One trainer for every host with a part in a job, or for every such part."""
+def trainer_sites(experiment: Experiment) -> list[TrainerSite]:
+    """Return a site for every host that runs a task, or for every host and job (``processes: job``)."""
     if experiment.processes == "job":
-        return [Place(host, job.id) for job in experiment.jobs for host in job.hosts]
+        return [TrainerSite(host, job.id) for job in experiment.jobs for host in job.hosts]
     hosts = {host for job in experiment.jobs for host in job.hosts}
-    return [Place(host) for host in sorted(hosts, key=lambda host: int(host[1:]))]
+    return [TrainerSite(host) for host in sorted(hosts, key=lambda host: int(host[1:]))]
 
 
 class Linked(Protocol):
-    """What agents need to know of an experiment."""
+    """The fields of an experiment that the agents need."""
 
     @property
     def link_bps(self) -> float:
@@ -73,15 +72,15 @@ class Linked(Protocol):
 
 
 class Planned(Linked, Protocol):
-    """What the controller needs to know of an experiment too."""
+    """The fields of an experiment that the controller needs too."""
 
     @property
     def queues(self) -> int:
-        """Of every port: a class each, and one for all other traffic."""
+        """Queues of every port: one for each class, and one for all other traffic."""
 
     @property
     def period_seconds(self) -> float:
-        """Between two plans."""
+        """Seconds between two plans."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +92,15 @@ class Agents:
 
     @property
     def experiment_file(self) -> Path:
-        """Where the trainers read what they are to do."""
+        """The file from which the trainers read the experiment."""
         return self.folder / "experiment.json"
 
     def start_reporters(
         self, controller: ControllerProcess, experiment: Linked, nic: str = "plan", *, without: Collection[str] = ()
-    ) -> list[Member]:
-        """One a host, over the management network; each has its host's NIC ordered by ``nic``.
+    ) -> list[ForkedProcess]:
+        """Start an agent on every host. ``nic`` says what orders the host's NIC.
 
-        ``without``: hosts that get none.
+        Agents report over the management network. Hosts in ``without`` get none.
         """
         started = []
         for host in self.emulation.hosts:
@@ -115,37 +114,37 @@ class Agents:
             command += ["--jobs-dir", str(jobs), "--progress-dir", str(self.folder / "progress" / host)]
             if nic != "none":
                 command += ["--nic", nic, "--interface", f"{host}-eth0", "--rate-bps", f"{experiment.link_bps:.0f}"]
-            started.append(self._start("reporter", Place(host), command))
+            started.append(self._start("reporter", TrainerSite(host), command))
         return started
 
-    def start_trainers(self, experiment: Experiment, meeting: Meeting) -> dict[Place, Member]:
-        """One a place; they wait until the meeting is told when the experiment starts."""
+    def start_trainers(self, experiment: Experiment, meeting: Meeting) -> dict[TrainerSite, ForkedProcess]:
+        """One a site; they wait until the meeting is told when the experiment starts."""
         self.experiment_file.write_text(experiment.model_dump_json())
-        # A job of the last class may wait for as long as others are busy, but it is not broken.
+        # A job of the last class may wait as long as others are busy; that is no failure.
         patience = f"{experiment.limit_seconds:g}"
         common = ["--experiment", str(self.experiment_file), "--dir", str(self.folder), "--connect-seconds", patience]
         common += ["--meet", str(meeting.folder)]
         started = {}
-        for place in places(experiment):
-            only = [] if place.job is None else ["--job", place.job]
-            arguments = [*common, "--host", place.host, *only]
-            started[place] = self._start("trainer", place, arguments)
+        for site in trainer_sites(experiment):
+            only = [] if site.job is None else ["--job", site.job]
+            arguments = [*common, "--host", site.host, *only]
+            started[site] = self._start("trainer", site, arguments)
         return started
 
-    def log(self, program: Program, place: Place) -> Path:
-        """Where a process writes."""
-        return self.folder / f"{program}s" / f"{place.name}.log"
+    def log(self, program: Program, site: TrainerSite) -> Path:
+        """Return the log of a process."""
+        return self.folder / f"{program}s" / f"{site.name}.log"
 
-    def _start(self, program: Program, place: Place, arguments: list[str]) -> Member:
-        log = self.log(program, place)
+    def _start(self, program: Program, site: TrainerSite, arguments: list[str]) -> ForkedProcess:
+        log = self.log(program, site)
         log.parent.mkdir(parents=True, exist_ok=True)
-        return self.emulation.crew.start(
+        return self.emulation.fork_server.start(
             program,
             arguments,
-            namespaces_of=self.emulation.pid(place.host),
+            namespaces_of=self.emulation.pid(site.host),
             log=log,
             folder=self.folder,
-            cgroup=None if place.job is None else self.emulation.cgroup(place.job),
+            cgroup=None if site.job is None else self.emulation.cgroup(site.job),
         )
 
 
@@ -161,12 +160,12 @@ class Running:
     agents: Agents
     meeting: Meeting
     before: Status
-    jobs: list[Member]
+    jobs: list[ForkedProcess]
     stops: list[Callable[[], None]]
 
     @property
     def folder(self) -> Path:
-        """Where everything of the arm writes."""
+        """The folder into which all processes of the arm write."""
         return self.agents.folder
 
     def wait_until_ready(self, names: frozenset[str], check: Callable[[], None], *, seconds: float, who: str) -> None:
@@ -179,15 +178,15 @@ class Running:
             time.sleep(0.1)
 
     def begin(self) -> float:
-        """Tell all at the meeting when they start: soon, in seconds since the epoch."""
+        """Announce the start, and return it, in seconds since the epoch."""
         start = time.time() + START_SECONDS
         self.meeting.begin(start)
         return start
 
     def finish(self) -> Status:
-        """End the jobs, and give the controller's state after their last reports. Raises LabError, OSError."""
+        """End the jobs, and return the controller's state after their last reports. Raises LabError, OSError."""
         _stop(self.stops, self.jobs)
-        # The last reports of ended jobs are on their way.
+        # The last reports of the jobs may still be on the way.
         self.controller.wait(lambda: self.controller.status().jobs == 0, _LAST_REPORTS_SECONDS)
         after = self.controller.status()
         (self.folder / "controller" / "metrics.txt").write_text(self.controller.metrics())
@@ -196,7 +195,7 @@ class Running:
 
 @contextlib.contextmanager
 def running(emulation: Emulation, planned: Planned, choice: PolicyChoice, results: Path) -> Iterator[Running]:
-    """Controller and agents, started anew; after it nothing runs, and logs are in ``results``. Raises LabError."""
+    """Start a controller and agents. At the end all is stopped, and logs are in ``results``. Raises LabError."""
     folder = emulation.folder / "arm"
     folder.mkdir()
     controller = ControllerProcess(
@@ -208,8 +207,8 @@ def running(emulation: Emulation, planned: Planned, choice: PolicyChoice, result
         period_seconds=planned.period_seconds,
     )
     agents = Agents(emulation, folder)
-    reporters: list[Member] = []
-    jobs: list[Member] = []
+    reporters: list[ForkedProcess] = []
+    jobs: list[ForkedProcess] = []
     stops: list[Callable[[], None]] = []
     try:
         controller.start()
@@ -220,7 +219,7 @@ def running(emulation: Emulation, planned: Planned, choice: PolicyChoice, result
         meeting.folder.mkdir()
         yield Running(controller, agents, meeting, controller.status(), jobs, stops)
     except BaseException:
-        # What went wrong counts, not what fails on the way out because of it.
+        # The first error counts, not the errors that follow from it.
         with contextlib.suppress(LabError, OSError, subprocess.TimeoutExpired):
             _close(stops, [*jobs, *reporters], controller, folder, results)
         raise
@@ -235,7 +234,7 @@ def run_arm(
     results: Path,
     tick: Tick = lambda _done, _seconds: None,
 ) -> ArmResult:
-    """Run it to the end of its last job, or to ``limit_seconds``; logs go to ``results``. Raises LabError."""
+    """Run an experiment until its last job ends, or for ``limit_seconds``. Logs go to ``results``. Raises LabError."""
     with nic_queues.as_wanted(emulation, experiment):
         return _run_arm(emulation, experiment, choice, results, tick)
 
@@ -255,7 +254,7 @@ def _run_arm(
             _check(trainers, agents)
             tuner.check()
 
-        names = frozenset(place.name for place in trainers) | tuner.names
+        names = frozenset(site.name for site in trainers) | tuner.names
         run.wait_until_ready(names, check, seconds=_TRAINERS_SECONDS, who="the trainers of")
         start = run.begin()
         use = _wait_for_jobs(
@@ -263,32 +262,32 @@ def _run_arm(
         )
         seconds = time.time() - start
         after = run.finish()
-    came = set(studies.came(experiment, results))
+    arrived = set(arrived_jobs(experiment, results))
     return ArmResult(
         experiment=experiment.name,
         seed=experiment.seed,
         policy=choice.name,
-        jobs={job.id: arm_values.job_result(job, results, experiment) for job in experiment.jobs if job.id in came},
+        jobs={job.id: arm_values.job_result(job, results, experiment) for job in experiment.jobs if job.id in arrived},
         control=arm_values.control(after),
         bytes_by_class=arm_values.bytes_by_class(run.before, after, experiment.queues - 1),
         cpu_idle_share=1.0 - use.busy_share,
         seconds=seconds,
         links=use.links,
-        studies=studies.read(experiment, results, start),
+        studies=read_studies(experiment, results, start),
     )
 
 
 def wait_for_hosts(controller: ControllerProcess, agents: Agents) -> None:
-    """Until every host's agent has reported. Raises LabError."""
+    """Wait until every host's agent has reported. Raises LabError."""
     silent: list[str] = []
 
     def all_report() -> bool:
-        agents.emulation.crew.check()
+        agents.emulation.fork_server.check()
         silent[:] = [host.name for host in controller.status().hosts if not host.alive]
         return not silent
 
     if not controller.wait(all_report, _REPORTERS_SECONDS):
-        log = agents.log("reporter", Place(silent[0]))
+        log = agents.log("reporter", TrainerSite(silent[0]))
         raise LabError(f"no report from {', '.join(silent)}; {silent[0]}'s reporter says: {last_line(log)}")
 
 
@@ -296,13 +295,13 @@ def _wait_for_jobs(
     controller: ControllerProcess,
     experiment: Experiment,
     *,
-    trainers: Mapping[Place, Member],
+    trainers: Mapping[TrainerSite, ForkedProcess],
     agents: Agents,
     tuner: TunerProcess,
     start: float,
     tick: Tick,
 ) -> Use:
-    """Wait for the jobs' ends; what was used from the start on."""
+    """Wait until the jobs have ended. Returns what was used from the start on."""
     wanted = {job.id for job in experiment.jobs if job.trial is None}
     pids = {host: agents.emulation.pid(host) for host in agents.emulation.hosts}
     meter: Meter | None = None
@@ -312,7 +311,7 @@ def _wait_for_jobs(
         if meter is None and seconds >= 0:
             meter = Meter(pids, experiment.link_bps)
         tick(len(done), max(0.0, seconds))
-        is_over = wanted <= done and studies.are_over(experiment, agents.folder)
+        is_over = wanted <= done and all_ended(experiment, agents.folder)
         if is_over or seconds > experiment.limit_seconds + _GRACE_SECONDS:
             return meter.use() if meter is not None else Use(0.0, ())
         _alive = controller.pid
@@ -321,17 +320,17 @@ def _wait_for_jobs(
         time.sleep(0.5)
 
 
-def _check(trainers: Mapping[Place, Member], agents: Agents) -> None:
+def _check(trainers: Mapping[TrainerSite, ForkedProcess], agents: Agents) -> None:
     """Raise LabError where the launcher or a trainer has ended by itself."""
-    agents.emulation.crew.check()
-    for place, trainer in trainers.items():
+    agents.emulation.fork_server.check()
+    for site, trainer in trainers.items():
         if trainer.poll() not in {None, 0}:
-            log = agents.log("trainer", place)
-            raise LabError(f"the trainer of {place.name} ended with status {trainer.returncode}: {last_line(log)}")
+            log = agents.log("trainer", site)
+            raise LabError(f"the trainer of {site.name} ended with status {trainer.returncode}: {last_line(log)}")
 
 
-def end(processes: Iterable[Member], seconds: float = _STOP_SECONDS) -> None:
-    """Ask all to end at once, then wait for them; what does not within ``seconds`` is killed."""
+def end(processes: Iterable[ForkedProcess], seconds: float = _STOP_SECONDS) -> None:
+    """Send SIGTERM to all processes, then wait. A process that runs on after ``seconds`` is killed."""
     living = [process for process in processes if process.poll() is None]
     for process in living:
         process.send_signal(signal.SIGTERM)
@@ -344,7 +343,7 @@ def end(processes: Iterable[Member], seconds: float = _STOP_SECONDS) -> None:
             process.wait(seconds)
 
 
-def _stop(stops: Iterable[Callable[[], None]], processes: Iterable[Member]) -> None:
+def _stop(stops: Iterable[Callable[[], None]], processes: Iterable[ForkedProcess]) -> None:
     for stop in stops:
         stop()
     end(processes)
@@ -352,12 +351,12 @@ def _stop(stops: Iterable[Callable[[], None]], processes: Iterable[Member]) -> N
 
 def _close(
     stops: Iterable[Callable[[], None]],
-    processes: Iterable[Member],
+    processes: Iterable[ForkedProcess],
     controller: ControllerProcess,
     folder: Path,
     results: Path,
 ) -> None:
-    """End the arm's processes, and keep what they wrote."""
+    """End the arm's processes, and keep their files."""
     try:
         _stop(stops, processes)
     finally:
@@ -366,7 +365,7 @@ def _close(
 
 
 def _keep(folder: Path, results: Path) -> None:
-    """Move what an arm has written from memory to the results, without the secrets. Raises LabError."""
+    """Move an arm's files from memory to the results, without the secrets. Raises LabError."""
     shutil.rmtree(results, ignore_errors=True)
     ignored = shutil.ignore_patterns("*.token", "controller.yaml", "journal.sqlite*")
     try:
@@ -378,6 +377,6 @@ def _keep(folder: Path, results: Path) -> None:
 
 
 def last_line(log: Path) -> str:
-    """What a process said last."""
+    """Return the last line of a process's log."""
     lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
     return lines[-1] if lines else "(nothing)"

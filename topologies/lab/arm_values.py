@@ -1,4 +1,4 @@
-"""What an arm has left, as values: its jobs by their trainers' own clocks, its controller, its switches."""
+"""The values of an arm: its jobs by their trainers' own clocks, its controller and its switches."""
 
 from __future__ import annotations
 
@@ -15,27 +15,30 @@ from topologies.trainer.results import done_file, read_result
 
 
 def job_result(job: JobPlan, results: Path, experiment: Experiment) -> JobResult:
-    """The job by its trainer's own clock. Raises LabError where it failed; without a result it is censored."""
+    """Return a job's times by its trainer's own clock.
+
+    Raises LabError where it failed; without a result it is censored.
+    """
     path = done_file(results, job.id)
     if not path.exists():
         watched = max(0.0, experiment.limit_seconds - job.arrival)
         return JobResult(None, None, None, censored=True, watched_seconds=watched, history=())
     try:
-        found = read_result(path)
+        result = read_result(path)
         barrier = barriers.read(results, job.id, len(job.hosts) - 1) if experiment.barriers else None
     except ValueError as error:
         raise LabError(str(error)) from error
-    if found.failed is not None:
-        raise LabError(f"job {job.id} failed: {found.failed}; its log is {results / 'logs' / job.id}.log")
+    if result.failed is not None:
+        raise LabError(f"job {job.id} failed: {result.failed}; its log is {results / 'logs' / job.id}.log")
     if job.trial is not None:
-        # A part of a run: what it shows is its study's business.
-        return JobResult(None, None, found.jct, found.censored, found.ended, found.history)
-    times = job_times(found.history, curves.replay(curves.load(job.curve), job.iterations), found.jct)
-    return JobResult(times.t90, times.t95, times.jct, times.censored, found.ended, found.history, barrier)
+        # The job is a part of a run. Its study evaluates the metric.
+        return JobResult(None, None, result.jct, result.censored, result.ended, result.history)
+    times = job_times(result.history, curves.replay(curves.load(job.curve), job.iterations), result.jct)
+    return JobResult(times.t90, times.t95, times.jct, times.censored, result.ended, result.history, barrier)
 
 
 def control(status: Status) -> Control:
-    """What the control loop did, by the controller's status at the end."""
+    """Return what the control loop did, from the controller's status at the end."""
     return Control(
         report_to_rule_count=status.report_to_rule.count,
         report_to_rule_p50=status.report_to_rule.p50_seconds,
@@ -47,7 +50,7 @@ def control(status: Status) -> Control:
 
 
 def bytes_by_class(before: Status, after: Status, classes: int) -> tuple[int, ...]:
-    """What the switches sent between two states, by class, and last all other traffic."""
+    """Return the bytes that the switches sent between two states, by class, and last all other traffic."""
 
     def total(status: Status, name: str) -> int:
         return sum(switch.get(name, 0) for switch in status.bytes_by_class.values())

@@ -1,4 +1,4 @@
-"""A lab that runs itself again in a box: the request goes in through the results folder, and a failure comes out."""
+"""Runs a lab again inside a box. The results folder carries the request in, and a failure out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 
 def run(module: str, request: Any, results: Path, *, memory: str, stop: threading.Event | None) -> None:
-    """Run the module, which calls ``main``, in a box. Raises LabError, BoxError."""
+    """Run ``module``, which calls ``main``, in a box with so much ``memory``. Raises LabError, BoxError."""
     save(results / _REQUEST, request)
     (results / _FAILURE).unlink(missing_ok=True)
     status = box.run([sys.executable, "-m", module, str(results)], memory=memory, stop=stop)
@@ -35,7 +35,7 @@ def run(module: str, request: Any, results: Path, *, memory: str, stop: threadin
 
 
 def main(kind: type[R], lab: Callable[[R, Path], object]) -> int:
-    """Inside the box: run the lab on the request in the folder that the command line names; the exit status."""
+    """Inside the box: run the lab on the request in the folder that the command line names. Returns the exit status."""
     results = Path(sys.argv[1])
     try:
         lab(TypeAdapter(kind).validate_json((results / _REQUEST).read_bytes()), results)

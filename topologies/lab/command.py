@@ -23,17 +23,29 @@ FAILED, WRONG_INPUT = 1, 2
 
 def add_command(commands: Any) -> None:
     """Add ``lab`` to ``trainyard``'s subcommands (argparse's subparsers)."""
-    parser = commands.add_parser("lab", help="emulate: run an experiment's real traffic on a network of this machine")
-    parser.add_argument("spec", type=Path, metavar="SPEC", help="the experiment, YAML or JSON")
-    parser.add_argument("--policy", action="append", required=True, metavar="P", help="may be given several times")
-    parser.add_argument("--datapath", choices=get_args(Wanted), default="auto", help="where the switches run")
-    parser.add_argument("--results", type=Path, default=None, metavar="FOLDER", help="for logs and arms")
-    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    parser = commands.add_parser(
+        "lab", help="run an experiment on an emulated network of this machine, with real traffic"
+    )
+    parser.add_argument("spec", type=Path, metavar="SPEC", help="the experiment's file, YAML or JSON")
+    parser.add_argument(
+        "--policy",
+        action="append",
+        required=True,
+        metavar="P",
+        help="a policy to run; repeat this option to compare several",
+    )
+    parser.add_argument(
+        "--datapath", choices=get_args(Wanted), default="auto", help="the datapath of the emulated switches"
+    )
+    parser.add_argument(
+        "--results", type=Path, default=None, metavar="FOLDER", help="results folder; the default is results/lab/NAME"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON document on stdout")
     parser.set_defaults(run=run)
 
 
 def load_experiment(path: Path) -> Experiment:
-    """Read an experiment. Raises ConfigError, whose message names file, line and field."""
+    """Read an experiment. Raises ConfigError, which names the file, the line and the field."""
     from controller.documents.document import field_name
     from controller.documents.mapping_file import ConfigError
     from simulator.workloads import curves
@@ -46,7 +58,8 @@ def load_experiment(path: Path) -> Experiment:
             if name not in recorded:
                 field = ("studies", study_number, "configurations", number)
                 raise ConfigError(
-                    f"{path}:{document.line(field)}: {field_name(field)}: no curve {name!r}; see index.csv"
+                    f"{path}:{document.line(field)}: {field_name(field)}: there is no curve {name!r}; "
+                    "simulator/workloads/curves/index.csv lists them"
                 )
     for number, job in enumerate(experiment.jobs):
         if job.trial is not None:
@@ -55,7 +68,8 @@ def load_experiment(path: Path) -> Experiment:
         if job.curve not in recorded:
             near = difflib.get_close_matches(job.curve, recorded, n=1)
             raise ConfigError(
-                f"{where}: no curve {job.curve!r}; {f'did you mean {near[0]}?' if near else 'see index.csv'}"
+                f"{where}: there is no curve {job.curve!r}; "
+                + (f"did you mean {near[0]}?" if near else "simulator/workloads/curves/index.csv lists them")
             )
         if job.iterations > recorded[job.curve]:
             raise ConfigError(f"{where}: {job.curve} has {recorded[job.curve]} iterations, not {job.iterations}")
@@ -63,7 +77,7 @@ def load_experiment(path: Path) -> Experiment:
 
 
 def run(options: argparse.Namespace) -> int:
-    """The command: 0 done, 1 failed, 2 wrong input."""
+    """Run the command. Exit status: 0 done, 1 failed, 2 wrong input, 130 stopped by Ctrl-C."""
     from rich.console import Console
 
     from controller.documents.mapping_file import ConfigError
@@ -82,7 +96,9 @@ def run(options: argparse.Namespace) -> int:
     try:
         from topologies.lab import lab
     except ModuleNotFoundError as error:
-        sys.stderr.write(f"lab: {error.name} is not installed; sudo apt-get install mininet openvswitch-switch\n")
+        sys.stderr.write(
+            f"lab: {error.name} is not installed; install it with: sudo apt-get install mininet openvswitch-switch\n"
+        )
         return FAILED
 
     folder = options.results or Path("results") / "lab" / experiment.name
@@ -106,21 +122,21 @@ def run(options: argparse.Namespace) -> int:
 
 
 def table(result: LabResult) -> Table:
-    """Mean times of every arm; a censored job counts as long as it was watched."""
+    """Return a table of the mean times of every arm. A censored job counts for as long as it was observed."""
     from rich.table import Table
 
     from topologies.lab import comparison
 
     network = f"{result.topology} of {result.hosts} hosts"
-    made = Table(title=f"{network}, {result.link_bps / 1e6:g} Mbit/s, datapath {result.datapath}")
+    times = Table(title=f"{network}, {result.link_bps / 1e6:g} Mbit/s, datapath {result.datapath}")
     for name in ("policy", "mean t90 (s)", "mean t95 (s)", "mean JCT (s)", "censored", "report to rule p99 (ms)"):
-        made.add_column(name, justify="left" if name == "policy" else "right")
+        times.add_column(name, justify="left" if name == "policy" else "right")
     for arm in result.arms:
         p99 = arm.control.report_to_rule_p99
-        made.add_row(
+        times.add_row(
             arm.policy,
             *(f"{comparison.mean(arm, measure):.1f}" for measure in comparison.MEASURES),
             str(len(comparison.censored(arm))),
             "-" if p99 is None else f"{p99 * 1e3:.0f}",
         )
-    return made
+    return times

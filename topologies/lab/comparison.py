@@ -1,4 +1,4 @@
-"""Two policies on the same jobs: what the arms of an experiment say side by side. Pure."""
+"""Compares two policies on the same jobs. Pure."""
 
 from __future__ import annotations
 
@@ -19,42 +19,42 @@ _SOONER: Mapping[Measure, str] = {
 
 
 def short(measure: Measure) -> str:
-    """A measure without its unit."""
+    """Return a measure's name without its unit."""
     return measure.removesuffix("_seconds")
 
 
 def sooner(policy: str, jobs: str, measure: Measure) -> str:
-    """The claim that a policy's mean of a measure is less than fair sharing's."""
+    """Return the claim that a policy's mean of a measure is less than fair sharing's."""
     return f"{policy} {_SOONER[measure].format(jobs)} sooner than fair sharing"
 
 
 def value(job: JobResult, measure: Measure) -> float | None:
-    """One measure of one job, in seconds; None where the job did not get there."""
+    """Return one measure of one job, in seconds; None where the job did not reach it."""
     return {"t90_seconds": job.t90_seconds, "t95_seconds": job.t95_seconds, "jct_seconds": job.jct_seconds}[measure]
 
 
 def values(arm: ArmResult, measure: Measure) -> list[float]:
-    """One measure of every job of an arm, in the order of the jobs.
+    """Return one measure of every job of an arm, in the order of the jobs.
 
-    A job that did not get there counts as long as it was watched: the least that it would have taken. Were it left out,
-    a policy would gain by starving it.
+    A job that did not reach it counts for as long as it was observed, the least that it would have taken. If it were
+    left out, a policy would gain by starving it.
     """
     known = ((value(job, measure), job.watched_seconds) for job in arm.jobs.values())
-    return [watched if found is None else found for found, watched in known]
+    return [watched if seconds is None else seconds for seconds, watched in known]
 
 
 def mean(arm: ArmResult, measure: Measure) -> float:
-    """Mean of one measure over all jobs, see ``values``."""
+    """Return the mean of one measure over all jobs, see ``values``."""
     return fmean(values(arm, measure))
 
 
 def censored(arm: ArmResult) -> list[str]:
-    """The jobs of an arm that missed a target or their end."""
+    """Return the jobs of an arm that missed a target or their end."""
     return [job for job, result in arm.jobs.items() if result.censored]
 
 
 def policy_summary(arm: ArmResult) -> dict[str, object]:
-    """An arm as a summary has it: its means, and every job."""
+    """Return an arm as a summary shows it: its means, and every job."""
     return {
         **{f"mean_{measure}": mean(arm, measure) for measure in MEASURES},
         "censored": censored(arm),
@@ -68,7 +68,7 @@ def policy_summary(arm: ArmResult) -> dict[str, object]:
 def alone_times(
     per_iteration: Mapping[str, float], target: Callable[[str, float], int | None], iterations: Mapping[str, int]
 ) -> dict[str, dict[Measure, float]]:
-    """What each job would take alone: seconds of an iteration times the iterations to each target and to the end.
+    """Return each job's times alone: seconds of an iteration times the iterations to each target and to the end.
 
     ``target(job, fraction)`` is the iteration at which the job's curve reaches a share of convergence.
     """

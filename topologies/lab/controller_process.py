@@ -25,7 +25,7 @@ from topologies.errors import LabError
 API_PORT = 8080
 URL = f"http://{management.ROOT_ADDRESS}:{API_PORT}"
 GATE_PERIODS = 5
-"""The gate outlasts so many periods: several renewals may be late before the priorities go."""
+"""The gate lives for so many periods, so several renewals may be late before the priorities end."""
 
 _ANSWER_SECONDS = 10.0
 _POLL_SECONDS = 0.2
@@ -37,7 +37,7 @@ class ControllerSilentError(LabError):
 
 
 class ControllerProcess:
-    """One controller on one network. ``folder`` takes its settings, its journal, its tokens and its log."""
+    """One controller on one network. ``folder`` holds its settings, journal, tokens and log."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class ControllerProcess:
                 "port": API_PORT,
                 "token": self._token,
                 "host_tokens": self._host_tokens,
-                # Trials of one study are told by the agents of different hosts.
+                # The agents of different hosts report the trials of one study.
                 "host_stages": "any",
             },
             "openflow": {"host": "127.0.0.1", "port": OPENFLOW_PORT},
@@ -94,19 +94,19 @@ class ControllerProcess:
 
     @property
     def runs(self) -> bool:
-        """Whether the process lives."""
+        """Whether the process runs."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def pid(self) -> int:
-        """The process id; LabError where it does not run."""
+        """The process id. Raises LabError where the controller does not run."""
         if self._process is None or self._process.poll() is not None:
             raise LabError(f"the controller does not run; its log ends: {self.last_words()}")
         return self._process.pid
 
     def start(self) -> None:
         """Start the process; ``wait_ready`` waits for it."""
-        # A real controller has a machine of its own; this one shares a processor with all that it controls.
+        # A real controller has a machine of its own. This one shares a processor with all that it controls.
         command = [*at_once(), sys.executable, str(Path(sys.executable).with_name("ryu-manager")), "controller.app"]
         with self.log.open("ab") as log:
             self._process = self._emulation.popen(
@@ -129,10 +129,13 @@ class ControllerProcess:
         return status
 
     def wait(self, condition: Callable[[], bool], seconds: float) -> bool:
-        """Wait for a condition while the controller runs; whether it came true. Raises LabError where it ended."""
+        """Wait for a condition while the controller runs. Raises LabError where the controller ends.
+
+        Returns whether the condition came true within ``seconds``.
+        """
         deadline = time.monotonic() + seconds
         while True:
-            # First: what the condition asks of a controller that has ended would tell less.
+            # This comes first, because the condition's own error about an ended controller would say less.
             if self._process is not None:
                 _alive = self.pid
             if condition():
@@ -157,7 +160,7 @@ class ControllerProcess:
         return self._ask("GET", "/metrics").text
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        """One call as the operator; the answer's JSON (None: no body). Raises LabError for an error and for silence."""
+        """Make one call as the operator. Returns the answer's JSON, None for no body. Raises LabError."""
         answer = self._ask(method, path, body)
         try:
             return answer.json() if answer.content else None
@@ -179,15 +182,15 @@ class ControllerProcess:
         return answer
 
     def stop(self) -> None:
-        """Stop it as an operator would."""
+        """Stop the controller as an operator would, by SIGTERM."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it without a chance to clean up."""
+        """Kill the controller, so that it cannot clean up."""
         self._end(signal.SIGKILL)
 
     def last_words(self) -> str:
-        """The end of its log, in one line."""
+        """Return the end of the log in one line."""
         lines = self.log.read_text(errors="replace").strip().splitlines() if self.log.exists() else []
         return " | ".join(lines[-3:]) or "(nothing)"
 

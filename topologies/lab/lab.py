@@ -2,8 +2,8 @@
 
     result = run_arms(experiment, ["fair", "jpas"], datapath="auto", results_dir=Path("results/demo"))
 
-Where the kernel has no Open vSwitch datapath the lab runs itself again inside a User-Mode Linux box; what it says
-and finds comes back the same.
+Where the kernel has no Open vSwitch datapath, the lab runs itself again inside a User-Mode Linux box. Events and result
+are the same.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from topologies.lab.results import (
     load_result,
     save,
 )
-from topologies.lab.solo_times import measure_alone
+from topologies.lab.solo_times import measure_solo_times
 from topologies.networks import LeafSpine, Testbed
 from topologies.openvswitch import OpenVSwitchError
 from topologies.teardown import TeardownError
@@ -51,7 +51,7 @@ _REQUEST = "request.json"
 _EVENT = b'{"event": '
 
 EXPECTED_ERRORS = (LabError, DatapathError, TeardownError, OpenVSwitchError, box.BoxError)
-"""What a caller should show as one line."""
+"""A caller shows these errors as one line each."""
 
 __all__ = [
     "EXPECTED_ERRORS",
@@ -76,7 +76,7 @@ def run_arms(
     prove_queues: bool = False,
     alone_iterations: int = 0,
 ) -> LabResult:
-    """One experiment under each policy in turn; see ``run_lab``."""
+    """Run one experiment under each policy in turn; see ``run_lab``."""
     choices = tuple(PolicyChoice(p) if isinstance(p, str) else p for p in policies)
     request = LabRequest((experiment,), choices, prove_queues, alone_iterations)
     return run_lab(request, datapath, progress, results_dir)
@@ -90,11 +90,11 @@ def run_lab(
     *,
     stop: threading.Event | None = None,
 ) -> LabResult:
-    """All that ``request`` asks for, on one network; logs, arm by arm, and ``lab.json`` go to ``results_dir``.
+    """Run all arms of ``request`` on one network. Logs, by arm, and ``lab.json`` go to ``results_dir``.
 
-    ``stop`` ends a lab in a box that runs in a thread beside the main one, which no signal reaches. Raises one of
-    EXPECTED_ERRORS (LabInputError: nothing was started); then all is taken down, and the arms that were done are on
-    disk.
+    ``stop`` ends a lab in a box that runs in another thread than the main one, which no signal reaches. Raises one of
+    EXPECTED_ERRORS; then all is taken down, and the arms that were done are on disk. LabInputError means that nothing
+    was started.
     """
     _check(request)
     chosen = choose(datapath)
@@ -123,7 +123,7 @@ def _check(request: LabRequest) -> None:
         raise LabInputError("jobs are measured alone on the testbed only: in a fabric those on other hosts share links")
     if any(experiment.studies for experiment in request.experiments):
         if request.alone_iterations:
-            raise LabInputError("jobs of studies cannot be measured alone: who trains is found out on the way")
+            raise LabInputError("jobs of studies cannot be measured alone: which of them train is not known beforehand")
         frameworks.interpreter("Optuna")
     names = [choice.name for choice in request.policies]
     if len(set(names)) < len(names):
@@ -134,7 +134,7 @@ def _check(request: LabRequest) -> None:
 
 
 def network_of(experiment: Experiment, datapath: Literal["kernel", "user"]) -> Topo:
-    """What an experiment's jobs run on."""
+    """Return the network of an experiment."""
     common: dict[str, Any] = {"link_bps": experiment.link_bps, "queues": experiment.queues, "datapath": datapath}
     if experiment.topology == "testbed":
         return Testbed(servers=experiment.hosts, **common)
@@ -166,7 +166,7 @@ def _run_here(request: LabRequest, datapath: Datapath, progress: Progress, resul
         for experiment in request.experiments:
             folder = results / key(experiment)
             if request.alone_iterations:
-                alone[key(experiment)] = measure_alone(
+                alone[key(experiment)] = measure_solo_times(
                     emulation,
                     experiment,
                     request.alone_iterations,
@@ -238,7 +238,7 @@ def _run_in_box(
 
 
 class _Reader:
-    """Takes apart what the lab in the box writes: events and a failure on stdout, all else for people."""
+    """Reads the output of the lab in the box: JSON events and a failure on stdout. The rest goes to stderr."""
 
     def __init__(self, progress: Progress) -> None:
         self.failure: str | None = None
@@ -262,22 +262,22 @@ class _Reader:
 
 
 def main() -> int:
-    """Inside the box: run the request that lies in the results folder, and tell of it in JSON lines."""
+    """Inside the box: run the request in the results folder, and report its events in JSON lines on stdout."""
     results = Path(sys.argv[1])
     lock = threading.Lock()
 
-    def tell(event: dict[str, object]) -> None:
+    def report(event: dict[str, object]) -> None:
         with lock:
             sys.stdout.write(json.dumps({"event": event}) + "\n")
             sys.stdout.flush()
 
     try:
-        run_lab(load_request(results / _REQUEST), "kernel", lambda event: tell(asdict(event)), results)
+        run_lab(load_request(results / _REQUEST), "kernel", lambda event: report(asdict(event)), results)
     except EXPECTED_ERRORS as error:
-        tell({"failure": str(error)})
+        report({"failure": str(error)})
         return 1
     except KeyboardInterrupt:
-        # The box's caller is gone, or has been told to stop.
+        # The box's caller is gone or stops.
         return 130
     return 0
 

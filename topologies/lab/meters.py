@@ -1,4 +1,4 @@
-"""What an arm uses of the machine and of the emulated links."""
+"""Measures how much an arm uses of the machine's processors and of the emulated links."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from controller.model import BITS_PER_BYTE
 
 _RECEIVED, _SENT = 0, 8
-"""Places of the counters of bytes in a line of /proc/PID/net/dev, after the interface's name."""
+"""Columns of the byte counters in a line of /proc/PID/net/dev, after the interface's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +24,14 @@ class LinkUse:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What was used: a share of all processors' time, and of every host's link."""
+    """The used shares of all processors' time and of every host's link."""
 
     busy_share: float
     links: tuple[LinkUse, ...]
 
 
 class Meter:
-    """Measures from when it was made. ``pids``: of each host a process that is in its network. Raises OSError."""
+    """Measures from its creation on. ``pids`` has for each host a process in its network. Raises OSError."""
 
     def __init__(self, pids: Mapping[str, int], link_bps: float, proc: Path = Path("/proc")) -> None:
         self._pids = pids
@@ -42,7 +42,7 @@ class Meter:
         self._links = self._read_links()
 
     def use(self) -> Use:
-        """What was used so far."""
+        """Return what was used so far."""
         idle, total = (now - then for now, then in zip(self._read_cpu(), self._cpu, strict=True))
         full = self._link_bps / BITS_PER_BYTE * max(time.monotonic() - self._since, 1e-9)
         links = [
@@ -52,12 +52,12 @@ class Meter:
         return Use(1.0 - idle / total if total else 0.0, tuple(links))
 
     def _read_cpu(self) -> tuple[int, int]:
-        """Idle and all time of the processors."""
+        """Return the idle and the total time of the processors."""
         numbers = [int(word) for word in (self._proc / "stat").read_text().splitlines()[0].split()[1:9]]
         return numbers[3] + numbers[4], sum(numbers)
 
     def _read_links(self) -> dict[str, tuple[int, int]]:
-        """Bytes received and sent by each host's link."""
+        """Return the bytes that each host's link has received and sent."""
         return {
             host: _counted(self._proc / str(pid) / "net" / "dev", f"{host}-eth0") for host, pid in self._pids.items()
         }

@@ -1,4 +1,4 @@
-"""How much the queues of the hosts' NICs hold, where an experiment has its own word on that."""
+"""Sets the size of the queues of the hosts' NICs where an experiment has ``nic_queue_bytes``."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from topologies.limits import OTHER_FLOOR
 
 
 class Hosts(Protocol):
-    """What is needed of an emulation."""
+    """The part of an emulation that is needed here."""
 
     @property
     def hosts(self) -> Sequence[str]:
-        """Their names."""
+        """The hosts' names."""
 
     def run(self, host: str | None, command: Sequence[str], *, timeout: float = 60.0) -> str:
-        """Run a command there. Raises subprocess.CalledProcessError."""
+        """Run a command on a host. Raises subprocess.CalledProcessError."""
 
 
 @contextlib.contextmanager
 def as_wanted(emulation: Hosts, experiment: Experiment) -> Iterator[None]:
-    """Meanwhile the class that is served first, and all other traffic, have queues as the experiment says."""
+    """Inside the context the first class and all other traffic have queues of the experiment's size."""
     if experiment.nic_queue_bytes is None:
         yield
         return
@@ -34,7 +34,7 @@ def as_wanted(emulation: Hosts, experiment: Experiment) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        # What went wrong counts, not what fails on the way out because of it.
+        # The first error counts, not the errors that follow from it.
         with contextlib.suppress(OSError, subprocess.SubprocessError):
             _set(emulation, *former)
         raise

@@ -1,7 +1,7 @@
-"""Proof that the order holds on the wire: two registered jobs' TCP flows into one port, one class apart.
+"""Proves the queues: TCP flows of two registered jobs, in neighbouring classes, compete for one port.
 
-Through the real pipeline: the controller classifies, the switch's queues decide. Both flows together want twice
-what the receiver's link carries.
+The controller classifies and the switch's queues decide, as for any job. Both flows together want twice the rate of the
+receiver's link.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _JOBS = ("queue-proof-first", "queue-proof-second")
 
 @dataclass(frozen=True, slots=True)
 class QueueProof:
-    """What arrived of the flow of class 0 and of the other's, in bit/s, and the ratio of the two."""
+    """The received rates of the flow in class 0 and of the other one, in bit/s, and their ratio."""
 
     high_bps: float
     low_bps: float
 
     @property
     def ratio(self) -> float:
-        """How many times more the first got; as if the second had got one bit/s at least."""
+        """The first rate over the second, which counts as one bit/s at least."""
         return self.high_bps / max(self.low_bps, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """One TCP connection that sends as fast as it may; ``dscp`` is what the sending host marks (None: nothing)."""
+    """One TCP connection that sends as fast as it can. The sending host marks it with ``dscp``, if any."""
 
     src: str
     dst: str
@@ -47,10 +47,10 @@ class Stream:
 
 
 def measure(emulation: Emulation, streams: Sequence[Stream], *, seconds: float, warm_up: float = 2.0) -> list[float]:
-    """Run streams at once (iperf3); each one's received bit/s in so many seconds after the warm-up. Raises LabError.
+    """Run streams at once with iperf3. Returns each one's received bit/s after the warm-up. Raises LabError.
 
-    They send for some time longer, so that who starts later, or still has much in its queues at the end, counts for
-    nothing while it is alone.
+    They send for some time longer than ``seconds``, so that a stream that starts later, or still has data in its queues
+    at the end, is not counted while it is alone.
     """
     servers = [_server(emulation, stream) for stream in streams]
     try:
@@ -64,11 +64,11 @@ def measure(emulation: Emulation, streams: Sequence[Stream], *, seconds: float, 
 
 
 def prove(emulation: Emulation, controller: ControllerProcess, *, seconds: float = 6.0) -> QueueProof:
-    """The proof, with a controller whose policy is fifo: the first of two jobs has class 0. Raises LabError."""
+    """Run the proof with a controller whose policy is fifo, so that the first job has class 0. Raises LabError."""
     receiver, *senders = emulation.hosts[:3]
     for job, port, sender in zip(_JOBS, _PORTS, senders, strict=True):
         controller.call("PUT", f"/v1/jobs/{job}", job_spec(receiver, port, sender))
-        # Arrivals decide the order.
+        # The arrivals decide the order, so they must differ.
         time.sleep(0.05)
     try:
         wanted = dict(zip(_JOBS, (0, 1), strict=True))
@@ -83,7 +83,7 @@ def prove(emulation: Emulation, controller: ControllerProcess, *, seconds: float
 
 
 def job_spec(receiver: str, port: int, *senders: str) -> dict[str, Any]:
-    """A job that listens on one port of ``receiver`` and gets a megabyte an iteration from each sender."""
+    """Return a job that listens on a port of ``receiver`` and gets a megabyte an iteration from each sender."""
     return {
         "tasks": [
             {"role": "ps", "host": receiver, "port": port},
@@ -94,9 +94,9 @@ def job_spec(receiver: str, port: int, *senders: str) -> dict[str, Any]:
 
 
 def classes(controller: ControllerProcess, jobs: Sequence[str]) -> Mapping[str, int | None]:
-    """The classes that jobs have in the plan in force."""
-    found = controller.call("GET", "/v1/plan")["classes"]
-    return {job: found.get(job) for job in jobs}
+    """Return the classes of jobs in the plan in force."""
+    planned = controller.call("GET", "/v1/plan")["classes"]
+    return {job: planned.get(job) for job in jobs}
 
 
 def _server(emulation: Emulation, stream: Stream) -> subprocess.Popen[Any]:
@@ -115,7 +115,7 @@ def _wait_for_servers(emulation: Emulation, streams: Sequence[Stream]) -> None:
 
 def _client(emulation: Emulation, stream: Stream, seconds: float, warm_up: float) -> subprocess.Popen[Any]:
     command = ["iperf3", "-J", "--get-server-output", "-c", emulation.address(stream.dst), "-p", str(stream.port)]
-    # The warm-up comes before the time.
+    # iperf3 adds the warm-up (-O) to the time (-t).
     command += ["-t", f"{seconds + COOL_DOWN_SECONDS:.0f}", "-O", f"{warm_up:.0f}"]
     if stream.dscp is not None:
         command += ["--dscp", str(stream.dscp)]
@@ -132,9 +132,17 @@ def _received_bps(client: subprocess.Popen[Any], seconds: float, timeout: float)
     document = json.loads(out or "{}")
     if client.returncode or "error" in document:
         raise LabError(f"iperf3: {document.get('error') or complaint.strip() or client.returncode}")
-    # One a second, which the receiver counts from the warm-up's end.
+    # The receiver reports one interval a second, counted from the end of the warm-up.
     intervals = [interval["sum"] for interval in document["server_output_json"]["intervals"]]
-    counted = [one for one in intervals if not one["omitted"] and one["end"] < seconds + COOL_DOWN_SECONDS / 2]
+    counted = [
+        interval
+        for interval in intervals
+        if not interval["omitted"] and interval["end"] < seconds + COOL_DOWN_SECONDS / 2
+    ]
     if not counted:
-        raise LabError("iperf3's receiver tells nothing of the time after the warm-up")
-    return float(sum(one["bytes"] for one in counted)) * BITS_PER_BYTE / float(sum(one["seconds"] for one in counted))
+        raise LabError("iperf3's receiver reports no interval after the warm-up")
+    return (
+        float(sum(interval["bytes"] for interval in counted))
+        * BITS_PER_BYTE
+        / float(sum(interval["seconds"] for interval in counted))
+    )

@@ -1,4 +1,4 @@
-"""What the lab is asked and what it answers, as values that are JSON on disk."""
+"""The lab's requests and results, as values that are JSON on disk."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Point = tuple[float, int, float]
 
 @dataclass(frozen=True, slots=True)
 class PolicyChoice:
-    """A policy to run, its options, and how the results call it (empty: by its name).
+    """A policy to run, with its options. Results use its ``label``, or its name where there is none.
 
-    ``nic``: what orders the hosts' NICs: the controller's plan, or TensorLights on each host; or nothing does.
+    ``nic`` says what orders the hosts' NICs: the controller's plan, TensorLights on each host, or nothing.
     """
 
     policy: str
@@ -41,8 +41,8 @@ class PolicyChoice:
 class LabRequest:
     """Experiments on one network, each under every policy in turn.
 
-    All experiments must agree on the network: topology, hosts, rates, queues. ``queue_proof``: prove the queues first;
-    ``alone_iterations``: measure each job alone for so many iterations (0: not), which the testbed alone allows.
+    All experiments must agree on the network: topology, hosts, rates, queues. ``queue_proof``: prove the queues first.
+    ``alone_iterations``: measure each job alone for so many iterations; 0 measures none. Only the testbed allows it.
     """
 
     experiments: tuple[Experiment, ...]
@@ -53,10 +53,10 @@ class LabRequest:
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """One job of an arm, by its trainer's own clock: seconds from its arrival; None: it did not get there.
+    """One job of an arm: seconds from its arrival by its trainer's own clock; None: it did not reach that point.
 
-    ``watched_seconds``: from its arrival to its end, or to the end of the experiment. ``barrier``: how its workers
-    waited for each other, where the experiment asked for it.
+    ``watched_seconds`` are from its arrival to its end, or to the end of the experiment. ``barrier`` says how its
+    workers waited for each other, where the experiment wants that recorded.
     """
 
     t90_seconds: float | None
@@ -72,7 +72,7 @@ class JobResult:
 class Control:
     """What the control loop did in one arm.
 
-    ``report_to_rule_*`` in seconds, over ``report_to_rule_count`` reports that triggered a plan; ``plans`` of all.
+    ``report_to_rule_*`` are seconds, over the ``report_to_rule_count`` reports that triggered a plan.
     """
 
     report_to_rule_count: int
@@ -107,7 +107,7 @@ class ArmResult:
 
 @dataclass(frozen=True, slots=True)
 class LabResult:
-    """All that a request asked for. ``alone_seconds``: of one iteration, by experiment's name, seed and job."""
+    """The result of a request. ``alone_seconds`` are of one iteration, by experiment with seed and by job."""
 
     datapath: Literal["kernel", "uml", "user"]
     hosts: int
@@ -121,7 +121,7 @@ class LabResult:
 
 @dataclass(frozen=True, slots=True)
 class LabEvent:
-    """A step of progress: what goes on, and how far it is (``done`` of ``total``; total 0: not known)."""
+    """A step of progress: ``done`` of ``total``, which is 0 where it is not known."""
 
     phase: Literal["network", "proof", "alone", "arm"]
     text: str
@@ -133,12 +133,12 @@ class LabEvent:
 
 
 def key(experiment: Experiment) -> str:
-    """How results name an experiment with its seed."""
+    """Return the name that results give an experiment and its seed."""
     return f"{experiment.name}-{experiment.seed}"
 
 
 def save(path: Path, value: Any) -> None:
-    """Write a value of this module as JSON, whole or not at all."""
+    """Write a value as JSON, whole or not at all. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
     part.write_bytes(TypeAdapter(type(value)).dump_json(value, indent=1))
@@ -146,10 +146,10 @@ def save(path: Path, value: Any) -> None:
 
 
 def load_result(path: Path) -> LabResult:
-    """Read a LabResult back."""
+    """Read a LabResult. Raises OSError, ValueError."""
     return TypeAdapter(LabResult).validate_json(path.read_bytes())
 
 
 def load_request(path: Path) -> LabRequest:
-    """Read a LabRequest back."""
+    """Read a LabRequest. Raises OSError, ValueError."""
     return TypeAdapter(LabRequest).validate_json(path.read_bytes())

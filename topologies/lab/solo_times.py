@@ -1,4 +1,4 @@
-"""How long an iteration of each job takes when it has the network to itself: the bound on what a policy can win."""
+"""Solo times: seconds of an iteration of each job alone on the network. No policy can do better."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from topologies.lab.results import ArmResult, PolicyChoice
 BITS_PER_BYTE = 8
 _SLACK = 1.6
 _GAP_SECONDS = 7.0
-"""For connecting on a busy machine, which is slow at the start of an arm."""
+"""Leave a job so many seconds more, because connecting is slow on a busy machine at the start of an arm."""
 _FEWEST = 3
-"""Reports that a job needs before another may come: two iterations after the first."""
+"""A job needs this many reports before another may come: two iterations after the first."""
 
 
 def ideal_iteration_seconds(job: JobPlan, link_bps: float) -> float:
-    """Compute time, and the busiest port's transfers in turn: what an iteration takes where nothing overlaps.
+    """Return the seconds of an iteration without overlap: compute time, then the busiest port's transfers.
 
     A parameter server's link carries every worker's push, and then every worker's pull; a ring peer's 2 (n-1)/n of
     the model.
@@ -31,7 +31,7 @@ def ideal_iteration_seconds(job: JobPlan, link_bps: float) -> float:
 
 
 def schedule(experiment: Experiment, iterations: int) -> Experiment:
-    """The same jobs, cut to ``iterations``, so far apart in time that those that share a host never meet.
+    """Return the same jobs, cut to ``iterations``, so far apart in time that jobs that share a host never overlap.
 
     Jobs on disjoint hosts run together.
     """
@@ -47,7 +47,7 @@ def schedule(experiment: Experiment, iterations: int) -> Experiment:
     return experiment.model_copy(update={"jobs": tuple(jobs), "limit_seconds": limit})
 
 
-def measure_alone(
+def measure_solo_times(
     emulation: Emulation,
     experiment: Experiment,
     iterations: int,
@@ -55,7 +55,7 @@ def measure_alone(
     results: Path,
     tick: Callable[[int, float], None],
 ) -> Mapping[str, float]:
-    """Seconds of one iteration of each job, alone. Raises LabError where a job met another after all."""
+    """Measure the seconds of one iteration of each job alone. Raises LabError where a job overlapped with another."""
     plan = schedule(experiment, iterations)
     arm = run_arm(emulation, plan, PolicyChoice("fair", label="alone"), results=results, tick=tick)
     return {job.id: _iteration_seconds(job, plan, arm) for job in plan.jobs}
@@ -64,15 +64,17 @@ def measure_alone(
 def _iteration_seconds(job: JobPlan, plan: Experiment, arm: ArmResult) -> float:
     result = arm.jobs[job.id]
     if result.jct_seconds is None:
-        raise LabError(f"job {job.id} did not end alone on the network; its log is in the results' alone folder")
-    # What was measured once the next job on one of its hosts had come is not alone.
+        raise LabError(f"job {job.id} did not end when it ran alone; its log is in the folder alone of the results")
+    # Points after the arrival of the next job on one of the hosts do not count.
     met = min(
         (o.arrival for o in plan.jobs if o.id != job.id and o.arrival >= job.arrival and set(o.hosts) & set(job.hosts)),
         default=float("inf"),
     )
-    alone = [point for point in result.history if job.arrival + point[0] < met]
-    if len(alone) < min(_FEWEST, job.iterations):
-        raise LabError(f"job {job.id} took {result.jct_seconds:.1f} s alone, too long: it met the next job")
-    (first, done, _), (last, total, _) = alone[0], alone[-1]
-    # Without the first: connecting, and slow start.
+    solo = [point for point in result.history if job.arrival + point[0] < met]
+    if len(solo) < min(_FEWEST, job.iterations):
+        raise LabError(
+            f"job {job.id} took {result.jct_seconds:.1f} s alone, which is too long: the next job had arrived"
+        )
+    (first, done, _), (last, total, _) = solo[0], solo[-1]
+    # Without the first iteration, which has connecting and slow start in it.
     return (last - first) / (total - done) if total > done else result.jct_seconds / job.iterations

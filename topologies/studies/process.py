@@ -1,7 +1,7 @@
-"""An arm's studies: the process of their tuner beside the trainers, and how their stages went by the trainers' clocks.
+"""An arm's studies: the tuner's process, and the times of their stages by the trainers' clocks.
 
-The tuner runs outside of the hosts, on the machine that all of them are on: it tells trainers what to train by files,
-and puts no packet on the measured network.
+The tuner runs outside the emulated hosts. It tells the trainers by files what to train, and sends no packet over the
+measured network.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from topologies.trainer.calls import call_file
 from topologies.trainer.results import JobResult, done_file, read_result
 
 TUNER = "tuner"
-"""What the tuner is called where all meet, and its log."""
+"""The tuner has this name in the meeting's folder and in the name of its log."""
 
 _STOP_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class StageResult:
-    """A rung of a study: from its first job's arrival to its last job's end, in seconds; None: not all came to theirs.
+    """A rung of a study: ``seconds`` from its first job's arrival to its last job's end; None: not all jobs ended.
 
     ``arrival``: seconds since the study's start; ``watched_seconds``: to the end, or to the end of the experiment.
     """
@@ -60,7 +60,7 @@ class StudyResult:
 
 
 class Network(Protocol):
-    """What a tuner is started on: of ``topologies.emulation.Emulation``."""
+    """The part of ``topologies.emulation.Emulation`` that starts a tuner."""
 
     def popen(self, host: str | None, command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
         """Start a process, outside of the hosts where ``host`` is None."""
@@ -92,13 +92,13 @@ class TunerProcess:
             )
 
     def check(self) -> None:
-        """Raises LabError where it has failed."""
+        """Raise LabError where the tuner has failed."""
         if self._process is not None and self._process.poll() not in {None, 0}:
             lines = self.log.read_text(errors="replace").strip().splitlines() or ["(nothing)"]
             raise LabError(f"the tuner ended with status {self._process.returncode}: {lines[-1]}")
 
     def stop(self) -> None:
-        """End it, if it runs."""
+        """End the tuner, if it runs."""
         if self._process is None or self._process.poll() is not None:
             return
         self._process.send_signal(signal.SIGTERM)
@@ -109,13 +109,13 @@ class TunerProcess:
             self._process.wait()
 
 
-def are_over(experiment: Experiment, directory: Path) -> bool:
-    """Whether every study has ended, and so nobody will call another job."""
+def all_ended(experiment: Experiment, directory: Path) -> bool:
+    """Returns whether every study has ended, so that no further job is called."""
     return all(study_file(directory, study.name).exists() for study in experiment.studies)
 
 
-def came(experiment: Experiment, directory: Path) -> list[str]:
-    """The jobs that were there: all but those of studies that nobody called."""
+def arrived_jobs(experiment: Experiment, directory: Path) -> list[str]:
+    """Return the jobs that arrived: all but those of studies that nobody called."""
     return [
         job.id
         for job in experiment.jobs
@@ -123,8 +123,8 @@ def came(experiment: Experiment, directory: Path) -> list[str]:
     ]
 
 
-def read(experiment: Experiment, directory: Path, start: float) -> tuple[StudyResult, ...]:
-    """How the studies of an arm went, which began ``start`` seconds after the epoch. Raises LabError."""
+def read_studies(experiment: Experiment, directory: Path, start: float) -> tuple[StudyResult, ...]:
+    """Return the results of an arm's studies. The arm began ``start`` seconds after the epoch. Raises LabError."""
     try:
         jobs: dict[str, dict[int, dict[str, JobResult]]] = {}
         numbers: dict[str, int] = {}
@@ -133,18 +133,18 @@ def read(experiment: Experiment, directory: Path, start: float) -> tuple[StudyRe
             if job.trial is not None and path.exists():
                 jobs.setdefault(job.trial.study, {}).setdefault(job.trial.rung, {})[job.id] = read_result(path)
                 numbers[job.id] = job.trial.number
-        made = []
+        results = []
         for plan in experiment.studies:
             path = study_file(directory, plan.name)
             record = read_study(path) if path.exists() else None
             watched = max(0.0, experiment.limit_seconds - plan.arrival)
-            made.append(result(plan, jobs.get(plan.name, {}), numbers, record, start=start, watched=watched))
-        return tuple(made)
+            results.append(study_result(plan, jobs.get(plan.name, {}), numbers, record, start=start, watched=watched))
+        return tuple(results)
     except (OSError, ValueError) as error:
         raise LabError(str(error)) from error
 
 
-def result(
+def study_result(
     plan: StudyPlan,
     rungs: Mapping[int, Mapping[str, JobResult]],
     numbers: Mapping[str, int],
@@ -153,9 +153,9 @@ def result(
     start: float,
     watched: float,
 ) -> StudyResult:
-    """What the jobs of a study add up to, which are given by rung; ``numbers``: the trial of each. Pure.
+    """Return the result of a study from its jobs by rung; ``numbers`` has the trial of each job. Pure.
 
-    ``record``: what its tuner left, None where it did not end; ``watched``: seconds from its start to the limit.
+    ``record`` is the tuner's, None where the study did not end; ``watched`` is in seconds from its start to the limit.
     """
     zero = start + plan.arrival
     stages = tuple(
@@ -164,9 +164,9 @@ def result(
     )
     best_seconds = None
     if record is not None and record.best is not None:
-        for job, found in rungs.get(len(plan.rungs) - 1, {}).items():
-            if numbers[job] == record.best and found.jct is not None:
-                best_seconds = found.arrival_epoch + found.jct - zero
+        for job, finished in rungs.get(len(plan.rungs) - 1, {}).items():
+            if numbers[job] == record.best and finished.jct is not None:
+                best_seconds = finished.arrival_epoch + finished.jct - zero
     return StudyResult(
         study=plan.name,
         rungs=len(plan.rungs),
@@ -180,8 +180,8 @@ def result(
 
 
 def _stage(rung: int, jobs: Mapping[str, JobResult], zero: float, *, missing: bool, watched: float) -> StageResult:
-    arrival = min(found.arrival_epoch for found in jobs.values())
-    ends = [found.arrival_epoch + found.jct for found in jobs.values() if found.jct is not None]
+    arrival = min(job.arrival_epoch for job in jobs.values())
+    ends = [job.arrival_epoch + job.jct for job in jobs.values() if job.jct is not None]
     seconds = max(ends) - arrival if len(ends) == len(jobs) and not missing else None
     lasted = max(0.0, watched - (arrival - zero)) if seconds is None else seconds
     return StageResult(stage_name(rung), tuple(sorted(jobs)), arrival - zero, seconds, lasted)

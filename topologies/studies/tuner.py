@@ -30,9 +30,9 @@ from topologies.trainer.results import JobResult, done_file, read_result, write_
 from topologies.trainer.start import Meeting
 
 NAME = "tuner"
-"""What it is called where all meet."""
+"""The tuner has this name in the meeting's folder."""
 
-LOOK_SECONDS = 0.1
+POLL_SECONDS = 0.1
 PARAMETER = "configuration"
 _STATES = optuna.trial.TrialState
 
@@ -40,7 +40,7 @@ log = logging.getLogger("tuner")
 
 
 class Tuning:
-    """One study, from its start to its end. ``jobs``: the job of each trial in each rung."""
+    """One study, from its start to its end. ``jobs`` has the job of each trial in each rung."""
 
     def __init__(self, plan: StudyPlan, jobs: Mapping[tuple[int, int], str], directory: Path) -> None:
         self._plan = plan
@@ -57,7 +57,7 @@ class Tuning:
         self._metrics: list[list[float]] = [[] for _ in self._trials]
 
     def run(self, start: float) -> StudyRecord:
-        """Run it; ``start`` is the experiment's, in seconds since the epoch. Raises OSError, ValueError."""
+        """Run the study. ``start`` is the experiment's, in seconds since the epoch. Raises OSError, ValueError."""
         running: Sequence[int] = range(self._plan.trials)
         arrival = start + self._plan.arrival
         time.sleep(max(0.0, arrival - LEAD_SECONDS - time.time()))
@@ -77,7 +77,7 @@ class Tuning:
         return self._record()
 
     def _train(self, running: Sequence[int], rung: int, arrival: float) -> dict[int, float]:
-        """Train trials through a rung at once; what those that came to its end show there."""
+        """Train trials through a rung, all at once. Returns the metric of each trial that reached the rung's end."""
         plan = self._plan
         for number in running:
             what = Call(
@@ -97,7 +97,7 @@ class Tuning:
         return metrics
 
     def _ended(self, running: Sequence[int], rung: int) -> dict[int, JobResult]:
-        """Wait for the jobs' results."""
+        """Wait for the jobs' results, and return them by trial."""
         results: dict[int, JobResult] = {}
         while missing := [number for number in running if number not in results]:
             for number in missing:
@@ -105,7 +105,7 @@ class Tuning:
                 if path.exists():
                     results[number] = read_result(path)
             if len(results) < len(running):
-                time.sleep(LOOK_SECONDS)
+                time.sleep(POLL_SECONDS)
         return results
 
     def _record(self) -> StudyRecord:
@@ -113,8 +113,8 @@ class Tuning:
             _STATES.COMPLETE: "complete",
             _STATES.PRUNED: "pruned",
         }
-        found = [trial for trial in self._study.trials if trial.state is _STATES.COMPLETE]
-        best = self._study.best_trial if found else None
+        is_complete = any(trial.state is _STATES.COMPLETE for trial in self._study.trials)
+        best = self._study.best_trial if is_complete else None
         return StudyRecord(
             name=self._plan.name,
             tuner=f"optuna {optuna.__version__}",
@@ -133,15 +133,18 @@ class Tuning:
 
 
 def run(experiment: Experiment, directory: Path, meeting: Meeting) -> bool:
-    """Run all studies of an experiment side by side, from the start that the meeting tells; whether all went well."""
+    """Run all studies of an experiment side by side, from the start that the meeting announces.
+
+    Returns whether all went well.
+    """
     jobs: dict[str, dict[tuple[int, int], str]] = {study.name: {} for study in experiment.studies}
     for job in experiment.jobs:
         if job.trial is not None:
             jobs[job.trial.study][job.trial.number, job.trial.rung] = job.id
     tunings = {plan.name: Tuning(plan, jobs[plan.name], directory) for plan in experiment.studies}
     meeting.arrive(NAME)
-    while (start := meeting.told()) is None:
-        time.sleep(LOOK_SECONDS)
+    while (start := meeting.announced()) is None:
+        time.sleep(POLL_SECONDS)
     failed = threading.Event()
 
     def tune(name: str, tuning: Tuning) -> None:
@@ -157,24 +160,28 @@ def run(experiment: Experiment, directory: Path, meeting: Meeting) -> bool:
     threads = [threading.Thread(target=tune, args=pair, daemon=True) for pair in tunings.items()]
     for thread in threads:
         thread.start()
-    # One study that fails makes the whole arm worthless: whoever waits for it must know at once.
+    # One study that fails makes the whole arm worthless, so the lab must know at once.
     while any(thread.is_alive() for thread in threads) and not failed.is_set():
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
     return not failed.is_set()
 
 
 def _one_line(error: Exception) -> str:
-    """The lab shows the last line that the tuner has said."""
+    """Return an error in one line, because the lab shows the last line of the tuner's log."""
     lines = [line.strip() for line in str(error).splitlines()]
     return "; ".join(line for line in lines if line and not line.startswith("For further information"))
 
 
 def main() -> int:
-    """Parse, run, and give the exit status."""
+    """Run the studies of an experiment. Returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m topologies.studies.tuner", description=__doc__)
-    parser.add_argument("--experiment", type=Path, required=True, metavar="FILE", help="JSON")
-    parser.add_argument("--dir", type=Path, required=True, help="where jobs are called and leave their results")
-    parser.add_argument("--meet", type=Path, required=True, metavar="FOLDER", help="where the start is told")
+    parser.add_argument("--experiment", type=Path, required=True, metavar="FILE", help="the experiment's file, JSON")
+    parser.add_argument(
+        "--dir", type=Path, required=True, help="the folder in which jobs are called and leave their results"
+    )
+    parser.add_argument(
+        "--meet", type=Path, required=True, metavar="FOLDER", help="the folder in which the start is announced"
+    )
     options = parser.parse_args()
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s tuner: %(levelname)s %(message)s")
     optuna.logging.set_verbosity(optuna.logging.WARNING)

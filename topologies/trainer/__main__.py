@@ -1,6 +1,6 @@
 """``python -m topologies.trainer``: the trainer of one host.
 
-Exit status: 0 all jobs of this host went well, or were stopped by the limit or a signal; 1 a job failed; 2 wrong input.
+Exit status: 0 no job of this host failed (the limit or a signal may have stopped it); 1 a job failed; 2 wrong input.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from topologies.trainer.start import Meeting
 from topologies.trainer.transfers.task import Addresses
 
 LATEST_START = 4e9
-"""In the year 2096. A clock, and a wait, cannot hold every number."""
+"""Refuse a start after this moment, in the year 2096, because a clock cannot hold every number."""
 LONGEST_PATIENCE = 1e6
-
-
+"""Refuse to wait for more than this many seconds."""
 SWITCH_SECONDS = 1.0
+"""Let a thread keep Python's interpreter for this many seconds before it must hand it over."""
 
 
 def load_experiment(path: Path) -> Experiment:
@@ -63,26 +63,32 @@ def _base(text: str) -> IPv4Address:
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     arguments = argparse.ArgumentParser(prog="python -m topologies.trainer", description=__doc__)
-    arguments.add_argument("--experiment", type=Path, required=True, metavar="FILE", help="JSON or YAML")
-    arguments.add_argument("--host", required=True, help="this host, h1, h2, ...")
+    arguments.add_argument(
+        "--experiment", type=Path, required=True, metavar="FILE", help="the experiment's file, JSON or YAML"
+    )
+    arguments.add_argument("--host", required=True, help="the name of this host: h1, h2, ...")
     when = arguments.add_mutually_exclusive_group()
     when.add_argument(
         "--start",
         type=_seconds(LATEST_START),
         metavar="EPOCH_SECONDS",
-        help="the experiment's start; now if absent",
+        help="the experiment's start; the default is now",
     )
     when.add_argument(
         "--meet",
         type=Path,
         metavar="FOLDER",
-        help="say there when all is ready, and wait for the start that its file `start` tells",
+        help="leave a file in this folder when all is ready, and wait until its file `start` holds the start",
     )
-    arguments.add_argument("--dir", type=Path, required=True, help="gets logs, jobs.d and done")
-    arguments.add_argument("--job", metavar="ID", help="only this job")
+    arguments.add_argument("--dir", type=Path, required=True, help="folder for logs, jobs.d and done")
+    arguments.add_argument("--job", metavar="ID", help="run only this job")
     arguments.add_argument("--iterations-cap", type=_positive, metavar="N", help="end every job after N iterations")
     arguments.add_argument(
-        "--address-base", type=_base, default=IPv4Address("10.0.0.0"), metavar="IPV4", help="hN has this address + N"
+        "--address-base",
+        type=_base,
+        default=IPv4Address("10.0.0.0"),
+        metavar="IPV4",
+        help="host hN has this address + N",
     )
     arguments.add_argument(
         "--connect-seconds",
@@ -101,10 +107,10 @@ def _start(options: argparse.Namespace) -> float | Meeting:
 
 
 def main() -> int:
-    """Parse, run, and give the exit status."""
+    """Run the trainer of one host. Returns the exit status."""
     options = parser().parse_args()
-    # The threads wait for the network and compute nothing. One that waits for the interpreter asks again and again
-    # for its turn: on a busy processor that alone would keep it busy.
+    # The threads wait for the network and compute nothing. A thread that waits for the interpreter asks for it again
+    # and again, which alone would keep a processor busy.
     sys.setswitchinterval(SWITCH_SECONDS)
     logging.basicConfig(
         level=logging.INFO, stream=sys.stderr, format=f"%(asctime)s trainer {options.host}: %(levelname)s %(message)s"

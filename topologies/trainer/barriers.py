@@ -1,8 +1,8 @@
-"""How long workers wait at a barrier for the slowest of them: what a job's workers recorded, and what it adds up to.
+"""How long workers wait at a barrier for the slowest of them, from the arrival times that they recorded.
 
 A worker of a parameter-server job comes to the barrier of an iteration when it has computed, and pushes; the barrier
-opens when the last one has come. Who gets its model late comes late, and all others wait. Where an experiment asks for
-it, each worker leaves the moments at which it came, by one clock, the machine's.
+opens when the last one has come. A worker that gets its model late comes late, and all others wait. Where an experiment
+asks for it, each worker records when it came, by the machine's clock.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ class BarrierWait:
 
 
 def barrier_file(directory: Path, job: str, rank: int) -> Path:
-    """Where a worker's moments are."""
+    """Return the file with a worker's arrival times."""
     return directory / FOLDER / job / f"{rank}.json"
 
 
 def write(directory: Path, job: str, rank: int, moments: Sequence[float]) -> None:
-    """Leave a worker's moments, in seconds, one an iteration. Raises OSError."""
+    """Write a worker's arrival times, in seconds, one an iteration. Raises OSError."""
     write_whole(barrier_file(directory, job, rank), json.dumps([round(moment, 6) for moment in moments]) + "\n")
 
 
 def read(directory: Path, job: str, workers: int) -> BarrierWait | None:
-    """How the workers of a job, ranks 1 and up, have waited; None: one of them has left nothing.
+    """Return how the workers of a job, ranks 1 and up, have waited; None where one of them has left no file.
 
-    Raises ValueError for a file that is none of ours, OSError.
+    Raises ValueError for a file of another format, and OSError.
     """
     moments = []
     for rank in range(1, workers + 1):
@@ -53,14 +53,14 @@ def read(directory: Path, job: str, workers: int) -> BarrierWait | None:
         try:
             moments.append([float(moment) for moment in json.loads(path.read_bytes())])
         except (ValueError, TypeError) as error:
-            raise ValueError(f"{path}: not a worker's moments: {error}") from error
+            raise ValueError(f"{path}: not a worker's arrival times: {error}") from error
     return waits(moments)
 
 
 def waits(moments: Sequence[Sequence[float]]) -> BarrierWait | None:
-    """The waits by each worker's moments; None without a barrier that all came to.
+    """Return the waits from each worker's arrival times; None without a barrier that all came to.
 
-    The first is left out where there are more: there a worker's time to connect would count.
+    Where there are more, the first barrier does not count, because it includes the time to connect.
     """
     came = [list(at_one) for at_one in zip(*moments, strict=False)]
     came = came[1:] or came

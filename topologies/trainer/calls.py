@@ -1,7 +1,7 @@
-"""Jobs that come while an experiment runs: a study's tuner calls them by a file each in a shared folder.
+"""Calls: a study's tuner starts jobs while an experiment runs, by a file for each in a shared folder.
 
-A trainer is ready for every job of its host before the experiment starts, and begins those that are called; the first
-iteration of a job that comes late is then no slower than that of any other. One thread a trainer looks into the folder.
+A trainer is ready for every job of its host before the experiment starts, and begins those that are called. So the
+first iteration of a late job is no slower than that of any other. One thread of each trainer watches the folder.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from controller.wire import Message
 from topologies.trainer.results import write_whole
 from topologies.trainer.transfers.task import HaltedError
 
-LOOK_SECONDS = 0.1
+POLL_SECONDS = 0.1
 LEAD_SECONDS = 0.5
-"""From calling a job until it arrives: all of its hosts know by then."""
+"""A job arrives so many seconds after its call, when all of its hosts have read it."""
 
 
 class Call(Message):
     """What a called job trains: iterations ``begin`` + 1 and on, of a run of ``total``, along a recorded ``curve``.
 
-    It arrives at ``arrival``, in seconds since the epoch, and is in a ``stage`` of its study.
+    The job arrives at ``arrival``, in seconds since the epoch, and belongs to a ``stage`` of its study.
     """
 
     arrival: Annotated[float, Field(ge=0, le=4e9)]
@@ -35,7 +35,7 @@ class Call(Message):
 
 
 def call_file(directory: Path, job: str) -> Path:
-    """Where a job is called."""
+    """Return the file that calls a job."""
     return directory / "calls" / f"{job}.json"
 
 
@@ -45,7 +45,7 @@ def call(directory: Path, job: str, what: Call) -> None:
 
 
 def read_call(path: Path) -> Call:
-    """A job's call. Raises OSError, and ValueError with the file's name if it is not one."""
+    """Read a job's call. Raises OSError, and ValueError with the file's name where it is not a call."""
     try:
         return Call.model_validate_json(path.read_bytes())
     except ValidationError as error:
@@ -53,9 +53,9 @@ def read_call(path: Path) -> Call:
 
 
 class Calls:
-    """What the tasks of a trainer wait for that have to be called. ``wait`` is for any thread.
+    """The calls that the tasks of a trainer wait for. Any thread may ``wait``.
 
-    ``expect`` all jobs, then ``listen``; ``call_off`` ends every wait.
+    First ``expect`` all jobs, then ``listen``. ``call_off`` ends every wait.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -64,31 +64,34 @@ class Calls:
         self._over = threading.Event()
 
     def expect(self, job: str) -> None:
-        """A task here will wait for this job's call."""
+        """Note that a task here waits for this job's call."""
         self._waiting[job] = threading.Event()
 
     def listen(self) -> None:
-        """Look for calls from now on, if any is expected."""
+        """Watch for calls from now on, if any is expected."""
         if self._waiting:
-            threading.Thread(target=self._look, daemon=True, name="calls").start()
+            threading.Thread(target=self._watch, daemon=True, name="calls").start()
 
     def wait(self, job: str) -> Call:
-        """The call of a job, once it comes. Raises HaltedError where none will, OSError, ValueError."""
+        """Wait for the call of a job and return it.
+
+        Raises HaltedError where calls are called off, OSError, ValueError.
+        """
         self._waiting[job].wait()
         if self._over.is_set():
             raise HaltedError
         return read_call(call_file(self._directory, job))
 
     def call_off(self) -> None:
-        """Nobody else is called."""
+        """Let all tasks that still wait stop."""
         self._over.set()
         for event in self._waiting.values():
             event.set()
 
-    def _look(self) -> None:
+    def _watch(self) -> None:
         missing = dict(self._waiting)
         folder = call_file(self._directory, "any").parent
-        while missing and not self._over.wait(LOOK_SECONDS):
+        while missing and not self._over.wait(POLL_SECONDS):
             here = {path.stem for path in folder.iterdir()} if folder.is_dir() else set()
             for job in missing.keys() & here:
                 missing.pop(job).set()

@@ -1,4 +1,4 @@
-"""What the chief of a job writes: the job file for the host's reporter, an ordinary training log, the result."""
+"""What rank 0 of a job writes: the job file for the host's agent, an ordinary training log, and the result."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from topologies.trainer.results import JobResult, Point, done_file, write_whole
 from topologies.trainer.specs import job_spec
 
 PATTERN = r"iteration (?P<iteration>\d+) accuracy (?P<metric>\d+\.\d+)"
-"""Finds progress in the log; goes into the job file."""
+"""The job file gives this pattern to the agent, which finds progress in the log with it."""
 
 
-class Chief:
-    """The record of one job.
+class JobRecorder:
+    """Records one job.
 
-    A study's job tells its progress as a tuner's trial does: by the two-line helper, with its stage.
+    A job of a study reports its progress as the trial of a tuner does: through a progress file, with its stage.
     """
 
     def __init__(self, job: JobPlan, *, iterations: int, curve: Sequence[float], directory: Path) -> None:
@@ -31,7 +31,7 @@ class Chief:
         self._iterations = iterations
         self._curve = curve
         self._directory = directory.resolve()
-        # A job that fails before its arrival is known counts from here.
+        # The times of a job that fails before its arrival is known count from now.
         self.expect(time.monotonic(), time.time())
         self._history: list[Point] = []
         self._log: TextIO | None = None
@@ -41,28 +41,28 @@ class Chief:
 
     @property
     def job_file(self) -> Path:
-        """What the reporter of the chief's host looks for."""
+        """The job file that the agent on rank 0's host looks for."""
         return self._directory / "jobs.d" / self._job.hosts[0] / f"{self._job.id}.json"
 
     def expect(self, arrival: float, epoch: float) -> None:
-        """The job arrives at ``arrival`` (monotonic), which is ``epoch`` seconds since the epoch."""
+        """Note the job's arrival: ``arrival`` by the monotonic clock, ``epoch`` in seconds since the epoch."""
         self._arrival = arrival
         self._epoch = epoch
 
     def called(self, call: Call) -> None:
-        """What the study's tuner wants the job to train. Raises curves.CurveError."""
+        """Note what the study's tuner wants the job to train. Raises curves.CurveError."""
         whole = curves.replay(curves.load(call.curve), call.total)
         self._curve = whole[call.begin : call.begin + self._iterations]
         self._curve_name = call.curve
         self._call = call
 
     def begin(self) -> None:
-        """The job has arrived: open its log, then tell the reporter. Raises OSError."""
+        """Open the log of a job that has arrived, then write its job file. Raises OSError."""
         log = self._directory / "logs" / f"{self._job.id}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         done_file(self._directory, self._job.id).unlink(missing_ok=True)
         self._log = log.open("w", buffering=1)
-        self._say(f"training {self._job.model} on {len(self._job.hosts)} hosts ({self._job.architecture})")
+        self._log_line(f"training {self._job.model} on {len(self._job.hosts)} hosts ({self._job.architecture})")
         document = {
             "id": self._job.id,
             "spec": job_spec(self._job, self._epoch).model_dump(mode="json", exclude_none=True),
@@ -71,19 +71,19 @@ class Chief:
             document["progress"] = {"log": str(log), "pattern": PATTERN}
         else:
             document["study"] = self._job.trial.study
-            self._tell_stage()
+            self._report_stage()
         write_whole(self.job_file, json.dumps(document, indent=1) + "\n")
 
     def finished(self, iteration: int) -> None:
-        """Iteration ``iteration`` (from 1) is done on all hosts. Raises OSError."""
+        """Record that all hosts have done ``iteration`` (from 1). Raises OSError."""
         metric = self._curve[iteration - 1]
         self._history.append((time.monotonic() - self._arrival, iteration, metric))
-        self._say(f"iteration {iteration} accuracy {metric:.5f}")
+        self._log_line(f"iteration {iteration} accuracy {metric:.5f}")
         if self._progress is not None:
             self._progress.report(iteration=iteration, metric=metric)
 
     def end(self, failed: str | None) -> JobResult:
-        """The job is over: withdraw the job file, close the log, write the result and give it. Raises OSError."""
+        """Remove the job file, close the log, write the result and return it. Raises OSError."""
         done = len(self._history)
         result = JobResult(
             id=self._job.id,
@@ -103,13 +103,15 @@ class Chief:
             self._progress.end()
         self.job_file.unlink(missing_ok=True)
         if self._log is not None:
-            self._say(f"ended after {done} of {self._job.iterations} iterations" + (f": {failed}" if failed else ""))
+            self._log_line(
+                f"ended after {done} of {self._job.iterations} iterations" + (f": {failed}" if failed else "")
+            )
             self._log.close()
         write_whole(done_file(self._directory, self._job.id), result.model_dump_json() + "\n")
         return result
 
-    def _tell_stage(self) -> None:
-        """Before the job file: the agent then registers the job with its stage at once. Raises OSError."""
+    def _report_stage(self) -> None:
+        """Write the stage before the job file, so that the agent registers the job with its stage. Raises OSError."""
         assert self._call is not None
         folder = self._directory / "progress" / self._job.hosts[0]
         folder.mkdir(parents=True, exist_ok=True)
@@ -117,8 +119,8 @@ class Chief:
         self._progress.stage(self._call.stage, until=self._job.iterations)
         self._progress.flush()
 
-    def _say(self, text: str) -> None:
+    def _log_line(self, text: str) -> None:
         assert self._log is not None
-        # One write a line, so that a reader never sees half of one for long.
+        # One write a line, so that a reader hardly ever sees half a line.
         now = datetime.now()
         self._log.write(f"{now:%Y-%m-%d %H:%M:%S},{now.microsecond // 1000:03d} INFO {text}\n")

@@ -1,4 +1,4 @@
-"""What a job leaves behind: DIR/done/ID.json, written in one piece by the job's chief when the job ends."""
+"""The result of a job: rank 0 writes DIR/done/ID.json in one piece when the job ends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Point = tuple[float, int, float]
 
 
 class JobResult(Message):
-    """How a job went. ``history``: seconds since its arrival, iterations done, metric; by the chief's own clock.
+    """How a job went. ``history``: seconds since its arrival, iterations done, metric; by rank 0's own clock.
 
     ``jct`` is from arrival to the end of the last iteration, None unless the whole run was done. ``censored``: it was
     stopped before its end (by the limit, by a signal, or because it failed). ``capped``: it ended after fewer
@@ -36,12 +36,12 @@ class JobResult(Message):
 
 
 def done_file(directory: Path, job: str) -> Path:
-    """Where the result of a job is."""
+    """Return the file of a job's result."""
     return directory / "done" / f"{job}.json"
 
 
 def read_result(path: Path) -> JobResult:
-    """A job's result. Raises OSError, and ValueError with the file's name if it is not one."""
+    """Read a job's result. Raises OSError, and ValueError with the file's name where it is not a result."""
     try:
         return JobResult.model_validate_json(path.read_bytes())
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Runs the tasks that an experiment has on one host, each from its job's arrival, until all are over or the limit."""
+"""Runs the tasks that an experiment has on one host. Each starts at its job's arrival; all end by the limit."""
 
 from __future__ import annotations
 
@@ -13,35 +13,39 @@ from simulator.workloads import curves
 from topologies.experiments.experiment import PLAIN, Experiment, JobPlan
 from topologies.trainer import barriers
 from topologies.trainer.calls import Calls
-from topologies.trainer.job_recorder import Chief
+from topologies.trainer.job_recorder import JobRecorder
 from topologies.trainer.start import Meeting, Start, name_of
 from topologies.trainer.transfers import asynchronous, parameter_server, ring
 from topologies.trainer.transfers.frames import Channel, PeerLostError
-from topologies.trainer.transfers.task import Addresses, HaltedError, Seat, Sockets
-from topologies.trainer.transfers.warm_up import rehearse
-from topologies.trainer.wakeup import Bell
+from topologies.trainer.transfers.task import Addresses, HaltedError, Sockets, TaskContext
+from topologies.trainer.transfers.warm_up import warm_up
+from topologies.trainer.wakeup import Wakeup
 
 STOP_SECONDS = 10.0
-"""A task that was told to stop has this long to write its result."""
+"""A task that is stopped has so many seconds to write its result."""
 
 MEETING_SECONDS = 0.1
-"""Between two looks for the moment of the start."""
+"""Look for the start file this often, in seconds."""
 
 GRACE_SECONDS = 1.0
-"""A peer that goes may be stopping with all others: so long is this host's own order to stop waited for."""
+"""Wait so many seconds for this host's own signal to stop before a lost peer counts as a failure.
+
+A peer that closes its connections may be stopping together with all others.
+"""
 
 log = logging.getLogger("trainer")
 
 
 class InputError(Exception):
-    """What was asked for cannot be run; the message says what and what would be right."""
+    """The input cannot be run. The message says what is wrong, and what would be right."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to run. ``start``: seconds since the epoch, or where they are told once all trainers are ready.
+    """What to run.
 
-    ``cap`` ends every job after so many iterations.
+    ``start`` is in seconds since the epoch, or the meeting that announces it once all trainers are ready. ``cap`` ends
+    every job after so many iterations.
     """
 
     experiment: Experiment
@@ -55,7 +59,7 @@ class Options:
 
 
 class Task:
-    """One task of a job on this host; ``run`` is a thread's body, ``halt`` may be called from another."""
+    """One task of a job on this host. ``run`` is the body of a thread; any other thread may call ``halt``."""
 
     def __init__(self, options: Options, job: JobPlan, start: Start, calls: Calls, curve: Sequence[float]) -> None:
         self._options = options
@@ -70,20 +74,20 @@ class Task:
         self._entered: list[float] | None = None
         if options.experiment.barriers and job.architecture == "ps" and self._rank > 0:
             self._entered = []
-        self._chief: Chief | None = None
+        self._recorder: JobRecorder | None = None
         if self._rank == 0:
-            self._chief = Chief(job, iterations=self._iterations, curve=curve, directory=options.directory)
+            self._recorder = JobRecorder(job, iterations=self._iterations, curve=curve, directory=options.directory)
         self.failed: str | None = None
 
     def halt(self) -> None:
-        """Stop in good order, soon."""
+        """Make the task stop soon, in good order."""
         self._halted.set()
         self._sockets.shut()
 
     def run(self) -> None:
-        """Wait for the arrival, take part to the end, write the result; never raises."""
+        """Wait for the arrival, run the task to its end, and write the result. Raises nothing."""
         try:
-            channels = self._take_part()
+            channels = self._transfer()
             log.info(
                 "job %s: done on %s, %d bytes sent, %d received",
                 self._job.id,
@@ -99,7 +103,7 @@ class Task:
             else:
                 self.failed = str(error) or type(error).__name__
         except Exception as error:
-            # A fault of ours ends this job, with its trace in our log, and no other job.
+            # A defect in the trainer ends this job and no other. Its trace is in the log.
             log.exception("job %s: fault on %s", self._job.id, self._options.host)
             self.failed = f"fault in the trainer: {error!r}"
         finally:
@@ -107,20 +111,20 @@ class Task:
             self._sockets.close()
         self._conclude()
 
-    def _take_part(self) -> list[Channel]:
-        seat = Seat(
+    def _transfer(self) -> list[Channel]:
+        context = TaskContext(
             self._job, self._rank, self._iterations, self._options.addresses, self._sockets,
-            self._chief.finished if self._chief is not None else _ignore, self._options.connect_seconds, self._begin,
-            self._come,
+            self._recorder.finished if self._recorder is not None else _ignore, self._options.connect_seconds,
+            self._begin, self._enter_barrier,
         )  # fmt: skip
         if self._job.architecture == "ring":
-            return ring.peer(seat)
+            return ring.peer(context)
         if self._job.scheme != PLAIN:
-            return asynchronous.serve(seat) if self._rank == 0 else asynchronous.work(seat)
-        return parameter_server.serve(seat) if self._rank == 0 else parameter_server.work(seat)
+            return asynchronous.serve(context) if self._rank == 0 else asynchronous.work(context)
+        return parameter_server.serve(context) if self._rank == 0 else parameter_server.work(context)
 
     def _begin(self) -> None:
-        """All is ready: wait for the start, for the call of a study's job, and for the arrival.
+        """Wait for the start, for the call of a study's job, and for the arrival.
 
         Raises HaltedError, OSError, ValueError.
         """
@@ -130,18 +134,18 @@ class Task:
             call = self._calls.wait(self._job.id)
             self._is_called = True
             after = call.arrival - zero.epoch
-            if self._chief is not None:
-                self._chief.called(call)
+            if self._recorder is not None:
+                self._recorder.called(call)
         arrival = zero.monotonic + after
-        if self._chief is not None:
-            self._chief.expect(arrival, zero.epoch + after)
+        if self._recorder is not None:
+            self._recorder.expect(arrival, zero.epoch + after)
         if self._sockets.closed.wait(max(0.0, arrival - time.monotonic())):
             raise HaltedError
-        if self._chief is not None:
-            self._chief.begin()
+        if self._recorder is not None:
+            self._recorder.begin()
 
-    def _come(self) -> None:
-        """This worker comes to a barrier."""
+    def _enter_barrier(self) -> None:
+        """Note when this worker comes to a barrier."""
         if self._entered is not None:
             self._entered.append(time.monotonic())
 
@@ -151,61 +155,65 @@ class Task:
         try:
             if self._entered is not None:
                 barriers.write(self._options.directory, self._job.id, self._rank, self._entered)
-            # A job that nobody called never was.
-            if self._chief is not None and (self._is_called or self.failed is not None):
-                self._chief.end(self.failed)
+            # A job that nobody called has no result.
+            if self._recorder is not None and (self._is_called or self.failed is not None):
+                self._recorder.end(self.failed)
         except OSError as error:
             self.failed = f"cannot write the result: {error}"
             log.error("job %s: %s", self._job.id, self.failed)
 
 
 def _ignore(_iteration: int) -> None:
-    """Only the chief keeps a record."""
+    """Do nothing: only rank 0 records iterations."""
 
 
 def run(options: Options) -> bool:
-    """Run what ``options.host`` has to do; whether no job failed here. Raises InputError before anything starts.
+    """Run the tasks of ``options.host``. Raises InputError before anything starts.
 
-    For the main thread. A task that does not stop when told to counts as failed.
+    Returns whether no job failed here; a task that does not stop when it should counts as failed. Only the main thread
+    may call this.
     """
     start, calls = Start(), Calls(options.directory)
     mine = tasks(options, start, calls)
-    with Bell() as bell:
-        rehearse()
+    with Wakeup() as wakeup:
+        warm_up()
         for task in mine:
-            threading.Thread(target=_body, args=(task, bell), daemon=True).start()
+            threading.Thread(target=_body, args=(task, wakeup), daemon=True).start()
         calls.listen()
-        ended, stopping = _agree(options, start, len(mine), bell)
+        ended, stopping = _agree(options, start, len(mine), wakeup)
         if stopping:
             _halt(mine, start, calls)
         limit = start.epoch + options.experiment.limit_seconds
         running = len(mine) - ended
         while running:
-            ended, signalled = bell.wait(STOP_SECONDS if stopping else max(0.0, limit - time.time()))
+            ended, signalled = wakeup.wait(STOP_SECONDS if stopping else max(0.0, limit - time.time()))
             running -= ended
             if not stopping and (signalled or time.time() >= limit):
                 stopping = True
                 _halt(mine, start, calls)
             elif stopping and not ended and not signalled:
-                log.error("%d tasks did not stop within %g s; they are left", running, STOP_SECONDS)
+                log.error("%d tasks did not stop within %g s; they are abandoned", running, STOP_SECONDS)
                 return False
     return all(task.failed is None for task in mine)
 
 
-def _agree(options: Options, start: Start, tasks_here: int, bell: Bell) -> tuple[int, bool]:
-    """Find out when to start, and tell the tasks: how many ended before that, and if a signal came instead of it."""
+def _agree(options: Options, start: Start, tasks_here: int, wakeup: Wakeup) -> tuple[int, bool]:
+    """Wait for the start and announce it to the tasks.
+
+    Returns how many tasks ended before the start, and whether a signal came in its place.
+    """
     if not isinstance(options.start, Meeting):
-        start.tell(options.start)
+        start.announce(options.start)
         return 0, False
-    ended, said = 0, False
+    ended, arrived = 0, False
     while True:
-        if not said and start.ready + ended >= tasks_here:
+        if not arrived and start.ready + ended >= tasks_here:
             options.start.arrive(name_of(options.host, options.job))
-            said = True
-        if (epoch := options.start.told()) is not None:
-            start.tell(epoch)
+            arrived = True
+        if (epoch := options.start.announced()) is not None:
+            start.announce(epoch)
             return ended, False
-        more, signalled = bell.wait(MEETING_SECONDS)
+        more, signalled = wakeup.wait(MEETING_SECONDS)
         ended += more
         if signalled:
             return ended, True
@@ -218,29 +226,29 @@ def _halt(mine: Sequence[Task], start: Start, calls: Calls) -> None:
         task.halt()
 
 
-def _body(task: Task, bell: Bell) -> None:
+def _body(task: Task, wakeup: Wakeup) -> None:
     try:
         task.run()
     finally:
-        bell.ring()
+        wakeup.notify()
 
 
 def tasks(options: Options, start: Start, calls: Calls) -> list[Task]:
-    """The tasks of this host, which wait for ``start``, and for ``calls``. Raises InputError."""
+    """Return the tasks of this host, which wait for ``start`` and for ``calls``. Raises InputError."""
     experiment = options.experiment
     if options.host not in {f"h{i}" for i in range(1, experiment.hosts + 1)}:
         raise InputError(f"there is no host {options.host}; the experiment has h1..h{experiment.hosts}")
     if options.job is not None and options.job not in {job.id for job in experiment.jobs}:
         known = ", ".join(job.id for job in experiment.jobs)
         raise InputError(f"there is no job {options.job}; the experiment has {known}")
-    made = []
+    host_tasks = []
     for job in experiment.jobs:
         if options.host in job.hosts and options.job in (None, job.id):
-            tells = job.hosts[0] == options.host and job.trial is None
-            made.append(Task(options, job, start, calls, _curve(job) if tells else ()))
+            records = job.hosts[0] == options.host and job.trial is None
+            host_tasks.append(Task(options, job, start, calls, _curve(job) if records else ()))
             if job.trial is not None:
                 calls.expect(job.id)
-    return made
+    return host_tasks
 
 
 def _curve(job: JobPlan) -> tuple[float, ...]:

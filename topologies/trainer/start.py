@@ -1,7 +1,7 @@
-"""When an experiment starts: at a moment that is given, or at one that is told once all trainers are ready.
+"""When an experiment starts: at a given moment, or at one that is announced once all trainers are ready.
 
-A trainer that is to wait says in a folder that it is ready, and reads there when to start. How long it takes to be
-ready differs by seconds on a busy machine, and must not be part of what is measured.
+A trainer that waits writes a file into a shared folder when it is ready, and reads there when to start. The time until
+it is ready differs by seconds on a busy machine, and must not be part of the measurement.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from topologies.trainer.results import write_whole
 from topologies.trainer.transfers.task import HaltedError
 
 START_FILE = "start"
-_LOOK_SECONDS = 0.02
+_POLL_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +27,17 @@ class Zero:
 
 
 class Start:
-    """What the tasks of a trainer wait for, each once it is ready. For any thread."""
+    """The start that the tasks of a trainer wait for, each once it is ready. Any thread may use it."""
 
     def __init__(self) -> None:
-        self._told = threading.Event()
+        self._announced = threading.Event()
         self._lock = threading.Lock()
         self._zero: Zero | None = None
         self._ready = 0
 
     @property
     def epoch(self) -> float:
-        """The start in seconds since the epoch; now, where it was not told."""
+        """The start in seconds since the epoch; the present time as long as it was not announced."""
         return time.time() if self._zero is None else self._zero.epoch
 
     @property
@@ -45,20 +45,20 @@ class Start:
         """How many tasks are ready."""
         return self._ready
 
-    def tell(self, epoch: float) -> None:
-        """It is ``epoch``."""
+    def announce(self, epoch: float) -> None:
+        """Let all tasks start at ``epoch``, in seconds since the epoch."""
         self._zero = Zero(time.monotonic() + epoch - time.time(), epoch)
-        self._told.set()
+        self._announced.set()
 
     def call_off(self) -> None:
-        """It will not be; harmless once it was told."""
-        self._told.set()
+        """Let all tasks that wait stop. Once the start was announced this does nothing."""
+        self._announced.set()
 
     def wait(self) -> Zero:
-        """Say that the caller is ready, and wait for the start. Raises HaltedError where there is none."""
+        """Count the caller as ready, and wait for the start. Raises HaltedError where the start is called off."""
         with self._lock:
             self._ready += 1
-        self._told.wait()
+        self._announced.wait()
         if self._zero is None:
             raise HaltedError
         return self._zero
@@ -66,35 +66,35 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """Where trainers say that they are ready, each a file of its name, and are told the start: a shared folder."""
+    """A shared folder in which each trainer leaves a file when it is ready, and in which the start is announced."""
 
     folder: Path
 
     def arrive(self, name: str) -> None:
-        """Say that all of ``name`` is ready. Raises OSError."""
+        """Note that ``name`` is ready. Raises OSError."""
         write_whole(self.folder / name, "")
 
     def missing(self, names: frozenset[str]) -> frozenset[str]:
-        """Who is not ready yet."""
+        """Return those that are not ready yet."""
         return names - {path.name for path in self.folder.iterdir()}
 
     def begin(self, epoch: float) -> None:
-        """Tell all. Raises OSError."""
+        """Announce the start, in seconds since the epoch. Raises OSError."""
         write_whole(self.folder / START_FILE, f"{epoch:.3f}")
 
     def join(self, name: str) -> Zero:
-        """Say that all of ``name`` is ready, and wait until the start is told. Raises OSError, ValueError."""
+        """Note that ``name`` is ready, and wait until the start is announced. Raises OSError, ValueError."""
         self.arrive(name)
-        while (epoch := self.told()) is None:
-            time.sleep(_LOOK_SECONDS)
+        while (epoch := self.announced()) is None:
+            time.sleep(_POLL_SECONDS)
         return Zero(time.monotonic() + epoch - time.time(), epoch)
 
-    def told(self) -> float | None:
-        """The start in seconds since the epoch; None: not yet. Raises OSError, ValueError."""
+    def announced(self) -> float | None:
+        """Return the start in seconds since the epoch; None before it is announced. Raises OSError, ValueError."""
         file = self.folder / START_FILE
         return float(file.read_text()) if file.exists() else None
 
 
 def name_of(host: str, job: str | None) -> str:
-    """What the trainer of a host, or of one job's part there, is called."""
+    """Return the name of the trainer of a host, or of one job on that host."""
     return host if job is None else f"{host}-{job}"

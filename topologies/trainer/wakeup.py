@@ -1,4 +1,4 @@
-"""One place where the main thread sleeps: woken by a task that is over, by a signal, or by a deadline."""
+"""The main thread's only sleep. A task that has ended, a signal or a deadline wakes it."""
 
 from __future__ import annotations
 
@@ -11,39 +11,42 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _TASK_OVER = b"\0"
 
 
-class Bell:
-    """Use it as a context, in the main thread; in it, ``SIGNALS`` ring instead of ending the process."""
+class Wakeup:
+    """Use it as a context, in the main thread. Inside, ``SIGNALS`` wake the thread and do not end the process."""
 
     def __init__(self) -> None:
-        self._hear, self._strike = socket.socketpair()
+        self._reader, self._writer = socket.socketpair()
 
-    def __enter__(self) -> Bell:
-        self._strike.setblocking(False)
-        self._handlers = {number: signal.signal(number, _only_ring) for number in SIGNALS}
-        self._wakeup = signal.set_wakeup_fd(self._strike.fileno(), warn_on_full_buffer=False)
+    def __enter__(self) -> Wakeup:
+        self._writer.setblocking(False)
+        self._handlers = {number: signal.signal(number, _ignore) for number in SIGNALS}
+        self._previous_fd = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
         return self
 
     def __exit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None
     ) -> None:
-        signal.set_wakeup_fd(self._wakeup)
+        signal.set_wakeup_fd(self._previous_fd)
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
-        self._hear.close()
-        self._strike.close()
+        self._reader.close()
+        self._writer.close()
 
-    def ring(self) -> None:
-        """A task is over. For any thread."""
-        self._strike.send(_TASK_OVER)
+    def notify(self) -> None:
+        """Report that a task has ended. Any thread may call this."""
+        self._writer.send(_TASK_OVER)
 
     def wait(self, seconds: float) -> tuple[int, bool]:
-        """Sleep until something happens or ``seconds`` have passed: how many tasks ended, and if a signal came."""
-        if not select.select([self._hear], [], [], seconds)[0]:
+        """Sleep until something happens or ``seconds`` have passed.
+
+        Returns how many tasks ended, and whether a signal came.
+        """
+        if not select.select([self._reader], [], [], seconds)[0]:
             return 0, False
-        heard = self._hear.recv(4096)
-        ended = heard.count(_TASK_OVER)
-        return ended, len(heard) > ended
+        received = self._reader.recv(4096)
+        ended = received.count(_TASK_OVER)
+        return ended, len(received) > ended
 
 
-def _only_ring(_number: int, _frame: FrameType | None) -> None:
-    """The signal's number goes into the bell's socket by itself."""
+def _ignore(_number: int, _frame: FrameType | None) -> None:
+    """Do nothing: Python itself writes the signal's number into the socket (``signal.set_wakeup_fd``)."""

@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from evaluation.real import rank as real_rank
+from evaluation.real import rank as rank_process
 from evaluation.real import training
 from evaluation.real.history import read_history, times
 from evaluation.real.job import RankUse, RealJob
 from evaluation.real.workload import FULL, QUICK, generate, parameters
 from host_reporter.jobs.job_file import read_job_file
 from tests.support.paths import ROOT
-from topologies.fork_server import Crew, Member
+from topologies.fork_server import ForkedProcess, ForkServer
 from topologies.trainer.start import Meeting
 
 ARRIVAL = 1.5
@@ -42,7 +42,7 @@ def free_port() -> int:
 
 
 @pytest.fixture
-def crew():
+def fork_server():
     env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
     process = subprocess.Popen(
         [sys.executable, "-m", "evaluation.real.fork_server"],
@@ -51,12 +51,12 @@ def crew():
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
-    made = Crew(process, 120.0)
+    made = ForkServer(process, 120.0)
     yield made
     made.close()
 
 
-def start(crew: Crew, plan: RealJob, folder: Path) -> list[Member]:
+def start(fork_server: ForkServer, plan: RealJob, folder: Path) -> list[ForkedProcess]:
     (folder / "meeting").mkdir()
     port, members = free_port(), []
     for rank, host in enumerate(plan.hosts):
@@ -68,7 +68,7 @@ def start(crew: Crew, plan: RealJob, folder: Path) -> list[Member]:
             "--out", str(folder / "ranks" / f"{rank}.json"), "--", *plan.script_arguments,
         ]  # fmt: skip
         members.append(
-            crew.start("job", arguments, namespaces_of=os.getpid(), log=folder / f"{rank}.log", folder=folder)
+            fork_server.start("job", arguments, namespaces_of=os.getpid(), log=folder / f"{rank}.log", folder=folder)
         )
     return members
 
@@ -77,17 +77,17 @@ def said(folder: Path) -> list[str]:
     return [log.read_text() for log in sorted(folder.glob("*.log"))]
 
 
-def wait_ready(members: list[Member], folder: Path) -> Meeting:
+def wait_ready(members: list[ForkedProcess], folder: Path) -> Meeting:
     meeting = Meeting(folder / "meeting")
     wait(lambda: not meeting.missing(frozenset({"digits-0", "digits-1"})), members, folder)
     return meeting
 
 
-def wait_ended(members: list[Member], folder: Path) -> None:
+def wait_ended(members: list[ForkedProcess], folder: Path) -> None:
     wait(lambda: all(member.poll() == 0 for member in members), members, folder)
 
 
-def wait(condition, members: list[Member], folder: Path, seconds: float = 60.0) -> None:
+def wait(condition, members: list[ForkedProcess], folder: Path, seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert all(member.poll() in {None, 0} for member in members), said(folder)
@@ -102,10 +102,10 @@ def wait(condition, members: list[Member], folder: Path, seconds: float = 60.0) 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="to enter namespaces needs root")
 def test_a_training_waits_for_its_arrival_and_its_callback_tells_all_that_is_measured(
-    crew: Crew, tmp_path: Path
+    fork_server: ForkServer, tmp_path: Path
 ) -> None:
     plan = job()
-    members = start(crew, plan, tmp_path)
+    members = start(fork_server, plan, tmp_path)
     meeting = wait_ready(members, tmp_path)
     files = [tmp_path / "jobs.d" / host / "digits.json" for host in plan.hosts]
     assert not any(file.exists() for file in files), "the agents know of the job before it arrives"
@@ -148,12 +148,12 @@ def test_a_training_waits_for_its_arrival_and_its_callback_tells_all_that_is_mea
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="to enter namespaces needs root")
-def test_the_same_seed_trains_the_same(crew: Crew, tmp_path: Path) -> None:
+def test_the_same_seed_trains_the_same(fork_server: ForkServer, tmp_path: Path) -> None:
     curves = []
     for run in ("a", "b"):
         folder = tmp_path / run
         folder.mkdir()
-        members = start(crew, job(arrival=0.0, iterations=20, model="cnn", width=4), folder)
+        members = start(fork_server, job(arrival=0.0, iterations=20, model="cnn", width=4), folder)
         wait_ready(members, folder).begin(time.time())
         wait_ended(members, folder)
         points = read_history(folder / "progress" / "h1" / "digits.jsonl", 0.0).points
@@ -169,12 +169,12 @@ def test_models_have_as_many_parameters_as_the_workload_counts() -> None:
 
 
 def test_waiting_for_a_processor_is_counted_thread_by_thread() -> None:
-    before = real_rank.waits()
+    before = rank_process.waits()
     assert before is not None
     assert str(os.getpid()) in before
-    waited = real_rank.waited_seconds(before, real_rank.waits())
+    waited = rank_process.waited_seconds(before, rank_process.waits())
     assert waited is not None
     assert 0 <= waited < 60
     # One thread has ended, one is new.
-    assert real_rank.waited_seconds({"1": 5_000_000_000, "2": 10}, {"1": 6_000_000_000, "3": 500_000_000}) == 1.5
-    assert real_rank.waited_seconds(None, {}) is None
+    assert rank_process.waited_seconds({"1": 5_000_000_000, "2": 10}, {"1": 6_000_000_000, "3": 500_000_000}) == 1.5
+    assert rank_process.waited_seconds(None, {}) is None

@@ -14,6 +14,7 @@ from typing import Any
 import optuna
 import pytest
 
+from evaluation.bench.support.waiting import wait_until
 from simulator.workloads import curves
 from tests.support.frameworks.running_agent import Yard
 from tests.support.paths import ROOT
@@ -81,11 +82,11 @@ class Run:
             return subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
 
     def begin(self) -> float:
-        deadline = time.monotonic() + 60
-        while missing := self.meeting.missing(frozenset(HOSTS) | self.tuner.names):
+        def all_are_ready() -> bool:
             self.tuner.check()
-            assert time.monotonic() < deadline, missing
-            time.sleep(0.05)
+            return not self.meeting.missing(frozenset(HOSTS) | self.tuner.names)
+
+        wait_until(all_are_ready, 60.0)
         start = time.time() + 1.0
         self.meeting.begin(start)
         return start
@@ -93,7 +94,7 @@ class Run:
     def wait(self, seconds: float = 90.0) -> Iterator[None]:
         """Until the studies are over; may do something else at each turn."""
         deadline = time.monotonic() + seconds
-        while not process.are_over(self.experiment, self.folder):
+        while not process.all_ended(self.experiment, self.folder):
             self.tuner.check()
             assert time.monotonic() < deadline, self.tuner.log.read_text()
             yield
@@ -132,7 +133,7 @@ def test_rungs_end_with_their_last_trial_and_the_best_go_on(runs: Any, tmp_path:
     for _ in run.wait():
         pass
     assert run.end() == [0, 0]
-    found = process.read(made, tmp_path, start)
+    found = process.read_studies(made, tmp_path, start)
     assert [study.study for study in found] == ["one", "two"]
     for plan, study in zip(made.studies, found, strict=True):
         record = read_study(study_file(tmp_path, plan.name))
@@ -152,7 +153,7 @@ def test_rungs_end_with_their_last_trial_and_the_best_go_on(runs: Any, tmp_path:
         assert {trial.state for trial in record.trials if trial is not winner} == {"pruned"}
         check_times(study, tmp_path, start + plan.arrival)
     assert found[1].stages[0].arrival == pytest.approx(0.0, abs=0.01)
-    came = process.came(made, tmp_path)
+    came = process.arrived_jobs(made, tmp_path)
     assert len(came) == made.trained == 14
     assert {path.stem for path in (tmp_path / "done").iterdir()} == set(came), "who was not called left nothing"
 
@@ -187,7 +188,7 @@ def test_the_controller_sees_rungs_as_stages_through_the_agent(runs: Any, yard: 
             plan = made.studies[0]
             assert state["spec"]["iterations"] == plan.length(int(job[-1]))
         reasons |= yard.controller.call("GET", "/v1/plan").json()["reasons"]
-    assert set(stages) == set(process.came(made, folder))
+    assert set(stages) == set(process.arrived_jobs(made, folder))
     assert all(told == {f"seen.b0.r{job[-1]}"} for job, told in stages.items()), stages
     for job in stages:
         assert f"stage seen.b0.r{job[-1]}" in reasons[job]
@@ -199,12 +200,9 @@ def test_a_study_that_the_limit_stops_counts_as_long_as_it_was_watched(runs: Any
     made = experiment("short", compute=0.4, limit=4.0)
     run = runs(made)
     start = run.begin()
-    deadline = time.monotonic() + 60
-    while not all(trainer.poll() is not None for trainer in run.trainers):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_until(lambda: all(trainer.poll() is not None for trainer in run.trainers), 60.0)
     run.end()
-    (found,) = process.read(made, tmp_path, start)
+    (found,) = process.read_studies(made, tmp_path, start)
     assert found.best_seconds is None
     assert found.watched_seconds == pytest.approx(4.0)
     last = found.stages[-1]

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from evaluation.bench.support.waiting import wait_until
 from simulator.workloads import curves
-from tests.support.lab.network_helpers import CLASSES, PERIOD_SECONDS, gate_is_open, poll
+from tests.support.lab.network_helpers import CLASSES, PERIOD_SECONDS, gate_is_open
 from topologies import networks, openvswitch
 from topologies.emulation import Emulation, emulate
 from topologies.experiments.experiment import Experiment, JobPlan
@@ -53,7 +54,7 @@ def test_a_switch_that_ignores_set_queue_is_reported_and_filters_make_it_obey() 
             status = controller.try_status()
             return "; ".join(s.reason or "" for s in status.switches) if status is not None else ""
 
-        assert poll(lambda: "set_queue" in complaint(), 40), complaint()
+        wait_until(lambda: "set_queue" in complaint(), 40)
         status = controller.status()
         assert not any(switch.ready for switch in status.switches)
         controller.stop()
@@ -153,7 +154,7 @@ def test_a_leaf_spine_forwards_without_a_storm_and_keeps_the_order(
     for job, port, sender, arrival in (("first", 5601, "h1", 1.0), ("second", 5602, "h2", 2.0)):
         controller.call("PUT", f"/v1/jobs/{job}", job_spec("h3", port, sender) | {"arrival": arrival})
     wanted = {"first": 0, "second": 1}
-    assert poll(lambda: queue_proof.classes(controller, list(wanted)) == wanted)
+    wait_until(lambda: queue_proof.classes(controller, list(wanted)) == wanted)
     first, second = measure(emulation, [Stream("h1", "h3", 5601), Stream("h2", "h3", 5602)], seconds=5)
     if first + second < 1.1 * UPLINK_BPS:
         # Without an order both have the same. On a quiet machine the ratio is 80 : 1. With four busy programs beside
@@ -171,7 +172,7 @@ def test_a_leaf_spine_goes_on_without_its_controller_and_without_a_storm(
     emulation, controller = fabric
     controller.kill()
     began = time.monotonic()
-    assert poll(lambda: not any(gate_is_open(bridge) for bridge in emulation.bridges), 30)
+    wait_until(lambda: not any(gate_is_open(bridge) for bridge in emulation.bridges), 30)
     time.sleep(max(0.0, began + (TAKE_OVER_PROBES + 1) * PROBE_SECONDS - time.monotonic()))
     for host in emulation.hosts:
         # As after a pause: they ask each other for their addresses again, and that is broadcast.

@@ -12,14 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from simulator.workloads import curves
-from tests.support.lab.network_helpers import poll
+from evaluation.bench.support.waiting import wait_until
+from tests.support.lab.endless_job import experiment
 from tests.support.paths import ROOT
 from topologies import cgroups, networks, openvswitch, teardown
 from topologies.emulation import emulate
 from topologies.errors import LabError
-from topologies.experiments.experiment import Experiment, JobPlan
-from topologies.fork_server import CrewError
+from topologies.fork_server import ForkServerError
 from topologies.lab.lab import run_arms
 from topologies.lab.results import LabEvent
 
@@ -34,18 +33,6 @@ with emulate(Testbed(servers=3)) as emulation:
     print("up", flush=True)
     time.sleep(1000)
 """
-
-
-def experiment() -> Experiment:
-    """One job that goes on for longer than any test looks, with a group of its own."""
-    job = JobPlan(
-        id="endless", arrival=0.0, architecture="ring", hosts=("h1", "h2"), port=5000, model="m", model_bytes=100_000,
-        compute_seconds=0.2, iterations=1000, curve=curves.index()[0].name,
-    )  # fmt: skip
-    return Experiment(
-        name="endless", hosts=2, link_bps=50e6, period_seconds=0.5, limit_seconds=120.0, processes="job", jobs=(job,)
-    )
-
 
 KERNELS_OWN = ("kworker", "ps", "bpfilter_umh")
 """Processes that come and go by themselves; the last one the kernel starts at the first use of iptables, for good."""
@@ -90,13 +77,21 @@ def name_of(process: Path) -> str:
 ARMS = """
 import sys
 from pathlib import Path
-from tests.lab.topologies.test_teardown import experiment
+from tests.support.lab.endless_job import experiment
 from topologies.lab.lab import run_arms
 def show(event):
     if event.phase == "arm" and event.seconds > 1:
         print("up", flush=True)
 run_arms(experiment(), ["fair"], progress=show, results_dir=Path(sys.argv[1]))
 """
+
+
+def wait_until_gone(before: dict[str, object]) -> None:
+    """Wait until no trace of a lab is left; the failure says which trace stays."""
+    try:
+        wait_until(lambda: traces() == before)
+    except AssertionError:
+        pytest.fail(str(difference(before)))
 
 
 @contextmanager
@@ -127,11 +122,11 @@ def test_a_lab_that_is_stopped_and_again_meanwhile_leaves_nothing(number: signal
             assert traces() != before
             process.send_signal(number)
             # Its processes go first, and some of them, the hosts' shells, not before they are forced a second later.
-            assert poll(lambda: "sleep 1000" not in map(name_of, processes()))
+            wait_until(lambda: "sleep 1000" not in map(name_of, processes()))
             assert teardown.RECORD.exists(), "all is down already: too late to be a second signal meanwhile"
             process.send_signal(number)
             assert process.wait(30) == status
-        assert poll(lambda: traces() == before), difference(before)
+        wait_until_gone(before)
 
 
 @pytest.mark.usefixtures("alone")
@@ -145,7 +140,7 @@ def test_a_lab_that_was_killed_is_cleaned_up_by_the_next() -> None:
         with emulate(networks.Testbed(servers=2)) as emulation:
             assert emulation.hosts == ("h1", "h2")
             assert "h3" not in emulation.run(None, ["ip", "-br", "link"])
-        assert poll(lambda: traces() == before), difference(before)
+        wait_until_gone(before)
 
 
 @pytest.mark.usefixtures("alone")
@@ -183,7 +178,7 @@ def test_a_whole_run_that_ends_in_an_arm_leaves_nothing_after_the_next(number: s
             assert traces() != before
             with emulate(networks.Testbed(servers=2)):
                 assert len(groups()) == 0
-        assert poll(lambda: traces() == before), difference(before)
+        wait_until_gone(before)
 
 
 @pytest.mark.usefixtures("alone")
@@ -191,7 +186,7 @@ def test_a_whole_run_that_ends_in_an_arm_leaves_nothing_after_the_next(number: s
     ("command_line", "error", "said"),
     [
         ("controller.app", LabError, "the controller does not run; its log ends:"),
-        ("topologies.fork_server", CrewError, "the launcher of agents and trainers has ended"),
+        ("topologies.fork_server", ForkServerError, "the launcher of agents and trainers has ended"),
     ],
     ids=["controller", "launcher"],
 )
@@ -213,7 +208,7 @@ def test_a_part_that_dies_in_an_arm_is_one_error_and_all_goes(
         with pytest.raises(error, match=said):
             run_arms(experiment(), ["fair", "jpas"], progress=kill, results_dir=tmp_path)
         assert len(killed) == 1
-        assert poll(lambda: traces() == before), difference(before)
+        wait_until_gone(before)
     assert (tmp_path / "endless-0" / "fair" / "controller" / "controller.log").exists(), "the logs are kept"
 
 
@@ -239,12 +234,13 @@ def no_switch(alone: None) -> Iterator[None]:
             pid = int(pid_file.read_text())
             commands.insert(0, Path(f"/proc/{pid}/cmdline").read_text().split("\0")[:-1])
             os.kill(pid, signal.SIGTERM)
-            assert poll(lambda pid=pid: not Path(f"/proc/{pid}").exists())
+            wait_until(lambda pid=pid: not Path(f"/proc/{pid}").exists())
     assert not openvswitch.running()
     yield
     for command in commands:
         subprocess.run(command, check=True)
-    assert not commands or poll(openvswitch.running)
+    if commands:
+        wait_until(openvswitch.running)
 
 
 @pytest.mark.usefixtures("alone")
@@ -263,7 +259,7 @@ def test_a_switch_that_hangs_is_not_taken_for_none(monkeypatch: pytest.MonkeyPat
         assert "s1" in openvswitch.vsctl("list-br").split()
         with emulate(networks.Testbed(servers=2)) as emulation:
             assert emulation.bridges == ("s1",)
-        assert poll(lambda: traces() == before), difference(before)
+        wait_until_gone(before)
 
 
 def daemons() -> list[str]:
@@ -288,7 +284,7 @@ def test_the_switch_of_a_lab_that_was_killed_is_ended_by_the_next(switch_dies_to
         if switch_dies_too:
             for name in ("ovs-vswitchd", "ovsdb-server"):
                 os.kill(int((openvswitch.RUN_FOLDER / f"{name}.pid").read_text()), signal.SIGKILL)
-            assert poll(lambda: daemons() == [])
+            wait_until(lambda: daemons() == [])
         else:
             assert len(daemons()) == 2
     done = subprocess.run(

@@ -15,18 +15,18 @@ from ipaddress import IPv4Address
 
 from topologies.experiments.experiment import JobPlan
 from topologies.trainer.transfers.frames import Channel, Frame, Kind
-from topologies.trainer.transfers.task import Addresses, Seat, Sockets
+from topologies.trainer.transfers.task import Addresses, Sockets, TaskContext
 
 PORT = 5001
 
 
-def seat(role: str, size: int, count: int) -> Seat:
+def context(role: str, size: int, count: int) -> TaskContext:
     job = JobPlan(
         id="timed", arrival=0.0, architecture="ps", hosts=("h1", "h2"), port=PORT, model="m", model_bytes=size,
         compute_seconds=0.0, iterations=count, curve="c",
     )  # fmt: skip
     rank = 0 if role == "server" else 1
-    return Seat(job, rank, count, Addresses(IPv4Address("10.0.0.0")), Sockets(), lambda _iteration: None, 30.0)
+    return TaskContext(job, rank, count, Addresses(IPv4Address("10.0.0.0")), Sockets(), lambda _iteration: None, 30.0)
 
 
 def timed(channel: Channel, wanted: Frame) -> float:
@@ -40,7 +40,7 @@ def timed(channel: Channel, wanted: Frame) -> float:
 
 def main() -> None:
     role, size, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    place = seat(role, size, count)
+    place = context(role, size, count)
     seconds = []
     if role == "server":
         channel = place.welcome(place.listen(), {1})[1]

@@ -11,7 +11,7 @@ import pytest
 
 from evaluation import evaluate, summary
 from evaluation.demo import demo_summary
-from evaluation.jpas import claim as jpas_claim
+from evaluation.jpas import claim as jpas
 from evaluation.jpas.claim import FAIR, JPAS, Group, by_load, groups
 from simulator.reports.statistics import (
     mean_interval,
@@ -146,7 +146,7 @@ def test_quick_is_one_seed_of_two_policies_and_nothing_alone() -> None:
     assert group.request().alone_iterations == 0
     result = lab(arm("fair", {"a": job(10.0)}), arm("jpas", {"a": job(5.0)}))
     document = evaluate.document(
-        jpas_claim, [(group, result)], "scripts/evaluate jpas --quick", 1, commits=["abc"], quick=True
+        jpas, [(group, result)], "scripts/evaluate jpas --quick", 1, commits=["abc"], quick=True
     )
     assert document["quick"] is True
     assert document["commits"] == ["abc"]
@@ -159,7 +159,7 @@ def test_the_headroom_lies_between_fair_sharing_and_each_job_alone() -> None:
     group = Group(LIGHT, 1, (FAIR, JPAS))
     experiment = group.experiment()
     per_iteration = {planned.id: 0.1 for planned in experiment.jobs}
-    alone = jpas_claim.alone(experiment, per_iteration)
+    alone = jpas.alone(experiment, per_iteration)
     first = experiment.jobs[0]
     assert alone[first.id]["jct_seconds"] == pytest.approx(0.1 * first.iterations)
     assert alone[first.id]["t90_seconds"] < alone[first.id]["t95_seconds"] <= alone[first.id]["jct_seconds"]

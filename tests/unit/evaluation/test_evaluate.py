@@ -16,12 +16,12 @@ from pydantic import TypeAdapter
 from rich.console import Console
 from rich.table import Table
 
-from evaluation import evaluate, plots, summary
-from evaluation import resume as kept
+from evaluation import evaluate, plots, resume, summary
+from evaluation.bench.support.waiting import wait_until
 from evaluation.claim import CLAIMS, NO_DATAPATH, Setting, load
-from evaluation.jpas import claim as jpas_claim
+from evaluation.jpas import claim as jpas
 from evaluation.jpas.claim import FAIR, JPAS, Group
-from tests.support.fake_kernel import FakeKernel, lives, until
+from tests.support.fake_kernel import FakeKernel, lives
 from tests.support.paths import ROOT
 from topologies import checkout
 from topologies.experiments.workload import LIGHT
@@ -41,7 +41,7 @@ def read(folder: Path) -> dict:
 def two_groups(monkeypatch: pytest.MonkeyPatch) -> tuple[Group, Group]:
     """A claim of two small groups, without its picture."""
     made = Group(LIGHT, 1, (FAIR, JPAS), 0), Group(LIGHT, 2, (FAIR, JPAS), 0)
-    monkeypatch.setattr(jpas_claim, "groups", lambda *, quick, others: list(made[: 1 if quick else 2]))
+    monkeypatch.setattr(jpas, "groups", lambda *, quick, others: list(made[: 1 if quick else 2]))
     monkeypatch.setattr(plots, "reductions", lambda *_arguments: None)
     return made
 
@@ -64,14 +64,14 @@ def test_quick_measures_one_group_and_says_so_everywhere(kernel: FakeKernel, tmp
 
 
 def test_groups_that_fail_do_not_stop_the_others_and_resume_goes_on(kernel: FakeKernel, tmp_path: Path, capsys) -> None:
-    groups = jpas_claim.groups()
-    heavy, middle = f"heavy-{jpas_claim.SEEDS['heavy'][1]}", f"middle-{jpas_claim.SEEDS['middle'][-1]}"
+    groups = jpas.groups()
+    heavy, middle = f"heavy-{jpas.SEEDS['heavy'][1]}", f"middle-{jpas.SEEDS['middle'][-1]}"
     kernel.order(fail=(middle, heavy))
     assert run(tmp_path / "out") == 1
     assert sorted(kernel.runs()) == sorted(group.name for group in groups)
     told = " ".join(capsys.readouterr().err.split())
     assert f"{middle}: {middle} went wrong" in told
-    assert f"{heavy}, {middle} failed; with --resume" in told
+    assert f"{heavy}, {middle} failed; the same command with --resume" in told
     assert not (tmp_path / "out" / "summary.json").exists()
     kernel.order()
     kernel.forget()
@@ -81,7 +81,7 @@ def test_groups_that_fail_do_not_stop_the_others_and_resume_goes_on(kernel: Fake
     assert (document["quick"], document["networks_at_once"]) == (False, 2)
     assert document["arms"] == sum(len(group.policies) for group in groups)
     assert set(document["loads"]) == {"light", "middle", "heavy"}
-    assert sorted(document["loads"]["middle"]["jpas"]["seeds"]) == list(jpas_claim.SEEDS["middle"])
+    assert sorted(document["loads"]["middle"]["jpas"]["seeds"]) == list(jpas.SEEDS["middle"])
     assert document["loads"]["heavy"]["jpas"]["t90"]["reduction"] == pytest.approx(0.5)
     assert document["loads"]["middle"]["jpas"]["t90"]["headroom_won"] is not None
     assert not any("quick" in claim["claim"] for claim in document["headline"])
@@ -118,8 +118,8 @@ def test_a_quick_run_leaves_a_full_ones_summary_and_arms(kernel: FakeKernel, tmp
     assert (folder / "summary.json").read_bytes() == whole
     assert read(folder / "quick")["quick"] is True
     told = "".join(capsys.readouterr().err.split())
-    assert f"{folder}/summary.jsonisofafullrunandisleftasitis" in told
-    assert f"thisquickone'sis{folder}/quick/summary.json" in told
+    assert f"{folder}/summary.jsonbelongstoafullrunandstays" in told
+    assert f"thisquickrunwrites{folder}/quick/summary.json" in told
     kernel.forget()
     assert run(folder, "--resume") == 0
     assert kernel.runs() == [], "the full run's arms are still there"
@@ -145,7 +145,7 @@ def test_the_commits_of_all_groups_are_told(kernel: FakeKernel, tmp_path: Path, 
     assert run(tmp_path / "out") == 0
     assert read(tmp_path / "out")["commits"] == ["new"]
     assert "commits" not in capsys.readouterr().err
-    (tmp_path / "out" / "arms" / "light-1" / kept.ORIGIN).unlink()
+    (tmp_path / "out" / "arms" / "light-1" / resume.ORIGIN).unlink()
     kernel.forget()
     monkeypatch.setattr(checkout, "commit", lambda: "later")
     assert run(tmp_path / "out", "--resume") == 0
@@ -167,35 +167,35 @@ def test_only_a_whole_result_of_the_same_request_and_datapath_is_taken(
 ) -> None:
     request, other = (group.request() for group in two_groups)
 
-    def found() -> kept.Measured | None:
-        return kept.kept(tmp_path, request, "uml", read_lab)
+    def found() -> resume.Measured | None:
+        return resume.load(tmp_path, request, "uml", read_lab)
 
     assert found() is None
     save(tmp_path / "lab.json", result())
     assert found() is None, "a result of who knows what"
-    kept.keep(tmp_path, request, "abc")
-    assert found() == kept.Measured(result(), "abc")
-    assert kept.kept(tmp_path, other, "uml", read_lab) is None
+    resume.mark_whole(tmp_path, request, "abc")
+    assert found() == resume.Measured(result(), "abc")
+    assert resume.load(tmp_path, other, "uml", read_lab) is None
     turned = LabRequest(request.experiments, request.policies[::-1])
-    assert kept.kept(tmp_path, turned, "uml", read_lab) is None
-    assert kept.kept(tmp_path, request, "kernel", read_lab) is None
+    assert resume.load(tmp_path, turned, "uml", read_lab) is None
+    assert resume.load(tmp_path, request, "kernel", read_lab) is None
     save(tmp_path / "lab.json", result("user"))
     assert found() is None
     (tmp_path / "lab.json").write_text('{"datapath": "uml"}')
     assert found() is None, "a result of another version"
     save(tmp_path / "lab.json", result())
-    (tmp_path / kept.ORIGIN).write_text("{")
+    (tmp_path / resume.ORIGIN).write_text("{")
     assert found() is None
-    kept.keep(tmp_path, request, "abc")
-    kept.begin(tmp_path)
+    resume.mark_whole(tmp_path, request, "abc")
+    resume.mark_unfinished(tmp_path)
     assert found() is None, "it is being measured anew"
 
 
 def test_every_group_of_the_claim_comes_back_from_disk_as_it_was(tmp_path: Path) -> None:
     save(tmp_path / "lab.json", result())
-    for group in jpas_claim.groups():
-        kept.keep(tmp_path, group.request(), "abc")
-        assert kept.kept(tmp_path, group.request(), "uml", read_lab) is not None, group.name
+    for group in jpas.groups():
+        resume.mark_whole(tmp_path, group.request(), "abc")
+        assert resume.load(tmp_path, group.request(), "uml", read_lab) is not None, group.name
 
 
 @pytest.mark.usefixtures("two_groups")
@@ -280,7 +280,7 @@ def test_a_claim_without_a_lab_is_measured_kept_and_resumed_by_its_own_value(
     tmp_path: Path, monkeypatch, capsys
 ) -> None:
     monkeypatch.setattr(evaluate, "choose", lambda _wanted: pytest.fail("it needs no datapath"))
-    with pytest.raises(LabError, match="sum-1 failed; with --resume"):
+    with pytest.raises(LabError, match="sum-1 failed; the same command with --resume"):
         evaluation(Sums((1, 2), ()), tmp_path).document("scripts/evaluate sums")
     assert "sum-1: there is nothing to add up" in " ".join(capsys.readouterr().err.split())
     monkeypatch.setattr(checkout, "commit", lambda: "later")
@@ -342,7 +342,7 @@ def test_a_full_disk_costs_a_group_not_the_evaluation(kernel: FakeKernel, tmp_pa
     def full(path: Path, value: object) -> None:
         raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr(kept, "save", full)
+    monkeypatch.setattr(resume, "save", full)
     assert run(tmp_path / "out", "--quick") == 1
     told = " ".join(capsys.readouterr().err.split())
     assert "No space left on device" in told
@@ -369,16 +369,16 @@ def test_a_signal_to_the_parent_alone_ends_every_box(
         [sys.executable, *command], cwd=ROOT, env=os.environ, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         try:
-            until(lambda: len(kernel.runs()) == 2)
+            wait_until(lambda: len(kernel.runs()) == 2, 200.0)
             os.kill(process.pid, number)
             said = process.communicate(timeout=60)[1]
         finally:
             process.kill()
     assert process.returncode == status
-    assert number == signal.SIGKILL or "stopped; --resume goes on from here" in said
+    assert number == signal.SIGKILL or "stopped; the same command with --resume continues" in said
     assert "Traceback" not in said
     assert len(kernel.runs()) == 2, "a group began after the end"
-    until(lambda: not any(map(lives, kernel.processes())))
+    wait_until(lambda: not any(map(lives, kernel.processes())), 200.0)
 
 
 def test_a_box_that_does_not_listen_is_ended_with_all_its_processes(kernel: FakeKernel, tmp_path: Path) -> None:
@@ -386,7 +386,7 @@ def test_a_box_that_does_not_listen_is_ended_with_all_its_processes(kernel: Fake
     command = ["-m", "evaluation.evaluate", "jpas", "--quick", "--datapath", "uml", "--results", tmp_path / "out"]
     with subprocess.Popen([sys.executable, *command], cwd=ROOT, env=os.environ, stderr=subprocess.DEVNULL) as process:
         try:
-            until(lambda: len(kernel.runs()) == 1)
+            wait_until(lambda: len(kernel.runs()) == 1, 200.0)
             process.terminate()
             # Once more while the box still has its moment to end by itself.
             time.sleep(1)
@@ -394,4 +394,4 @@ def test_a_box_that_does_not_listen_is_ended_with_all_its_processes(kernel: Fake
             assert process.wait(60) == 143
         finally:
             process.kill()
-    until(lambda: not any(map(lives, kernel.processes())))
+    wait_until(lambda: not any(map(lives, kernel.processes())), 200.0)

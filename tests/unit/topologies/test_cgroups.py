@@ -39,9 +39,9 @@ def test_the_first_that_can_be_written_is_taken(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     mounts = tmp_path / "mountinfo"
     mounts.write_text(V2.format(place="/proc/self/nowhere") + V1.format(place=tmp_path / "one", controllers="freezer"))
-    assert cgroups.place_for("run", mounts) == tmp_path / "one" / "trainyard-run"
+    assert cgroups.folder_for("run", mounts) == tmp_path / "one" / "trainyard-run"
     mounts.write_text(OTHER)
-    assert cgroups.place_for("run", mounts) is None
+    assert cgroups.folder_for("run", mounts) is None
 
 
 def test_groups_are_made_joined_and_removed(tmp_path: Path) -> None:
@@ -74,19 +74,19 @@ def test_this_machines_mounts_can_be_read() -> None:
 def test_a_trainer_a_host_or_one_a_host_and_job() -> None:
     experiment = generate(LIGHT, 1)
     hosts = {host for job in experiment.jobs for host in job.hosts}
-    shared = arm.places(experiment)
+    shared = arm.trainer_sites(experiment)
     assert [place.host for place in shared] == sorted(hosts, key=lambda host: int(host[1:]))
     assert {place.job for place in shared} == {None}
-    apart = arm.places(experiment.model_copy(update={"processes": "job"}))
+    apart = arm.trainer_sites(experiment.model_copy(update={"processes": "job"}))
     assert {(place.host, place.job) for place in apart} == {(h, job.id) for job in experiment.jobs for h in job.hosts}
     assert len({place.name for place in apart}) == len(apart)
 
 
 class Recorder:
-    """An emulation, with its crew, that keeps the orders."""
+    """An emulation with its fork server. It records the orders."""
 
     def __init__(self) -> None:
-        self.crew = self
+        self.fork_server = self
         self.orders: list[tuple[list[str], Path | None]] = []
 
     def pid(self, host: str) -> int:
@@ -104,7 +104,7 @@ def test_the_trainers_are_told_their_job_and_their_group(tmp_path: Path, process
     experiment = generate(LIGHT, 1).model_copy(update={"processes": processes})
     network = Recorder()
     arm.Agents(network, tmp_path).start_trainers(experiment, Meeting(tmp_path / "meeting"))
-    assert len(network.orders) == len(arm.places(experiment))
+    assert len(network.orders) == len(arm.trainer_sites(experiment))
     for arguments, group in network.orders:
         if processes == "host":
             assert "--job" not in arguments

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.fake_kernel import lives, until
+from evaluation.bench.support.waiting import wait_until
+from tests.support.fake_kernel import lives
 from topologies import emulation, networks, openvswitch, teardown, userspace
 from topologies.errors import LabError
 from topologies.signals import ending_signals, held_off
@@ -56,7 +57,7 @@ def daemon(home: Path, name: str, *words: str) -> subprocess.Popen[bytes]:
     started = subprocess.Popen([script, *words])
     (home / f"{name}.pid").write_text(f"{started.pid}\n")
     # Until then the process is a copy of this one.
-    until(lambda: Path(f"/proc/{started.pid}/comm").read_text().strip() == name)
+    wait_until(lambda: Path(f"/proc/{started.pid}/comm").read_text().strip() == name, 200.0)
     threading.Thread(target=started.wait, daemon=True).start()
     return started
 

@@ -1,4 +1,4 @@
-"""Messages between the tasks of a job: a fixed header, then as many bytes as it says, over blocking TCP sockets.
+"""Messages between the tasks of a job over blocking TCP sockets: a fixed header, then a payload of the length it says.
 
 The payload counts as the job's demand; a header adds 36 bytes to each message.
 """
@@ -20,18 +20,18 @@ _HEADER = struct.Struct("!2sBxIIHHHxxQQ")
 _MAGIC = b"Ty"
 _ZEROS = touched(BLOCK_BYTES)
 _SO_SNDBUFFORCE = 32
-"""Linux: as SO_SNDBUF, past the administrator's limit; for root."""
+"""Linux's SO_SNDBUFFORCE: as SO_SNDBUF, but beyond the administrator's limit. It needs root."""
 _SLACK_BYTES = 64 * 1024
 _UNSENT_BYTES = 64 * 1024
 HEADER_BYTES = _HEADER.size
 
 
 class PeerLostError(Exception):
-    """The other end is gone, or speaks of something else; the message is for people."""
+    """The other end is gone, or sends what is not expected. The message is for people."""
 
 
 class Kind(IntEnum):
-    """What a message is."""
+    """The kinds of messages."""
 
     HELLO = 1
     PUSH = 2
@@ -44,7 +44,7 @@ _KINDS = frozenset(int(kind) for kind in Kind)
 
 
 class Frame(NamedTuple):
-    """A header. ``step``, ``chunk`` and ``value`` (the partial sum of the chunk) are for rings."""
+    """A header. Rings use ``step`` and ``value`` (the partial sum of the chunk) too."""
 
     kind: Kind
     sender: int
@@ -56,12 +56,12 @@ class Frame(NamedTuple):
 
 
 def job_key(job: str) -> int:
-    """Tells the messages of one job from those of another."""
+    """Return the key by which a job's messages are distinguished from those of other jobs."""
     return zlib.crc32(job.encode())
 
 
 class Channel:
-    """One connection of a job. ``peer`` names the other end for messages. Counts payload bytes both ways."""
+    """One connection of a job. It counts payload bytes in both directions; ``peer`` names the other end in errors."""
 
     def __init__(self, sock: socket.socket, key: int, peer: str) -> None:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -91,12 +91,12 @@ class Channel:
         self.sent += frame.length
 
     def gathers(self, length: int) -> None:
-        """Have the kernel make room for messages of ``length`` bytes that come before they are read."""
+        """Let the kernel hold messages of ``length`` bytes that arrive before they are read."""
         with contextlib.suppress(OSError):
             self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 2 * (length + HEADER_BYTES))
 
     def holds(self, length: int) -> bool:
-        """Make room for ``length`` bytes in the kernel; whether a message so long can be sent without waiting."""
+        """Let the kernel hold ``length`` bytes to send. Returns whether such a message can be sent without waiting."""
         wanted = 2 * (length + HEADER_BYTES) + _SLACK_BYTES
         for option in (_SO_SNDBUFFORCE, socket.SO_SNDBUF):
             with contextlib.suppress(OSError):
@@ -105,12 +105,12 @@ class Channel:
         return self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) >= wanted
 
     def receive(self) -> Frame:
-        """The next header, of a message without a payload. Raises PeerLostError."""
+        """Receive the header of a message without a payload. Raises PeerLostError."""
         self._read(self._head)
         return self._header()
 
     def expect(self, wanted: Frame, target: memoryview | None = None) -> Frame:
-        """The next message, which must be ``wanted`` but for its value; its payload goes to ``target`` (None: nowhere).
+        """Receive a message, which must equal ``wanted`` except for its value. The payload goes to ``target``, if any.
 
         Header and payload come in one call, so a message that is not ``wanted`` may be noticed as late as at the other
         end's close. Raises PeerLostError.
@@ -127,9 +127,10 @@ class Channel:
         self.received += wanted.length
         return got
 
-    def take(self, kind: Kind, sizes: Sequence[int]) -> Frame:
-        """The next message: a GOT, or one of ``kind`` whose payload, as long as ``sizes`` says of its chunk, goes
-        nowhere. Raises PeerLostError.
+    def receive_payload(self, kind: Kind, sizes: Sequence[int]) -> Frame:
+        """Receive a GOT, or a message of ``kind`` with a payload of its chunk's size, which is discarded.
+
+        Raises PeerLostError.
         """
         got = self.receive()
         if got.kind is Kind.GOT and not got.length:
@@ -142,14 +143,14 @@ class Channel:
         return got
 
     def decides_late(self) -> None:
-        """Keep little unsent in the kernel, so that what is more urgent need not wait behind it."""
+        """Keep little unsent data in the kernel, so that more urgent data need not wait behind it."""
         with contextlib.suppress(OSError):
             self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
 
     def _header(self) -> Frame:
         magic, kind, key, iteration, sender, step, chunk, value, length = _HEADER.unpack(self._head)
         if magic != _MAGIC or key != self._key or kind not in _KINDS:
-            raise PeerLostError(f"{self.peer} sent something that is not of this job")
+            raise PeerLostError(f"{self.peer} sent a message that does not belong to this job")
         return Frame(Kind(kind), sender, iteration, length, step, chunk, value)
 
     def _write(self, parts: list[memoryview]) -> None:
@@ -167,8 +168,8 @@ class Channel:
         wanted = [target for target in targets if len(target)]
         try:
             while wanted:
-                # What is there already costs one call; for the rest this sleeps until all of it has come.
-                got = self._take(wanted)
+                # Data that has arrived costs one call. For the rest this sleeps until all of it is there.
+                got = self._receive_into(wanted)
                 if got == 0:
                     raise PeerLostError(f"{self.peer} closed the connection")
                 while wanted and got >= len(wanted[0]):
@@ -178,12 +179,12 @@ class Channel:
         except OSError as error:
             raise PeerLostError(f"cannot receive from {self.peer}: {error}") from error
 
-    def _take(self, wanted: list[memoryview]) -> int:
-        """Bytes received, 0 at the end of the stream; sleeps if none are there."""
+    def _receive_into(self, wanted: list[memoryview]) -> int:
+        """Receive bytes, and sleep while there are none. Returns their number, 0 at the end of the stream."""
         while True:
             with contextlib.suppress(BlockingIOError):
                 return self._sock.recvmsg_into(wanted, 0, socket.MSG_DONTWAIT)[0]
-            # Not woken by every packet: the kernel gathers as much as it can hold of what is missing.
+            # The kernel gathers as much as it can hold of what is missing, so that not every packet wakes this thread.
             self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, sum(map(len, wanted)))
             timeout = self._sock.gettimeout()
             if not self._poll.poll(None if timeout is None else timeout * 1000):

@@ -12,43 +12,43 @@ import time
 from collections.abc import Mapping
 
 from topologies.trainer.transfers.frames import Channel, Frame, Kind, PeerLostError
-from topologies.trainer.transfers.task import HaltedError, Seat
+from topologies.trainer.transfers.task import HaltedError, TaskContext
 
 
-def serve(seat: Seat) -> list[Channel]:
+def serve(context: TaskContext) -> list[Channel]:
     """The server's part, rank 0. Raises PeerLostError, HaltedError, OSError.
 
     Where the kernel holds whole messages one thread serves all workers in turn; else each has one of its own.
     """
-    workers = set(range(1, len(seat.job.hosts)))
-    listener = seat.listen()
-    seat.begin()
-    channels = seat.welcome(listener, workers)
+    workers = set(range(1, len(context.job.hosts)))
+    listener = context.listen()
+    context.begin()
+    channels = context.welcome(listener, workers)
     for channel in channels.values():
-        channel.gathers(seat.job.model_bytes)
-    if all(channel.holds(seat.job.model_bytes) for channel in channels.values()):
-        _serve_in_turn(seat, channels)
+        channel.gathers(context.job.model_bytes)
+    if context.kernel_buffers and all(channel.holds(context.job.model_bytes) for channel in channels.values()):
+        _serve_in_turn(context, channels)
     else:
-        _serve_at_once(seat, channels)
+        _serve_at_once(context, channels)
     return list(channels.values())
 
 
-def _serve_in_turn(seat: Seat, channels: Mapping[int, Channel]) -> None:
-    size = seat.job.model_bytes
-    for iteration in range(1, seat.iterations + 1):
+def _serve_in_turn(context: TaskContext, channels: Mapping[int, Channel]) -> None:
+    size = context.job.model_bytes
+    for iteration in range(1, context.iterations + 1):
         for rank, channel in channels.items():
             channel.expect(Frame(Kind.PUSH, rank, iteration, size))
         for channel in channels.values():
             channel.send(Frame(Kind.PULL, 0, iteration, size))
         for rank, channel in channels.items():
             channel.expect(Frame(Kind.GOT, rank, iteration))
-        seat.finished(iteration)
+        context.finished(iteration)
 
 
-def _serve_at_once(seat: Seat, channels: Mapping[int, Channel]) -> None:
-    round_ = _Round(seat, len(channels))
+def _serve_at_once(context: TaskContext, channels: Mapping[int, Channel]) -> None:
+    round_ = _Round(context, len(channels))
     threads = [
-        threading.Thread(target=round_.attend, args=(channel, rank), name=f"{seat.job.id}/{rank}", daemon=True)
+        threading.Thread(target=round_.attend, args=(channel, rank), name=f"{context.job.id}/{rank}", daemon=True)
         for rank, channel in sorted(channels.items())
     ]
     for thread in threads:
@@ -62,8 +62,8 @@ def _serve_at_once(seat: Seat, channels: Mapping[int, Channel]) -> None:
 class _Round:
     """What the server's threads share: the barrier, the count of pulls that arrived, the first error."""
 
-    def __init__(self, seat: Seat, workers: int) -> None:
-        self._seat = seat
+    def __init__(self, context: TaskContext, workers: int) -> None:
+        self._context = context
         self._workers = workers
         self._all_pushed = threading.Barrier(workers)
         self._lock = threading.Lock()
@@ -72,9 +72,9 @@ class _Round:
 
     def attend(self, channel: Channel, rank: int) -> None:
         """Serve one worker to the end of the run; what goes wrong ends the job, and is kept in ``error``."""
-        size = self._seat.job.model_bytes
+        size = self._context.job.model_bytes
         try:
-            for iteration in range(1, self._seat.iterations + 1):
+            for iteration in range(1, self._context.iterations + 1):
                 channel.expect(Frame(Kind.PUSH, rank, iteration, size))
                 self._all_pushed.wait()
                 channel.send(Frame(Kind.PULL, 0, iteration, size))
@@ -86,28 +86,28 @@ class _Round:
                 if self.error is None or isinstance(self.error, threading.BrokenBarrierError):
                     self.error = error
             self._all_pushed.abort()
-            self._seat.sockets.shut()
+            self._context.sockets.shut()
 
     def _count(self, iteration: int) -> None:
         with self._lock:
             self._pulled += 1
             if self._pulled == self._workers:
                 self._pulled = 0
-                self._seat.finished(iteration)
+                self._context.finished(iteration)
 
 
-def work(seat: Seat) -> list[Channel]:
+def work(context: TaskContext) -> list[Channel]:
     """A worker's part. Raises PeerLostError, HaltedError."""
-    seat.begin()
-    server, size = seat.call(0), seat.job.model_bytes
+    context.begin()
+    server, size = context.call(0), context.job.model_bytes
     server.gathers(size)
     server.holds(size)
     ready = time.monotonic()
-    for iteration in range(1, seat.iterations + 1):
-        seat.compute(ready)
-        seat.entered()
-        server.send(Frame(Kind.PUSH, seat.rank, iteration, size))
+    for iteration in range(1, context.iterations + 1):
+        context.compute(ready)
+        context.entered()
+        server.send(Frame(Kind.PUSH, context.rank, iteration, size))
         server.expect(Frame(Kind.PULL, 0, iteration, size))
         ready = time.monotonic()
-        server.send(Frame(Kind.GOT, seat.rank, iteration))
+        server.send(Frame(Kind.GOT, context.rank, iteration))
     return [server]

@@ -14,7 +14,7 @@ from queue import SimpleQueue
 
 from topologies.trainer.transfers.frames import Channel, Frame, Kind, PeerLostError
 from topologies.trainer.transfers.memory import touched
-from topologies.trainer.transfers.task import Seat
+from topologies.trainer.transfers.task import TaskContext
 
 
 def chunk_bytes(model_bytes: int, peers: int) -> tuple[int, ...]:
@@ -27,47 +27,49 @@ def sent_chunk(rank: int, step: int, peers: int) -> int:
     return (rank - step) % peers
 
 
-def peer(seat: Seat) -> list[Channel]:
+def peer(context: TaskContext) -> list[Channel]:
     """One peer's part. Raises PeerLostError, HaltedError, OSError."""
-    peers = len(seat.job.hosts)
-    listener = seat.listen()
-    largest = max(chunk_bytes(seat.job.model_bytes, peers))
+    peers = len(context.job.hosts)
+    listener = context.listen()
+    largest = max(chunk_bytes(context.job.model_bytes, peers))
     buffers = touched(largest), touched(largest)
-    seat.begin()
-    successor = seat.call((seat.rank + 1) % peers)
-    before = (seat.rank - 1) % peers
-    predecessor = seat.welcome(listener, {before})[before]
+    context.begin()
+    successor = context.call((context.rank + 1) % peers)
+    before = (context.rank - 1) % peers
+    predecessor = context.welcome(listener, {before})[before]
     predecessor.gathers(largest)
-    sender: _Sender | _Thread = _Sender(successor) if successor.holds(largest) else _Thread(successor)
+    sender: _Sender | _Thread = (
+        _Sender(successor) if context.kernel_buffers and successor.holds(largest) else _Thread(successor)
+    )
     try:
         ready = time.monotonic()
-        for iteration in range(1, seat.iterations + 1):
-            seat.compute(ready)
-            _all_reduce(seat, iteration, sender, predecessor, buffers)
+        for iteration in range(1, context.iterations + 1):
+            context.compute(ready)
+            _all_reduce(context, iteration, sender, predecessor, buffers)
             ready = time.monotonic()
-            seat.finished(iteration)
+            context.finished(iteration)
     finally:
         sender.end()
     return [successor, predecessor]
 
 
 def _all_reduce(
-    seat: Seat,
+    context: TaskContext,
     iteration: int,
     sender: _Sender | _Thread,
     predecessor: Channel,
     buffers: tuple[memoryview, memoryview],
 ) -> None:
-    peers = len(seat.job.hosts)
-    before = (seat.rank - 1) % peers
-    sizes = chunk_bytes(seat.job.model_bytes, peers)
-    sums = [seat.rank + 1] * peers
+    peers = len(context.job.hosts)
+    before = (context.rank - 1) % peers
+    sizes = chunk_bytes(context.job.model_bytes, peers)
+    sums = [context.rank + 1] * peers
     # Two buffers take turns: what step k receives into, step k + 1 sends from.
     outgoing, incoming = buffers
     for step in range(2 * (peers - 1)):
-        chunk = sent_chunk(seat.rank, step, peers)
+        chunk = sent_chunk(context.rank, step, peers)
         sender.start(
-            Frame(Kind.CHUNK, seat.rank, iteration, sizes[chunk], step, chunk, sums[chunk]), outgoing[: sizes[chunk]]
+            Frame(Kind.CHUNK, context.rank, iteration, sizes[chunk], step, chunk, sums[chunk]), outgoing[: sizes[chunk]]
         )
         chunk = sent_chunk(before, step, peers)
         frame = predecessor.expect(
@@ -91,10 +93,10 @@ class _Sender:
         self._channel.send(frame, body)
 
     def wait(self) -> None:
-        """It is with the kernel already."""
+        """Do nothing: the kernel has the chunk already."""
 
     def end(self) -> None:
-        """Nothing is to be let go."""
+        """Do nothing: there is no thread to end."""
 
 
 class _Thread:
@@ -111,12 +113,12 @@ class _Thread:
         self._work.put((frame, body))
 
     def wait(self) -> None:
-        """Until what was started has been sent. Raises PeerLostError."""
+        """Wait until the chunk has been sent. Raises PeerLostError."""
         if (error := self._done.get()) is not None:
             raise error
 
     def end(self) -> None:
-        """Let the thread go."""
+        """End the thread."""
         self._work.put(None)
 
     def _run(self) -> None:

@@ -1,4 +1,4 @@
-"""A job's task on this host: what it is, where its peers are, and the sockets that end with it."""
+"""The context of a job's task on this host: its rank, the addresses of its peers, and its sockets."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ from topologies.trainer.transfers.frames import HEADER_BYTES, Channel, Frame, Ki
 RETRY_SECONDS = 0.05
 HALT_SECONDS = 0.5
 DIAL_SECONDS = 30.0
-"""A job of the last class may wait long for an answer; a peer that does not listen yet refuses at once."""
+"""A connection may take this many seconds, because a job of the last class may wait long.
+
+A peer that does not listen yet refuses at once.
+"""
 HELLO_SECONDS = 5.0
-"""For reading a greeting that has arrived; for sending it a peer has all the time there is."""
+"""Reading a greeting may take this many seconds from its arrival on. A peer may send it at any time."""
 
 
 class HaltedError(Exception):
-    """The task was told to stop."""
+    """The task must stop."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class Addresses:
 
 
 class Sockets:
-    """The open sockets of one task; closing it wakes every thread that blocks on one of them."""
+    """The open sockets of one task. Closing them wakes every thread that blocks on one."""
 
     def __init__(self) -> None:
         self.closed = threading.Event()
@@ -49,7 +52,7 @@ class Sockets:
         self._open: list[socket.socket] = []
 
     def add(self, sock: socket.socket) -> socket.socket:
-        """Own ``sock`` from here on. Raises HaltedError if this is closed already."""
+        """Take ownership of ``sock``. Raises HaltedError where the sockets are closed already."""
         with self._lock:
             if not self.closed.is_set():
                 self._open.append(sock)
@@ -58,7 +61,7 @@ class Sockets:
         raise HaltedError
 
     def shut(self) -> None:
-        """Wake whoever blocks; harmless when repeated. The sockets are freed by ``close``."""
+        """Wake all threads that block on a socket. A second call does nothing; ``close`` frees the sockets."""
         with self._lock:
             self.closed.set()
             for sock in self._open:
@@ -66,7 +69,7 @@ class Sockets:
                     sock.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Free the sockets; what was sent still arrives."""
+        """Free the sockets. Data that was sent still arrives."""
         with self._lock:
             self.closed.set()
             while self._open:
@@ -74,11 +77,12 @@ class Sockets:
 
 
 @dataclass(frozen=True)
-class Seat:
-    """Task ``rank`` of ``job``, which trains for ``iterations``; ``finished`` is called after each, at the chief.
+class TaskContext:
+    """Task ``rank`` of ``job``, which trains for ``iterations``. Rank 0 calls ``finished`` after each.
 
-    ``begin`` waits until the job arrives; what can be made ready before it is. ``entered`` is called at a worker that
-    has computed, and so comes to the iteration's barrier.
+    ``begin`` waits until the job arrives; all that can be prepared is prepared before it. A worker that has computed,
+    and so comes to the iteration's barrier, calls ``entered``. A peer has ``hello_seconds`` to complete its greeting.
+    Without ``kernel_buffers`` the task does not let the kernel hold whole messages, and uses more threads.
     """
 
     job: JobPlan
@@ -90,10 +94,12 @@ class Seat:
     connect_seconds: float
     begin: Callable[[], None] = lambda: None
     entered: Callable[[], None] = lambda: None
+    hello_seconds: float = HELLO_SECONDS
+    kernel_buffers: bool = True
 
     @property
     def host(self) -> str:
-        """Where this task runs."""
+        """The host of this task."""
         return self.job.hosts[self.rank]
 
     def compute(self, since: float) -> None:
@@ -102,7 +108,7 @@ class Seat:
 
     def rest(self, until: float) -> None:
         """Wait until ``until`` (monotonic). Raises HaltedError."""
-        # Asleep, with a look at the event now and then: a wait for it costs several times the system calls.
+        # This sleeps and checks the event now and then. Waiting for the event costs several times the system calls.
         while (left := until - time.monotonic()) > 0:
             time.sleep(min(left, HALT_SECONDS))
             if self.sockets.closed.is_set():
@@ -117,11 +123,11 @@ class Seat:
         return sock
 
     def welcome(self, listener: socket.socket, ranks: set[int]) -> dict[int, Channel]:
-        """Accept until each of ``ranks`` has said who it is; strangers are sent away. Raises PeerLostError."""
-        found: dict[int, Channel] = {}
+        """Accept connections until each of ``ranks`` has greeted; others are closed. Raises PeerLostError."""
+        channels: dict[int, Channel] = {}
         silent: dict[socket.socket, Channel] = {}
         deadline = time.monotonic() + self.connect_seconds
-        while missing := ranks - found.keys():
+        while missing := ranks - channels.keys():
             ready = select.select([listener, *silent], [], [], max(0.0, deadline - time.monotonic()))[0]
             if not ready:
                 names = ", ".join(self.job.hosts[rank] for rank in sorted(missing))
@@ -133,15 +139,15 @@ class Seat:
                     continue
                 channel = silent.pop(sock)
                 rank = _rank(channel)
-                if rank is None or rank not in missing or rank in found:
+                if rank is None or rank not in missing or rank in channels:
                     sock.close()
                     continue
                 sock.settimeout(None)
                 channel.peer = self.job.hosts[rank]
-                found[rank] = channel
+                channels[rank] = channel
         for sock in silent:
             sock.close()
-        return found
+        return channels
 
     def _accept(self, listener: socket.socket) -> tuple[socket.socket, Channel]:
         try:
@@ -149,13 +155,13 @@ class Seat:
         except OSError as error:
             raise PeerLostError(f"cannot accept connections: {error}") from error
         self.sockets.add(sock)
-        # A greeting is there when all of it is: half of one must not keep the others waiting.
+        # The socket counts as readable once the whole greeting is there; half of one must not keep the others waiting.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, HEADER_BYTES)
-        sock.settimeout(HELLO_SECONDS)
+        sock.settimeout(self.hello_seconds)
         return sock, Channel(sock, job_key(self.job.id), address[0])
 
     def call(self, rank: int) -> Channel:
-        """Connect to a peer, however often it takes until it listens. Raises PeerLostError, HaltedError."""
+        """Connect to a peer, and try again until it listens. Raises PeerLostError, HaltedError."""
         peer = self.job.hosts[rank]
         deadline = time.monotonic() + self.connect_seconds
         while True:
@@ -178,7 +184,7 @@ class Seat:
 
 
 def _rank(channel: Channel) -> int | None:
-    """Who greets; None: a stranger."""
+    """Return the rank of the peer that greets; None for a stranger."""
     try:
         hello = channel.receive()
     except PeerLostError:

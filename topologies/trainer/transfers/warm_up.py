@@ -1,4 +1,4 @@
-"""One exchange with oneself, before any job arrives: the code and memory of the first real one are there then."""
+"""A warm-up: one exchange over loopback before any job arrives, which loads what the first real one will need."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ _PATIENCE_SECONDS = 2.0
 _KEY = 0
 
 
-def rehearse() -> None:
-    """Push and pull a block over loopback. Where that cannot be, the first job is a little slower: no error."""
+def warm_up() -> None:
+    """Push and pull one block over loopback.
+
+    Where that fails, the first job is a little slower, and nothing is raised.
+    """
     with (
         contextlib.suppress(OSError, PeerLostError),
         socket.create_server(("127.0.0.1", 0)) as listener,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evaluation import evaluate
-from evaluation.beamer import claim as beamer_claim
+from evaluation.beamer import claim
 from evaluation.beamer.claim import BEAMER, FAIR, FIFO_LM, SINCRONIA, Group, add_up, groups, headline
 from evaluation.beamer.workload import RUNGS, STUDIES, TRIALS, experiment
 from simulator.workloads import curves
@@ -127,7 +127,7 @@ def test_the_headline_is_of_beamer_beside_each_of_the_others() -> None:
         "per-flow fair sharing", "Sincronia", "FIFO-LM",
     ]  # fmt: skip
     assert claims[0]["reduction"] == pytest.approx(0.4)
-    (table,) = beamer_claim.tables(fields)
+    (table,) = claim.tables(fields)
     assert table.row_count == 4
 
 

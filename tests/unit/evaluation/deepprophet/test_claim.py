@@ -42,7 +42,7 @@ def results() -> list[tuple[claim.Group, GroupResult]]:
             case(16, 2, 1e9, default=1 - off, roofline=0.5, runs=(2.0, 2.0)),
             case(16, 4, 1e9, default=1 + 2 * off, roofline=2.0),
         )
-        asked = tuple(one.place for one in cases)
+        asked = tuple(result.case for result in cases)
         # What was measured before the calibration, of all but the last, and what after it.
         first = tuple(replace(one, runs=one.runs[:1], predicted={}) for one in cases if len(one.runs) > 1)
         found.insert(0, (claim.Group(model, asked, is_first=True), GroupResult(2, first)))

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from evaluation import summary
+from evaluation.bench.support.waiting import wait_until
 from evaluation.real import claim, lab
 from evaluation.real.claim import Group
 from evaluation.real.history import History, against, largest_difference, read_history, times
@@ -281,10 +282,7 @@ def test_who_joins_a_meeting_waits_for_the_start(tmp_path: Path) -> None:
     found = []
     thread = threading.Thread(target=lambda: found.append(meeting.join("one")))
     thread.start()
-    deadline = time.monotonic() + 10
-    while meeting.missing(frozenset({"one"})):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: not meeting.missing(frozenset({"one"})))
     assert not found
     meeting.begin(epoch := time.time() + 5)
     thread.join(10)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evaluation import evaluate, summary
-from evaluation.tensorlights import claim as tensorlights_claim
+from evaluation.tensorlights import claim
 from evaluation.tensorlights.claim import ARMS, FAIR, ONE, RR, SERVER_HOSTS, Group, add_up, groups, headline
 from evaluation.tensorlights.workload import HOSTS, JOBS, experiment
 from tests.support.fake_kernel import FakeKernel
@@ -150,7 +150,7 @@ def test_what_was_not_measured_is_not_claimed() -> None:
     fields = add_up([(Group(1, 1), lab(*arms))])
     assert fields["placements"]["1"]["fair"]["barrier_wait"] is None
     assert {claim["metric"] for claim in headline(fields)} == {"mean_jct"}
-    assert all(table.row_count == 3 for table in tensorlights_claim.tables(fields))
+    assert all(table.row_count == 3 for table in claim.tables(fields))
 
 
 def test_the_command_measures_quickly_and_writes_all(kernel: FakeKernel, tmp_path: Path, capsys) -> None:
@@ -196,7 +196,7 @@ def test_moments_come_back_from_disk_and_bad_ones_name_their_file(tmp_path: Path
     found = barriers.read(tmp_path, "a", 2)
     assert found == BarrierWait(1, 1.5, 2.25)
     barriers.barrier_file(tmp_path, "a", 2).write_text('{"x": 1}')
-    with pytest.raises(ValueError, match=r"barriers/a/2.json: not a worker's moments"):
+    with pytest.raises(ValueError, match=r"barriers/a/2.json: not a worker's arrival times"):
         barriers.read(tmp_path, "a", 2)
 
 
@@ -252,13 +252,13 @@ def test_nic_queues_are_as_the_experiment_wants_for_as_long_as_an_arm_takes() ->
 
 
 class Launched:
-    """An emulation whose crew keeps what it was asked to start."""
+    """An emulation whose fork server records what it was asked to start."""
 
     hosts = ("h1",)
 
     def __init__(self) -> None:
         self.arguments: list[list[str]] = []
-        self.crew = self
+        self.fork_server = self
 
     def pid(self, host: str) -> int:
         return 1
@@ -286,12 +286,10 @@ def test_the_docs_may_quote_only_what_the_summary_has(tmp_path: Path) -> None:
     results = [
         (Group(1, seed), lab(*(arm(choice.name, seed, job(40.0 + seed)) for choice in ARMS))) for seed in (61, 62, 63)
     ]
-    made = evaluate.document(
-        tensorlights_claim, results, "scripts/evaluate tensorlights", 1, commits=["a"], quick=False
-    )
+    made = evaluate.document(claim, results, "scripts/evaluate tensorlights", 1, commits=["a"], quick=False)
     summary.write(tmp_path / "summary.json", made)
     document = json.loads((tmp_path / "summary.json").read_text())
     assert {"command", "commit", "machine", "seeds", "headline", "placements", "quick"} <= set(document)
     assert document["seeds"] == [61, 62, 63]
-    for claim in document["headline"]:
-        assert {"claim", "metric", "unit", "baseline", "value", "reduction", "ci95"} <= set(claim)
+    for entry in document["headline"]:
+        assert {"claim", "metric", "unit", "baseline", "value", "reduction", "ci95"} <= set(entry)

@@ -70,7 +70,7 @@ def emulation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespac
     DID.clear()
     monkeypatch.setattr(arm, "ControllerProcess", Controller)
     (tmp_path / "memory").mkdir()
-    return SimpleNamespace(folder=tmp_path / "memory", hosts=(), crew=SimpleNamespace(check=lambda: None))
+    return SimpleNamespace(folder=tmp_path / "memory", hosts=(), fork_server=SimpleNamespace(check=lambda: None))
 
 
 def test_an_arm_that_ends_well_leaves_its_logs_and_nothing_else(emulation: SimpleNamespace, tmp_path: Path) -> None:
@@ -82,8 +82,8 @@ def test_an_arm_that_ends_well_leaves_its_logs_and_nothing_else(emulation: Simpl
             run.wait_until_ready(frozenset({"a", "b"}), lambda: None, seconds=-1.0, who="the ranks")
         run.meeting.arrive("a")
         run.wait_until_ready(frozenset({"a"}), lambda: None, seconds=0.0, who="the ranks")
-        assert run.meeting.told() is None
-        assert run.begin() == pytest.approx(run.meeting.told(), abs=0.001)
+        assert run.meeting.announced() is None
+        assert run.begin() == pytest.approx(run.meeting.announced(), abs=0.001)
         assert run.finish().jobs == 0
         assert DID[-2:] == ["tuner stopped", "job SIGTERM"]
     assert DID[:2] == ["jpas {'a': 1} 7 1", "ready"]

@@ -20,7 +20,7 @@ from tests.support.fake_kernel import FakeKernel
 from topologies import checkout
 from topologies.errors import LabError, LabInputError, one_line_errors
 from topologies.experiments.workload import LIGHT, generate
-from topologies.fork_server import Crew, CrewError
+from topologies.fork_server import ForkServer, ForkServerError
 from topologies.lab import arm, controller_process, lab
 from topologies.lab.controller_process import ControllerProcess, ControllerSilentError
 from topologies.lab.results import LabRequest, PolicyChoice, save
@@ -46,7 +46,7 @@ def test_tools_and_files_fail_in_one_line(error: Exception, line: str) -> None:
 
 
 def test_every_failure_of_a_part_is_an_expected_one() -> None:
-    for kind in (CrewError, ControllerSilentError, LabInputError):
+    for kind in (ForkServerError, ControllerSilentError, LabInputError):
         assert issubclass(kind, lab.EXPECTED_ERRORS)
 
 
@@ -59,8 +59,8 @@ class Network:
     def __init__(self, folder: Path, command: list[str]) -> None:
         self.folder = folder
         self.command = command
-        self.crew = crew("pass")
-        self.crew.close()
+        self.fork_server = fork_server("pass")
+        self.fork_server.close()
 
     def plugs(self):
         return ()
@@ -71,9 +71,9 @@ class Network:
         return subprocess.Popen(self.command, stdin=subprocess.DEVNULL, **options)
 
 
-def crew(script: str) -> Crew:
+def fork_server(script: str) -> ForkServer:
     """A launcher that does what the script says."""
-    return Crew(subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+    return ForkServer(subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE))
 
 
 @contextmanager
@@ -153,26 +153,28 @@ def test_an_answer_that_comes_too_late_or_is_not_json(tmp_path: Path, monkeypatc
         server.server_close()
 
 
-def start(team: Crew, folder: Path):
+def start(team: ForkServer, folder: Path):
     return team.start("trainer", [], namespaces_of=1, log=folder / "log", folder=folder)
 
 
 def test_a_launcher_that_is_dead_or_dies_is_told_at_once(tmp_path: Path) -> None:
-    dead = crew("pass")
+    dead = fork_server("pass")
     dead._launcher.wait()
-    with pytest.raises(CrewError, match="has ended"):
+    with pytest.raises(ForkServerError, match="has ended"):
         start(dead, tmp_path)
-    with pytest.raises(CrewError, match="has ended"):
+    with pytest.raises(ForkServerError, match="has ended"):
         dead.check()
     dead.close()
-    dying = crew("import sys; sys.stdin.readline()")
-    with pytest.raises(CrewError, match="has ended"):
+    dying = fork_server("import sys; sys.stdin.readline()")
+    with pytest.raises(ForkServerError, match="has ended"):
         start(dying, tmp_path)
     dying.close()
 
 
 def test_the_members_of_a_dead_launcher_count_as_killed(tmp_path: Path) -> None:
-    lone = crew('import sys; sys.stdin.readline(); print(\'{"number": 0, "pid": 999999999}\', flush=True); input()')
+    lone = fork_server(
+        'import sys; sys.stdin.readline(); print(\'{"number": 0, "pid": 999999999}\', flush=True); input()'
+    )
     member = start(lone, tmp_path)
     assert (member.pid, member.poll()) == (999999999, None)
     member.send_signal(9)  # Its end was not told yet.
@@ -186,9 +188,9 @@ def test_a_dead_launcher_ends_an_arm(tmp_path: Path) -> None:
     experiment = generate(LIGHT, 1)
     with controller(tmp_path, "sleep", "100") as living:
         agents = arm.Agents(living._emulation, tmp_path)
-        with pytest.raises(CrewError):
+        with pytest.raises(ForkServerError):
             arm.wait_for_hosts(living, agents)
-        with pytest.raises(CrewError):
+        with pytest.raises(ForkServerError):
             tuner = TunerProcess(tmp_path, experiment)
             arm._wait_for_jobs(
                 living, experiment, trainers={}, agents=agents, tuner=tuner, start=9e12, tick=lambda *_: None
@@ -202,7 +204,7 @@ def request() -> LabRequest:
 @pytest.mark.parametrize(
     ("error", "line"),
     [
-        (CrewError("the launcher has ended"), "the launcher has ended"),
+        (ForkServerError("the launcher has ended"), "the launcher has ended"),
         (subprocess.CalledProcessError(1, ["tc"], "", "no such device"), "tc: no such device"),
         (OSError(28, "No space left on device", "/x"), "/x: No space left on device"),
     ],

@@ -144,9 +144,9 @@ def test_a_stage_lasts_from_its_first_arrival_to_its_last_end(tmp_path: Path) ->
     made = experiment()
     first = [result(f"s.t{number}.r0", 101.0, jct) for number, jct in enumerate((4.0, 6.0, 5.0))]
     leave(tmp_path, *first, result("s.t1.r1", 107.5, 10.0))
-    assert process.came(made, tmp_path) == ["s.t0.r0", "s.t1.r0", "s.t1.r1", "s.t2.r0"]
-    assert process.are_over(made, tmp_path)
-    (found,) = process.read(made, tmp_path, 100.0)
+    assert process.arrived_jobs(made, tmp_path) == ["s.t0.r0", "s.t1.r0", "s.t1.r1", "s.t2.r0"]
+    assert process.all_ended(made, tmp_path)
+    (found,) = process.read_studies(made, tmp_path, 100.0)
     assert [(s.stage, s.arrival, s.seconds, s.watched_seconds) for s in found.stages] == [
         ("b0.r0", 0.0, 6.0, 6.0),
         ("b0.r1", 6.5, 10.0, 10.0),
@@ -158,13 +158,13 @@ def test_a_stage_lasts_from_its_first_arrival_to_its_last_end(tmp_path: Path) ->
 def test_what_did_not_end_counts_as_long_as_it_was_watched(tmp_path: Path) -> None:
     made = experiment()
     leave(tmp_path, result("s.t0.r0", 101.0, 4.0), result("s.t1.r0", 101.0, None), record=None)
-    assert not process.are_over(made, tmp_path)
-    (found,) = process.read(made, tmp_path, 100.0)
+    assert not process.all_ended(made, tmp_path)
+    (found,) = process.read_studies(made, tmp_path, 100.0)
     (stage,) = found.stages
     assert (stage.seconds, stage.watched_seconds) == (None, 49.0)
     assert (found.best_seconds, found.watched_seconds, found.rungs) == (None, 49.0, 2)
     leave(tmp_path, result("s.t1.r0", 101.0, 5.0), record=None)
-    (found,) = process.read(made, tmp_path, 100.0)
+    (found,) = process.read_studies(made, tmp_path, 100.0)
     assert found.stages[0].seconds is None, "one trial has left no result"
 
 
@@ -172,7 +172,7 @@ def test_a_result_that_is_damaged_is_one_line(tmp_path: Path) -> None:
     done_file(tmp_path, "s.t0.r0").parent.mkdir()
     done_file(tmp_path, "s.t0.r0").write_text("{")
     with pytest.raises(LabError, match=r"s.t0.r0.json: not a job's result"):
-        process.read(experiment(), tmp_path, 100.0)
+        process.read_studies(experiment(), tmp_path, 100.0)
 
 
 def test_a_lab_without_optuna_or_with_studies_alone_starts_nothing(
@@ -192,6 +192,6 @@ def test_an_experiment_without_studies_has_no_tuner(tmp_path: Path) -> None:
     assert tuner.names == frozenset()
     tuner.check()
     tuner.stop()
-    assert process.are_over(plain, tmp_path)
-    assert process.read(plain, tmp_path, time.time()) == ()
+    assert process.all_ended(plain, tmp_path)
+    assert process.read_studies(plain, tmp_path, time.time()) == ()
     assert ArmResult.__dataclass_fields__["studies"].default == (), "arms of earlier versions can be read"

@@ -7,7 +7,6 @@ import itertools
 import os
 import resource
 import socket
-import threading
 import time
 from collections import defaultdict
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,13 +17,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evaluation.bench.support.waiting import wait_until
 from topologies.experiments.experiment import JobPlan
 from topologies.trainer.job_recorder import PATTERN
 from topologies.trainer.specs import demand, job_spec
 from topologies.trainer.transfers import parameter_server, ring
-from topologies.trainer.transfers import task as seats
 from topologies.trainer.transfers.frames import BLOCK_BYTES, HEADER_BYTES, Channel, Frame, Kind, PeerLostError, job_key
-from topologies.trainer.transfers.task import HELLO_SECONDS, Addresses, HaltedError, Seat, Sockets
+from topologies.trainer.transfers.task import HELLO_SECONDS, Addresses, HaltedError, Sockets, TaskContext
 
 _networks = itertools.count(1)
 
@@ -42,24 +41,27 @@ def plan(architecture: str, hosts: int, model_bytes: int, iterations: int = 3, c
 
 
 class Job:
-    """All seats of a job, and the iterations that each said to have finished."""
+    """The contexts of all tasks of a job, and the iterations that each reported as finished."""
 
-    def __init__(self, job: JobPlan) -> None:
+    def __init__(self, job: JobPlan, *, hello_seconds: float = HELLO_SECONDS, in_one_thread: bool = True) -> None:
         self.job = job
+        self.hello_seconds = hello_seconds
+        self.in_one_thread = in_one_thread
         self.finished = defaultdict(list)
         self.sockets = [Sockets() for _ in job.hosts]
         self.addresses = addresses()
 
-    def seat(self, rank: int) -> Seat:
-        return Seat(
-            self.job, rank, self.job.iterations, self.addresses, self.sockets[rank], self.finished[rank].append, 10.0
-        )
+    def context(self, rank: int) -> TaskContext:
+        return TaskContext(
+            self.job, rank, self.job.iterations, self.addresses, self.sockets[rank], self.finished[rank].append, 10.0,
+            hello_seconds=self.hello_seconds, kernel_buffers=self.in_one_thread,
+        )  # fmt: skip
 
     def run(self) -> list[list[Channel]]:
         def task(rank: int) -> list[Channel]:
             if self.job.architecture == "ring":
-                return ring.peer(self.seat(rank))
-            return parameter_server.work(self.seat(rank)) if rank else parameter_server.serve(self.seat(rank))
+                return ring.peer(self.context(rank))
+            return parameter_server.work(self.context(rank)) if rank else parameter_server.serve(self.context(rank))
 
         with self.pool() as pool:
             return [future.result(20) for future in [pool.submit(task, rank) for rank in range(len(self.job.hosts))]]
@@ -80,17 +82,13 @@ class Job:
 
     def worker(self, rank: int) -> Channel:
         """A worker that the test plays itself."""
-        return self.seat(rank).call(0)
-
-
-HOLDS = Channel.holds
+        return self.context(rank).call(0)
 
 
 @pytest.mark.parametrize("in_one_thread", [True, False])
 @pytest.mark.parametrize("size", [1, BLOCK_BYTES, 3 * BLOCK_BYTES + 17])
-def test_a_parameter_server_moves_exactly_the_demand(size, in_one_thread, monkeypatch):
-    monkeypatch.setattr(Channel, "holds", lambda self, length: in_one_thread and HOLDS(self, length))
-    job = Job(plan("ps", 4, size))
+def test_a_parameter_server_moves_exactly_the_demand(size, in_one_thread):
+    job = Job(plan("ps", 4, size), in_one_thread=in_one_thread)
     server, *workers = job.run()
     assert [(c.sent, c.received) for c in server] == [(3 * size, 3 * size)] * 3
     assert [(c.sent, c.received) for (c,) in workers] == [(3 * size, 3 * size)] * 3
@@ -101,9 +99,8 @@ def test_a_parameter_server_moves_exactly_the_demand(size, in_one_thread, monkey
 
 @pytest.mark.parametrize("in_one_thread", [True, False])
 @pytest.mark.parametrize(("hosts", "size"), [(2, 1_000_001), (3, 4_000_000), (5, 7)])
-def test_a_ring_moves_exactly_the_demand(hosts, size, in_one_thread, monkeypatch):
-    monkeypatch.setattr(Channel, "holds", lambda self, length: in_one_thread and HOLDS(self, length))
-    job = Job(plan("ring", hosts, size))
+def test_a_ring_moves_exactly_the_demand(hosts, size, in_one_thread):
+    job = Job(plan("ring", hosts, size), in_one_thread=in_one_thread)
     by_pair = {(d.src, d.dst): d.bytes for d in demand(job.job)}
     for rank, (successor, predecessor) in enumerate(job.run()):
         host, after = f"h{rank + 1}", f"h{(rank + 1) % hosts + 1}"
@@ -114,11 +111,10 @@ def test_a_ring_moves_exactly_the_demand(hosts, size, in_one_thread, monkeypatch
 
 
 @pytest.mark.parametrize("in_one_thread", [True, False])
-def test_nobody_pulls_before_all_have_pushed(in_one_thread, monkeypatch):
-    monkeypatch.setattr(Channel, "holds", lambda self, length: in_one_thread and HOLDS(self, length))
-    job = Job(plan("ps", 3, 1000, iterations=2))
+def test_nobody_pulls_before_all_have_pushed(in_one_thread):
+    job = Job(plan("ps", 3, 1000, iterations=2), in_one_thread=in_one_thread)
     with job.pool() as pool:
-        serving = pool.submit(parameter_server.serve, job.seat(0))
+        serving = pool.submit(parameter_server.serve, job.context(0))
         early, late = job.worker(1), job.worker(2)
         for iteration in (1, 2):
             early.send(Frame(Kind.PUSH, 1, iteration, 1000))
@@ -137,11 +133,11 @@ def test_a_ring_sends_on_only_what_it_has_received():
     """The test plays h2 of two: h1's second message must wait for, and carry, what h2 sends."""
     job = Job(plan("ring", 2, 10, iterations=1))
     with job.pool() as pool:
-        peer = pool.submit(ring.peer, job.seat(0))
-        seat = job.seat(1)
-        listener = seat.listen()
-        to_peer = seat.call(0)
-        from_peer = seat.welcome(listener, {0})[0]
+        peer = pool.submit(ring.peer, job.context(0))
+        context = job.context(1)
+        listener = context.listen()
+        to_peer = context.call(0)
+        from_peer = context.welcome(listener, {0})[0]
         first = from_peer.expect(Frame(Kind.CHUNK, 0, 1, 5, step=0, chunk=0))
         assert first.value == 1
         assert not readable(from_peer, 0.2), "step 1 was sent before step 0 had been received"
@@ -158,11 +154,11 @@ def test_a_ring_sends_on_only_what_it_has_received():
 def test_a_wrong_sum_is_noticed():
     job = Job(plan("ring", 2, 10, iterations=1))
     with job.pool() as pool:
-        peer = pool.submit(ring.peer, job.seat(0))
-        seat = job.seat(1)
-        listener = seat.listen()
-        to_peer = seat.call(0)
-        seat.welcome(listener, {0})
+        peer = pool.submit(ring.peer, job.context(0))
+        context = job.context(1)
+        listener = context.listen()
+        to_peer = context.call(0)
+        context.welcome(listener, {0})
         to_peer.send(Frame(Kind.CHUNK, 1, 1, 5, 0, 1, value=9))
         to_peer.send(Frame(Kind.CHUNK, 1, 1, 5, 1, 0, value=3))
         assert "not the sum" in error_of(peer)
@@ -172,7 +168,7 @@ def test_a_wrong_sum_is_noticed():
 def test_a_worker_that_goes_ends_the_job_with_its_name():
     job = Job(plan("ps", 3, 1000))
     with job.pool() as pool:
-        serving = pool.submit(parameter_server.serve, job.seat(0))
+        serving = pool.submit(parameter_server.serve, job.context(0))
         job.worker(2).send(Frame(Kind.PUSH, 2, 1, 1000))
         job.worker(1)
         job.sockets[1].shut()
@@ -182,7 +178,7 @@ def test_a_worker_that_goes_ends_the_job_with_its_name():
 def test_a_message_out_of_turn_ends_the_job():
     job = Job(plan("ps", 2, 1000))
     with job.pool() as pool:
-        serving = pool.submit(parameter_server.serve, job.seat(0))
+        serving = pool.submit(parameter_server.serve, job.context(0))
         job.worker(1).send(Frame(Kind.PUSH, 1, 2, 1000))
         assert "where" in error_of(serving)
 
@@ -190,7 +186,7 @@ def test_a_message_out_of_turn_ends_the_job():
 def test_strangers_are_sent_away_and_the_job_goes_on():
     job = Job(plan("ps", 2, 1000))
     with job.pool() as pool:
-        serving = pool.submit(parameter_server.serve, job.seat(0))
+        serving = pool.submit(parameter_server.serve, job.context(0))
         server = (job.addresses.of("h1"), job.job.port)
         wait_until(lambda: knock(server, b"GET / HTTP/1.1\r\nHost: somewhere.example\r\n\r\n" * 2) == b"")
         with socket.create_connection(server, timeout=5) as sock:
@@ -198,7 +194,7 @@ def test_strangers_are_sent_away_and_the_job_goes_on():
             other.send(Frame(Kind.HELLO, 1))
             with pytest.raises(PeerLostError):
                 other.receive()
-        parameter_server.work(job.seat(1))
+        parameter_server.work(job.context(1))
         serving.result(10)
 
 
@@ -227,16 +223,15 @@ def connect(job: Job) -> socket.socket:
 
 
 def test_strangers_that_say_nothing_or_half_a_word_do_not_keep_the_peers_waiting():
-    job = Job(plan("ps", 3, 1000))
+    # A server that waited for them would wait longer than this test does.
+    job = Job(plan("ps", 3, 1000), hello_seconds=60.0)
     with job.pool() as pool:
-        serving = pool.submit(parameter_server.serve, job.seat(0))
+        serving = pool.submit(parameter_server.serve, job.context(0))
         with connect(job) as silent, connect(job) as half:
             half.sendall(greeting(job, 1)[:-1])
-            began = time.monotonic()
-            workers = [pool.submit(parameter_server.work, job.seat(rank)) for rank in (1, 2)]
+            workers = [pool.submit(parameter_server.work, job.context(rank)) for rank in (1, 2)]
             assert len(serving.result(10)) == 2
             assert [len(worker.result(10)) for worker in workers] == [1, 1]
-            assert time.monotonic() - began < HELLO_SECONDS
             # Neither was taken for a peer, and both are sent away.
             assert silent.recv(1) == b""
             with contextlib.suppress(ConnectionResetError):
@@ -246,7 +241,7 @@ def test_strangers_that_say_nothing_or_half_a_word_do_not_keep_the_peers_waiting
 def test_a_greeting_in_pieces_is_a_greeting():
     job = Job(plan("ps", 2, 1000))
     with job.pool() as pool:
-        welcomed = pool.submit(lambda seat: seat.welcome(seat.listen(), {1}), job.seat(0))
+        welcomed = pool.submit(lambda context: context.welcome(context.listen(), {1}), job.context(0))
         with connect(job) as slow:
             for byte in greeting(job, 1):
                 assert not welcomed.done()
@@ -259,11 +254,10 @@ def test_a_greeting_in_pieces_is_a_greeting():
             assert received == b"x"
 
 
-def test_a_peer_that_connects_and_greets_late_is_welcome(monkeypatch):
-    monkeypatch.setattr(seats, "HELLO_SECONDS", 0.1)
-    job = Job(plan("ps", 3, 1000))
+def test_a_peer_that_connects_and_greets_late_is_welcome():
+    job = Job(plan("ps", 3, 1000), hello_seconds=0.1)
     with job.pool() as pool:
-        welcomed = pool.submit(lambda seat: seat.welcome(seat.listen(), {1, 2}), job.seat(0))
+        welcomed = pool.submit(lambda context: context.welcome(context.listen(), {1, 2}), job.context(0))
         with connect(job) as late, connect(job) as prompt:
             prompt.sendall(greeting(job, 2))
             time.sleep(0.5)
@@ -275,7 +269,7 @@ def test_a_peer_that_connects_and_greets_late_is_welcome(monkeypatch):
 def test_the_second_of_two_that_claim_to_be_the_same_peer_is_sent_away():
     job = Job(plan("ps", 3, 1000))
     with job.pool() as pool:
-        welcomed = pool.submit(lambda seat: seat.welcome(seat.listen(), {1, 2}), job.seat(0))
+        welcomed = pool.submit(lambda context: context.welcome(context.listen(), {1, 2}), job.context(0))
         with connect(job) as first, connect(job) as again, connect(job) as other:
             first.sendall(greeting(job, 1))
             time.sleep(0.1)
@@ -325,8 +319,8 @@ def switches() -> int:
 
 def test_a_peer_that_never_comes_is_named():
     job = Job(plan("ps", 3, 1000))
-    lone = Seat(job.job, 0, 3, job.addresses, job.sockets[0], print, connect_seconds=0.1)
-    caller = Seat(job.job, 1, 3, Job(job.job).addresses, job.sockets[1], print, connect_seconds=0.1)
+    lone = TaskContext(job.job, 0, 3, job.addresses, job.sockets[0], print, connect_seconds=0.1)
+    caller = TaskContext(job.job, 1, 3, Job(job.job).addresses, job.sockets[1], print, connect_seconds=0.1)
     with pytest.raises(PeerLostError, match="h2, h3 did not connect"):
         parameter_server.serve(lone)
     with pytest.raises(PeerLostError, match="h1 does not answer on port 5001"):
@@ -337,20 +331,20 @@ def test_a_peer_that_never_comes_is_named():
 
 def test_compute_counts_from_when_the_data_came_so_that_it_does_not_drift():
     job = Job(plan("ps", 2, 1, compute=5.0))
-    seat, begin = job.seat(1), time.monotonic()
-    seat.compute(begin - 4.9)
-    assert 0.09 <= time.monotonic() - begin < 4.0
-    seat.compute(begin - 60)
-    assert time.monotonic() - begin < 4.0
+    context, begin = job.context(1), time.monotonic()
+    context.compute(begin - 4.9)
+    assert 0.09 <= time.monotonic() - begin < job.job.compute_seconds
+    context.compute(begin - 60)
+    assert time.monotonic() - begin < job.job.compute_seconds
 
 
 def test_a_halt_interrupts_computing_and_waiting():
     job = Job(plan("ps", 2, 1, compute=60.0))
     with job.pool() as pool:
-        computing = pool.submit(job.seat(1).compute, time.monotonic())
+        computing = pool.submit(job.context(1).compute, time.monotonic())
         job.sockets[1].shut()
         assert isinstance(computing.exception(5), HaltedError)
-        calling = pool.submit(job.seat(1).call, 0)
+        calling = pool.submit(job.context(1).call, 0)
         assert isinstance(calling.exception(5), HaltedError)
 
 
@@ -414,10 +408,3 @@ def error_of(future: Future) -> str:
     error = future.exception(10)
     assert isinstance(error, PeerLostError)
     return str(error)
-
-
-def wait_until(condition, seconds: float = 10.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        threading.Event().wait(0.01)
