@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from controller.cli.extras import what_is_missing
 from controller.process import early
 
 OURS = "controller.app"
@@ -30,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> Any:
         eventlet.monkey_patch()
         from ryu.cmd import manager  # noqa: PLC0415 - nothing may be loaded before the line above
     except ModuleNotFoundError as error:
-        sys.stderr.write(f"trainyard: {error.name} is not installed; scripts/setup installs it\n")
+        sys.stderr.write(f"trainyard: {what_is_missing('controller', error)}\n")
         return 1
     return manager.main(None if arguments is None else list(arguments))
 

@@ -95,9 +95,7 @@ def test_options_that_do_not_fit_are_refused(arguments: list[str], words: str) -
 def test_without_pyroute2_the_option_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     found = importlib.util.find_spec
     monkeypatch.setattr("host_reporter.options.find_spec", lambda name: None if name == "pyroute2" else found(name))
-    with pytest.raises(
-        OptionsError, match=r"--nic: tls-rr needs the Python package pyroute2: pip install"
-    ):
+    with pytest.raises(OptionsError, match=r"--nic: tls-rr needs the Python package pyroute2: pip install"):
         read_options([*NIC, "--nic", "tls-rr"], {})
     assert read_options(NIC, {}).nic == "plan"
 
