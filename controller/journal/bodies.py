@@ -83,7 +83,7 @@ class HostBody(Body):
     marks_acknowledgements: bool = False
 
 
-class GraveBody(Body):
+class TombstoneBody(Body):
     """A job that was removed: how many runs it had, and when it went."""
 
     run: Annotated[int, Field(ge=1)]

@@ -34,7 +34,7 @@ from controller.planner import CompileRules, Plan, plan
 from controller.policies.base import Policy
 from controller.refusals import Invalid
 from controller.registry.registry import Registry
-from controller.registry.triggers import REPORTED, UNTIMED, Cause
+from controller.registry.triggers import REPORTED, UNTIMED, Trigger
 from controller.rules.compiler import Rule
 from controller.rules.fabric import routes
 from controller.rules.marking import AnyMark, marks
@@ -119,7 +119,7 @@ class Loop:
         self._threads: list[eventlet.greenthread.GreenThread] = []
         store.add_source(self._dump)
         registry.subscribe(self.trigger)
-        dataplane.subscribe(lambda _reason: self.trigger(Cause.SWITCH, time.monotonic()))
+        dataplane.subscribe(lambda _reason: self.trigger(Trigger.SWITCH, time.monotonic()))
 
     def start(self) -> None:
         """Make a first plan at once, then go on until ``stop``."""
@@ -145,7 +145,7 @@ class Loop:
             self._registry.period_seconds = self.settings.period_seconds
             changed, self._period_changed = self._period_changed, eventlet.event.Event()
             changed.send()
-            self.trigger(Cause.SETTINGS, received_at)
+            self.trigger(Trigger.SETTINGS, received_at)
         return self.settings.view()
 
     def dry_run(self, policy: Policy) -> tuple[Plan, Snapshot]:
@@ -247,7 +247,7 @@ class Loop:
                 causes, self._triggers = self._triggers, []
                 if time.monotonic() >= due:
                     due = time.monotonic() + self.settings.period_seconds
-                    causes.append((Cause.PERIOD, 0.0))
+                    causes.append((Trigger.PERIOD, 0.0))
                 due = min(due, time.monotonic() + self.settings.period_seconds)
                 if causes:
                     self._turn(causes)

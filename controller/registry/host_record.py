@@ -12,7 +12,7 @@ MAX_AHEAD = 4096
 """Batches taken ahead of a gap that are remembered one by one, a session."""
 
 
-class Sequence:
+class BatchNumbers:
     """The numbers of the batches of one session that were taken: all up to ``top``, and some after it."""
 
     __slots__ = ("ahead", "top")
@@ -21,7 +21,7 @@ class Sequence:
         self.top = top
         self.ahead = ahead if ahead is not None else set()
 
-    def take(self, number: int) -> bool:
+    def accept(self, number: int) -> bool:
         """Note a number; whether it is new."""
         if number <= self.top or number in self.ahead:
             return False
@@ -48,22 +48,22 @@ class HostRecord:
         self.session_since = float("-inf")
         self.clock = HostClock()
         self.marks_acknowledgements = False
-        self._sessions: OrderedDict[str, Sequence] = OrderedDict()
+        self._sessions: OrderedDict[str, BatchNumbers] = OrderedDict()
 
     @property
     def session(self) -> str | None:
         """The present agent's: the one that was heard of first last. A late batch of one before it changes nothing."""
         return next(reversed(self._sessions), None)
 
-    def take(self, session: str, number: int, sent_at: float, now: float) -> bool:
+    def accept(self, session: str, number: int, sent_at: float, now: float) -> bool:
         """Note the batch, right after ``last_seen``; whether it is new."""
-        sequence = self._sessions.get(session)
-        if sequence is None:
-            sequence = self._sessions[session] = Sequence()
+        numbers = self._sessions.get(session)
+        if numbers is None:
+            numbers = self._sessions[session] = BatchNumbers()
             self.session_since = self.last_seen if self.last_seen is not None else self.session_since
             while len(self._sessions) > MAX_SESSIONS:
                 self._sessions.popitem(last=False)
-        is_new = sequence.take(number)
+        is_new = numbers.accept(number)
         if is_new:  # a batch that comes again tells nothing of the clock
             self.clock.note(sent_at, now)
         return is_new
@@ -90,5 +90,5 @@ class HostRecord:
         host.clock = HostClock(body.clock, body.strays)
         host.marks_acknowledgements = body.marks_acknowledgements
         for name, top, ahead in body.sessions:
-            host._sessions[name] = Sequence(top, set(ahead))
+            host._sessions[name] = BatchNumbers(top, set(ahead))
         return host

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Set
 
@@ -19,6 +20,7 @@ from controller.registry.job_view import JobView, StateWord
 from controller.registry.measured_demand import Measured, Measurement, disagreements
 from controller.registry.sent_counts import SentCounts
 
+LOG = logging.getLogger("trainyard.registry")
 MAX_SEEN_FLOWS = 4096
 UNKNOWN_RUN_ITERATIONS = 100.0
 """A run of unknown length is taken to go on for as many iterations as it has done, and at least for so many."""
@@ -34,11 +36,11 @@ believe it once would end the job's progress."""
 class JobRecord:
     """A job. ``ended_at`` is None while it runs; ``run`` counts its registrations after an end.
 
-    ``since``: what a host knew before that time is of an earlier run; None: there was none. ``is_doubted``: some of
-    what was told of it was not believed. ``is_disputed``: what it declares is measured otherwise. ``rows``: points
-    that the journal holds of it, also of those that are not kept any more. ``registrar``: the host whose token gave the
-    spec; None: an operator's. ``told_by``: the hosts whose batches have told of this run, and whether by an agent that
-    follows it; bytes that were counted tell nothing of it.
+    ``since``: what a host knew before that time is of an earlier run; None: there was none. ``is_doubted``: some
+    reported points were not believed. ``is_disputed``: the declared demand is not the measured one. ``rows`` counts the
+    job's points in the journal, also those that the record keeps no more. ``registrar``: the host whose token gave the
+    spec; None: an operator's. ``reported_by`` has the hosts that have reported this run, and whether their agent
+    follows it; a host that only counts bytes is not in it.
     """
 
     def __init__(
@@ -66,7 +68,7 @@ class JobRecord:
         self.is_disputed = False
         self.rows = 0
         self.history = History()
-        self.told_by: dict[str, bool] = {}
+        self.reported_by: dict[str, bool] = {}
         self._sent: dict[str, SentCounts] = {}
         self._seen: OrderedDict[FlowKey, None] = OrderedDict()
         self.traffic = FoundTraffic()
@@ -180,6 +182,17 @@ class JobRecord:
         measured = self.measured.value
         return disagreements(self.spec.demand, measured) if self.spec.demand and measured is not None else ()
 
+    def check_declaration(self) -> None:
+        """Log once that the declared demand is not the measured one, and once that it is again."""
+        problems = self.problems
+        # The numbers change all the time; whether there is a disagreement does not.
+        if bool(problems) != self.is_disputed:
+            self.is_disputed = bool(problems)
+            if problems:
+                LOG.warning("job %s: %s", self.id, "; ".join(problems))
+            else:
+                LOG.info("job %s: its declared demand is the measured one again", self.id)
+
     @property
     def iterations_left(self) -> float:
         """Iterations to go; see UNKNOWN_RUN_ITERATIONS where the length of the run is not known."""
@@ -191,7 +204,7 @@ class JobRecord:
     @property
     def witnesses(self) -> Set[str]:
         """The hosts that speak for the job: those that have told of it; before any has, all that it involves."""
-        return self.hosts & self.told_by.keys() or self.hosts
+        return self.hosts & self.reported_by.keys() or self.hosts
 
     def is_lost(self, hosts: Mapping[str, HostRecord], now: float, lease: float) -> bool:
         """Whether every witness that ever reported has been silent for longer than its lease."""
@@ -304,7 +317,7 @@ class JobRecord:
             sent={host: counts.before for host, counts in self._sent.items()},
             counts={host: counts.latest() for host, counts in self._sent.items()},
             last_report=self.last_report,
-            told_by=self.told_by,
+            told_by=self.reported_by,
             measured_iterations=measured.iterations,
             measured_on=tuple(sorted(measured.sources)),
         )
@@ -361,7 +374,7 @@ class JobRecord:
     def add_tally(self, tally: TallyBody) -> None:
         """Take a tally from the journal."""
         self.last_report = tally.last_report
-        self.told_by = dict(tally.told_by)
+        self.reported_by = dict(tally.told_by)
         self._sent = {host: SentCounts(sent, tally.counts.get(host, ())) for host, sent in tally.sent.items()}
         if tally.measured:
             demand = tuple(Demand(*entry) for entry in tally.measured)

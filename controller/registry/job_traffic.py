@@ -49,8 +49,8 @@ class FoundTraffic:
         return dict(sorted(self._hosts.items()))
 
     @property
-    def tellers(self) -> dict[str, str]:
-        """By host the session that told what is known."""
+    def sessions(self) -> dict[str, str]:
+        """The session that reported the connections, by host."""
         return {host: finding.session for host, finding in self._hosts.items()}
 
     @property

@@ -21,7 +21,7 @@ def at(time: float, iteration: float = 50.0) -> dict[str, Any]:
 
 
 def job(world: World, job_id: str = "a") -> Any:
-    return world.registry._jobs[job_id]
+    return world.registry._jobs.find(job_id)
 
 
 def test_a_first_batch_that_is_an_hour_old_is_of_the_run_before(world: World) -> None:
@@ -133,7 +133,7 @@ def test_a_replayed_batch_tells_nothing_of_the_clock(world: World) -> None:
     for _ in range(5):
         world.seq = 0
         world.tell(sent_at=1.0)
-    assert world.registry._agents["h1"].clock.offset == 0.0
+    assert world.registry._leases.agents["h1"].clock.offset == 0.0
 
 
 def test_a_stage_that_only_jobs_name_goes_with_the_last_of_them(world: World) -> None:
