@@ -8,7 +8,7 @@ from controller.declared.declared import Declared
 from controller.declared.job_flows import repeated_ports, unknown_hosts
 from controller.declared.owners import Owners
 from controller.refusals import Conflict, Invalid
-from controller.registry.job_record import JobRecord
+from controller.registry.job.record import JobRecord
 
 MAX_JOBS = 10_000
 

@@ -12,7 +12,7 @@ from controller.model import Progress
 from controller.pieces import Steps
 from controller.refusals import NotFound
 from controller.registry import records
-from controller.registry.job_record import JobRecord
+from controller.registry.job.record import JobRecord
 
 MAX_ENDED = 1_000
 FORGET_ENDED_SECONDS = 3600.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from controller.registry.host_record import HostRecord
-from controller.registry.job_record import JobRecord
+from controller.registry.job.record import JobRecord
 
 HANDOVER_SECONDS = 45.0
 """A new agent has this long to report the connections that the agent before it found; then those are forgotten.

@@ -15,9 +15,9 @@ from controller.journal.file import POINT
 from controller.journal.store import Batch, Contents, Point, Store, StoreError, put
 from controller.model import Progress
 from controller.pieces import Steps
-from controller.registry.history import MAX_POINTS
 from controller.registry.host_record import HostRecord
-from controller.registry.job_record import JobRecord
+from controller.registry.job.history import MAX_POINTS
+from controller.registry.job.record import JobRecord
 
 AnyBody = TypeVar("AnyBody", bound=Body)
 MAX_ROWS = 4 * MAX_POINTS

@@ -18,8 +18,8 @@ from controller.model import Host, Job, Snapshot, Stage, Switch
 from controller.pieces import Steps, whole
 from controller.refusals import NotFound
 from controller.registry.admission import check_claims, check_room, check_spec
-from controller.registry.job_record import JobRecord
-from controller.registry.job_view import JobView
+from controller.registry.job.record import JobRecord
+from controller.registry.job.view import JobView
 from controller.registry.jobs import Jobs
 from controller.registry.leases import Leases
 from controller.registry.records import dump, load, save_host

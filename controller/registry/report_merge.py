@@ -17,8 +17,8 @@ from controller.declared.job_flows import FlowKey
 from controller.declared.owners import Owners
 from controller.model import Progress
 from controller.pieces import Steps
-from controller.registry.job_record import JobRecord
-from controller.registry.job_traffic import both_ways
+from controller.registry.job.record import JobRecord
+from controller.registry.job.traffic import both_ways
 from controller.wire import MAX_BYTES
 
 LOG = logging.getLogger("trainyard.registry")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from controller.declared.batch import Batch, FlowPart, JobPart, TrafficPart
 from controller.pieces import Steps
-from controller.registry.job_record import JobRecord
+from controller.registry.job.record import JobRecord
 from controller.registry.jobs import Jobs
 from controller.registry.report_merge import (
     BatchOrigin,

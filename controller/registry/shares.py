@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from controller.declared.declared import Declared
 from controller.refusals import Conflict
-from controller.registry.job_record import JobRecord
+from controller.registry.job.record import JobRecord
 
 HOST_JOBS = 256
 """Jobs at a time, at most."""

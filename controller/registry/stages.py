@@ -7,7 +7,7 @@ from typing import NamedTuple
 from controller.journal.bodies import StageBody
 from controller.journal.store import Store
 from controller.refusals import Conflict, Invalid, NotFound
-from controller.registry.job_record import JobRecord
+from controller.registry.job.record import JobRecord
 from controller.registry.jobs import Jobs
 from controller.wire import StageSpec
 

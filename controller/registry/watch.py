@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from controller.model import Progress
-from controller.registry.job_record import JobRecord
+from controller.registry.job.record import JobRecord
 from controller.wire import MAX_METRIC, Threshold
 
 

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from controller.journal.store import Store
 from controller.pieces import Steps
-from controller.registry.job_record import JobRecord
-from controller.registry.job_traffic import FoundTraffic
+from controller.registry.job.record import JobRecord
+from controller.registry.job.traffic import FoundTraffic
 from controller.registry.leases import HANDOVER_SECONDS
 from controller.registry.registry import Registry
 from controller.wire import MAX_TRAFFIC, HostReport, JobTraffic

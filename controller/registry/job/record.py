@@ -13,12 +13,12 @@ from controller.declared.json_texts import with_members
 from controller.journal.bodies import JobBody, SeenBody, TallyBody, TellerBody
 from controller.model import Demand, Flow, Job, Progress
 from controller.pieces import Steps, whole
-from controller.registry.history import History
 from controller.registry.host_record import HostRecord
-from controller.registry.job_traffic import Finding, FoundTraffic
-from controller.registry.job_view import JobView, StateWord
-from controller.registry.measured_demand import Measured, Measurement, disagreements
-from controller.registry.sent_counts import SentCounts
+from controller.registry.job.history import History
+from controller.registry.job.measured_demand import Measured, Measurement, disagreements
+from controller.registry.job.sent_counts import SentCounts
+from controller.registry.job.traffic import Finding, FoundTraffic
+from controller.registry.job.view import JobView, StateWord
 
 LOG = logging.getLogger("trainyard.registry")
 MAX_SEEN_FLOWS = 4096
