@@ -1,7 +1,7 @@
 """The journal: a SQLite file that holds what the registry and the loop must know again after a restart.
 
 It is a copy, written behind: memory is what counts. ``put``, ``remove`` and ``replace_points`` only note what has
-changed; ``take`` hands the notes out as one batch and ``write`` commits it. ``write`` and ``probe`` may run in another
+changed; ``dequeue`` hands the notes out as one batch and ``write`` commits it. ``write`` and ``probe`` may run in another
 thread, one at a time; everything else belongs to the controller's own.
 
 What is promised: a committed batch survives the end of the process, ``kill -9`` included. A power cut may cost the
@@ -113,12 +113,12 @@ class Store:
     def _noting(self) -> bool:
         return self.path is not None and (self.failure is None or self._writing)
 
-    def take(self) -> Batch:
+    def dequeue(self) -> Batch:
         """What was noted since; everything, where the journal is degraded. ``settle`` must follow."""
-        return whole(self.take_in_steps())
+        return whole(self.dequeue_in_steps())
 
-    def take_in_steps(self) -> Steps[Batch]:
-        """As ``take``; yields where others may go on, and only if everything is taken."""
+    def dequeue_in_steps(self) -> Steps[Batch]:
+        """As ``dequeue``; yields where others may go on, and only if everything is taken."""
         self._writing = True
         if self.failure is not None:
             everything = Batch(whole=True)

@@ -119,7 +119,7 @@ class Journal:
             if failure is not None:
                 self._settle(failure)
                 return
-        batch = in_steps(self._store.take_in_steps())
+        batch = in_steps(self._store.dequeue_in_steps())
         # Whoever waits from here on has changes that are not in this batch.
         done, self._done = self._done, eventlet.event.Event()
         self._under_way = done

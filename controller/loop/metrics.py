@@ -67,7 +67,7 @@ class ClassBytes(Collector):
     def __init__(self) -> None:
         self._counts: dict[tuple[str, str], int] = {}
 
-    def take(self, counts: Mapping[str, Mapping[str, int]]) -> None:
+    def merge(self, counts: Mapping[str, Mapping[str, int]]) -> None:
         """Take the present counts by datapath id and class; a switch that is left out keeps what it had."""
         for dpid, classes in counts.items():
             for service_class, count in classes.items():

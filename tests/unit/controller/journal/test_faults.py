@@ -182,7 +182,7 @@ def test_what_changes_while_the_state_is_dumped_is_in_the_journal(tmp_path: Path
     registry = filled(store)
     registry.put_job("gone", SPEC.model_copy(update={"tasks": SPEC.tasks[1:]}), 0.0)
     store.settle("the disk is full")
-    dumping = store.take_in_steps()
+    dumping = store.dequeue_in_steps()
     next(dumping)
     registry.delete_job("gone", 0.0)
     registry.report("h1", report(2), 0.0)

@@ -33,7 +33,7 @@ def report(seq: int, count: int = 3) -> HostReport:
 
 
 def commit(store: Store) -> None:
-    store.settle(store.write(store.take()))
+    store.settle(store.write(store.dequeue()))
 
 
 def eventually(condition: Callable[[], bool], seconds: float = 5.0) -> None:
@@ -218,7 +218,7 @@ def test_a_degraded_journal_notes_nothing_until_it_is_rewritten(tmp_path: Path) 
     store.settle("the disk is full")
     registry.report("h1", report(2), 0.0)
     assert not store.pending
-    rewrite = store.take()
+    rewrite = store.dequeue()
     registry.report("h1", report(3), 0.0)  # while the rewrite is under way
     store.settle(store.write(rewrite))
     assert store.pending

@@ -47,7 +47,7 @@ class Found(World):
         self.registry = Registry(HOSTS, self.store, self.clock, lease_seconds=30.0)
 
     def close(self) -> None:
-        self.store.settle(self.store.write(self.store.take()))
+        self.store.settle(self.store.write(self.store.dequeue()))
         self.store.close()
 
     def hear(self, *hosts: str) -> None:

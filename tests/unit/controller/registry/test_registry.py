@@ -284,7 +284,7 @@ def test_the_journal_of_a_long_run_does_not_grow_for_ever(tmp_path: Path) -> Non
         points = [(float(k), k / 1e6) for k in range(seq * 1000, seq * 1000 + 1000)]
         report = {"session": "s", "seq": seq, "sent_at": 1000.0, "jobs": [progress("a", *points)]}
         registry.report("h1", HostReport.model_validate(report), 0.0)
-        assert not store.settle(store.write(store.take()))
+        assert not store.settle(store.write(store.dequeue()))
     store.close()
     assert len(Store(tmp_path / "journal.sqlite").contents().points["a"]) <= MAX_ROWS + 1000
 

@@ -74,7 +74,7 @@ def test_a_forgotten_run_is_remembered_as_a_run_over_a_restart(tmp_path: Path) -
     world.clock.now += 3601
     world.registry.expire()
     store = world.registry._store
-    store.settle(store.write(store.take()))
+    store.settle(store.write(store.dequeue()))
     store.close()
     world.registry = Registry(HOSTS, Store(tmp_path / "j.db"), world.clock)
     world.put()
