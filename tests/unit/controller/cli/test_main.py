@@ -6,9 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
-from http import HTTPStatus
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +17,7 @@ from controller.cli.main import main
 from controller.cli.output import fail, show_facts, show_table
 from controller.wire import Explanation, PlanView
 from evaluation.bench.support.api_client import OPERATOR, Controller, free_port
+from evaluation.bench.support.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +31,7 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
     point = {"iteration": 3, "time": 1.0, "metric": 0.25}
     report = {"session": "s", "seq": 1, "sent_at": 1.0, "jobs": [{"job": "a", "points": [point]}]}
     controller.call("POST", "/v1/hosts/h1/reports", report)
-    until = time.monotonic() + 10
-    while controller.call("GET", "/v1/jobs/a/explain").status_code != HTTPStatus.OK and time.monotonic() < until:
-        time.sleep(0.02)
+    wait_until(lambda: controller.call("GET", "/v1/jobs/a/explain").ok, what="the first plan with job a")
     yield controller
     controller.stop()
 

@@ -18,7 +18,8 @@ from controller.journal.writer import Journal
 from controller.process.stopping import Step, Stop
 from controller.refusals import Unavailable
 from controller.registry.registry import Registry
-from tests.unit.controller.journal.test_store import HOSTS, SPEC, eventually, filled, view
+from evaluation.bench.support.waiting import wait_until
+from tests.support.controller.journal_world import HOSTS, SPEC, filled, view
 
 DISK_SECONDS = 0.3
 
@@ -77,7 +78,7 @@ def test_who_asks_for_what_is_on_its_way_to_the_disk_waits_for_it(
     """Such as a client that lost the first answer, and asks again over another connection."""
     store, registry, journal = slow(tmp_path / "j.db")
     monkeypatch.setattr(journal_module, "WAIT_SECONDS", 30.0)
-    eventually(lambda: not store.pending, 30.0)
+    wait_until(lambda: not store.pending, 30.0, sleep=eventlet.sleep)
     assert store.writes == 0
     registry.put_job("a", SPEC, 0.0)
     journal.commit()
