@@ -24,6 +24,7 @@ from controller.steps import in_steps
 from controller.wire import HostPlan, Mark
 
 FIRST_PLAN_SECONDS = 5.0
+"""Hold a request for a host's plan back for this long where there has been no plan yet."""
 _FEW_MARKS = 128
 """Up to so many marks a plan is looked at on the spot, else in another thread."""
 _MARKS_A_STEP = 500
@@ -51,6 +52,7 @@ class HostPlans:
         }
         self._sources: dict[str, _Source] = {}
         self._ports: Memo[tuple[tuple[str, int], ...], bytes] = Memo(1024)
+        self.first_plan_seconds = FIRST_PLAN_SECONDS
         self._ready = False
         self._is_closed = False
         self._changed = eventlet.event.Event()
@@ -101,7 +103,7 @@ class HostPlans:
         """
         if host not in self._hosts:
             raise NotFound(f"there is no host {host}; there are: {', '.join(sorted(self._hosts)[:20]) or 'none'}")
-        deadline = time.monotonic() + max(wait, 0.0 if self._ready else FIRST_PLAN_SECONDS)
+        deadline = time.monotonic() + max(wait, 0.0 if self._ready else self.first_plan_seconds)
         while True:
             source = self._sources.get(host)
             if source is not None and (wait <= 0 or self._tag(host) != known):

@@ -37,8 +37,8 @@ class Watchdog:
     def __init__(self, notifier: Notifier) -> None:
         self._notifier = notifier
         asked = notifier.watchdog_seconds
-        self._still_seconds = STILL_SECONDS if asked is None else min(STILL_SECONDS, asked / 2)
-        self._look_seconds = min(LOOK_SECONDS, self._still_seconds / 4)
+        self.still_seconds = STILL_SECONDS if asked is None else min(STILL_SECONDS, asked / 2)
+        self._look_seconds = min(LOOK_SECONDS, self.still_seconds / 4)
         self._loop_thread = threading.get_ident()
         self._beat_at = time.monotonic()
 
@@ -59,7 +59,7 @@ class Watchdog:
         while True:
             still = time.monotonic() - self._beat_at
             self._beat_at = time.monotonic()
-            if still >= self._still_seconds:
+            if still >= self.still_seconds:
                 LOG.warning("the event loop goes on, after it has stood still for %.1f s", still)
             eventlet.sleep(self._look_seconds / 2)
 
@@ -67,10 +67,10 @@ class Watchdog:
         is_told = False
         while True:
             # Where something keeps the interpreter itself, this thread cannot run either; faulthandler's does.
-            faulthandler.dump_traceback_later(self._still_seconds + 2 * self._look_seconds, file=STDERR)
+            faulthandler.dump_traceback_later(self.still_seconds + 2 * self._look_seconds, file=STDERR)
             _real_time.sleep(self._look_seconds)
             still = time.monotonic() - self._beat_at
-            if still < self._still_seconds:
+            if still < self.still_seconds:
                 is_told = False
                 if self._notifier.watchdog_seconds is not None:
                     self._notifier.say("WATCHDOG=1")

@@ -41,7 +41,7 @@ class State:
 
 
 def load(contents: Contents, known_hosts: Collection[str], now: float) -> State:
-    """The state that a journal holds; every host gets a fresh lease. Raises StoreError for a damaged record."""
+    """Returns the state that a journal holds. Every lease runs anew. Raises StoreError for a damaged record."""
     state = State(stages=set(_bodies(contents, "stage", StageBody)))
     for name, host in _bodies(contents, "host", HostBody).items():
         state.agents[name] = HostRecord.from_body(host, now)
@@ -67,7 +67,7 @@ def load(contents: Contents, known_hosts: Collection[str], now: float) -> State:
 def dump(state: State, batch: Batch) -> Steps[None]:
     """Add the whole state to a batch; yields where others may go on.
 
-    A point that comes between may be in the batch and in the notes after it: to read it twice changes nothing.
+    A point that is merged meanwhile may be in the batch and in the notes after it. Reading it twice changes nothing.
     """
     for job in (*state.jobs.values(), *state.waiting_for_host.values()):
         yield
@@ -96,17 +96,17 @@ def save_job(store: Store, job: JobRecord) -> None:
 
 
 def save_body(store: Store, job: JobRecord) -> None:
-    """Note what changes seldom of a job."""
+    """Note what seldom changes of a job."""
     store.put("job", job.id, job.body_text())
 
 
 def save_tally(store: Store, job: JobRecord) -> None:
-    """Note what every report changes, beside the points."""
+    """Note what every report changes of a job, beside its points."""
     store.put("tally", job.id, job.tally_text())
 
 
 def save_seen(store: Store, job: JobRecord) -> None:
-    """Note the connections that hosts found: they are many, and change seldom."""
+    """Note the connections that hosts found. There are many, and they seldom change."""
     if (seen := job.to_seen()) is not None:
         store.put("seen", job.id, seen.model_dump_json())
     else:
@@ -114,12 +114,12 @@ def save_seen(store: Store, job: JobRecord) -> None:
 
 
 def save_host(store: Store, name: str, agent: HostRecord) -> None:
-    """Note which batches of a host were taken, and its clock."""
+    """Note the merged batches of a host, and its clock."""
     store.put("host", name, agent.to_body().model_dump_json())
 
 
 def remove_job(store: Store, job_id: str, tombstone: TombstoneBody) -> None:
-    """Note that a job is gone, and when."""
+    """Note that a job was removed, and when."""
     for kind in ("job", "tally", "seen"):
         store.remove(kind, job_id)
     store.replace_points(job_id, ())
@@ -137,23 +137,23 @@ def save_points(store: Store, job: JobRecord, new_points: Sequence[Progress], *,
 
 
 def as_points(points: Iterable[Progress]) -> list[Point]:
-    """Points as the journal has them."""
+    """Returns points as the journal stores them."""
     return [(point.iteration, point.time, point.metric) for point in points]
 
 
 def _bodies(contents: Contents, kind: str, model: type[AnyBody]) -> dict[str, AnyBody]:
-    found = {}
+    bodies = {}
     for record_id, text in contents.records.get(kind, {}).items():
         what = _WRONG_CHECKSUM if (kind, record_id) in contents.damaged else None
         try:
-            found[record_id] = model.model_validate_json(text)
+            bodies[record_id] = model.model_validate_json(text)
         except ValidationError as error:
             fault = error.errors(include_url=False, include_input=False)[0]
             place = ".".join(map(str, fault["loc"]))
             what = f"{place}: {fault['msg']}" if place else str(fault["msg"])
         if what is not None:
             raise _damaged(contents, f"its record of {kind} {record_id!r} is damaged: {what}")
-    return found
+    return bodies
 
 
 def _progress(contents: Contents, job_id: str, point: Point) -> Progress:

@@ -183,9 +183,9 @@ def test_while_one_switch_refuses_the_policy_goes_on_for_the_others(tmp_path: Pa
         after.stop()
 
 
-def test_before_any_plan_is_in_force_hosts_are_told_to_ask_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("controller.loop.host_plans.FIRST_PLAN_SECONDS", 0.05)
+def test_before_any_plan_is_in_force_hosts_are_told_to_ask_again() -> None:
     yard = Yard()
+    yard.loop.host_plans.first_plan_seconds = 0.05
     yard.network.refusal = "switch 1: table full"
     yard.start_refused()
     try:

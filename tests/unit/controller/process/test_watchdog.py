@@ -123,7 +123,7 @@ def test_what_keeps_the_interpreter_itself_is_told_too(tmp_path: Path) -> None:
 
 def test_five_seconds_or_half_of_what_systemd_waits() -> None:
     def still_seconds(**environment: str) -> float:
-        return watchdog.Watchdog(Notifier({"NOTIFY_SOCKET": "/nowhere"} | environment))._still_seconds
+        return watchdog.Watchdog(Notifier({"NOTIFY_SOCKET": "/nowhere"} | environment)).still_seconds
 
     assert still_seconds() == still_seconds(WATCHDOG_USEC="30000000") == 5.0
     assert still_seconds(WATCHDOG_USEC="4000000") == 2.0
