@@ -1,4 +1,4 @@
-"""What the command prints: rich tables on a terminal, plain columns elsewhere, errors on stderr."""
+"""The command's output: rich tables on a terminal, plain columns elsewhere, errors on stderr."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ class CommandError(Exception):
 
 
 def fail(message: str, status: int, prefix: str = "trainyard: ") -> int:
-    """Say what went wrong, on stderr; the exit status."""
+    """Print what went wrong on stderr; returns the exit status."""
     sys.stderr.write("".join(f"{prefix}{line}\n" for line in _clean(message, keep_lines=True).splitlines()))
     return status
 
 
 def show_document(message: BaseModel) -> int:
-    """One JSON document."""
+    """Print one JSON document; returns 0."""
     sys.stdout.write(message.model_dump_json(indent=2) + "\n")
     return 0
 
 
 def show_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
-    """Columns with titles."""
+    """Print columns with titles; returns 0."""
     cells = [[_clean(str(cell)) for cell in row] for row in rows]
     if sys.stdout.isatty():
         from rich.console import Console
@@ -51,7 +51,7 @@ def show_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
 
 
 def show_facts(facts: Sequence[tuple[str, str]]) -> int:
-    """Names and values, one a line."""
+    """Print names and values, one a line; returns 0."""
     width = max(len(name) for name, _ in facts)
     for name, value in facts:
         sys.stdout.write(f"{_clean(name).ljust(width)}  {_clean(value)}\n")
@@ -59,5 +59,5 @@ def show_facts(facts: Sequence[tuple[str, str]]) -> int:
 
 
 def _clean(text: str, *, keep_lines: bool = False) -> str:
-    """What came over the network must not steer the terminal."""
+    """Replace control characters: text from the network must not control the terminal."""
     return "".join(char if char.isprintable() or (keep_lines and char == "\n") else "?" for char in text)

@@ -1,4 +1,4 @@
-"""A snapshot in a JSON file, as ``trainyard order`` takes it: its fields, its defaults, and what is wrong with it."""
+"""A snapshot in a JSON file, the input of ``trainyard order``: its fields, its defaults, and its faults."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Rate = Annotated[float, Field(ge=1e-3, le=1e18)]
 
 
 class SnapshotError(ValueError):
-    """A file that is no snapshot. The message has a line ``file:line: field: what is wrong`` for each fault."""
+    """The file is no snapshot. The message has a line ``file:line: field: what is wrong`` for each fault."""
 
 
 class Part(BaseModel):
@@ -49,7 +49,7 @@ class DemandPart(Part):
 
 
 class ProgressPart(Part):
-    """A report: iterations done, when, and the metric, if it was measured."""
+    """A report: the iterations done, the time, and the metric, if it was measured."""
 
     iteration: Annotated[float, Field(ge=0, le=1e15)]
     time: Moment
@@ -70,7 +70,7 @@ class JobPart(Part):
 
 
 class MetricPart(Part):
-    """What progress is measured by, for all jobs."""
+    """The metric of all jobs."""
 
     name: Text = "accuracy"
     direction: Literal["max", "min"] = "max"
@@ -87,7 +87,7 @@ class SnapshotPart(Part):
 
 
 def read_snapshot(path: Path) -> Snapshot:
-    """The snapshot in a file; ``-`` is the standard input. Raises SnapshotError, with all that is wrong."""
+    """Returns the snapshot in a file; ``-`` is the standard input. Raises SnapshotError with all faults."""
     name = Path(text_file.name(path))
     try:
         text = text_file.read(path, holds="a snapshot: an object with hosts and jobs")
@@ -113,28 +113,28 @@ def _checked(text: str, name: Path) -> SnapshotPart:
         part = SnapshotPart.model_validate(data)
     except ValidationError as error:
         document = _document(name, text, data, [tuple(fault["loc"]) for fault in error.errors(include_url=False)])
-        raise SnapshotError(_told(describe(error, document, SnapshotPart).splitlines())) from None
+        raise SnapshotError(_first_faults(describe(error, document, SnapshotPart).splitlines())) from None
     if faults := list(_contradictions(part)):
         document = _document(name, text, data, [place for place, _ in faults])
-        raise SnapshotError(_told([f"{document.where(place)}: {problem}" for place, problem in faults]))
+        raise SnapshotError(_first_faults([f"{document.where(place)}: {problem}" for place, problem in faults]))
     return part
 
 
 def _document(name: Path, text: str, data: dict[str, Any], places: list[Place]) -> Document:
-    """The document with the lines of these places and of what is around them."""
+    """Returns the document with the lines of these places and of the values that enclose them."""
     wanted = {place[:depth] for place in places for depth in range(len(place) + 1)}
     return Document(name, data, Scan(text, wanted).lines)
 
 
-def _told(faults: list[str]) -> str:
-    """The faults, one a line; of very many only the first."""
+def _first_faults(faults: list[str]) -> str:
+    """Returns the faults, one a line, the first SHOWN_FAULTS of them."""
     if len(faults) > SHOWN_FAULTS:
         faults = [*faults[:SHOWN_FAULTS], f"and {len(faults) - SHOWN_FAULTS} more"]
     return "\n".join(faults)
 
 
 def _contradictions(part: SnapshotPart) -> Iterator[tuple[Place, str]]:
-    """What no field shows by itself."""
+    """Yields the faults that no field shows by itself."""
     hosts: dict[str, int] = {}
     for i, host in enumerate(part.hosts):
         if (first := hosts.setdefault(host.name, i)) != i:
@@ -172,7 +172,7 @@ def _job(part: JobPart, metric: Metric) -> Job:
     progress = tuple(Progress(point.iteration, point.time, point.metric) for point in points)
     total: float | None = None
     if "iterations_left" in part.model_fields_set:
-        # Who says what is left says how long the run is.
+        # The iterations left give the length of the run.
         total = (progress[-1].iteration if progress else 0.0) + part.iterations_left
     return Job(
         id=part.id,
