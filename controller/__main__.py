@@ -1,8 +1,8 @@
 """Ryu's manager, as ``ryu-manager controller.app`` and ``trainyard controller`` both run it.
 
 eventlet patches the standard library before anything else is loaded. Ryu's own script does that in two steps, and at
-the second step locks are in use that cannot be patched any more. The warnings of Ryu and eventlet at their import are not
-printed, unless Python was started with warnings on. Ryu's other apps run as Ryu runs them.
+the second step locks are in use that cannot be patched any more. The warnings that Ryu and eventlet give at import
+are not printed, unless Python was started with warnings on. Ryu's other apps run as Ryu runs them.
 """
 
 from __future__ import annotations

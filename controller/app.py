@@ -3,8 +3,8 @@
     ryu-manager controller.app
 
 ``TRAINYARD_CONFIG`` names its YAML file; without it every setting has its default. Exit status: 0 after SIGINT or
-SIGTERM; 1 where it cannot start, or where its stop could not write all that it had acknowledged into the journal; 2 for wrong
-settings.
+SIGTERM; 1 where it cannot start, or where its stop could not write into the journal all that was acknowledged; 2 for
+wrong settings.
 """
 
 from __future__ import annotations
