@@ -1,8 +1,8 @@
 """Ryu's manager, as ``ryu-manager controller.app`` and ``trainyard controller`` both run it.
 
-The standard library is made green before anything else is loaded: Ryu's own script does that in two steps, and by the
-second one locks are in use that cannot be made green any more. What Ryu and eventlet warn of when they are loaded is no
-user's concern and is not printed, unless Python was asked for warnings. Ryu's other apps are run as Ryu runs them.
+eventlet patches the standard library before anything else is loaded. Ryu's own script does that in two steps, and at
+the second step locks are in use that cannot be patched any more. The warnings that Ryu and eventlet give at import
+are not printed, unless Python was started with warnings on. Ryu's other apps run as Ryu runs them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Accepting connections for ever: neither a peer that is gone already nor a lack of files ends a listener."""
+"""Accepts connections for ever: neither a peer that is gone already nor a lack of files ends a listener."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import eventlet
 
 LOG = logging.getLogger("trainyard.listen")
 PAUSE_SECONDS = 0.1
-"""Until the next try where this machine has no room: connections that end make it."""
+"""Pause this long before the next attempt where this machine has no free file: connections that end free some."""
 SAY_AGAIN_SECONDS = 60.0
-"""Room may come and go by the moment; the log tells of its lack no oftener."""
+"""Log the lack of files at most this often."""
 
 _OF_ONE_PEER = {errno.ECONNABORTED, errno.ECONNRESET, errno.ENOTCONN, errno.EPROTO, errno.EPERM}
 
 
 class Acceptor:
-    """Takes connections from ``listener``, a green socket. ``name`` is what listens there, for the log."""
+    """Accepts connections from ``listener``, a green socket. ``name`` says in the log what listens there."""
 
     def __init__(self, listener: Any, name: str) -> None:
         self._listener = listener
@@ -27,11 +27,11 @@ class Acceptor:
         self._say_after = 0.0
 
     def accept(self) -> tuple[Any, Any]:
-        """The next connection and its peer's address. Waits for it as long as it takes, and raises nothing."""
+        """Returns the next connection and its peer's address. Waits as long as it takes, and raises nothing."""
         while True:
             try:
                 connection, address = self._listener.accept()
-            except Exception as error:  # whatever it is, the next connection must be taken
+            except Exception as error:  # whatever the error, the next connection must be accepted
                 if getattr(error, "errno", None) not in _OF_ONE_PEER:
                     self._say(str(getattr(error, "strerror", None) or repr(error)))
                     eventlet.sleep(PAUSE_SECONDS)

@@ -1,10 +1,10 @@
-"""The controller as a Ryu app: wires the rest together, holds no logic.
+"""The controller as a Ryu app. It connects the parts, and has no logic of its own.
 
     ryu-manager controller.app
 
 ``TRAINYARD_CONFIG`` names its YAML file; without it every setting has its default. Exit status: 0 after SIGINT or
-SIGTERM; 1 where it cannot start, or where its stop could not write all that was answered into the journal; 2 for wrong
-settings.
+SIGTERM; 1 where it cannot start, or where its stop could not write into the journal all that was acknowledged; 2 for
+wrong settings.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ from controller.rules.compiler import Rule, compile_rules
 LOG = logging.getLogger("trainyard")
 ECHO_SECONDS = 5.0
 UNANSWERED_ECHOES = 3
-"""A switch that has not answered so many is taken for gone; Ryu by itself would wait for ever."""
+"""Close the connection of a switch after this many unanswered echoes; Ryu by itself would wait for ever."""
 STOP_SECONDS = 12.0
-"""A stop that takes longer ends here; a service manager would kill it after 90 s. Its steps may take 10.5 s in all."""
+"""End the process if its stop takes longer; a service manager kills it after 90 s. The steps take 10.5 s at most."""
 FINISH_SECONDS = 2.5
-"""How long a stop waits for the answers that were being made when it began."""
+"""Let a stop wait this long for the requests that were being answered when it began."""
 
 
 class Wsgi(WSGIApplication):
-    """Ryu's own, under another name: Ryu would start its plain server for it, and we start ours."""
+    """Ryu's class under another name. Ryu would start its own server for its own class, but we start ours."""
 
 
 class Trainyard(RyuApp):
-    """All parts of the controller, and who tells whom what."""
+    """All parts of the controller, and their connections."""
 
     OFP_VERSIONS: ClassVar[list[int]] = [ofproto_v1_3.OFP_VERSION]
     _CONTEXTS: ClassVar[dict[str, type]] = {"wsgi": Wsgi}
@@ -72,7 +72,7 @@ class Trainyard(RyuApp):
         try:
             startup.free_port("the API", config.api.host, config.api.port)
             _listen_for_switches(config, files // 4)
-            startup.say_what_is_read(config)
+            startup.log_large_journal(config)
             store = Store(config.journal)
             startup.warn_of_no_journal(config)
         except (StoreError, startup.StartError) as error:
@@ -124,7 +124,7 @@ class Trainyard(RyuApp):
         """Start everything that runs by itself; Ryu calls this once all apps are there."""
         super().start()
         startup.steady_the_interpreter()
-        # At the end it would wait for a plan that another thread is making, which nobody needs any more.
+        # At the exit it would wait for a plan that another thread is making, and that nobody needs any more.
         atexit.unregister(eventlet.tpool.killall)
         stop = partial(self._end, hub.getcurrent())
         signals.Signals(stop, partial(LOG.warning, early.SIGHUP_IS_IGNORED), STOP_SECONDS).listen()
@@ -139,7 +139,7 @@ class Trainyard(RyuApp):
         self._stop.run()
 
     def _end(self, main: Any) -> None:
-        """Stop, and only then have Ryu end its apps, in whatever order, as it does on Ctrl-C."""
+        """Stop, and only then let Ryu end its apps, as it does on Ctrl-C."""
         ending = KeyboardInterrupt() if self._stop.run() else SystemExit(signals.FAILED)
         hubs.get_hub().schedule_call_global(0, main.throw, ending)
 
@@ -175,7 +175,7 @@ class Trainyard(RyuApp):
 
 
 def _listen_for_switches(config: Config, connections: int) -> None:
-    """Tell Ryu where, and from whom to take at most so many; its own default is every address. Raises StartError."""
+    """Let Ryu listen where the settings say, for ``connections`` at most. Raises StartError."""
     port = startup.free_port("OpenFlow", config.openflow.host, config.openflow.port)
     cfg.CONF.set_override("ofp_listen_host", config.openflow.host)
     cfg.CONF.set_override("ofp_tcp_listen_port", port)

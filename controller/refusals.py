@@ -1,20 +1,20 @@
-"""Why a request was not carried out, as values that the API turns into problem documents."""
+"""The reasons why a request was not carried out. The API makes problem documents of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 
-class Refused(Exception):  # noqa: N818 - a refusal is an answer to the asker, not a fault of the controller
-    """Base of all refusals; the message is a sentence for the person who asked."""
+class Refused(Exception):  # noqa: N818 - a refusal is an answer to the client, not a fault of the controller
+    """Base of all refusals; the message is a sentence for the client."""
 
 
 class NotFound(Refused):
-    """What the path names does not exist."""
+    """The object that the path names does not exist."""
 
 
 class Conflict(Refused):
-    """The request contradicts what holds now; ``errors`` has (field, what is wrong) where a field is at fault."""
+    """The request contradicts the present state; ``errors`` has (field, what is wrong) where a field is at fault."""
 
     def __init__(self, problem: str, errors: Sequence[tuple[str, str]] = ()) -> None:
         super().__init__(problem)
@@ -30,4 +30,4 @@ class Invalid(Refused):
 
 
 class Unavailable(Refused):
-    """The controller cannot answer yet; asking again later is right."""
+    """The controller cannot answer now; the client should ask again later."""

@@ -1,4 +1,4 @@
-"""Runs what is done in steps among everything else: others go on whenever it has had its time."""
+"""Runs work that is done in steps: other green threads go on after each TURN_SECONDS."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def in_steps(steps: Steps[T]) -> T:
 
 
 class Turns:
-    """Lets one green thread at a time do what is done in steps for the same name; the others wait in order."""
+    """Lets one green thread at a time work for the same name; the others wait in order."""
 
     def __init__(self) -> None:
         self._locks: dict[str, eventlet.semaphore.Semaphore] = {}
@@ -54,7 +54,7 @@ class Turns:
 
     @contextmanager
     def of(self, name: str) -> Iterator[None]:
-        """Have the turn for ``name``."""
+        """Hold the turn for ``name``."""
         self._users[name] += 1
         try:
             with self._locks.setdefault(name, eventlet.semaphore.Semaphore()):

@@ -81,7 +81,7 @@ def status(services: Services, _call: Call) -> Reply:
 
 def metrics(services: Services, _call: Call) -> Reply:
     """Everything that is counted, for Prometheus."""
-    services.metrics.class_bytes.take(_class_bytes(services))
+    services.metrics.class_bytes.merge(_class_bytes(services))
     services.metrics.journal_degraded.set(services.store.failure is not None)
     services.metrics.switches_ready.set(len(services.dataplane.switches()))
     return Reply(HTTPStatus.OK, services.metrics.text(), content_type=TEXT)

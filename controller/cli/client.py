@@ -1,4 +1,4 @@
-"""The command's side of the REST API: one request, one message, and what went wrong in one line."""
+"""The command's client of the REST API: one request, one message, and errors in one line."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Answer = TypeVar("Answer", bound=Message)
 
 
 class Client:
-    """A controller at ``url``. Raises CommandError for whatever goes wrong."""
+    """A client of the controller at ``url``. Raises CommandError for all errors."""
 
     def __init__(self, url: str, token: str | None = None, ca: Path | None = None) -> None:
         if not url.startswith(("http://", "https://")):
-            raise CommandError(f"{url!r} is no URL of a controller; it is written like http://127.0.0.1:8080", 2)
+            raise CommandError(f"{url!r} is not the URL of a controller; it is written like http://127.0.0.1:8080", 2)
         if ca is not None and not ca.is_file():
             raise CommandError(f"{ca}: there is no such certificate", 2)
         self._url = url.rstrip("/")
@@ -32,11 +32,11 @@ class Client:
         self._session.verify = str(ca) if ca is not None else True
         if token:
             if not (token.isascii() and token.isprintable()):
-                raise CommandError("the token has characters that no token has", 2)
+                raise CommandError("the token has characters that a token cannot have", 2)
             self._session.headers["Authorization"] = f"Bearer {token}"
 
     def get(self, path: str, model: type[Answer], query: Mapping[str, str] | None = None) -> Answer:
-        """The message at ``path``."""
+        """Returns the message at ``path``."""
         try:
             with self._session as session:
                 reply = session.get(self._url + quote(path), params=query, timeout=TIMEOUT_SECONDS)
@@ -67,7 +67,7 @@ def _detail(reply: requests.Response) -> str:
 
 
 def _root(error: BaseException) -> str:
-    """The system's own words at the bottom of requests' wrapping."""
+    """Returns the operating system's message inside the exceptions of ``requests``."""
     seen: BaseException = error
     while True:
         reason = getattr(seen, "reason", None)

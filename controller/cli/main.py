@@ -1,10 +1,9 @@
-"""``trainyard``: the operator's command, a client of the controller's REST API; other packages add commands to it.
+"""``trainyard``: the operator's command, a client of the controller's REST API. Other packages add commands to it.
 
 Exit status: 0 done, 1 failed, 2 wrong input. ``--json`` prints one JSON document on stdout and nothing else there.
-A package adds a command by an entry point of the group ``trainyard.commands``, of the command's name: a callable that
-gets argparse's subparsers, adds its own parser, and sets ``run`` on it: a callable from the parsed arguments to an exit
-status. All of them are loaded for ``trainyard --help``, so such a module should load what takes long in ``run`` only,
-as ours do.
+A package adds a command by an entry point of the group ``trainyard.commands`` with the command's name. It is a callable
+that gets argparse's subparsers, adds its own parser, and sets ``run`` on it: a callable from the parsed arguments to an
+exit status. ``trainyard --help`` loads all of them, so such a module should import slow packages in ``run`` only.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ DEFAULT_URL = "http://127.0.0.1:8080"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; its exit status."""
+    """Run the command; returns its exit status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     options = _parser(given).parse_args(given)
     try:
@@ -87,8 +86,8 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     if given and given[0] in commands.choices:
         return parser  # other packages may be slow to load
     others = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
-    asked = [entry for entry in others if given and entry.name == given[0]]
-    for entry in asked or others:
+    named = [entry for entry in others if given and entry.name == given[0]]
+    for entry in named or others:
         try:
             entry.load()(commands)
         except Exception as error:  # one broken package must not take the others' commands away
@@ -125,7 +124,7 @@ def _client(options: argparse.Namespace) -> Client:
 
 
 def run_jobs(options: argparse.Namespace) -> int:
-    """The jobs and their classes."""
+    """Show the jobs and their classes."""
     from controller.wire import JobList
 
     answer = _client(options).get("/v1/jobs", JobList)
@@ -146,7 +145,7 @@ def run_jobs(options: argparse.Namespace) -> int:
 
 
 def run_plan(options: argparse.Namespace) -> int:
-    """The plan in force, or what another policy would do."""
+    """Show the plan in force, or the plan of another policy."""
     from controller.wire import PlanView
 
     query = {"policy": options.policy} if options.policy is not None else {}
@@ -175,7 +174,7 @@ def run_plan(options: argparse.Namespace) -> int:
 
 
 def run_explain(options: argparse.Namespace) -> int:
-    """Why a job has its class."""
+    """Show why a job has its class."""
     from controller.wire import Explanation
 
     answer = _client(options).get(f"/v1/jobs/{options.job}/explain", Explanation)
@@ -199,7 +198,7 @@ def run_explain(options: argparse.Namespace) -> int:
 
 
 def run_probe(options: argparse.Namespace) -> int:
-    """The switches, and whether their queues are proven; 1 where one is not, or none is there."""
+    """Show the switches and whether their queues are proven; returns 1 where one is not, or there is no switch."""
     from controller.wire import Status
 
     status = _client(options).get("/v1/status", Status)
@@ -221,7 +220,7 @@ def run_probe(options: argparse.Namespace) -> int:
 
 
 def _standing(switch: SwitchState) -> tuple[str, str]:
-    """How a switch is, in a word, and why."""
+    """Returns the state of a switch in a word, and the reason."""
     if not switch.ready:
         return "not ready", switch.reason or "-"
     if not switch.ports:
@@ -232,7 +231,7 @@ def _standing(switch: SwitchState) -> tuple[str, str]:
 
 
 def run_check_config(options: argparse.Namespace) -> int:
-    """Check a settings file; 2 with a line for each thing that is wrong."""
+    """Check a settings file; returns 2, and prints a line for each fault, where it is wrong."""
     from controller.config.config import ConfigError, load_config
 
     try:
@@ -251,7 +250,7 @@ def run_controller(options: argparse.Namespace) -> int:
 
         try:
             load_config(options.config)
-        except ConfigError as error:  # in the same words as the controller's, and seconds before it
+        except ConfigError as error:  # the same message as the controller's, but seconds earlier
             return fail(str(error), 2)
         os.environ["TRAINYARD_CONFIG"] = str(options.config)
     os.execv(sys.executable, [sys.executable, "-m", "controller.__main__"])  # noqa: S606 - this very interpreter

@@ -19,17 +19,19 @@ from controller.wire import Name
 __all__ = ["Api", "Config", "ConfigError", "Floors", "HostEntry", "LinkEntry", "OpenFlow", "is_loopback", "load_config"]
 
 GATE_PERIODS = 2.0
-"""The gate's hard timeout must outlast so many periods, or a late renewal would drop the priorities."""
+"""Require that the gate's hard timeout outlasts this many periods: else a late renewal would drop the priorities."""
 
 
 class Config(Section):
-    """All settings of the controller. Seconds, bit/s; ``gate_seconds`` is how long switches keep the order alone.
+    """All settings of the controller, in seconds and bit/s.
 
-    ``probe``: whether a switch's queues are tried before it is used; where they are not, its state says so.
-    ``table_budget``: rules that a switch may hold for jobs' flows; where more are needed, hosts mark and switches look
-    at the marks alone. ``ovsdb``: where the switches' database answers, or where each one's does, by datapath id.
-    ``control_addresses``: the controller's own addresses in the network that it orders, where it listens on all
-    (0.0.0.0) or behind an address translation: traffic to and from them goes first.
+    ``gate_seconds``: how long switches keep the order by themselves.
+
+    ``probe``: whether a switch's queues are probed before it is used. ``table_budget``: rules that a switch may hold
+    for jobs' flows; where more are needed, hosts mark and switches match the marks alone. ``ovsdb``: the address of the
+    switches' database, or that of each switch's own, by datapath id. ``control_addresses``: the controller's own
+    addresses in the network that it orders, needed where it listens on all (0.0.0.0) or behind an address translation.
+    Traffic to and from them goes first.
     """
 
     policy: str = "jpas"
@@ -58,11 +60,11 @@ class Config(Section):
 
     @classmethod
     def default(cls) -> Self:
-        """The settings of a controller without a file."""
+        """Returns the settings of a controller without a file."""
         return cls.model_validate({})
 
     def host_map(self) -> dict[str, Host]:
-        """The hosts by name, as the model has them."""
+        """Returns the hosts by name, as the model has them."""
         return {
             entry.name: Host(
                 name=entry.name,
@@ -215,7 +217,7 @@ def _check_known(names: tuple[str, ...], info: ValidationInfo) -> None:
 
 
 def load_config(path: Path | None) -> Config:
-    """The settings in the YAML file ``path``; None gives the defaults.
+    """Returns the settings in the YAML file ``path``; None gives the defaults.
 
     Raises ConfigError, whose message has a line ``file:line: field: what is wrong; what would be right`` for
     each thing that is wrong.

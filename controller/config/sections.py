@@ -30,8 +30,8 @@ class Api(Section):
 
     ``host_jobs``: what a host's own token may register. whole: any job that the host takes part in, with its traffic
     between other hosts. own: only traffic that has the host at one end, and ports that it listens on itself.
-    ``host_stages``: the stages that it may put the jobs into which it registers. own: those that only its own jobs
-    fill, which orders none of them before others' jobs. any: all, as a study on several hosts needs. none: none.
+    ``host_stages``: the stages into which the token may put the jobs that it registers. own: stages that only its own
+    jobs fill, so that they go before no other jobs. any: all stages, for studies on several hosts. none: none.
     """
 
     host: Listening = "127.0.0.1"
@@ -102,7 +102,7 @@ def _check_token(token: SecretStr) -> None:
 
 
 class OpenFlow(Section):
-    """Where switches connect. ``switches``: the addresses that may connect as one; none named: any may."""
+    """Where switches connect. ``switches``: the addresses that may connect as a switch; none: any address may."""
 
     host: Listening = "127.0.0.1"
     port: TcpPort = 6653
@@ -110,14 +110,14 @@ class OpenFlow(Section):
 
 
 class Floors(Section):
-    """Shares of a link that each job class, and all other traffic, keep when those above them are busy."""
+    """Shares of a link that each job class, and all other traffic, keep when the classes before them are busy."""
 
     job_class: Share = 0.01
     other: Share = 0.10
 
 
 class HostEntry(Section):
-    """A server, its link and where it is plugged in."""
+    """A server, its link, and the switch port that it is connected to."""
 
     name: Name
     address: HostAddress

@@ -1,4 +1,4 @@
-"""Kinds of values that settings have: addresses, datapath ids, ports, rates, each with its refusal in plain words."""
+"""The types of values in the settings: addresses, datapath ids, ports, rates. Each refuses wrong values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Section(BaseModel):
 
 
 def is_loopback(host: str) -> bool:
-    """Whether ``host`` names this machine only."""
+    """Returns whether ``host`` names this machine only."""
     if host == "localhost":
         return True
     try:
@@ -29,7 +29,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _dpid(value: object) -> object:
-    """A datapath id as a number, or as hexadecimal text as Open vSwitch prints it."""
+    """Convert a datapath id from hexadecimal text, as Open vSwitch prints it; a number stays as it is."""
     if isinstance(value, str):
         try:
             return int(value.replace(":", ""), 16)
@@ -41,7 +41,7 @@ def _dpid(value: object) -> object:
 
 
 def as_section(value: object) -> object:
-    """A section without settings has its defaults; what is no section is refused in plain words."""
+    """Give an empty section its defaults; raises ValueError for a value that is no section."""
     if value is None:
         return {}
     if not isinstance(value, Mapping | BaseModel):
@@ -50,23 +50,23 @@ def as_section(value: object) -> object:
 
 
 _DATABASE = re.compile(r"(tcp|unix):\S+")
-"""``ssl:`` would need a key that there is no setting for, ``ptcp:`` and its like a switch that calls."""
+"""``ssl:`` is left out because no setting names a key, and ``ptcp:`` because then the switch would connect."""
 
 
 def as_databases(value: object) -> object:
-    """The address of the switches' database, or a map with each switch's own."""
+    """Check the address of the switches' database, or a map with each switch's own."""
     if isinstance(value, Mapping):
         if not value:
             raise ValueError("it names no switch; give an address, or one for each switch: {1: tcp:10.0.0.1:6640}")
-        found: dict[object, str] = {}
+        addresses: dict[object, str] = {}
         for key, address in value.items():
             dpid = _dpid(key)
             if not isinstance(dpid, int) or not 1 <= dpid <= MAX_DPID:
                 raise ValueError(f"{key!r} is no datapath id; it is from 1 to {MAX_DPID:x}, in hexadecimal")
-            if dpid in found:
+            if dpid in addresses:
                 raise ValueError(f"switch {dpid:#x} is named twice; each has one database")
-            found[dpid] = _database(address)
-        return found
+            addresses[dpid] = _database(address)
+        return addresses
     return _database(value)
 
 
@@ -84,7 +84,7 @@ _HOST_NAME = re.compile(rf"(?=.{{1,253}}$){_LABEL}(\.{_LABEL})*")
 
 
 def _listening(host: str) -> str:
-    """An address or a name to listen at; whether it is this machine's shows only at the start."""
+    """Check an address or a name to listen at. Only the start shows whether it is this machine's."""
     try:
         return str(ipaddress.ip_address(host))
     except ValueError:
@@ -95,18 +95,18 @@ def _listening(host: str) -> str:
 
 
 def _host_address(address: str) -> str:
-    """An IPv4 address that one server can have."""
+    """Check an IPv4 address that one server can have."""
     try:
-        found = ipaddress.IPv4Address(address)
+        parsed = ipaddress.IPv4Address(address)
     except ValueError as error:
         raise ValueError(f"{address!r} is no IPv4 address; it is written like 10.0.0.1") from error
-    if found.is_unspecified or found.is_loopback or found.is_multicast or found.is_reserved:
+    if parsed.is_unspecified or parsed.is_loopback or parsed.is_multicast or parsed.is_reserved:
         raise ValueError(f"{address} is the address of no single server; it is written like 10.0.0.1")
-    return str(found)
+    return str(parsed)
 
 
 def _network(text: str) -> str:
-    """Addresses of switches: one, or all of a network."""
+    """Check the addresses of switches: one address, or a network."""
     try:
         return str(ipaddress.ip_network(text, strict=False))
     except ValueError as error:

@@ -19,8 +19,8 @@ Peer = tuple[str, float, float]
 """Peer, bytes sent to it and received from it: the fields of ``wire.PeerBytes``."""
 
 
-class JobTold(NamedTuple):
-    """What one host knows anew of one job; the fields of ``wire.JobReport``."""
+class JobPart(NamedTuple):
+    """The news of one job from one host; the fields of ``wire.JobReport``."""
 
     job: str
     points: Sequence[Point]
@@ -31,15 +31,15 @@ class JobTold(NamedTuple):
     as_of: float | None
 
 
-class FlowTold(NamedTuple):
-    """A connection of a job that the host found."""
+class FlowPart(NamedTuple):
+    """A connection of a job that the host has found; the fields of ``wire.FlowSeen``."""
 
     job: str
     flow: FlowKey
 
 
-class TrafficTold(NamedTuple):
-    """All that a host's agent has found of a job's connections; the fields of ``wire.JobTraffic``."""
+class TrafficPart(NamedTuple):
+    """All of a job's connections that a host's agent has found; the fields of ``wire.JobTraffic``."""
 
     job: str
     as_of: float
@@ -59,26 +59,29 @@ class Batch:
     seq: int
     sent_at: float
     marks_acknowledgements: bool
-    jobs: Sequence[JobTold]
-    flows: Sequence[FlowTold]
-    traffic: Sequence[TrafficTold]
+    jobs: Sequence[JobPart]
+    flows: Sequence[FlowPart]
+    traffic: Sequence[TrafficPart]
 
     @property
     def brings_news(self) -> bool:
-        """Whether it tells what will not come again by itself: not only that the host lives, and what only grows."""
+        """Returns whether it brings news that will not come again by itself.
+
+        A sign of life and counts that only grow come again.
+        """
         found = any(part.links is not None for part in self.traffic)
         return found or bool(self.flows) or any(part.points or part.ended for part in self.jobs)
 
     @classmethod
     def of(cls, report: HostReport) -> Batch:
-        """The values of a report."""
+        """Returns the values of a report."""
         return cls(
             report.session,
             report.seq,
             report.sent_at,
             report.marks_acknowledgements,
             [
-                JobTold(
+                JobPart(
                     part.job,
                     [(point.iteration, point.time, point.metric) for point in part.points],
                     part.sent_bytes,
@@ -89,9 +92,9 @@ class Batch:
                 )
                 for part in report.jobs
             ],
-            [FlowTold(seen.job, key_of(seen.flow)) for seen in report.flows],
+            [FlowPart(seen.job, key_of(seen.flow)) for seen in report.flows],
             [
-                TrafficTold(
+                TrafficPart(
                     part.job,
                     part.as_of,
                     part.counter,
@@ -106,7 +109,7 @@ class Batch:
         )
 
     def frames(self) -> Iterator[bytes]:
-        """The same as bytes, in parts that are small enough to be read without a pause."""
+        """Yields the same as bytes, in frames that are small enough to be read without a pause."""
         yield pack((self.session, self.seq, self.sent_at, self.marks_acknowledgements))
         yield from pack_rows(map(tuple, self.jobs), lambda part: 1 + len(part[1]))
         yield from pack_rows(map(tuple, self.flows))
@@ -114,9 +117,9 @@ class Batch:
 
     @classmethod
     def from_frames(cls, frames: Iterator[bytes]) -> Steps[Batch]:
-        """The value of ``frames``; yields after each."""
+        """Returns the value of ``frames``; yields after each frame."""
         session, seq, sent_at, marks_acknowledgements = unpack(next(frames))
-        jobs = yield from unpack_rows(frames, JobTold._make)
-        flows = yield from unpack_rows(frames, FlowTold._make)
-        traffic = yield from unpack_rows(frames, TrafficTold._make)
+        jobs = yield from unpack_rows(frames, JobPart._make)
+        flows = yield from unpack_rows(frames, FlowPart._make)
+        traffic = yield from unpack_rows(frames, TrafficPart._make)
         return cls(session, seq, sent_at, marks_acknowledgements, jobs, flows, traffic)

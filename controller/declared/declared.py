@@ -1,8 +1,8 @@
-"""What a job declares, worked out: the form in which the controller keeps it.
+"""A job's spec in the form in which the controller keeps it.
 
-A spec of 65,536 demands takes 0.4 s to check and 0.1 s to write. So the controller never holds one: it keeps the JSON
-text that the API shows and the journal stores, the values that the policies see, and all that follows from the spec
-alone. Another process can work that out and hand it over in ``frames``, each of which is taken in a few milliseconds.
+A spec of 65,536 demands takes 0.4 s to check and 0.1 s to write. So the controller never holds one. It keeps the JSON
+text that the API shows and the journal stores, the values that the policies see, and everything that follows from the
+spec alone. Another process can compute that and send it in ``frames``, each of which is read in a few milliseconds.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class DeclaredFlow(NamedTuple):
 class Declared:
     """A job's spec as values. ``text`` is the whole of it as JSON: equal specs have equal texts.
 
-    ``size`` is how much there is to keep of it; ``hosts`` are all that it names, and ``claims`` and ``traffic`` what it
-    claims, as ``job_flows`` works them out.
+    ``size`` counts the entries to keep of it; ``hosts`` are all hosts that it names. ``claims`` and ``traffic`` are
+    computed by ``job_flows``.
     """
 
     text: str
@@ -58,7 +58,7 @@ class Declared:
 
     @classmethod
     def of(cls, spec: JobSpec) -> Declared:
-        """Work a spec out."""
+        """Returns the values of a spec."""
         return cls(
             text=spec.model_dump_json(),
             metric=Metric(spec.metric.name, spec.metric.direction),
@@ -69,7 +69,7 @@ class Declared:
             stage=spec.stage,
             tasks=tuple(Task(task.role, task.host, task.port) for task in spec.tasks),
             flows=tuple(DeclaredFlow(*key_of(flow)) for flow in spec.flows),
-            demand=tuple(Demand(one.src, one.dst, one.bytes) for one in spec.demand),
+            demand=tuple(Demand(demand.src, demand.dst, demand.bytes) for demand in spec.demand),
             hosts=involved_hosts(spec),
             size=size_of(spec),
             claims=Claims.of(spec),
@@ -77,7 +77,7 @@ class Declared:
         )
 
     def frames(self) -> Iterator[bytes]:
-        """The same as bytes, in parts that are small enough to be read without a pause."""
+        """Yields the same as bytes, in frames that are small enough to be read without a pause."""
         metric = (self.metric.name, self.metric.direction)
         numbers = (self.iterations, self.compute_seconds, self.weight, self.arrival)
         yield pack((metric, numbers, self.stage, self.size))
@@ -91,14 +91,14 @@ class Declared:
             self.traffic.listeners.ends,
         )
         for table in tables:
-            # One object for equal names: they are written once a frame.
+            # Equal names are one object, so that each is written once a frame.
             yield from pack_rows(tuple(_same(names, part) for part in row) for row in table)
         yield from pack_rows(self.hosts)
         yield from pack_rows(self.traffic.listeners.among)
 
     @classmethod
     def from_frames(cls, frames: Iterator[bytes]) -> Steps[Declared]:
-        """The value of ``frames``; yields after each that has taken a while."""
+        """Returns the value of ``frames``; yields after each frame that may take long."""
         metric, (iterations, compute_seconds, weight, arrival), stage, size = unpack(next(frames))
         text = next(frames).decode()
         yield
@@ -140,7 +140,7 @@ _ROLES = {role.value: role for role in Role}
 
 
 class _Named(NamedTuple):
-    """As much of a declaration as claims are made of."""
+    """The part of a declaration that claims are made of."""
 
     tasks: Sequence[Task]
     flows: Sequence[DeclaredFlow]

@@ -1,4 +1,4 @@
-"""Demand as JSON, remembered. Measured demand may be of as many pairs as a job has hosts squared; it changes seldom."""
+"""Demand as JSON, remembered. Measured demand may have as many pairs as a job has hosts squared; it seldom changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _known: Memo[Sequence[Demand], Texts] = Memo(16_384)
 
 
 def texts_of(demand: Sequence[Demand]) -> Steps[Texts]:
-    """The texts of some demand; yields where others may go on, and not at all where they are known."""
+    """Returns the texts of demand; yields where others may go on, but not where the texts are remembered."""
     if not demand:
         return NOTHING
     held = _known.peek(demand)
@@ -40,7 +40,7 @@ def _write(demand: Sequence[Demand]) -> Steps[Texts]:
 
 
 class _Specs(Sequence[dict[str, Any]]):
-    """Demand as the fields of ``wire.DemandSpec``, made one by one."""
+    """Demand as the fields of ``wire.DemandSpec``; each entry is made when it is read."""
 
     def __init__(self, demand: Sequence[Demand]) -> None:
         self._demand = demand

@@ -1,4 +1,4 @@
-"""Values as bytes for another process of ours, in frames that are small enough to be read without a pause. Pure."""
+"""Values as bytes for another of the controller's processes, in frames that are read without a pause. Pure."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ from typing import Any
 from controller.pieces import Steps
 
 ENTRIES = 2048
-"""Entries of a frame beyond which no further row is put into it."""
+"""Begin a new frame when the last one has this many entries."""
 
 
 def pack(value: Any) -> bytes:
-    """A value of Python's plain types as a frame."""
+    """Returns a value of Python's plain types as a frame."""
     return marshal.dumps(value)
 
 
 def unpack(frame: bytes) -> Any:
-    """The value of a frame that this very program has packed: nobody else's bytes are safe to be read so."""
+    """Returns the value of a frame that this program has packed. It is unsafe for bytes from anywhere else."""
     return marshal.loads(frame)  # noqa: S302 - see above
 
 
 def pack_rows(rows: Iterable[Any], entries: Callable[[Any], int] = lambda _row: 1) -> Iterator[bytes]:
-    """Rows as frames, and an empty one at the end. ``entries``: how much there is in a row."""
-    some: list[Any] = []
+    """Yields rows as frames, and an empty frame at the end. ``entries`` counts the entries of a row."""
+    pending: list[Any] = []
     held = 0
     for row in rows:
-        some.append(row)
+        pending.append(row)
         held += entries(row)
         if held >= ENTRIES:
-            yield pack(some)
-            some, held = [], 0
-    if some:
-        yield pack(some)
+            yield pack(pending)
+            pending, held = [], 0
+    if pending:
+        yield pack(pending)
     yield pack([])
 
 
 def unpack_rows(frames: Iterator[bytes], make: Callable[[Any], Any]) -> Steps[list[Any]]:
-    """The rows of ``pack_rows``, made into something else one by one; yields after each frame."""
+    """Returns the rows of ``pack_rows``, each converted by ``make``; yields after each frame."""
     rows: list[Any] = []
-    while some := unpack(next(frames)):
-        rows.extend(map(make, some))
+    while frame_rows := unpack(next(frames)):
+        rows.extend(map(make, frame_rows))
         yield
     return rows

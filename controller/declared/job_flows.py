@@ -1,4 +1,4 @@
-"""From what a job declares to the flows that are its own, and the ports that it claims for itself."""
+"""From a job's declaration to the flows and the ports that it claims."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Endpoint = tuple[str, int]
 """A host and a TCP port on it."""
 
 MOST_PROBLEMS = 50
-"""Faults of a job that are told at a time."""
+"""Report this many faults of a job at a time, at most."""
 
 FEW_FLOWS = 128
-"""Up to so many flows to and from its tasks' ports each has a rule of its own, which names both ends."""
+"""Give each flow to and from the tasks' ports a rule of its own, which names both ends, up to this many flows."""
 
 FEW_FLOWS_A_PORT = 4
-"""Up to so many flows a port, too: a ring's tasks have two neighbours each, however many they are."""
+"""Do the same up to this many flows a port: each task of a ring has two neighbours, however many tasks there are."""
 
 FlowKey = tuple[str, str, int | None, int | None]
 """One direction of TCP traffic: source, destination, source port, destination port; a port of None is any."""
@@ -30,7 +30,7 @@ class TaskLike(Protocol):
 
     @property
     def host(self) -> str:
-        """Where it runs."""
+        """The host that it runs on."""
 
     @property
     def port(self) -> int | None:
@@ -38,7 +38,7 @@ class TaskLike(Protocol):
 
 
 class PairLike(Protocol):
-    """What goes from one host to another."""
+    """Traffic from one host to another."""
 
     @property
     def src(self) -> str:
@@ -62,7 +62,7 @@ class FlowLike(PairLike, Protocol):
 
 
 class Declaration(Protocol):
-    """What a job says of its traffic: a spec as it came, or the form in which the controller keeps it."""
+    """What a job declares of its traffic: the spec of the API, or the form in which the controller keeps it."""
 
     @property
     def tasks(self) -> Sequence[TaskLike]:
@@ -70,7 +70,7 @@ class Declaration(Protocol):
 
     @property
     def flows(self) -> Sequence[FlowLike]:
-        """Traffic that it names one by one."""
+        """The flows that it names one by one."""
 
     @property
     def demand(self) -> Sequence[PairLike]:
@@ -78,18 +78,18 @@ class Declaration(Protocol):
 
 
 def key_of(flow: FlowLike) -> FlowKey:
-    """What a flow matches, as a plain value."""
+    """Returns what a flow matches, as a plain value."""
     return (flow.src, flow.dst, flow.src_port, flow.dst_port)
 
 
 def in_order(flow: FlowKey) -> tuple[str, str, int, int]:
-    """What to sort flows by."""
+    """Returns the key to sort flows by."""
     src, dst, src_port, dst_port = flow
     return (src, dst, src_port or 0, dst_port or 0)
 
 
 def wider(key: FlowKey) -> Iterator[FlowKey]:
-    """Every flow that has all packets of ``key``: itself, and those that leave one of its ports open."""
+    """Yields every flow that covers ``key``: itself, and those that leave one of its ports open."""
     src, dst, src_port, dst_port = key
     yield key
     if src_port is not None and dst_port is not None:
@@ -98,7 +98,7 @@ def wider(key: FlowKey) -> Iterator[FlowKey]:
 
 
 def involved_hosts(spec: Declaration) -> frozenset[str]:
-    """Every host on which the job has a task, a flow or demand."""
+    """Returns every host on which the job has a task, a flow or demand."""
     return frozenset(
         {task.host for task in spec.tasks}
         | {host for flow in spec.flows for host in (flow.src, flow.dst)}
@@ -107,14 +107,14 @@ def involved_hosts(spec: Declaration) -> frozenset[str]:
 
 
 def unknown_hosts(spec: Declaration, known: Collection[str]) -> list[tuple[str, str]]:
-    """(field, problem) of the first hosts that are not ``known``, ``MOST_PROBLEMS`` at most."""
+    """Returns (field, problem) of the first hosts that are not ``known``, MOST_PROBLEMS at most."""
     names = ", ".join(sorted(known)[:20]) or "none; name them under hosts in the settings"
-    found = ((field, host) for field, host in _named_hosts(spec) if host not in known)
-    return [(field, f"unknown host {host!r}; there are: {names}") for field, host in islice(found, MOST_PROBLEMS)]
+    unknown = ((field, host) for field, host in _named_hosts(spec) if host not in known)
+    return [(field, f"unknown host {host!r}; there are: {names}") for field, host in islice(unknown, MOST_PROBLEMS)]
 
 
 def _named_hosts(spec: Declaration) -> Iterator[tuple[str, str]]:
-    """Every field that names a host, and the host."""
+    """Yields every field that names a host, and the host."""
     yield from ((f"tasks.{i}.host", task.host) for i, task in enumerate(spec.tasks))
     for name, pairs in (("flows", spec.flows), ("demand", spec.demand)):
         for i, pair in enumerate(pairs):
@@ -123,7 +123,7 @@ def _named_hosts(spec: Declaration) -> Iterator[tuple[str, str]]:
 
 
 def repeated_ports(spec: Declaration) -> list[tuple[str, str]]:
-    """(field, problem) of the first listening ports that the job itself names twice, ``MOST_PROBLEMS`` at most."""
+    """Returns (field, problem) of the first listening ports that the job names twice, MOST_PROBLEMS at most."""
     seen: dict[Endpoint, int] = {}
     problems = []
     for i, task in enumerate(spec.tasks):
@@ -137,7 +137,7 @@ def repeated_ports(spec: Declaration) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a job's traffic is told apart by. ``touches`` are the endpoints that its declared flows name."""
+    """The ports and flows that identify a job's traffic. ``touches`` are the endpoints that its declared flows name."""
 
     listens: frozenset[Endpoint]
     touches: frozenset[Endpoint]
@@ -145,7 +145,7 @@ class Claims:
 
     @classmethod
     def of(cls, spec: Declaration) -> Claims:
-        """The claims of a spec."""
+        """Returns the claims of a spec."""
         return cls(
             listens=listening_ends(spec),
             touches=frozenset(end for flow in spec.flows for end in touched(key_of(flow))),
@@ -153,14 +153,16 @@ class Claims:
         )
 
     def conflict(self, other: Claims, spec: Declaration) -> tuple[str, str] | None:
-        """(field, what both claim in words), the field of ``spec``, which makes these claims; None: they can live side
-        by side."""
+        """Returns the field of ``spec`` at fault, and what both claim in words; None where the claims do not conflict.
+
+        ``spec`` is the declaration of these claims.
+        """
         shared = (self.listens & other.listens) | (self.listens & other.touches) | (self.touches & other.listens)
         if shared:
             host, port = end = min(shared)
             listening = (f"tasks.{i}.port" for i, task in enumerate(spec.tasks) if (task.host, task.port) == end)
             return next(chain(listening, _flows_that(spec, lambda key: end in touched(key)))), f"port {port} on {host}"
-        # Two flows that leave different ports open share packets too, but the rules' priorities tell those apart.
+        # Two flows that leave different ports open share packets too, but the rules' priorities distinguish them.
         if both := _inside(self.flows, other.flows) | _inside(other.flows, self.flows):
             src, dst, src_port, dst_port = flow = min(both, key=str)
             words = f"the flow {src}:{src_port or '*'} to {dst}:{dst_port or '*'}"
@@ -169,23 +171,23 @@ class Claims:
 
 
 def _flows_that(spec: Declaration, is_meant: Callable[[FlowKey], bool]) -> Iterator[str]:
-    """The fields of the flows that are meant."""
+    """Yields the fields of the flows that match."""
     return (f"flows.{i}" for i, flow in enumerate(spec.flows) if is_meant(key_of(flow)))
 
 
 def _inside(flows: Collection[FlowKey], others: Container[FlowKey]) -> set[FlowKey]:
-    """The flows that one of ``others`` has all packets of."""
+    """Returns the flows that one of ``others`` covers."""
     return {flow for flow in flows if covers(others, flow)}
 
 
 def touched(flow: FlowKey) -> list[Endpoint]:
-    """The endpoints that a flow names."""
+    """Returns the endpoints that a flow names."""
     src, dst, src_port, dst_port = flow
     return [(host, port) for host, port in ((src, src_port), (dst, dst_port)) if port is not None]
 
 
 class ClaimedTraffic:
-    """What a job claims for itself: flows, and the ports of its tasks where pairs of hosts would be too many."""
+    """The traffic that a job claims: flows, or its tasks' ports where there would be too many pairs of hosts."""
 
     def __init__(self, flows: Sequence[FlowKey], listeners: Listeners = NO_LISTENERS) -> None:
         self.flows = tuple(flows)
@@ -196,10 +198,10 @@ class ClaimedTraffic:
 
     @classmethod
     def of(cls, spec: Declaration) -> ClaimedTraffic:
-        """What ``spec`` claims: the flows that it declares, and all traffic of the ports that its tasks listen on.
+        """Returns the claims of ``spec``: its declared flows, and all traffic of the ports that its tasks listen on.
 
-        Where the job has demand, only the pairs of hosts that it names talk; else every host of the job does with every
-        other. These pairs are flows of their own while they are few: then a rule knows who may send.
+        Where the job declares demand, only the pairs of hosts in it communicate; else every host of the job does with
+        every other. While these pairs are few they are flows of their own, so that a rule knows who may send.
         """
         flows = set(map(key_of, spec.flows))
         ends, partners = listening_ends(spec), _Partners(spec)
@@ -212,7 +214,7 @@ class ClaimedTraffic:
         return cls(sorted(flows, key=in_order))
 
     def covers(self, flow: FlowKey) -> bool:
-        """Whether all packets of a flow are claimed."""
+        """Returns whether all packets of a flow are claimed."""
         if covers(self._keys, flow):
             return True
         src, dst, src_port, dst_port = flow
@@ -221,7 +223,7 @@ class ClaimedTraffic:
 
 
 class _Partners:
-    """Which hosts of a job talk with each other: those that its demand names together, or all where it has none."""
+    """Which hosts of a job communicate: those that its demand names as a pair, or all where it declares none."""
 
     def __init__(self, spec: Declaration) -> None:
         self._hosts = involved_hosts(spec)
@@ -231,21 +233,21 @@ class _Partners:
             self._named.setdefault(demand.dst, set()).add(demand.src)
 
     def of(self, host: str) -> Collection[str]:
-        """Whom a host talks with."""
+        """Returns the hosts that a host communicates with."""
         return self._named.get(host, ()) if self._named else self._hosts - {host}
 
     def flows_of(self, ends: Iterable[Endpoint]) -> int:
-        """How many flows there are to and from some ports."""
+        """Returns how many flows there are to and from these ports."""
         if not self._named:
             return 2 * sum(len(self._hosts) - 1 for _ in ends)
         return 2 * sum(len(self._named.get(host, ())) for host, _ in ends)
 
     def are_few(self, ends: Collection[Endpoint]) -> bool:
-        """Whether each pair of hosts may be a flow of its own."""
+        """Returns whether each pair of hosts may be a flow of its own."""
         return self.flows_of(ends) <= max(FEW_FLOWS, FEW_FLOWS_A_PORT * len(ends))
 
     def listeners(self, ends: Collection[Endpoint]) -> Listeners:
-        """The ports whose hosts talk with any other, and all these hosts."""
+        """Returns the ports whose hosts communicate, and all these hosts."""
         if not self._named:
             return Listeners(tuple(sorted(ends)), tuple(sorted(self._hosts)))
         used = sorted(end for end in ends if end[0] in self._named)
@@ -254,14 +256,14 @@ class _Partners:
 
 
 def listening_ends(spec: Declaration) -> frozenset[Endpoint]:
-    """The ports that the job's tasks listen on."""
+    """Returns the ports that the job's tasks listen on."""
     return frozenset((task.host, task.port) for task in spec.tasks if task.port is not None)
 
 
 def size_of(spec: Declaration) -> int:
-    """How much there is to keep of a job: its tasks, its demand, its flows, and those of the ports it listens on.
+    """Returns the number of entries to keep of a job: its tasks, demand, flows, and the flows of its tasks' ports.
 
-    Ports that are kept as ``Listeners`` count twice each, as they need two rules.
+    Ports that are kept as ``Listeners`` count twice each, because they need two rules.
     """
     ends, partners = listening_ends(spec), _Partners(spec)
     claimed = partners.flows_of(ends) if partners.are_few(ends) else 2 * len(ends)
@@ -269,5 +271,5 @@ def size_of(spec: Declaration) -> int:
 
 
 def covers(flows: Container[FlowKey], flow: FlowKey) -> bool:
-    """Whether all packets of a flow are those of one that is known already."""
+    """Returns whether one of ``flows`` has all packets of ``flow``."""
     return any(key in flows for key in wider(flow))

@@ -1,5 +1,6 @@
-"""Whose traffic is whose: what all jobs that run claim, by port and by flow, so that a job is compared with none but
-those that it meets. Pure.
+"""Which traffic belongs to which job: the claims of all running jobs, by port and by flow.
+
+An index, so that a job is compared only with the jobs that share a port or flow with it. Pure.
 """
 
 from __future__ import annotations
@@ -30,29 +31,29 @@ class _Index(Generic[K]):
                 del self._jobs[key]
 
     def of(self, keys: Iterable[K]) -> set[str]:
-        """All jobs that have one of the keys."""
+        """Returns all jobs that have one of the keys."""
         return {job for key in keys if key in self._jobs for job in self._jobs[key]}
 
 
 class Owners:
-    """The claims of jobs. Adding, removing and asking cost in proportion to what the one job claims."""
+    """The claims of jobs. Adding, removing and looking up cost in proportion to the claims of the one job."""
 
     def __init__(self) -> None:
         self._listens: dict[Endpoint, str] = {}
         self._touches: _Index[Endpoint] = _Index()
         self._flows: dict[FlowKey, str] = {}
         self._inside: _Index[FlowKey] = _Index()
-        """Jobs by the flows that have all packets of one of theirs."""
+        """Jobs by the flows that cover one of their flows."""
 
     def add(self, job: str, claims: Claims) -> None:
-        """Take the claims of a job, which clash with no other's."""
+        """Add the claims of a job, which clash with no other's."""
         self._listens.update(dict.fromkeys(claims.listens, job))
         self._flows.update(dict.fromkeys(claims.flows, job))
         self._touches.add(job, claims.touches)
         self._inside.add(job, _wider_than(claims.flows))
 
     def remove(self, job: str, claims: Claims) -> None:
-        """Give the claims of a job back."""
+        """Remove the claims of a job."""
         for end in claims.listens:
             if self._listens.get(end) == job:
                 del self._listens[end]
@@ -63,19 +64,19 @@ class Owners:
         self._inside.remove(job, _wider_than(claims.flows))
 
     def owner(self, flow: FlowKey) -> str | None:
-        """The job whose packets a flow's are; None where nobody has claimed them."""
+        """Returns the job that claims a flow's packets; None where no job does."""
         for end in touched(flow):
             if end in self._listens:
                 return self._listens[end]
         return next((self._flows[key] for key in wider(flow) if key in self._flows), None)
 
     def clashes(self, claims: Claims) -> set[str]:
-        """The jobs with which a job of these claims would share packets."""
+        """Returns the jobs that would share packets with a job of these claims."""
         ends = (*claims.listens, *claims.touches)
-        found = {self._listens[end] for end in ends if end in self._listens}
-        found |= self._touches.of(claims.listens)
-        found |= {self._flows[key] for flow in claims.flows for key in wider(flow) if key in self._flows}
-        return found | self._inside.of(claims.flows)
+        jobs = {self._listens[end] for end in ends if end in self._listens}
+        jobs |= self._touches.of(claims.listens)
+        jobs |= {self._flows[key] for flow in claims.flows for key in wider(flow) if key in self._flows}
+        return jobs | self._inside.of(claims.flows)
 
 
 def _wider_than(flows: Iterable[FlowKey]) -> set[FlowKey]:

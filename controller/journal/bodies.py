@@ -1,4 +1,4 @@
-"""The bodies of the registry's records in the journal, checked when they are read: a damaged one must be found then."""
+"""The bodies of the registry's records in the journal. They are checked when they are read, to find damaged ones."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Body(BaseModel):
 
 
 class JobBody(Body):
-    """What changes seldom of a job.
+    """The part of a job that seldom changes.
 
-    ``since``: nothing that a host knew before is of this run (None: all is). ``registrar``: the host whose token
-    registered it (None: an operator's). What has a default here and below is not in older journals.
+    ``since``: what a host knew before that time is of an earlier run; None: there was none. ``registrar``: the host
+    whose token registered the job; None: an operator. Older journals lack the fields with a default here and below.
     """
 
     spec: JobSpec
@@ -37,11 +37,11 @@ class JobBody(Body):
 
 
 class TallyBody(Body):
-    """What every report changes of a job, beside its points.
+    """The part of a job that every report changes, beside its points.
 
-    ``sent``: bytes by host, beside those in ``counts``, the latest counts of each host by name. ``told_by`` is
-    JobRecord's. ``measured``: bytes of an iteration, from host to host, as last measured, over how many iterations, and
-    by which hosts.
+    ``counts``: the latest counts of bytes of each host, by name. ``sent``: the bytes of each host that are in no count.
+    ``told_by`` is JobRecord.reported_by. ``measured``: bytes of one iteration from host to host, as last measured, over
+    ``measured_iterations`` iterations, by the hosts ``measured_on``.
     """
 
     sent: dict[Name, Bytes]
@@ -56,26 +56,26 @@ class TallyBody(Body):
 SeenFlow = tuple[Name, Name, TcpPort | None, TcpPort | None]
 
 
-class TellerBody(Body):
-    """Who told a whole set of a job's connections: the agent's session, and how many links it left out."""
+class ReporterBody(Body):
+    """The agent's session that reported a set of connections, and how many links it left out."""
 
     session: Name
     left_out: Count = 0
 
 
 class SeenBody(Body):
-    """The connections of a job that hosts found: one by one, and as whole sets by the host that told them.
+    """The connections of a job that hosts found: ``flows`` one by one, ``found`` as one set a host.
 
-    ``tellers``: by the same hosts, who told; a set of an older journal has none.
+    ``tellers`` has, by the same hosts, the agent that reported the set; older journals lack it.
     """
 
     flows: tuple[SeenFlow, ...]
     found: dict[Name, tuple[SeenFlow, ...]] = {}
-    tellers: dict[Name, TellerBody] = {}
+    tellers: dict[Name, ReporterBody] = {}
 
 
 class HostBody(Body):
-    """A host: what it marks, its clock, and by session the batches that were taken: up to a number, and some after."""
+    """A host: what it marks, its clock, and the batches merged: by session the last number, and some after a gap."""
 
     sessions: tuple[tuple[Name, Count, tuple[Count, ...]], ...]
     clock: tuple[float, ...]
@@ -83,12 +83,12 @@ class HostBody(Body):
     marks_acknowledgements: bool = False
 
 
-class GraveBody(Body):
-    """A job that was removed: how many runs it had, and when it went."""
+class TombstoneBody(Body):
+    """A job that was removed: how many runs it had, and when it was removed."""
 
     run: Annotated[int, Field(ge=1)]
     gone_at: Time
 
 
 class StageBody(Body):
-    """A stage that an operator made."""
+    """A stage that an operator put."""

@@ -1,8 +1,7 @@
-"""The SQLite file of the journal: its format, its checksums, and what older formats become.
+"""The SQLite file of the journal: its format, its checksums, and the conversion of older formats.
 
-Format 3 has a checksum with every row, so that a row is found that was damaged or edited: one that reads well but says
-what the controller has not written. Format 2 has none; it is read as it is, and the first write makes it format 3, in
-the same transaction, so that a full disk keeps nobody from reading it.
+Format 3 has a checksum in every row, which reveals a row that was damaged or edited. Format 2 has none. It is read as
+it is, and the first write converts it to format 3 in the same transaction, so that it can be read even on a full disk.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ FORMAT = 3
 WITHOUT_CHECKSUMS = 2
 BUSY_SECONDS = 1.0
 PRIVATE = 0o600
-"""Only the controller's own user reads the journal: it holds what jobs are called, and on which hosts they run."""
+"""Let only the controller's own user read the journal: it holds the names of jobs and the hosts that they run on."""
 POINT = "point"
-"""The kind under which a job's points are in ``Contents.damaged``, beside the kinds of records."""
+"""``Contents.damaged`` lists a job's points under this kind, beside the kinds of records."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS record (kind TEXT NOT NULL, id TEXT NOT NULL, body TEXT NOT NULL, checksum INTEGER,
     PRIMARY KEY (kind, id)) WITHOUT ROWID;
@@ -48,7 +47,7 @@ Point = tuple[float, float, float | None]
 
 @dataclass
 class Batch:
-    """Changes to be committed together. A body of None removes. ``whole``: they are everything there is."""
+    """Changes to be committed together. A body of None removes the record. ``whole``: they replace everything."""
 
     records: dict[Key, str | None] = field(default_factory=dict)
     cleared: set[str] = field(default_factory=set)
@@ -61,7 +60,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Contents:
-    """All that a journal held: bodies by kind and id, and points by job. Only the checksums of it are checked yet.
+    """The contents of a journal: bodies by kind and id, and points by job. So far only the checksums are checked.
 
     ``damaged``: the records whose checksums are wrong, and the jobs (kind POINT) that have such points.
     """
@@ -73,14 +72,14 @@ class Contents:
 
 
 def checksum_of_record(kind: str, record_id: str, body: str) -> int:
-    """CRC-32 over all that a record is: it finds accidents and edits, not who computes it anew."""
+    """Returns the CRC-32 of a record. It reveals accidents and edits, but no forger who computes it anew."""
     return zlib.crc32("\0".join((kind, record_id, body)).encode())
 
 
 def checksum_of_point(job: str, iteration: float, time: float, metric: float | None) -> int | None:
-    """CRC-32 over a point's numbers as eight bytes each; None, which no row should have, where one is no number."""
+    """Returns the CRC-32 of a point's numbers as eight bytes each; None, which no row has, where one is no number."""
     try:
-        # SQLite keeps no negative zero, and for NaN, which no metric is, nothing.
+        # SQLite stores negative zero as zero, and NaN, which no metric is, as NULL.
         numbers = _three_numbers(iteration + 0.0, time + 0.0, math.nan if metric is None else metric + 0.0)
     except (TypeError, struct.error):
         return None
@@ -93,22 +92,22 @@ def _checksum_of_name(job: str) -> int:
 
 
 def keep_private(path: Path) -> None:
-    """See to it that the file at ``path``, which is made if it is not there, is its owner's alone. Raises OSError."""
+    """Create the file at ``path`` if it does not exist, and let only its owner read and write it. Raises OSError."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, PRIVATE))
     except FileExistsError:
-        # Not by opening them: closing an open file gives up all locks that this process has on it.
+        # They are not opened: closing a file gives up all locks that this process has on it.
         for each in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-journal")):
-            # Somebody else's file is used as it is; SQLite gives what it makes beside it the same rights.
+            # A file of another user is used as it is; SQLite gives the files beside it the same permissions.
             with contextlib.suppress(FileNotFoundError, PermissionError):
                 if stat.S_IMODE(each.stat().st_mode) & 0o077:
                     each.chmod(PRIVATE)
 
 
 def connect(path: Path, identity: int) -> sqlite3.Connection:
-    """The journal at ``path``; a new one gets ``identity``. Raises sqlite3.Error, OSError or ValueError."""
+    """Open the journal at ``path``; a new one gets ``identity``. Raises sqlite3.Error, OSError or ValueError."""
     keep_private(path)
-    # Exclusive locking keeps a second controller out, and needs no shared-memory file beside the journal.
+    # Exclusive locking keeps a second controller out, and needs no shared-memory file.
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA locking_mode=EXCLUSIVE")
@@ -119,8 +118,8 @@ def connect(path: Path, identity: int) -> sqlite3.Connection:
             raise ValueError("it is a database, but no journal")
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")
-        # Takes the lock for good, so that a second controller fails here and not in the middle. Nothing is written
-        # to a journal that is there: with a full disk it can still be read.
+        # This takes the lock for good, so that a second controller fails here and not later. An existing journal is
+        # not written: it can be read even on a full disk.
         connection.execute("BEGIN IMMEDIATE")
         if version == 0:
             _run(connection, _SCHEMA)
@@ -134,18 +133,18 @@ def connect(path: Path, identity: int) -> sqlite3.Connection:
 
 
 def identity_of(connection: sqlite3.Connection) -> int:
-    """What tells this journal from another one at the same place."""
+    """Returns the number that distinguishes this journal from another one at the same path."""
     return int(connection.execute("PRAGMA application_id").fetchone()[0])
 
 
 def holds_something(connection: sqlite3.Connection) -> bool:
-    """Whether there is anything in the journal."""
+    """Returns whether there is anything in the journal."""
     query = "SELECT EXISTS (SELECT 1 FROM record) OR EXISTS (SELECT 1 FROM point)"
     return bool(connection.execute(query).fetchone()[0])
 
 
 def read(connection: sqlite3.Connection, path: Path) -> Contents:
-    """All that the journal holds. Raises sqlite3.Error."""
+    """Returns everything that the journal holds. Raises sqlite3.Error."""
     has_checksums = _format(connection) == FORMAT
     checksum = "checksum" if has_checksums else "NULL"
     damaged: set[Key] = set()
@@ -160,11 +159,11 @@ def read(connection: sqlite3.Connection, path: Path) -> Contents:
         points.setdefault(job, []).append((point[0], point[1], point[2]))
         if has_checksums and (known is None or known != checksum_of_point(str(job), *points[job][-1])):
             damaged.add((POINT, str(job)))
-    return Contents(records, {job: tuple(its) for job, its in points.items()}, path, frozenset(damaged))
+    return Contents(records, {job: tuple(rows) for job, rows in points.items()}, path, frozenset(damaged))
 
 
 def apply(connection: sqlite3.Connection, batch: Batch) -> None:
-    """Commit a batch. Raises sqlite3.Error, and then nothing of it is in the file."""
+    """Commit a batch. Where it raises sqlite3.Error, nothing of the batch is in the file."""
     with connection:
         connection.execute("BEGIN IMMEDIATE")
         if _format(connection) == WITHOUT_CHECKSUMS:
@@ -184,7 +183,7 @@ def apply(connection: sqlite3.Connection, batch: Batch) -> None:
 
 
 def write_something(connection: sqlite3.Connection) -> None:
-    """Commit a page that says what it said before. Raises sqlite3.Error where nothing can be written."""
+    """Commit a page with unchanged content. Raises sqlite3.Error where nothing can be written."""
     with connection:
         connection.execute("BEGIN IMMEDIATE")
         connection.execute(f"PRAGMA user_version={_format(connection)}")

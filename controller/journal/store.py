@@ -1,14 +1,14 @@
 """The journal: a SQLite file that holds what the registry and the loop must know again after a restart.
 
-It is a copy, written behind: memory is what counts. ``put``, ``remove`` and ``replace_points`` only note what has
-changed; ``take`` hands the notes out as one batch and ``write`` commits it. ``write`` and ``probe`` may run in another
-thread, one at a time; everything else belongs to the controller's own.
+It is a copy that is written later; the state in memory is what counts. ``put``, ``remove`` and ``replace_points`` only
+note what has changed. ``dequeue`` returns the notes as one batch, and ``write`` commits it. ``write`` and ``probe`` may
+run in another thread, one at a time; everything else belongs to the controller's own thread.
 
-What is promised: a committed batch survives the end of the process, ``kill -9`` included. A power cut may cost the
-last seconds (WAL with ``synchronous=NORMAL``: the file stays whole, the newest commits may be missing). When a write
-fails, the journal is *degraded*: nothing is noted any more, so memory stays bounded. Once ``probe`` finds that the
-file can be written, everything is rewritten from the state in memory. A file is rewritten only if it is the one that
-was read, or empty: one that appears later (a disk that is mounted late) holds what this controller does not know.
+A committed batch survives the end of the process, ``kill -9`` included. A power cut may cost the last seconds (WAL with
+``synchronous=NORMAL``: the file stays whole, the newest commits may be missing). When a write fails, the journal is
+*degraded*: it notes nothing any more, so that memory stays bounded. Once ``probe`` finds that the file can be written,
+everything is rewritten from the state in memory. A file is rewritten only if it is the one that was read, or empty. A
+file that appears later (on a disk that is mounted late) holds a state that this controller does not know.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ __all__ = ["Batch", "Contents", "Key", "Point", "Store", "StoreError", "put"]
 
 
 class StoreError(RuntimeError):
-    """A journal that is there but cannot be used; the message says what would be right."""
+    """A journal file exists but cannot be used. The message says what would help."""
 
 
 class Store:
     """The journal at ``path``; None keeps nothing, and is never degraded.
 
-    Raises StoreError where a file is there that is no journal, is another controller's, or cannot be read.
+    Raises StoreError where the file exists but is no journal, is in use by another controller, or cannot be read.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -54,23 +54,23 @@ class Store:
         self._on_note: Callable[[], None] = lambda: None
         self._connection: sqlite3.Connection | None = None
         self._loaded = Contents({}, {}, path)
-        # Tells this journal from another one at the same place; a file that is made from here on gets it.
+        # It distinguishes this journal from another one at the same path. A new file gets it.
         self._identity = random.SystemRandom().randrange(1, 2**31)
         if path is not None:
             self._open_first(path)
 
     @property
     def persistent(self) -> bool:
-        """Whether there is a journal at all."""
+        """Returns whether there is a journal at all."""
         return self.path is not None
 
     @property
     def pending(self) -> bool:
-        """Whether something waits to be committed."""
+        """Returns whether something waits to be committed."""
         return bool(self._noted)
 
     def contents(self) -> Contents:
-        """What the journal held when it was opened."""
+        """Returns what the journal held when it was opened."""
         return self._loaded
 
     def add_source(self, source: Callable[[Batch], Steps[None]]) -> None:
@@ -91,19 +91,19 @@ class Store:
             self._on_note()
 
     def remove(self, kind: str, record_id: str) -> None:
-        """Note that a record goes."""
+        """Note that a record is removed."""
         if self._noting:
             self._noted.records[(kind, record_id)] = None
             self._on_note()
 
     def add_points(self, job: str, points: Iterable[Point]) -> None:
-        """Note points of a job beside those that are there."""
+        """Note further points of a job."""
         if self._noting:
             self._noted.points.setdefault(job, []).extend(points)
             self._on_note()
 
     def replace_points(self, job: str, points: Iterable[Point]) -> None:
-        """Note that these are all points of a job."""
+        """Note that these points replace all others of a job."""
         if self._noting:
             self._noted.cleared.add(job)
             self._noted.points[job] = list(points)
@@ -113,12 +113,12 @@ class Store:
     def _noting(self) -> bool:
         return self.path is not None and (self.failure is None or self._writing)
 
-    def take(self) -> Batch:
-        """What was noted since; everything, where the journal is degraded. ``settle`` must follow."""
-        return whole(self.take_in_steps())
+    def dequeue(self) -> Batch:
+        """Returns what was noted since the last call; everything, where it is degraded. ``settle`` must follow."""
+        return whole(self.dequeue_in_steps())
 
-    def take_in_steps(self) -> Steps[Batch]:
-        """As ``take``; yields where others may go on, and only if everything is taken."""
+    def dequeue_in_steps(self) -> Steps[Batch]:
+        """As ``dequeue``; yields where others may go on, and only if everything is returned."""
         self._writing = True
         if self.failure is not None:
             everything = Batch(whole=True)
@@ -129,11 +129,11 @@ class Store:
         return batch
 
     def write(self, batch: Batch) -> str | None:
-        """Commit a batch; what went wrong, or None. Touches nothing but the file: safe in another thread."""
+        """Commit a batch; returns what went wrong, or None. It uses the file alone: another thread may call it."""
         return self._on_file(lambda connection: apply(connection, batch))
 
     def probe(self) -> str | None:
-        """Write next to nothing into the file; what went wrong, or None. As safe in another thread as ``write``."""
+        """Write one page; returns what went wrong, or None. Another thread may call it, like ``write``."""
         return self._on_file(write_something)
 
     def _on_file(self, act: Callable[[sqlite3.Connection], None]) -> str | None:
@@ -155,7 +155,7 @@ class Store:
         return None
 
     def settle(self, failure: str | None) -> bool:
-        """Take the outcome of ``write`` into account; whether it is another one than before."""
+        """Note the outcome of ``write``; returns whether it differs from the one before."""
         self._writing = False
         changed = failure != self.failure
         self.failure = failure
@@ -164,7 +164,7 @@ class Store:
         return changed
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         self._drop_connection()
 
     def _open_first(self, path: Path) -> None:
@@ -199,7 +199,7 @@ def put(batch: Batch, kind: str, record_id: str, body: str) -> None:
 def _holds_bytes(path: Path) -> bool:
     try:
         return path.stat().st_size > 0
-    except OSError:  # it is not there, or its name cannot be one: opening it says which
+    except OSError:  # it does not exist, or its name is impossible: opening it says which
         return False
 
 

@@ -17,24 +17,27 @@ from controller.steps import in_steps
 
 LOG = logging.getLogger("trainyard.journal")
 GATHER_SECONDS = 0.02
-"""Notes that come within this time share a commit."""
+"""Commit together the notes that come within this time."""
 RETRY_SECONDS = 1.0
 MAX_RETRY_SECONDS = 30.0
-"""Between two attempts to write a degraded journal: at first, and at most. Each pause is twice as long as the last."""
+"""Pause RETRY_SECONDS after the first failed write, then twice as long each time, MAX_RETRY_SECONDS at most."""
 WAIT_SECONDS = 0.5
-"""How long an answer waits for its commit at most; then the change is in memory and still on its way."""
+"""Hold an answer back for its commit this long at most. After that the change is in memory and not yet committed."""
 
 
 class Journal:
     """Commits what ``store`` has noted, in another thread; retries a degraded journal by itself."""
 
-    def __init__(self, store: Store, *, retry_seconds: float = RETRY_SECONDS) -> None:
+    def __init__(
+        self, store: Store, *, retry_seconds: float = RETRY_SECONDS, wait_seconds: float = WAIT_SECONDS
+    ) -> None:
         self._store = store
         self._retry_seconds = retry_seconds
+        self._wait_seconds = wait_seconds
         self._wake = eventlet.event.Event()
         self._done = eventlet.event.Event()
         self._under_way: eventlet.event.Event | None = None
-        """Sent when the batch is through that is in the other thread now; None: there is none."""
+        """Sent when the batch in the other thread is committed; None: there is none."""
         self._committing = eventlet.semaphore.Semaphore()
         self._thread: eventlet.greenthread.GreenThread | None = None
         self._is_stopped = False
@@ -44,7 +47,7 @@ class Journal:
         store.on_note(self._on_note)
 
     def start(self) -> None:
-        """Start the green thread; what was noted before is committed first."""
+        """Start the green thread. It first commits what was noted before."""
         self._thread = eventlet.spawn(self._run)
         if self._store.pending:
             self._on_note()
@@ -52,17 +55,17 @@ class Journal:
     def commit(self) -> None:
         """Wait until what was just noted is committed; not at all while the journal is degraded.
 
-        To be called in the same breath as the change, before any other green thread runs. Raises Unavailable after
-        ``stop``: nothing that is answered then would be in the journal.
+        Call it right after the change, before any other green thread runs. Raises Unavailable after ``stop``: no
+        later change reaches the journal.
         """
         if self._is_stopped:
             raise Unavailable("the controller is stopping; ask again when it has started anew")
         if self._store.failure is not None or self._thread is None:
             return
-        # Who asks for what is there already may have asked before: what made it so can still be on its way.
+        # A client that repeats a request may have sent it before: that change may still be under way.
         batch = self._done if self._store.pending else self._under_way
         if batch is not None:
-            with eventlet.Timeout(WAIT_SECONDS, False):
+            with eventlet.Timeout(self._wait_seconds, False):
                 batch.wait()
 
     def flush(self) -> bool:
@@ -70,7 +73,7 @@ class Journal:
 
         A degraded journal gets another chance.
         """
-        # In a green thread of its own: whoever loses patience with this one must not leave a write alone.
+        # In a green thread of its own: a timeout of the caller must not interrupt a write.
         eventlet.spawn(self._commit_all).wait()
         if self._store.failure is not None:
             LOG.error("the journal could not be written at the end: what is missing in it is lost")
@@ -89,7 +92,7 @@ class Journal:
 
     def _commit_all(self) -> None:
         with self._committing:
-            # Where the first attempt fails the second writes the whole.
+            # Where the first attempt fails, the second writes everything.
             for _ in range(2):
                 if self._store.pending or self._store.failure is not None:
                     self._commit_once()
@@ -114,13 +117,13 @@ class Journal:
 
     def _commit_once(self) -> None:
         if self._store.failure is not None:
-            # The whole state is much to write down, and nothing that is worth it while the file takes not even a page.
+            # Collecting the whole state takes long, and is useless as long as not even one page can be written.
             failure = self._in_other_thread(self._store.probe)
             if failure is not None:
                 self._settle(failure)
                 return
-        batch = in_steps(self._store.take_in_steps())
-        # Whoever waits from here on has changes that are not in this batch.
+        batch = in_steps(self._store.dequeue_in_steps())
+        # Changes from here on are not in this batch.
         done, self._done = self._done, eventlet.event.Event()
         self._under_way = done
         failure = self._in_other_thread(partial(self._store.write, batch))
@@ -133,7 +136,7 @@ class Journal:
     def _in_other_thread(self, act: Callable[[], str | None]) -> str | None:
         try:
             failure: str | None = eventlet.tpool.execute(act)
-        except Exception as error:  # whatever it is, the loop must go on without a journal
+        except Exception as error:  # whatever the error, the loop must go on without a journal
             return f"{self._store.path}: {type(error).__name__}: {error}"
         return failure
 
@@ -145,6 +148,6 @@ class Journal:
         if failure is None:
             self._said.clear()
             LOG.info("the journal is written again; nothing is missing in it")
-        elif failure not in self._said:  # each cause once, not with every attempt
+        elif failure not in self._said:  # log each reason once, not with every attempt
             self._said.add(failure)
             LOG.error("the journal cannot be written, the state is in memory only: %s", failure)

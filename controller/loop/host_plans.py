@@ -1,4 +1,4 @@
-"""Each host's marking plan, its epoch, and who waits for the next one."""
+"""Each host's marking plan, its epoch, and the agents that wait for the next one."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ from controller.steps import in_steps
 from controller.wire import HostPlan, Mark
 
 FIRST_PLAN_SECONDS = 5.0
+"""Hold a request for a host's plan back for this long where there has been no plan yet."""
 _FEW_MARKS = 128
-"""Up to so many marks a plan is looked at on the spot, else in another thread."""
+"""Compute the digest of a plan with more marks than this in another thread."""
 _MARKS_A_STEP = 500
 _AT_ONCE = 16
-"""Hosts whose plans are looked at before others of the controller's work may go on."""
+"""Let other work go on after the plans of this many hosts."""
 
 
 class _Source(NamedTuple):
-    """What a host's plan is made of. The plan itself is made when it is asked for: a job's many ports would be in the
-    plan of each of its many hosts."""
+    """The parts of a host's plan. The plan itself is made when an agent asks for it, because a job's many ports would
+    be in the plan of each of its many hosts."""
 
     policy: str
     mode: Mode
@@ -51,14 +52,15 @@ class HostPlans:
         }
         self._sources: dict[str, _Source] = {}
         self._ports: Memo[tuple[tuple[str, int], ...], bytes] = Memo(1024)
+        self.first_plan_seconds = FIRST_PLAN_SECONDS
         self._ready = False
         self._is_closed = False
         self._changed = eventlet.event.Event()
 
     def close(self) -> None:
-        """Have nobody wait any more: who does gets what there is."""
+        """Answer all waiting agents with the present plan, and let no agent wait any more."""
         self._is_closed = True
-        self._tell()
+        self._wake_waiting()
 
     def update(
         self,
@@ -68,9 +70,9 @@ class HostPlans:
         *,
         degraded: bool = False,
     ) -> bool:
-        """Take the marks of a new plan for ``hosts`` (None: all); whether any host's plan is another now.
+        """Replace the marks of ``hosts`` (None: all) by a new plan's; returns whether any host's plan has changed.
 
-        ``degraded``: switches look at marks, whatever the settings say.
+        ``degraded``: switches match marks, whatever the settings say.
         """
         mode: Mode = "marked" if degraded else self._config.mode
         any_changed = False
@@ -90,18 +92,18 @@ class HostPlans:
             any_changed = True
         if any_changed or not self._ready:
             self._ready = True
-            self._tell()
+            self._wake_waiting()
         return any_changed
 
     def get(self, host: str, *, known: str | None = None, wait: float = 0.0) -> tuple[HostPlan | None, str]:
-        """A host's plan and its entity tag; waits up to ``wait`` seconds for one whose tag is not ``known``.
+        """Returns a host's plan and its entity tag; waits up to ``wait`` seconds for one whose tag is not ``known``.
 
         The plan is None where its tag is known. Raises NotFound for an unknown host, and Unavailable while there has
-        not been a plan at all: an empty one would strip the marks that a restart must not disturb.
+        been no plan: an empty one would remove the marks, which a restart must not disturb.
         """
         if host not in self._hosts:
             raise NotFound(f"there is no host {host}; there are: {', '.join(sorted(self._hosts)[:20]) or 'none'}")
-        deadline = time.monotonic() + max(wait, 0.0 if self._ready else FIRST_PLAN_SECONDS)
+        deadline = time.monotonic() + max(wait, 0.0 if self._ready else self.first_plan_seconds)
         while True:
             source = self._sources.get(host)
             if source is not None and (wait <= 0 or self._tag(host) != known):
@@ -120,15 +122,15 @@ class HostPlans:
         return self._plan(host, source, epoch, in_steps(_on_the_wire(source.marks))), tag
 
     def record(self) -> dict[str, list[Any]]:
-        """The epochs, for the journal."""
+        """Returns the epochs, for the journal."""
         return {host: [epoch, digest] for host, (epoch, digest) in self._epochs.items()}
 
-    def _tell(self) -> None:
+    def _wake_waiting(self) -> None:
         changed, self._changed = self._changed, eventlet.event.Event()
         changed.send()
 
     def _tag(self, host: str) -> str:
-        # With the digest: a controller that has lost its journal counts the epochs from 1 again.
+        # The digest is needed because a controller that has lost its journal counts the epochs from 1 again.
         epoch, digest = self._epochs[host]
         return f'"{epoch}-{digest[:16]}"'
 
@@ -147,15 +149,15 @@ class HostPlans:
         )
 
     def _digest(self, host: str, source: _Source) -> str:
-        """What a plan is told from another by; the ports of a job are the same for many hosts, and looked at once."""
-        alone = tuple(mark for mark in source.marks if isinstance(mark, FlowMark))
-        plan = self._plan(host, source, 0, whole(_on_the_wire(alone)))
-        found = hashlib.sha256(plan.model_dump_json().encode())
+        """Returns the digest that distinguishes plans. A job's ports are the same for many hosts, and digested once."""
+        flow_marks = tuple(mark for mark in source.marks if isinstance(mark, FlowMark))
+        plan = self._plan(host, source, 0, whole(_on_the_wire(flow_marks)))
+        digest = hashlib.sha256(plan.model_dump_json().encode())
         for mark in source.marks:
             if isinstance(mark, PortMarks):
-                found.update(repr((mark.job, mark.service_class, mark.dscp)).encode())
-                found.update(self._ports.get(mark.ends, partial(_digest_of, mark.ends)))
-        return found.hexdigest()[:32]
+                digest.update(repr((mark.job, mark.service_class, mark.dscp)).encode())
+                digest.update(self._ports.get(mark.ends, partial(_digest_of, mark.ends)))
+        return digest.hexdigest()[:32]
 
 
 def _digest_of(ends: tuple[tuple[str, int], ...]) -> bytes:
@@ -163,11 +165,11 @@ def _digest_of(ends: tuple[tuple[str, int], ...]) -> bytes:
 
 
 def _on_the_wire(marks: tuple[AnyMark, ...]) -> Steps[tuple[Mark, ...]]:
-    """The marks as a host gets them, those of many ports one by one; yields where others may go on."""
+    """Returns the marks in the form of the API, with one mark a port; yields where others may go on."""
     each = chain.from_iterable(mark.each() if isinstance(mark, PortMarks) else (mark,) for mark in marks)
-    found: list[Mark] = []
-    while some := tuple(islice(each, _MARKS_A_STEP)):
-        found += [
+    converted: list[Mark] = []
+    while step := tuple(islice(each, _MARKS_A_STEP)):
+        converted += [
             Mark(
                 job=mark.job,
                 service_class=mark.service_class,
@@ -176,7 +178,7 @@ def _on_the_wire(marks: tuple[AnyMark, ...]) -> Steps[tuple[Mark, ...]]:
                 remote=mark.remote,
                 remote_port=mark.remote_port,
             )
-            for mark in some
+            for mark in step
         ]
         yield
-    return tuple(found)
+    return tuple(converted)

@@ -1,4 +1,4 @@
-"""The loop: from a trigger, or the period's end, to a plan that is in force.
+"""The control loop: from a trigger, or the end of the period, to a plan that is in force.
 
 Triggers that come within ``COALESCE_SECONDS`` share a plan. A plan is made in another thread, so that requests are
 answered meanwhile. Whatever fails is logged with its cause and counted; the last good plan stays in force, and
@@ -34,7 +34,7 @@ from controller.planner import CompileRules, Plan, plan
 from controller.policies.base import Policy
 from controller.refusals import Invalid
 from controller.registry.registry import Registry
-from controller.registry.triggers import REPORTED, UNTIMED, Cause
+from controller.registry.triggers import REPORTED, UNTIMED, Trigger
 from controller.rules.compiler import Rule
 from controller.rules.fabric import routes
 from controller.rules.marking import AnyMark, marks
@@ -46,30 +46,31 @@ LOG = logging.getLogger("trainyard.loop")
 Marks = Mapping[str, tuple[AnyMark, ...]]
 T = TypeVar("T")
 COALESCE_SECONDS = 0.01
+"""Wait this long after a trigger for others, which then share the plan."""
 MOST_LATE = 10_000
-"""Causes of plans that failed, of which the latency is still to be measured: the first so many."""
+"""Remember this many triggers of failed plans, to measure their latency when a later plan is in force."""
 
 
 class Network(Protocol):
-    """What the loop needs of the dataplane; see ``controller.dataplane.plane.Dataplane``."""
+    """The part of the dataplane that the loop uses; see ``controller.dataplane.plane.Dataplane``."""
 
     def switches(self) -> tuple[Switch, ...]:
-        """The switches that are ready for rules."""
+        """Returns the switches that are ready for rules."""
 
     def apply(self, rules: frozenset[Rule]) -> Applied:
-        """Make them hold exactly these rules."""
+        """Make the switches hold exactly these rules."""
 
     def renew_gates(self) -> int:
-        """Keep their gates open; how many."""
+        """Keep the switches' gates open; returns how many."""
 
     def subscribe(self, listener: Callable[[str], None]) -> None:
-        """Tell of switches that come and go."""
+        """Call ``listener`` when a switch comes or goes."""
 
     def status(self) -> tuple[SwitchStatus, ...]:
-        """Every switch."""
+        """Returns the status of every switch."""
 
     def class_bytes(self) -> dict[tuple[int, int | None], int]:
-        """Bytes by switch and class."""
+        """Returns bytes by switch and class."""
 
 
 class Loop:
@@ -97,7 +98,7 @@ class Loop:
         registry.period_seconds = self.settings.period_seconds
         last = read_last(store)
         self.plan: Plan | None = last.plan() if last is not None else None
-        # What the policy goes on from: in its memory time passes, and where switches took a plan it is what they hold.
+        # The policy goes on from the newest plan: its memory holds time, and some switches hold this plan.
         refused = read_last(store, REFUSED_ID)
         self._made: Plan | None = refused.plan() if refused is not None else self.plan
         self.snapshot: Snapshot | None = None
@@ -105,51 +106,51 @@ class Loop:
         self.host_plans = HostPlans(config, last.host_epochs if last is not None else {})
         self.failure: str | None = None
         self.refusals: tuple[str, ...] = ()
-        """What switches said to a plan that is newer than the one in force; empty: there is none."""
+        """Why switches refused a plan that is newer than the one in force; empty: there is no such plan."""
         self._triggers: list[tuple[str, float]] = []
         self._late: list[tuple[str, float]] = []
-        """What plans were to be made for that failed: their change is not in force yet."""
+        """The triggers of plans that failed: their changes are not in force yet."""
         self._planning = eventlet.semaphore.Semaphore()
-        """Policies remember what they have learnt from plan to plan, and two threads must not change that at once."""
+        """Held while a plan is made: a policy's memory must not be changed by two threads at once."""
         self._budget = TableBudget(config.table_budget)
         self.fitted: Fitted | None = None
-        """The flows of the plan made last, and how switches tell them apart."""
+        """The flows of the newest plan, and how switches distinguish them."""
         self._wake = eventlet.event.Event()
         self._period_changed = eventlet.event.Event()
         self._threads: list[eventlet.greenthread.GreenThread] = []
         store.add_source(self._dump)
         registry.subscribe(self.trigger)
-        dataplane.subscribe(lambda _reason: self.trigger(Cause.SWITCH, time.monotonic()))
+        dataplane.subscribe(lambda _reason: self.trigger(Trigger.SWITCH, time.monotonic()))
 
     def start(self) -> None:
         """Make a first plan at once, then go on until ``stop``."""
         self._threads = [eventlet.spawn(self._run), eventlet.spawn(self._keep_gates)]
 
     def stop(self) -> None:
-        """Stop; what is in force stays in force."""
+        """Stop; the plan in force stays in force."""
         for thread in self._threads:
             thread.kill()
         self._threads = []
 
     def trigger(self, reason: str, received_at: float) -> None:
-        """Ask for a plan soon. ``received_at``: when its cause arrived, by ``time.monotonic``."""
+        """Ask for a plan soon. ``received_at``: when the trigger arrived, by ``time.monotonic``."""
         self._triggers.append((reason, received_at))
         if not self._wake.ready():
             self._wake.send()
 
     def change(self, wanted: Settings, received_at: float) -> Settings:
-        """Change settings, and plan by them at once; raises Invalid, and then changes nothing."""
+        """Change settings, and plan by them at once. Where it raises Invalid, nothing has changed."""
         if wanted.policy is not None or wanted.policy_options is not None:
             self._try(self.settings.policy_of(wanted), policy_field(wanted))
         if self.settings.change(wanted):
             self._registry.period_seconds = self.settings.period_seconds
             changed, self._period_changed = self._period_changed, eventlet.event.Event()
             changed.send()
-            self.trigger(Cause.SETTINGS, received_at)
+            self.trigger(Trigger.SETTINGS, received_at)
         return self.settings.view()
 
     def dry_run(self, policy: Policy) -> tuple[Plan, Snapshot]:
-        """What ``policy`` would do now; nothing is applied. Raises whatever the policy raises."""
+        """Returns the plan that ``policy`` would make now, and its snapshot. Raises what the policy raises."""
 
         def act() -> tuple[Plan, Snapshot]:
             snapshot = self._take_snapshot()
@@ -159,17 +160,17 @@ class Loop:
         return self._alone(act)
 
     def _alone(self, act: Callable[[], T]) -> T:
-        """Returns what ``act`` does while nobody else plans. Raises what it raises.
+        """Returns the result of ``act``, which runs while no other plan is made. Raises what ``act`` raises.
 
-        ``act`` has a green thread of its own. Whoever waits for it may be ended, at a stop; the other thread goes on
-        with its plan then, and the next plan must wait for that.
+        ``act`` has a green thread of its own. A stop may end the caller; that thread then goes on with its plan, and
+        the next plan must wait for it.
         """
         outcome = eventlet.event.Event()
 
         def run() -> None:
             try:
                 outcome.send(act())
-            except Exception as error:  # it is raised again where the outcome is waited for
+            except Exception as error:  # it is raised again by outcome.wait()
                 outcome.send_exception(error)
             finally:
                 self._planning.release()
@@ -188,7 +189,7 @@ class Loop:
             raise Invalid([(field, problem)]) from error
 
     def now(self) -> float:
-        """Seconds since the epoch, by the controller's clock."""
+        """Returns seconds since the epoch, by the controller's clock."""
         return self._clock()
 
     @property
@@ -212,16 +213,16 @@ class Loop:
         return replace(known, routes=routes(known.hosts, self._config.links, ready, computed=computed))
 
     def _note_fit(self, fitted: Fitted) -> None:
-        """Remember how the flows fit into switches, and say where that is another way than before."""
+        """Remember how the flows fit into the switches' tables, and log a change of that."""
         before, self.fitted = self.fitted, fitted
         self._metrics.degraded.set(fitted.step is Step.MARKED)
         self._metrics.flow_rules.set(fitted.rules)
         if fitted.step is not (before.step if before is not None else Step.LINKS):
-            LOG.log(logging.INFO if fitted.step is Step.LINKS else logging.WARNING, "%s", self.told_apart)
+            LOG.log(logging.INFO if fitted.step is Step.LINKS else logging.WARNING, "%s", self.distinction)
 
     @property
-    def told_apart(self) -> str:
-        """How switches tell the jobs' flows apart now, in a sentence."""
+    def distinction(self) -> str:
+        """How switches distinguish the jobs' flows now, in a sentence."""
         if self.fitted is None or self.fitted.step is Step.LINKS:
             return "switches have a rule for each of the jobs' flows"
         need = f"the jobs' flows need {self.fitted.needs} rules at a switch, table_budget is {self._budget.budget}"
@@ -231,33 +232,33 @@ class Loop:
 
     @property
     def degraded(self) -> str | None:
-        """Why switches look at marks although the settings say otherwise; None: they do not."""
-        return self.told_apart if self.fitted is not None and self.fitted.step is Step.MARKED else None
+        """Why switches match marks although the settings say otherwise; None: they do not."""
+        return self.distinction if self.fitted is not None and self.fitted.step is Step.MARKED else None
 
     def _run(self) -> None:
         due = time.monotonic()
         while True:
-            causes: list[tuple[str, float]] = []
+            triggers: list[tuple[str, float]] = []
             try:
                 with eventlet.Timeout(max(0.0, due - time.monotonic()), False):
                     self._wake.wait()
                 if self._triggers:
                     eventlet.sleep(COALESCE_SECONDS)
                 self._wake = eventlet.event.Event()
-                causes, self._triggers = self._triggers, []
+                triggers, self._triggers = self._triggers, []
                 if time.monotonic() >= due:
                     due = time.monotonic() + self.settings.period_seconds
-                    causes.append((Cause.PERIOD, 0.0))
+                    triggers.append((Trigger.PERIOD, 0.0))
                 due = min(due, time.monotonic() + self.settings.period_seconds)
-                if causes:
-                    self._turn(causes)
+                if triggers:
+                    self._turn(triggers)
                     self._say(None)
             except Exception as error:  # a policy's or a switch's fault must not end the loop
                 self._metrics.plan_errors.inc()
-                self._late = [*self._late, *causes][:MOST_LATE]
+                self._late = [*self._late, *triggers][:MOST_LATE]
                 self._say(f"{type(error).__name__}: {error}", error)
 
-    def _turn(self, causes: list[tuple[str, float]]) -> None:
+    def _turn(self, triggers: list[tuple[str, float]]) -> None:
         began, snapshot, fitted, new, new_marks = self._alone(self._next)
         if fitted is not None:
             self._note_fit(fitted)
@@ -269,16 +270,16 @@ class Loop:
         except Exception as error:
             self.refusals = (f"{type(error).__name__}: {error}",)
             raise
-        # The hosts after the switches: a dozen answers to waiting agents must not stand before the barrier's reply.
+        # The hosts come after the switches: answers to waiting agents must not delay the barrier's reply.
         if applied.errors:
-            self._measure(causes, applied)
+            self._measure(triggers, applied)
             self._hold_back(new, new_marks, snapshot, applied)
             raise SwitchError("; ".join(applied.errors))
-        self._measure(causes, applied)
+        self._measure(triggers, applied)
         self._put_in_force(new, new_marks, snapshot)
 
     def _next(self) -> tuple[float, Snapshot, Fitted | None, Plan, Marks]:
-        """The next plan with what belongs to it, and when it was begun."""
+        """Returns when the next plan was begun, its snapshot, how its flows fit, the plan, and its marks."""
         began = time.monotonic()
         budget = self._budget if self._config.mode != "marked" else None
         known = self._take_snapshot()
@@ -294,7 +295,7 @@ class Loop:
         return began, *made
 
     def _put_in_force(self, new: Plan, new_marks: Marks, snapshot: Snapshot) -> None:
-        """Every switch has taken the plan: the hosts follow, and it is what a restart begins with."""
+        """Put a plan in force that every switch has applied: the hosts mark by it, and a restart begins with it."""
         old = self.plan
         self.epoch += old is None or new.classes != old.classes or new.ordering.policy != old.ordering.policy
         self.plan, self.snapshot, self.refusals = new, snapshot, ()
@@ -304,36 +305,36 @@ class Loop:
         self._store.remove(KIND, REFUSED_ID)
 
     def _hold_back(self, new: Plan, new_marks: Marks, snapshot: Snapshot, applied: Applied) -> None:
-        """A switch has refused the plan and holds its old rules; the plan in force stays the last that all took.
+        """Handle a plan that a switch has refused: the last plan that all switches applied stays in force.
 
-        Both ends of a link must serve the same order. So the hosts at switches that took the plan mark by it, all
-        others by the plan in force.
+        Both ends of a link must serve the same order. So the hosts at switches that applied the new plan mark by it,
+        and all others by the plan in force.
         """
         self.refusals = applied.errors
         self._store.put(KIND, REFUSED_ID, in_steps(self._record(new)))
-        took = {change.dpid for change in applied.per_switch if not change.errors}
-        followers = {name for name, host in snapshot.hosts.items() if host.switch in took}
+        accepting = {change.dpid for change in applied.per_switch if not change.errors}
+        followers = {name for name, host in snapshot.hosts.items() if host.switch in accepting}
         if followers:
             self.host_plans.update(new.ordering.policy, new_marks, followers, degraded=snapshot.degraded)
         if self.plan is not None:
-            known = {job: its for job, its in self.plan.classes.items() if its < snapshot.classes}
+            known = {job: k for job, k in self.plan.classes.items() if k < snapshot.classes}
             old_marks = marks(snapshot, known)
             self.host_plans.update(self.plan.ordering.policy, old_marks, snapshot.hosts.keys() - followers)
             self._store.put(KIND, ID, in_steps(self._record(self.plan)))
 
-    def _measure(self, causes: list[tuple[str, float]], applied: Applied) -> None:
+    def _measure(self, triggers: list[tuple[str, float]], applied: Applied) -> None:
         now = time.monotonic()
         self._metrics.plans.inc()
-        for reason, _ in causes:
+        for reason, _ in triggers:
             self._metrics.plan_causes.labels(cause=reason).inc()
         self._metrics.flow_mods.inc(applied.flow_mods)
         self._metrics.apply_errors.inc(len(applied.errors))
         if applied.errors:
             return
-        # What failed before is in force only now, and took as long.
-        causes, self._late = [*self._late, *causes], []
+        # The changes of failed plans are in force only now, so their latency ends now.
+        triggers, self._late = [*self._late, *triggers], []
         to_rule = {True: self._metrics.report_to_rule, False: self._metrics.change_to_rule}
-        for reason, received_at in causes:
+        for reason, received_at in triggers:
             if reason in UNTIMED:
                 continue
             self._metrics.report_to_plan.add(now - received_at)
@@ -352,7 +353,7 @@ class Loop:
                 self._period_changed.wait()
 
     def _say(self, failure: str | None, error: Exception | None = None) -> None:
-        """Log a failure once, not every period; and its end."""
+        """Log a failure once, not in every period, and log its end."""
         if failure is not None and failure != self.failure:
             trace = error if not isinstance(error, SwitchError) else None
             LOG.error("the plan could not be made or applied, the last one stays: %s", failure, exc_info=trace)
@@ -360,10 +361,13 @@ class Loop:
             LOG.info("plans are made and applied again")
         self.failure = failure
 
-    def _record(self, its: Plan) -> Steps[str]:
-        texts = yield from texts_of(**to_record(its, self.host_plans.record()))
-        rest = {"made_at": its.made_at, "epoch": self.epoch, "policy": its.ordering.policy}
-        rest |= {"objective_seconds": its.objective_seconds, "lower_bound_seconds": its.lower_bound_seconds}
+    def _record(self, recorded: Plan) -> Steps[str]:
+        texts = yield from texts_of(**to_record(recorded, self.host_plans.record()))
+        rest = {"made_at": recorded.made_at, "epoch": self.epoch, "policy": recorded.ordering.policy}
+        rest |= {
+            "objective_seconds": recorded.objective_seconds,
+            "lower_bound_seconds": recorded.lower_bound_seconds,
+        }
         return with_members(json.dumps(rest, separators=(",", ":")), **texts)
 
     def _dump(self, batch: Batch) -> Steps[None]:
@@ -382,7 +386,10 @@ def _plan_and_mark(
     compile_rules: CompileRules,
     assign: Assign,
 ) -> tuple[Snapshot, Fitted | None, Plan, Marks]:
-    """What is known with as many flows as switches have room for (``budget`` None: they need none), and its plan."""
+    """Returns the snapshot with as many flows as fit into the switches, how they fit, the plan, and its marks.
+
+    ``budget`` of None: switches need no rules for flows.
+    """
     fitted = budget.fit(known, time.monotonic()) if budget is not None else None
     snapshot = fitted.snapshot if fitted is not None else known
     made = plan(snapshot, previous, policy=policy, compile_rules=compile_rules, assign=assign)

@@ -1,4 +1,4 @@
-"""What the controller counts and measures of itself, for Prometheus and for ``GET /v1/status``."""
+"""The controller's own counters and latencies, for Prometheus and for ``GET /v1/status``."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ MAX_SAMPLES = 10_000
 _LATENCY_BUCKETS = (0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0)
 _REQUEST_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 20.0)
 REFUSED = "refused"
-"""The call, as the requests are counted, of what reached none."""
+"""Count a request that reached no call under this name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """The latest samples in one line: how many (of the last 10,000), and their exact quantiles in seconds."""
+    """The number of latest samples (10,000 at most), and their exact quantiles in seconds."""
 
     count: int
     p50: float | None
@@ -38,19 +38,19 @@ class Latency:
 
 
 class Samples:
-    """The latest latencies, kept one by one, and the histogram of all."""
+    """Keeps the latest latencies one by one, and a histogram of all."""
 
     def __init__(self, histogram: Histogram) -> None:
         self._histogram = histogram
         self._recent: deque[float] = deque(maxlen=MAX_SAMPLES)
 
     def add(self, seconds: float) -> None:
-        """Note one."""
+        """Add a sample."""
         self._recent.append(seconds)
         self._histogram.observe(seconds)
 
     def latency(self) -> Latency:
-        """The quantiles of the latest samples (nearest rank)."""
+        """Returns the quantiles of the latest samples (nearest rank)."""
         ordered = sorted(self._recent)
         if not ordered:
             return Latency(0, None, None, None)
@@ -62,19 +62,19 @@ def _rank(ordered: list[float], quantile: float) -> float:
 
 
 class ClassBytes(Collector):
-    """Bytes that switches have sent by class: counted by the dataplane, shown as the counter that they are."""
+    """Bytes that switches have sent by class, as a Prometheus counter; the dataplane counts them."""
 
     def __init__(self) -> None:
         self._counts: dict[tuple[str, str], int] = {}
 
-    def take(self, counts: Mapping[str, Mapping[str, int]]) -> None:
-        """Take the present counts by datapath id and class; a switch that is left out keeps what it had."""
+    def merge(self, counts: Mapping[str, Mapping[str, int]]) -> None:
+        """Merge the present counts by datapath id and class; a switch that is left out keeps its counts."""
         for dpid, classes in counts.items():
             for service_class, count in classes.items():
                 self._counts[dpid, service_class] = count
 
     def collect(self) -> Iterable[CounterMetricFamily]:
-        """The counts as Prometheus reads them."""
+        """Yields the counts as Prometheus reads them."""
         family = CounterMetricFamily(
             "trainyard_switch_class_bytes",
             "Bytes that a switch has sent by class; 'other' is all other traffic",
@@ -86,7 +86,7 @@ class ClassBytes(Collector):
 
 
 class Metrics:
-    """All that is counted, in a collector registry of its own."""
+    """All metrics, in a collector registry of their own."""
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
@@ -157,7 +157,7 @@ class Metrics:
             )
         )
 
-        # The process itself: its memory, processor time, files, interpreter and garbage.
+        # The process itself: its memory, processor time, files, interpreter and garbage collection.
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
         GCCollector(registry=registry)
@@ -172,12 +172,12 @@ class Metrics:
         self.requests.labels(call=REFUSED, status=str(int(status))).inc()
 
     def text(self) -> bytes:
-        """All of it in Prometheus's text format."""
+        """Returns all metrics in Prometheus's text format."""
         return generate_latest(self.registry)
 
 
 def counted(counter: Counter) -> float:
-    """The present value of a counter, over all its labels."""
+    """Returns the present value of a counter, summed over all its labels."""
     return sum(
         sample.value for family in counter.collect() for sample in family.samples if sample.name.endswith("_total")
     )

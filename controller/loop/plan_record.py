@@ -15,11 +15,11 @@ from controller.planner import Plan
 LOG = logging.getLogger("trainyard.loop")
 KIND, ID = "plan", "last"
 REFUSED_ID = "refused"
-"""A plan that is newer than the one in force: other switches hold it, and the policy goes on from it."""
+"""Record a plan that a switch refused under this id: other switches hold it, and the policy goes on from it."""
 
 
 def to_record(plan: Plan, host_epochs: Mapping[str, Any]) -> dict[str, Mapping[str, Any] | Sequence[Any]]:
-    """The large members of the record, which has all but the rules: those are compiled anew."""
+    """Returns the large members of a plan's record. Rules are in no record: they are compiled anew."""
     ordering = plan.ordering
     return {
         "host_epochs": host_epochs,
@@ -32,7 +32,7 @@ def to_record(plan: Plan, host_epochs: Mapping[str, Any]) -> dict[str, Mapping[s
 
 
 class LastPlan(BaseModel):
-    """The record as it is read: checked, because a plan that is not one would stop every plan after it."""
+    """The record, checked when it is read, because a wrong plan would stop every plan after it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
 
@@ -49,7 +49,7 @@ class LastPlan(BaseModel):
     lower_bound_seconds: float
 
     def plan(self) -> Plan:
-        """The plan, without rules."""
+        """Returns the plan, without rules."""
         return Plan(
             made_at=self.made_at,
             ordering=Ordering(self.policy, self.bands, self.reasons, self.memory, self.watch),
@@ -63,7 +63,7 @@ class LastPlan(BaseModel):
 
 
 def read_last(store: Store, record_id: str = ID) -> LastPlan | None:
-    """The plan that the journal holds; None without one. A damaged one is left out: the next plan takes its place."""
+    """Returns the plan that the journal holds; None without one. A damaged plan is left out; the next replaces it."""
     text = store.contents().records.get(KIND, {}).get(record_id)
     if text is None:
         return None

@@ -1,4 +1,4 @@
-"""What can change at run time: the policy, its options and the period."""
+"""The settings that can change at run time: the policy, its options and the period."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KIND, _ID = "settings", "run-time"
 
 
 class _Record(BaseModel):
-    """What the journal holds. ``file``: what the settings file said then; another file makes the rest void."""
+    """The journal's record. ``file``: the settings file at that time; if the file has changed, the record is void."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
 
@@ -51,15 +51,15 @@ class RunSettings:
         store.add_source(self._dump)
 
     def view(self) -> Settings:
-        """The settings as the API shows them."""
+        """Returns the settings as the API shows them."""
         return Settings(
             policy=self.policy.name, policy_options=dict(self.policy.options()), period_seconds=self.period_seconds
         )
 
     def change(self, wanted: Settings) -> bool:
-        """Take what ``wanted`` names; whether anything is another now. Raises Invalid, and then changes nothing.
+        """Change the settings that ``wanted`` names; returns whether any has changed.
 
-        Another policy without options has its defaults.
+        Another policy without options gets its defaults. Where it raises Invalid, nothing has changed.
         """
         period = wanted.period_seconds if wanted.period_seconds is not None else self.period_seconds
         if self._gate_seconds <= GATE_PERIODS * period:
@@ -78,7 +78,7 @@ class RunSettings:
         return changed
 
     def policy_of(self, wanted: Settings) -> Policy:
-        """The policy that ``wanted`` asks for, be it the one in force; raises Invalid."""
+        """Returns the policy that ``wanted`` names, or else the one in force; raises Invalid."""
         name = wanted.policy if wanted.policy is not None else self.policy.name
         try:
             return make(name, self._options_of(wanted))
@@ -128,5 +128,5 @@ class RunSettings:
 
 
 def policy_field(wanted: Settings) -> str:
-    """The field at fault where the policy that ``wanted`` asks for cannot be used."""
+    """Returns the field at fault where the policy that ``wanted`` names cannot be used."""
     return "policy_options" if wanted.policy_options is not None else "policy"

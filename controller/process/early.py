@@ -1,4 +1,4 @@
-"""Signals while the controller starts. Loads nothing but Python's own: it comes before the libraries are made green."""
+"""Signals while the controller starts. Imports the standard library only: it runs before eventlet patches anything."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ SIGHUP_IS_IGNORED = "SIGHUP is ignored: the settings are read at the start alone
 
 
 def end_at_once() -> None:
-    """Have the first SIGINT or SIGTERM end the process with status 0, and SIGHUP cost a line, until ``Signals.listen``.
+    """Until ``Signals.listen``, let SIGINT and SIGTERM end the process with status 0, and let SIGHUP print a line.
 
-    Nothing is acknowledged before that, and the journal's file is whole at any moment.
+    Nothing is acknowledged before that, and the journal's file is consistent at any moment.
     """
     for number in ENDS:
         signal.signal(number, _end)
-    # Who runs it under nohup ignores SIGHUP already.
+    # Under nohup SIGHUP is ignored already.
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         signal.signal(signal.SIGHUP, _say_ignored)
 

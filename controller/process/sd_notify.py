@@ -1,8 +1,8 @@
-"""What a service tells systemd: that it is ready, that it lives, that it stops. Does nothing where nobody listens.
+"""Notifies systemd that the service is ready, that it lives, and that it stops. Does nothing without systemd.
 
 Source: sd_notify(3) and sd_watchdog_enabled(3). ``NOTIFY_SOCKET`` names a datagram socket by its path, or by ``@`` and
-a name in the abstract namespace; ``WATCHDOG_USEC`` is the time in which a sign of life must come, for the process
-``WATCHDOG_PID`` or, without it, for any.
+a name in the abstract namespace; ``WATCHDOG_USEC`` is the time within which the process ``WATCHDOG_PID`` (any
+process, without it) must give a sign of life.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Mapping
 
 from eventlet import patcher
 
-# It is used in a thread that is not green, where eventlet's own sockets would wait for a loop that there is not.
+# A thread of the operating system uses it, where eventlet's sockets would wait for a hub that does not run.
 socket = patcher.original("socket")
 
 
 class Notifier:
-    """Sends to the socket that ``environment`` names. ``watchdog_seconds``: None where no sign of life is asked for."""
+    """Sends to the socket that ``environment`` names. ``watchdog_seconds``: None: no sign of life is expected."""
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         name = environment.get("NOTIFY_SOCKET", "")
@@ -25,7 +25,7 @@ class Notifier:
         self.watchdog_seconds = _watchdog_seconds(environment) if self._address else None
 
     def say(self, *states: str) -> None:
-        """Send states such as ``READY=1`` in one datagram. What cannot be sent is lost: systemd will act on that."""
+        """Send states such as ``READY=1`` in one datagram. A state that cannot be sent is lost."""
         if not self._address:
             return
         try:
@@ -36,7 +36,7 @@ class Notifier:
 
 
 def _watchdog_seconds(environment: Mapping[str, str]) -> float | None:
-    """The time in which a sign of life must come from this process."""
+    """Returns the time within which this process must give a sign of life; None: it need not."""
     if environment.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
         return None
     text = environment.get("WATCHDOG_USEC", "")

@@ -1,8 +1,8 @@
-"""Signals, heard by a thread of their own, which works also while the controller's one thread is busy or hangs.
+"""Signals have a thread of their own, which works also while the controller's main thread is busy or hangs.
 
-The system's own handler writes each signal into a pipe; the thread reads it there. Everything else is done by the
-controller's thread, which the thread wakes by a second pipe: Python's own handlers would wait until that thread's poll
-ends, up to a period, and eventlet's locks, those of the log included, are of no use in other threads.
+The C handler of Python writes each signal into a pipe, where the thread reads it. The thread wakes the main thread by a
+second pipe, and the main thread does everything else. Python's own handlers would wait until the main thread's poll
+ends, up to a period, and eventlet's locks, those of the log included, do not work in other threads.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from eventlet import hubs, patcher
 from controller.process.early import ENDS
 
 FAILED = 1
-"""The exit status of a stop that did not come to its end."""
+"""The process ends with this status when its stop is not completed."""
 
-# Those of the system: eventlet's would wait in a hub of this thread's own.
+# The unpatched modules: eventlet's would wait in a hub of this thread.
 _threading = patcher.original("threading")
 _select = patcher.original("select")
 
@@ -36,23 +36,23 @@ class Signals:
         self._stop = stop
         self._hang_up = hang_up
         self._seconds = seconds
-        # What comes from the system, and what goes on to the green thread.
+        # The first pipe is from the system, the second to the green thread.
         self._heard, self._caught = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._handed, self._hand_on = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
     def listen(self) -> None:
-        """Begin; for the main thread."""
+        """Begin. Call it in the main thread."""
         signal.set_wakeup_fd(self._caught, warn_on_full_buffer=False)
         for number in (*ENDS, signal.SIGHUP):
-            # Who runs it under nohup ignores SIGHUP already.
+            # Under nohup SIGHUP is ignored already.
             if signal.getsignal(number) != signal.SIG_IGN:
-                signal.signal(number, _heard_by_the_thread)
+                signal.signal(number, _ignore)
         os.register_at_fork(after_in_child=_forget)
         _threading.Thread(target=self._hear, name="signals", daemon=True).start()
         eventlet.spawn(self._obey)
 
     def _hear(self) -> None:
-        """Hand the signals on, and end the process where that must not wait. In a thread of the system's own."""
+        """Forward the signals, and end the process where that must not wait. Runs in a system thread."""
         left: float | None = None
         while True:
             if not _select.select([self._heard], [], [], left)[0]:
@@ -73,12 +73,12 @@ class Signals:
                 eventlet.spawn(self._stop if number in ENDS else self._hang_up)
 
 
-def _heard_by_the_thread(_number: int, _frame: FrameType | None) -> None:
-    """The system has written the signal into the pipe."""
+def _ignore(_number: int, _frame: FrameType | None) -> None:
+    """Do nothing: the signal is in the pipe already."""
 
 
 def _forget() -> None:
-    """In a child that was forked: its signals are its own, and must not be written into its parent's pipe."""
+    """In a forked child, restore the default handlers: its signals must not go into its parent's pipe."""
     signal.set_wakeup_fd(-1)
     for number in (*ENDS, signal.SIGHUP):
         if signal.getsignal(number) != signal.SIG_IGN:

@@ -1,4 +1,4 @@
-"""What the app needs before it can start: settings in the dataplane's words, sockets that are free, a clean end."""
+"""What the app needs before it can start: settings for the dataplane, free ports, limits, and a clean end."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from controller.rules.fabric import as_links
 LOG = logging.getLogger("trainyard")
 CONFIG_VARIABLE = "TRAINYARD_CONFIG"
 WANTED_FILES = 16_384
-"""Files and connections that are enough for all servers and switches; shells usually start programs with 1024."""
+"""Allow this many open files, enough for all hosts and switches; shells usually start programs with 1024."""
 LARGE_JOURNAL_BYTES = 16 * 2**20
-"""A journal of this size takes about a second to read."""
+"""Log that the journal is being read if it is this large: then it takes about a second."""
 COLLECT_AFTER = (50_000, 5, 1_000_000)
 """Objects, and collections of the young and of the middle generation, after which the next older one is collected.
 
-The first is more than a plan of a thousand jobs makes before it takes the place of the last: else each plan has a
-collection. With the second, the middle generation stays small enough for a short walk. The third is never reached.
+The first number is above the objects that a plan of a thousand jobs makes, so that not every plan has a collection.
+With the second, the middle generation stays small enough for a short walk. The third is never reached.
 """
 COLLECT_SECONDS = 3600.0
-"""Between two collections of everything. One takes 0.1 to 0.25 s with 4,000 jobs, and all requests wait for it."""
+"""Collect everything this often. It takes 0.1 to 0.25 s with 4,000 jobs, and all requests wait for it."""
 
 
 class StartError(RuntimeError):
@@ -40,19 +40,19 @@ class StartError(RuntimeError):
 
 
 def end(status: int, message: str) -> NoReturn:
-    """Say why there is no controller, and exit."""
+    """Write why the controller cannot run, and exit."""
     sys.stderr.write("".join(f"trainyard: {line}\n" for line in message.splitlines()))
     raise SystemExit(status)
 
 
 def config_path() -> Path | None:
-    """The settings file that the environment names."""
+    """Returns the settings file that the environment names."""
     name = os.environ.get(CONFIG_VARIABLE)
     return Path(name) if name else None
 
 
 def dataplane_settings(config: Config) -> Settings:
-    """The dataplane's part of the settings."""
+    """Returns the dataplane's part of the settings."""
     places = {
         host.name: (host.switch, host.port)
         for host in config.hosts
@@ -77,17 +77,17 @@ def dataplane_settings(config: Config) -> Settings:
 
 
 def control_endpoints(config: Config) -> tuple[Endpoint, ...]:
-    """The controller's own sockets that hosts and switches may reach through the network that it orders.
+    """Returns the controller's own sockets that hosts and switches may reach through the network that it orders.
 
-    What listens on all addresses is known by ``control_addresses`` alone.
+    Where it listens on all addresses, ``control_addresses`` alone names them.
     """
-    found = {}
+    endpoints = {}
     for listener in (config.api, config.openflow):
         own = (listener.host,) if _is_one_address(listener.host) else ()
         advertised = () if is_loopback(listener.host) else config.control_addresses
         if listener.port:
-            found.update(dict.fromkeys(Endpoint(address, listener.port) for address in (*own, *advertised)))
-    return tuple(found)
+            endpoints.update(dict.fromkeys(Endpoint(address, listener.port) for address in (*own, *advertised)))
+    return tuple(endpoints)
 
 
 def _is_one_address(host: str) -> bool:
@@ -100,9 +100,9 @@ def _is_one_address(host: str) -> bool:
 
 
 def free_port(what: str, host: str, port: int) -> int:
-    """``port``, or a free one for 0. Raises StartError where somebody listens there already.
+    """Returns ``port``, or a free one for 0. Raises StartError where another program listens there already.
 
-    The servers themselves share a port with others silently, so it is tried before, without sharing.
+    The servers themselves would silently share a port with others, so this tries it first, without sharing.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -117,7 +117,7 @@ def free_port(what: str, host: str, port: int) -> int:
 
 
 def raise_file_limit() -> int:
-    """Let the process open WANTED_FILES files and connections, or as many as the hard limit lets; how many it may."""
+    """Raise the limit of open files to WANTED_FILES, or to the hard limit; returns the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     possible = WANTED_FILES if hard == resource.RLIM_INFINITY else min(WANTED_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < possible:
@@ -126,7 +126,7 @@ def raise_file_limit() -> int:
 
 
 def warn_of_open_listener(config: Config) -> None:
-    """Say at the start where anybody who reaches the OpenFlow port could pass for a switch."""
+    """Warn where anybody who reaches the OpenFlow port could pass for a switch."""
     if not is_loopback(config.openflow.host) and not config.openflow.switches:
         LOG.warning(
             "whoever reaches %s:%d may pass for a switch; name the switches' addresses in openflow.switches",
@@ -136,16 +136,16 @@ def warn_of_open_listener(config: Config) -> None:
 
 
 def warn_of_no_journal(config: Config) -> None:
-    """Say at the start where nothing is kept over a restart."""
+    """Warn where nothing is kept over a restart."""
     if config.journal is None:
         LOG.warning("journal is not set: jobs, settings and progress are gone when the controller ends")
 
 
-def say_what_is_read(config: Config) -> None:
-    """Say at the start where the API answers only after a large journal is read."""
+def log_large_journal(config: Config) -> None:
+    """Log where the API answers only after a large journal is read."""
     try:
         size = config.journal.stat().st_size if config.journal is not None else 0
-    except OSError:  # it is not there yet
+    except OSError:  # it does not exist yet
         return
     if size >= LARGE_JOURNAL_BYTES:
         LOG.info("reading the journal, which has %d MB; the API answers after that", size >> 20)
@@ -154,10 +154,10 @@ def say_what_is_read(config: Config) -> None:
 def steady_the_interpreter(collect_seconds: float = COLLECT_SECONDS) -> None:
     """Keep Python's own pauses out of the control loop.
 
-    What is loaded by now stays, so no collection needs to walk through it again. A walk through the histories of a
-    thousand jobs takes as long as a plan of them, and plans leave no cycles behind, so the whole is walked once in
-    ``collect_seconds`` and not when a request happens to need memory. A thread that makes a plan or writes the journal
-    hands over to the one that talks to switches within a millisecond instead of five.
+    Modules that are loaded by now stay, so no collection walks through them again. A walk through the histories of a
+    thousand jobs takes as long as a plan of them, and plans leave no cycles behind. So everything is collected once in
+    ``collect_seconds``, and not when a request happens to need memory. A thread that makes a plan or writes the journal
+    yields to the one that talks to switches within a millisecond instead of five.
     """
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""The stop: a sequence of steps, each in its time, so that nothing acknowledged is lost and nothing hangs the whole."""
+"""The stop: a sequence of steps with a time limit each, so that nothing acknowledged is lost and no step blocks it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ LOG = logging.getLogger("trainyard.stop")
 
 @dataclass(frozen=True)
 class Step:
-    """One step: what it does, in words for the log, and how long it may take in seconds.
+    """One step: ``what`` it does, in words for the log, and how many seconds it may take.
 
-    ``act`` does it. What it could not do it says in the log itself, and returns False.
+    ``act`` does it. Where it fails, it logs what it could not do, and returns False.
     """
 
     what: str
@@ -25,14 +25,14 @@ class Step:
 
 
 class Stop:
-    """Runs ``steps`` in their order, once. A step that fails or takes too long keeps no other from its turn."""
+    """Runs ``steps`` in their order, once. A step that fails or takes too long does not keep the next from running."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self._steps = steps
         self._outcome: eventlet.event.Event | None = None
 
     def run(self) -> bool:
-        """Stops, and returns whether every step was done. Who comes second waits for the first."""
+        """Stop; returns whether every step was done. A second caller waits for the first."""
         if self._outcome is None:
             self._outcome = eventlet.event.Event()
             outcomes = [_is_done(step) for step in self._steps]

@@ -1,8 +1,7 @@
-"""How far a host's clock is off the controller's, from when its batches were sent and when they came.
+"""The offset of a host's clock from the controller's, from the times at which batches were sent and received.
 
-A batch that comes late and a clock that is behind look the same once. So one sample is believed only where it is
-close to what was known; a jump must be confirmed by the next batches, and until then the clock is taken to go on as
-it did.
+One sample cannot tell a late batch from a clock that is behind. So a sample is believed only where it is close to the
+known offset. A jump must be confirmed by the next batches; until then the old offset holds.
 """
 
 from __future__ import annotations
@@ -11,39 +10,44 @@ from collections import deque
 from collections.abc import Iterable
 
 WINDOW = 16
+"""Keep this many samples."""
 PLAUSIBLE_SECONDS = 10.0
-"""A request that takes longer has timed out on its way; a clock that is corrected slowly moves less between batches."""
+"""Believe a sample at once if it is this close to the known offset.
+
+A slower request has timed out on its way, and a clock that is corrected slowly moves less between two batches.
+"""
 CONFIRMATIONS = 3
+"""Believe a jump of the clock after this many samples that agree."""
 
 
 class HostClock:
     """One host's clock. ``offset`` is what to add to its times to get the controller's; 0 before anything is known."""
 
-    __slots__ = ("_recent", "_strays")
+    __slots__ = ("_recent", "_unconfirmed")
 
-    def __init__(self, recent: Iterable[float] = (), strays: Iterable[float] = ()) -> None:
+    def __init__(self, recent: Iterable[float] = (), unconfirmed: Iterable[float] = ()) -> None:
         self._recent = deque(recent, maxlen=WINDOW)
-        self._strays = list(strays)
+        self._unconfirmed = list(unconfirmed)
 
     @property
     def offset(self) -> float:
-        """Seconds: the batch that came fastest, of the latest ones, tells best how the two clocks differ."""
+        """Seconds. Of the latest batches the fastest one shows best how the two clocks differ."""
         return min(self._recent, default=0.0)
 
     def note(self, sent_at: float, now: float) -> None:
-        """Take a batch into account that was sent at ``sent_at`` by the host's clock and came ``now``."""
+        """Add the sample of a batch: ``sent_at`` is by the host's clock, ``now`` by the controller's."""
         sample = now - sent_at
         if abs(sample - self.offset) <= PLAUSIBLE_SECONDS:
             self._recent.append(sample)
-            self._strays.clear()
+            self._unconfirmed.clear()
             return
-        if self._strays and abs(sample - self._strays[-1]) > PLAUSIBLE_SECONDS:
-            self._strays.clear()
-        self._strays.append(sample)
-        if len(self._strays) >= CONFIRMATIONS:
-            self._recent = deque(self._strays, maxlen=WINDOW)
-            self._strays.clear()
+        if self._unconfirmed and abs(sample - self._unconfirmed[-1]) > PLAUSIBLE_SECONDS:
+            self._unconfirmed.clear()
+        self._unconfirmed.append(sample)
+        if len(self._unconfirmed) >= CONFIRMATIONS:
+            self._recent = deque(self._unconfirmed, maxlen=WINDOW)
+            self._unconfirmed.clear()
 
     def samples(self) -> tuple[list[float], list[float]]:
-        """The samples that are believed and those that are not yet, for the journal."""
-        return list(self._recent), list(self._strays)
+        """Returns the samples that are believed, and those that are not yet, for the journal."""
+        return list(self._recent), list(self._unconfirmed)

@@ -1,4 +1,4 @@
-"""What the registry knows of a host's agent: its lease, what it marks, which batches were taken, its clock's offset."""
+"""One host's agent: its lease, whether it marks acknowledgements, its merged batches, and its clock's offset."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from controller.journal.bodies import HostBody
 from controller.registry.host_clock import HostClock
 
 MAX_SESSIONS = 4
+"""Remember the batches of this many sessions of a host."""
 MAX_AHEAD = 4096
-"""Batches taken ahead of a gap that are remembered one by one, a session."""
+"""Remember this many batches of a session one by one that came after a gap."""
 
 
-class Sequence:
-    """The numbers of the batches of one session that were taken: all up to ``top``, and some after it."""
+class BatchNumbers:
+    """The numbers of the merged batches of one session: all up to ``top``, and those in ``ahead`` after a gap."""
 
     __slots__ = ("ahead", "top")
 
@@ -21,12 +22,12 @@ class Sequence:
         self.top = top
         self.ahead = ahead if ahead is not None else set()
 
-    def take(self, number: int) -> bool:
-        """Note a number; whether it is new."""
+    def accept(self, number: int) -> bool:
+        """Note a number; returns whether it is new."""
         if number <= self.top or number in self.ahead:
             return False
         self.ahead.add(number)
-        if len(self.ahead) > MAX_AHEAD:  # a gap that is that old will not be filled
+        if len(self.ahead) > MAX_AHEAD:  # such an old gap will not be filled
             self.top = min(self.ahead) - 1
         while self.top + 1 in self.ahead:
             self.top += 1
@@ -37,8 +38,8 @@ class Sequence:
 class HostRecord:
     """One host. Times are the controller's, except ``sent_at`` of a batch, which is the host's own.
 
-    ``last_seen``, ``session_since`` (when the present session was heard of first), and what a lease is asked with, are
-    of a clock that no one sets: a step of the wall's clock must not end a lease.
+    ``last_seen``, ``session_since`` (the time of the present session's first batch) and the times of leases are by a
+    clock that nobody sets: a step of the wall clock must not end a lease.
     """
 
     __slots__ = ("_sessions", "clock", "last_seen", "marks_acknowledgements", "session_since")
@@ -48,47 +49,49 @@ class HostRecord:
         self.session_since = float("-inf")
         self.clock = HostClock()
         self.marks_acknowledgements = False
-        self._sessions: OrderedDict[str, Sequence] = OrderedDict()
+        self._sessions: OrderedDict[str, BatchNumbers] = OrderedDict()
 
     @property
     def session(self) -> str | None:
-        """The present agent's: the one that was heard of first last. A late batch of one before it changes nothing."""
+        """The present agent's session: the newest one. A late batch of an older session does not change it."""
         return next(reversed(self._sessions), None)
 
-    def take(self, session: str, number: int, sent_at: float, now: float) -> bool:
-        """Note the batch, right after ``last_seen``; whether it is new."""
-        sequence = self._sessions.get(session)
-        if sequence is None:
-            sequence = self._sessions[session] = Sequence()
+    def accept(self, session: str, number: int, sent_at: float, now: float) -> bool:
+        """Note a batch, right after ``last_seen`` was set; returns whether it is new."""
+        numbers = self._sessions.get(session)
+        if numbers is None:
+            numbers = self._sessions[session] = BatchNumbers()
             self.session_since = self.last_seen if self.last_seen is not None else self.session_since
             while len(self._sessions) > MAX_SESSIONS:
                 self._sessions.popitem(last=False)
-        is_new = sequence.take(number)
-        if is_new:  # a batch that comes again tells nothing of the clock
+        is_new = numbers.accept(number)
+        if is_new:  # a repeated batch is no sample of the clock
             self.clock.note(sent_at, now)
         return is_new
 
     def alive(self, now: float, lease: float) -> bool:
-        """Whether the host has reported, and its lease still runs."""
+        """Returns whether the host has reported, and its lease still runs."""
         return self.last_seen is not None and now - self.last_seen <= lease
 
     def to_body(self) -> HostBody:
-        """The record for the journal."""
-        recent, strays = self.clock.samples()
+        """Returns the record for the journal."""
+        recent, unconfirmed = self.clock.samples()
         return HostBody(
-            sessions=tuple((name, its.top, tuple(sorted(its.ahead))) for name, its in self._sessions.items()),
+            sessions=tuple(
+                (name, numbers.top, tuple(sorted(numbers.ahead))) for name, numbers in self._sessions.items()
+            ),
             clock=tuple(recent),
-            strays=tuple(strays),
+            strays=tuple(unconfirmed),
             marks_acknowledgements=self.marks_acknowledgements,
         )
 
     @classmethod
     def from_body(cls, body: HostBody, now: float) -> HostRecord:
-        """The host of a record, with a fresh lease from ``now``: while we were away nobody could renew it."""
+        """Returns the host of a journal record. Its lease runs anew from ``now``: the controller was away before."""
         host = cls()
         host.last_seen = host.session_since = now
         host.clock = HostClock(body.clock, body.strays)
         host.marks_acknowledgements = body.marks_acknowledgements
         for name, top, ahead in body.sessions:
-            host._sessions[name] = Sequence(top, set(ahead))
+            host._sessions[name] = BatchNumbers(top, set(ahead))
         return host

@@ -4,41 +4,44 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from pydantic import ValidationError
 
-from controller.journal.bodies import Body, GraveBody, HostBody, JobBody, SeenBody, StageBody, TallyBody
+from controller.journal.bodies import Body, HostBody, JobBody, SeenBody, StageBody, TallyBody, TombstoneBody
 from controller.journal.file import POINT
 from controller.journal.store import Batch, Contents, Point, Store, StoreError, put
 from controller.model import Progress
 from controller.pieces import Steps
 from controller.registry.host_record import HostRecord
-from controller.registry.job_record import JobRecord
+from controller.registry.job.history import MAX_POINTS
+from controller.registry.job.record import JobRecord
 
 AnyBody = TypeVar("AnyBody", bound=Body)
+MAX_ROWS = 4 * MAX_POINTS
+"""Write a job's points anew, thinned, when the journal holds more rows of it than this."""
 _WRONG_CHECKSUM = "its checksum is wrong, so it is not what the controller wrote"
 
 
 @dataclass
 class State:
-    """All that the registry knows.
+    """All jobs, stages and hosts.
 
-    ``stages`` are those that an operator made. ``parked`` are jobs on hosts that the settings do not have now: they
-    wait in the journal. ``graves`` are jobs that were removed, oldest first.
+    ``stages`` are those that an operator put. ``waiting_for_host`` are jobs on hosts that the settings do not have now;
+    they wait in the journal. ``tombstones`` are of jobs that were removed, oldest first.
     """
 
     jobs: dict[str, JobRecord] = field(default_factory=dict)
-    parked: dict[str, JobRecord] = field(default_factory=dict)
+    waiting_for_host: dict[str, JobRecord] = field(default_factory=dict)
     stages: set[str] = field(default_factory=set)
     agents: dict[str, HostRecord] = field(default_factory=dict)
-    graves: OrderedDict[str, GraveBody] = field(default_factory=OrderedDict)
+    tombstones: OrderedDict[str, TombstoneBody] = field(default_factory=OrderedDict)
 
 
 def load(contents: Contents, known_hosts: Collection[str], now: float) -> State:
-    """The state that a journal holds; every host gets a fresh lease. Raises StoreError for a damaged record."""
+    """Returns the state that a journal holds. Every lease runs anew. Raises StoreError for a damaged record."""
     state = State(stages=set(_bodies(contents, "stage", StageBody)))
     for name, host in _bodies(contents, "host", HostBody).items():
         state.agents[name] = HostRecord.from_body(host, now)
@@ -55,20 +58,20 @@ def load(contents: Contents, known_hosts: Collection[str], now: float) -> State:
             job.add_tally(tallies[job_id])
         if job_id in seen:
             job.add_seen(seen[job_id])
-        (state.jobs if job.hosts <= set(known_hosts) else state.parked)[job_id] = job
-    graves = sorted(_bodies(contents, "grave", GraveBody).items(), key=lambda item: item[1].gone_at)
-    state.graves.update(graves)
+        (state.jobs if job.hosts <= set(known_hosts) else state.waiting_for_host)[job_id] = job
+    tombstones = sorted(_bodies(contents, "grave", TombstoneBody).items(), key=lambda item: item[1].gone_at)
+    state.tombstones.update(tombstones)
     return state
 
 
 def dump(state: State, batch: Batch) -> Steps[None]:
     """Add the whole state to a batch; yields where others may go on.
 
-    A point that comes between may be in the batch and in the notes after it: to read it twice changes nothing.
+    A point that is merged meanwhile may be in the batch and in the notes after it. Reading it twice changes nothing.
     """
-    for job in (*state.jobs.values(), *state.parked.values()):
+    for job in (*state.jobs.values(), *state.waiting_for_host.values()):
         yield
-        if job is not state.jobs.get(job.id) and job is not state.parked.get(job.id):
+        if job is not state.jobs.get(job.id) and job is not state.waiting_for_host.get(job.id):
             continue  # it was removed meanwhile
         put(batch, "job", job.id, job.body_text())
         put(batch, "tally", job.id, job.tally_text())
@@ -81,8 +84,8 @@ def dump(state: State, batch: Batch) -> Steps[None]:
     for name, agent in state.agents.items():
         put(batch, "host", name, agent.to_body().model_dump_json())
     yield
-    for job_id, grave in state.graves.items():
-        put(batch, "grave", job_id, grave.model_dump_json())
+    for job_id, tombstone in state.tombstones.items():
+        put(batch, "grave", job_id, tombstone.model_dump_json())
 
 
 def save_job(store: Store, job: JobRecord) -> None:
@@ -93,17 +96,17 @@ def save_job(store: Store, job: JobRecord) -> None:
 
 
 def save_body(store: Store, job: JobRecord) -> None:
-    """Note what changes seldom of a job."""
+    """Note what seldom changes of a job."""
     store.put("job", job.id, job.body_text())
 
 
 def save_tally(store: Store, job: JobRecord) -> None:
-    """Note what every report changes, beside the points."""
+    """Note what every report changes of a job, beside its points."""
     store.put("tally", job.id, job.tally_text())
 
 
 def save_seen(store: Store, job: JobRecord) -> None:
-    """Note the connections that hosts found: they are many, and change seldom."""
+    """Note the connections that hosts found. There are many, and they seldom change."""
     if (seen := job.to_seen()) is not None:
         store.put("seen", job.id, seen.model_dump_json())
     else:
@@ -111,36 +114,46 @@ def save_seen(store: Store, job: JobRecord) -> None:
 
 
 def save_host(store: Store, name: str, agent: HostRecord) -> None:
-    """Note which batches of a host were taken, and its clock."""
+    """Note the merged batches of a host, and its clock."""
     store.put("host", name, agent.to_body().model_dump_json())
 
 
-def remove_job(store: Store, job_id: str, grave: GraveBody) -> None:
-    """Note that a job is gone, and when."""
+def remove_job(store: Store, job_id: str, tombstone: TombstoneBody) -> None:
+    """Note that a job was removed, and when."""
     for kind in ("job", "tally", "seen"):
         store.remove(kind, job_id)
     store.replace_points(job_id, ())
-    store.put("grave", job_id, grave.model_dump_json())
+    store.put("grave", job_id, tombstone.model_dump_json())
+
+
+def save_points(store: Store, job: JobRecord, new_points: Sequence[Progress], *, is_thinned: bool) -> None:
+    """Note new points of a job; where the record was thinned, or the rows are too many, only those that are kept."""
+    if is_thinned or job.rows > MAX_ROWS:
+        kept = as_points(job.history.points())
+        job.rows = len(kept)
+        store.replace_points(job.id, kept)
+    elif new_points:
+        store.add_points(job.id, as_points(new_points))
 
 
 def as_points(points: Iterable[Progress]) -> list[Point]:
-    """Points as the journal has them."""
+    """Returns points as the journal stores them."""
     return [(point.iteration, point.time, point.metric) for point in points]
 
 
 def _bodies(contents: Contents, kind: str, model: type[AnyBody]) -> dict[str, AnyBody]:
-    found = {}
+    bodies = {}
     for record_id, text in contents.records.get(kind, {}).items():
         what = _WRONG_CHECKSUM if (kind, record_id) in contents.damaged else None
         try:
-            found[record_id] = model.model_validate_json(text)
+            bodies[record_id] = model.model_validate_json(text)
         except ValidationError as error:
             fault = error.errors(include_url=False, include_input=False)[0]
             place = ".".join(map(str, fault["loc"]))
             what = f"{place}: {fault['msg']}" if place else str(fault["msg"])
         if what is not None:
             raise _damaged(contents, f"its record of {kind} {record_id!r} is damaged: {what}")
-    return found
+    return bodies
 
 
 def _progress(contents: Contents, job_id: str, point: Point) -> Progress:

@@ -1,4 +1,4 @@
-"""How much room the jobs have that were registered with one host's token: one host must leave room for the others."""
+"""The room for jobs that are registered with one host's token, so that one host leaves room for the others."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Iterable
 
 from controller.declared.declared import Declared
 from controller.refusals import Conflict
-from controller.registry.job_record import JobRecord
+from controller.registry.job.record import JobRecord
 
 HOST_JOBS = 256
-"""Jobs at a time, at most."""
+"""Let one host's token have this many jobs at a time, at most."""
 HOST_ENTRIES = 65_536
-"""What all of them may name together: tasks, demand, and the flows or rules of their tasks' ports."""
+"""Let all these jobs together name this many tasks, demands, and flows or rules of their tasks' ports, at most."""
 
 
 def make_room(job_id: str, spec: Declared, registrar: str | None, jobs: Iterable[JobRecord]) -> list[JobRecord]:
-    """Those of ``jobs`` that have ended and give way to a job of the same token, the oldest first.
+    """Returns the ended jobs of the same token that give way to a new one, the oldest first.
 
     ``registrar``: the host whose token it is; None: an operator, who has no share, but all the room. Raises Conflict
     where jobs that run leave too little.

@@ -1,12 +1,12 @@
-"""Why a plan is made, beside the period's end."""
+"""The events that trigger a plan, beside the end of the period."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 
 
-class Cause(StrEnum):
-    """What triggers a plan; the value is its label in the metrics."""
+class Trigger(StrEnum):
+    """An event that triggers a plan. The value is its label in the metrics."""
 
     REGISTRATION = "registration"
     REMOVAL = "removal"
@@ -21,8 +21,8 @@ class Cause(StrEnum):
     TARGET_CROSSED = "target crossed"
 
 
-REPORTED = frozenset({Cause.END, Cause.RETURN, Cause.NEW_FLOWS, Cause.TARGET_CROSSED})
-"""What comes with a host's report."""
+REPORTED = frozenset({Trigger.END, Trigger.RETURN, Trigger.NEW_FLOWS, Trigger.TARGET_CROSSED})
+"""The triggers that come with a host's report."""
 
-UNTIMED = frozenset({Cause.SWITCH, Cause.PERIOD})
-"""What comes with no call, so that no arrival is measured from."""
+UNTIMED = frozenset({Trigger.SWITCH, Trigger.PERIOD})
+"""The triggers that come with no request. No latency is measured for them, because there is no time of arrival."""

@@ -1,4 +1,4 @@
-"""What all messages have in common: names, ranges of numbers, and the base of every body."""
+"""The base of every body, names, and ranges of numbers, which all messages share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 """A job's, host's or stage's id: 1 to 63 letters, digits, dots, dashes, underscores."""
 
 PRINTABLE_PATTERN = r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$"
-"""No control characters, and none that turn the direction of the text: such words end up on terminals and in logs."""
+"""Allow no control characters, and none that change the direction of text: it is shown on terminals and in logs."""
 
 TcpPort = Annotated[int, Field(ge=1, le=65535)]
 MAX_BYTES = 1e18

@@ -1,4 +1,4 @@
-"""The messages on jobs and stages: what they say of themselves, and how the API shows them."""
+"""The messages on jobs and stages: their specs, and how the API shows them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from controller.wire.base import PRINTABLE_PATTERN, Bytes, Message, Name, Positi
 
 
 class MetricSpec(Message):
-    """What a job's progress is measured by."""
+    """The metric that a job's progress is measured by."""
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=63, pattern=PRINTABLE_PATTERN)] = "accuracy"
     direction: Literal["max", "min"] = "max"
 
 
 class TaskSpec(Message):
-    """One process of a job and the TCP port that it listens on; all traffic to and from that port is the job's."""
+    """One process of a job, and the TCP port that it listens on. All traffic to and from that port is the job's."""
 
     role: Annotated[Role, Field(strict=False)]
     host: Name
@@ -57,7 +57,7 @@ class DemandSpec(Message):
 
 
 class JobSpec(Message):
-    """Body of ``PUT /v1/jobs/{id}``: what a job says of itself.
+    """Body of ``PUT /v1/jobs/{id}``: what a job declares.
 
     ``arrival``: when it was submitted (None: now). ``iterations``: the length of the whole run, where known.
     ``compute_seconds``: of one iteration, without communication.
@@ -78,8 +78,8 @@ class JobSpec(Message):
 class JobState(Message):
     """A job as ``GET /v1/jobs/{id}`` shows it: its spec and what is known of it now.
 
-    ``connections``: that agents found and that live. ``measured_demand``: bytes of one iteration, measured over the
-    latest ``measured_iterations``. ``problems``: what it says of itself and is measured otherwise.
+    ``connections`` counts the live connections that agents found. ``measured_demand`` has the bytes of one iteration,
+    measured over the latest ``measured_iterations``. ``problems``: what the job declares and is measured otherwise.
     """
 
     id: Name

@@ -1,4 +1,4 @@
-"""The messages on plans: a host's marks, the plan in force and why it is so, and the settings that change it."""
+"""The messages on plans: a host's marks, the plan in force and its reasons, and the settings that change it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from controller.wire.base import Message, Name, TcpPort
 class Mark(Message):
     """Traffic of a host's job to be marked: outgoing TCP packets that match get the DSCP of the job's class.
 
-    ``remote`` is an IPv4 address; a part of None matches anything. With no part at all it is of all that the job's own
-    processes send, whose sockets the agent knows; only an agent that has told of the job's traffic gets such a mark.
+    ``remote`` is an IPv4 address; a part of None matches anything. A mark without any part matches all that the job's
+    own processes send, because the agent knows their sockets. Only an agent that has reported the job's traffic gets
+    such a mark.
     """
 
     job: Name
@@ -25,7 +26,7 @@ class Mark(Message):
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is of all that the job sends."""
+        """Whether the mark matches all that the job sends."""
         return self.local_port is None and self.remote is None and self.remote_port is None
 
 
@@ -56,10 +57,10 @@ class HostPlan(Message):
 class PlanView(Message):
     """Body of ``GET /v1/plan``: the plan in force, or what another policy would do (``?policy=NAME``).
 
-    ``errors``: why a newer plan is not in force: what switches said to it. They took all of the plan in force, but
-    ``applied`` is false as long as a newer one, which others may have taken, is refused. ``inversions``: pairs of jobs
-    that meet at a port and that the classes do not keep apart in their order, because there are too few. ``mode``: how
-    switches tell jobs apart now; where the settings say classified and this is marked, ``degraded`` says why.
+    ``errors``: why switches refused a newer plan, which is therefore not in force. All switches hold the plan in force,
+    but ``applied`` is false as long as a newer plan, which some switches may hold, is refused. ``inversions`` counts
+    the pairs of jobs that meet at a port and share a class, because there are too few classes. ``mode``: how switches
+    distinguish jobs now; where the settings say classified and this is marked, ``degraded`` says why.
     """
 
     policy: str
@@ -95,7 +96,7 @@ class Explanation(Message):
 
 
 class Settings(Message):
-    """Body of ``GET`` and ``PATCH /v1/settings``: what can change at run time; absent parts stay as they are."""
+    """Body of ``GET`` and ``PATCH /v1/settings``: settings that can change at run time; absent ones stay."""
 
     policy: str | None = None
     policy_options: dict[str, object] | None = None

@@ -10,26 +10,26 @@ from controller.wire.base import Bytes, Iterations, Message, MetricValue, Name, 
 from controller.wire.jobs import FlowSpec
 
 MAX_FLOWS = 4096
-"""Connections that one batch may name, as many as a job may have."""
+"""Allow this many connections in one batch, as many as a job may have."""
 
 MAX_TRAFFIC = 1024
-"""Jobs of which one batch may tell the connections: each is measured anew, and the loop waits meanwhile."""
+"""Allow the connections of this many jobs in one batch: each is measured anew, and the loop waits meanwhile."""
 
 MAX_LINKS = 4096
-"""Links of a job that a host may name; what is more is counted only."""
+"""Let a host name this many links of a job; it only counts the others."""
 
 MAX_BATCH_LINKS = 16_384
-"""Links that one batch may name, over all its jobs, and a host over all its batches."""
+"""Allow this many links in one batch, over all its jobs, and of one host, over all its batches."""
 
 MAX_PEERS = 4096
-"""Peers of a job at one host."""
+"""Allow this many peers of a job at one host."""
 
 MAX_POINTS = 10_000
-"""Points of progress that one batch may bring, over all its jobs: they are merged in one go."""
+"""Allow this many points of progress in one batch, over all its jobs."""
 
 
 class ProgressPoint(Message):
-    """Iterations done at a time, and the metric then, if it was measured."""
+    """The iterations done at a time, and the metric at that time, if it was measured."""
 
     iteration: Iterations
     time: Seconds
@@ -37,14 +37,14 @@ class ProgressPoint(Message):
 
 
 class JobReport(Message):
-    """What one host knows anew of one job.
+    """The news of one job from one host.
 
-    ``sent_bytes`` is cumulative, of this host, since its agent began to count. ``counter`` tells the counts of a
-    session apart: another number is another count, which began at 0. ``followed``: the agent follows the job, and will
-    tell its end; one that only counts the job's bytes will not.
+    ``sent_bytes`` is cumulative, of this host, since its agent began to count. ``counter`` distinguishes the counts of
+    a session: another number is another count, which began at 0. ``followed``: the agent follows the job and will
+    report its end; an agent that only counts the job's bytes will not.
 
-    ``as_of``: when the host knew it, by its own clock: when the job ended, or the bytes were counted (None: when the
-    batch was sent). By it a late end is told apart from the end of the job's next run.
+    ``as_of``: the time of the news by the host's clock, when the job ended or the bytes were counted (None: when the
+    batch was sent). It distinguishes a late end from the end of the job's next run.
     """
 
     job: Name
@@ -57,7 +57,7 @@ class JobReport(Message):
 
 
 class FlowSeen(Message):
-    """A connection of a job that the host found (IPv4, TCP)."""
+    """A connection of a job that the host has found (IPv4, TCP)."""
 
     job: Name
     flow: FlowSpec
@@ -66,7 +66,8 @@ class FlowSeen(Message):
 class LinkSeen(Message):
     """TCP connections of a job between the reporting host and ``peer``, both directions (IPv4).
 
-    With one port, the host's own or the peer's: all connections through it, which are the job's alone; with both, one.
+    A link with one port, the host's own or the peer's, is all connections through that port, which is the job's alone.
+    A link with both ports is one connection.
     """
 
     peer: Name
@@ -81,7 +82,7 @@ class LinkSeen(Message):
 
 
 class PeerBytes(Message):
-    """Payload bytes of a job's connections with a peer: acknowledged by it, and come from it."""
+    """Payload bytes of a job's connections with a peer: those that it acknowledged, and those received from it."""
 
     peer: Name
     sent: Bytes = 0.0
@@ -89,13 +90,13 @@ class PeerBytes(Message):
 
 
 class JobTraffic(Message):
-    """All that a host's agent has found of a job's connections: it takes the place of what was told before.
+    """All of a job's connections that a host's agent has found. It replaces what the agent reported before.
 
-    ``links`` of None: they are as they were told last. ``connections``: how many live; ``left_out``: links that were
-    too many to name. ``peers`` count since ``counter`` began, as in JobReport; ``missed``, beside them, the bytes sent
-    to other hosts on connections too short to know whose they were, which may be the job's (None: not known how many).
-    ``as_of``: when the host knew it, by its own clock. A host that tells of a job's traffic, be it none yet, can mark
-    all that the job sends from there.
+    ``links`` of None: they are as reported last. ``connections`` counts those that live; ``left_out`` counts the links
+    that were too many to name. ``peers`` count since ``counter`` began, as in JobReport. ``missed`` has the bytes sent
+    to other hosts on connections that were too short to know their job, and that may be this job's (None: unknown).
+    ``as_of``: the time of this by the host's clock. A host that reports a job's traffic, even if there is none yet, can
+    mark all that the job sends from there.
     """
 
     job: Name
@@ -111,14 +112,15 @@ class JobTraffic(Message):
 class HostReport(Message):
     """Body of ``POST /v1/hosts/{host}/reports``: one batch of a host.
 
-    ``session`` names one run of the agent; ``seq`` counts its batches from 1. A batch that was already taken is
-    ignored, one that comes late is merged; both are answered like any other. An empty batch renews the lease.
+    ``session`` names one run of the agent; ``seq`` counts its batches from 1. A batch that was already merged
+    is ignored, and a late batch is merged; both are answered like any other. An empty batch renews the lease.
 
-    ``marks_acknowledgements``: the host gives what its jobs send without data the DSCP for that, and clears it where a
-    program has set it, so that switches may believe it.
+    ``marks_acknowledgements``: the host gives packets without data of its jobs the DSCP for acknowledgements, and
+    clears that DSCP where a program has set it, so that switches may trust it.
 
-    Connections that an earlier session told are forgotten if this one does not tell them within 45 s of its first
-    batch, and all that a host has told when its lease runs out. A batch has the traffic of at most MAX_TRAFFIC jobs.
+    Connections that an earlier session reported are forgotten if this one does not report them within 45 s of its first
+    batch. All connections that a host has reported are forgotten when its lease runs out. A batch has the traffic of at
+    most MAX_TRAFFIC jobs.
     """
 
     session: Name
@@ -139,33 +141,33 @@ class HostReport(Message):
 
 
 class ReportRefusal(Message):
-    """One part of a batch that was not taken, and why; the rest was."""
+    """One part of a batch that was not merged, and why; the rest was merged."""
 
     job: str
     reason: str
 
 
 class Threshold(Message):
-    """A value of a job's metric, and which way the metric crosses it."""
+    """A value of a job's metric, and the direction in which the metric crosses it."""
 
     metric: MetricValue
     direction: Literal["max", "min"] = "max"
 
     def is_reached(self, metric: float | None) -> bool:
-        """Whether a metric is there; None (not measured) is not."""
+        """Returns whether a metric has reached the value; None (not measured) has not."""
         if metric is None:
             return False
         return metric >= self.metric if self.direction == "max" else metric <= self.metric
 
 
 class ReportAnswer(Message):
-    """Answer to a report: whether it was new, what was refused, and how long the host's lease runs. Of a part in
-    ``left_out`` something was not believed, and will not be; the rest was taken.
+    """Answer to a report: whether it was new, what was refused, and how long the host's lease runs.
 
-    What jobs get on is planned with once in ``period_seconds`` and may be told as seldom; ``urgent`` has, of the jobs
-    that were reported, the value whose crossing should be told at once. ``held``, in the answer to a session's first
-    batch, are the jobs that go on here and that an agent of this host has followed before: of those that ended while
-    there was no agent, nobody has told the end.
+    ``left_out`` names parts of which something is not believed; the rest was merged. Progress is used for a plan once
+    in ``period_seconds``, and need not be reported more often. ``urgent`` has, of the jobs in the report, the value
+    whose crossing should be reported at once. ``held``, in the answer to a session's first batch, are the jobs that run
+    here and that an earlier agent of this host has followed: if they ended while there was no agent, nobody has
+    reported the end.
     """
 
     status: Literal["taken", "duplicate"]

@@ -1,4 +1,4 @@
-"""The messages on the controller's own state, and on what went wrong."""
+"""The messages on the controller's own state, and on errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Problem(Message):
 
 
 class PortState(Message):
-    """What the probe found at one port of a switch: packets counted a queue, and what is wrong (None: proven)."""
+    """The probe's result at one port of a switch: packets counted by queue, and what is wrong (None: proven)."""
 
     port: int
     name: str
@@ -32,9 +32,9 @@ class PortState(Message):
 class SwitchState(Message):
     """A switch: ``dpid`` as 16 hexadecimal digits; ``reason`` says why it is not ready.
 
-    ``ports`` are those that are up; one with a ``problem`` is not ordered. None: nobody has tried their queues.
-    ``problems``: what an operator should know although the switch is ready. ``repairs``: how often somebody else had
-    changed its rules or queues, and that was undone.
+    ``ports`` are those that are up; a port with a ``problem`` is not ordered. No ports: their queues were not probed.
+    ``problems``: what an operator should know although the switch is ready. ``repairs`` counts how often another
+    program had changed its rules or queues, and the change was undone.
     """
 
     dpid: str
@@ -49,7 +49,7 @@ class SwitchState(Message):
 
 
 class HostState(Message):
-    """A host of the settings, whether its agent's lease runs, and whether that marks acknowledgements now."""
+    """A host of the settings, whether its agent's lease runs, and whether the agent marks acknowledgements now."""
 
     name: Name
     address: str | None
@@ -69,13 +69,13 @@ class LatencyState(Message):
 class Status(Message):
     """Body of ``GET /v1/status``: the controller's own state.
 
-    ``plans``: how many were made; ``plan_causes``: what for, where several causes may share a plan. ``report_to_rule``
-    counts from the arrival of a host's report that triggered a plan to the barrier reply, for plans that changed rules;
-    ``change_to_rule`` does for all other calls that trigger one (registrations, removals, stages, settings);
-    ``report_to_plan`` is of both, rules changed or not. What a failed plan was made for is counted when a later one is
-    in force. ``bytes_by_class`` is by switch and class ("other": all other traffic), and only rises. ``mode`` is
-    PlanView's; ``flow_rules``: what the jobs' flows need at one switch, at most, in the plan in force, beside the
-    ``table_budget``.
+    ``plans`` counts the plans made; ``plan_causes`` counts their triggers, of which several may share a plan.
+    ``report_to_rule`` counts from the arrival of a host's report that triggered a plan to the barrier reply, for plans
+    that changed rules; ``change_to_rule`` does for all other calls that trigger one (registrations, removals, stages,
+    settings); ``report_to_plan`` is of both, rules changed or not. The triggers of a failed plan are counted when a
+    later one is in force. ``bytes_by_class`` is by switch and class ("other": all other traffic), and only rises.
+    ``mode`` is PlanView's; ``flow_rules``: what the jobs' flows need at one switch, at most, in the plan in force,
+    beside the ``table_budget``.
     """
 
     policy: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from host_reporter.uplink.backlog import Told
 
 SLACK = 2.0
-"""A run may go on beyond its declared iterations, up to so many times as many; as in controller.registry.job_record."""
+"""A run may go on beyond its declared iterations, up to so many times as many; as in controller.registry.job.record."""
 
 LEAP = 1000.0
 """Where the length is not known, so many times as far as before is a leap, ..."""

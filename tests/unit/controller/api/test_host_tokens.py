@@ -17,7 +17,7 @@ from controller.declared.job_flows import ClaimedTraffic, size_of
 from controller.journal.bodies import JobBody
 from controller.refusals import Conflict
 from controller.registry import shares
-from controller.registry.job_record import JobRecord
+from controller.registry.job.record import JobRecord
 from controller.wire import JobSpec
 from evaluation.bench.support.api_client import HOST, Controller
 from host_reporter.notices import Notices

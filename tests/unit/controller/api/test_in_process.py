@@ -21,10 +21,10 @@ from controller.api.http11 import connection, gate
 from controller.cli.main import main
 from controller.dataplane.values import PortProof, SwitchStatus
 from controller.loop import host_plans
-from controller.registry import registry
+from controller.registry import admission, stages
 from controller.wire import JobSpec
+from tests.support.controller.yard import Yard
 from tests.unit.controller.api.test_api import assert_problem, spec
-from tests.unit.controller.loop.test_loop import Yard
 
 
 class Served:
@@ -114,8 +114,8 @@ def test_readiness_is_the_switches_and_not_a_plans() -> None:
 
 
 def test_there_are_only_so_many_jobs_and_stages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "MAX_JOBS", 2)
-    monkeypatch.setattr(registry, "MAX_STAGES", 2)
+    monkeypatch.setattr(admission, "MAX_JOBS", 2)
+    monkeypatch.setattr(stages, "MAX_STAGES", 2)
     with served() as api:
 
         def put(path: str, body: dict[str, Any], status: int) -> None:

@@ -269,7 +269,7 @@ def test_what_is_removed_while_a_report_is_merged_is_not_brought_back(tmp_path: 
         next(merging)
     registry.delete_job("a", 0.0)
     assert whole(merging).status == "taken"
-    assert store.write(store.take()) is None
+    assert store.write(store.dequeue()) is None
     store.close()
     again = Store(tmp_path / "j.db")
     assert set(again.contents().records) == {"grave", "host"}

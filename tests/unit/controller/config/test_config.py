@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.config.config import Config, ConfigError, load_config
+from controller.config.config import ConfigError, load_config
+from tests.support.controller.settings_file import load
 
 GOOD = """
 policy: fifo
@@ -18,12 +19,6 @@ links: [{a: 1, a_port: 9, b: "2", b_port: 9, rate_bps: 4e7}]
 api: {port: 0, token: 0123456789abcdef, host_tokens: {h1: fedcba9876543210}}
 """
 LAUGHS = "".join(f"{chr(k + 1)}: &{chr(k + 1)} [{','.join([f'*{chr(k)}'] * 9)}]\n" for k in range(97, 108))
-
-
-def load(tmp_path: Path, text: str) -> Config:
-    path = tmp_path / "conf.yaml"
-    path.write_text(text)
-    return load_config(path)
 
 
 def test_defaults_are_safe() -> None:

@@ -14,15 +14,9 @@ from controller.journal.store import Store, StoreError
 from controller.journal.writer import Journal
 from controller.pieces import Steps, whole
 from controller.registry.registry import Registry
-from tests.unit.controller.journal.test_store import HOSTS, SPEC, commit, eventually, filled, report, view
-from tests.unit.controller.loop.test_loop import Yard
-
-
-def written(path: Path) -> None:
-    store = Store(path)
-    filled(store)
-    commit(store)
-    store.close()
+from evaluation.bench.support.waiting import wait_until
+from tests.support.controller.journal_world import HOSTS, SPEC, commit, filled, report, view, written
+from tests.support.controller.yard import Yard
 
 
 @pytest.mark.parametrize(
@@ -60,7 +54,7 @@ def test_a_damaged_plan_or_setting_is_left_out(
     path = tmp_path / "j.db"
     before = Yard(path).start()
     before.put("a", 5000)
-    eventually(lambda: before.loop.classes == {"a": 0})
+    wait_until(lambda: before.loop.classes == {"a": 0}, sleep=eventlet.sleep)
     before.stop()
     with sqlite3.connect(path) as connection:
         row_id = {"plan": "last", "settings": "run-time"}[kind]
@@ -87,7 +81,7 @@ def test_a_journal_that_appears_late_is_left_as_it_is(tmp_path: Path, caplog: py
     try:
         place.parent.mkdir()
         shutil.copy(tmp_path / "old.db", place)
-        eventually(lambda: "another journal has appeared" in str(store.failure))
+        wait_until(lambda: "another journal has appeared" in str(store.failure), sleep=eventlet.sleep)
     finally:
         journal.stop()
     assert "restart the controller to go on from that one" in str(store.failure)
@@ -169,7 +163,7 @@ def test_the_state_is_dumped_only_once_the_file_can_be_written_and_attempts_beco
         assert not dumps
         assert 1 <= len(probes) < 8, "at 10, 30, 70, 150 and 310 ms"
         (tmp_path / "later").mkdir()
-        eventually(lambda: store.failure is None)
+        wait_until(lambda: store.failure is None, sleep=eventlet.sleep)
         assert len(dumps) == 1
     finally:
         journal.stop()
@@ -182,7 +176,7 @@ def test_what_changes_while_the_state_is_dumped_is_in_the_journal(tmp_path: Path
     registry = filled(store)
     registry.put_job("gone", SPEC.model_copy(update={"tasks": SPEC.tasks[1:]}), 0.0)
     store.settle("the disk is full")
-    dumping = store.take_in_steps()
+    dumping = store.dequeue_in_steps()
     next(dumping)
     registry.delete_job("gone", 0.0)
     registry.report("h1", report(2), 0.0)

@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 from pathlib import Path
 
+import eventlet
 import pytest
 
 from controller.journal.file import FORMAT, WITHOUT_CHECKSUMS, checksum_of_point
@@ -14,10 +15,10 @@ from controller.journal.store import Store, StoreError
 from controller.model import Host
 from controller.registry.registry import Registry
 from controller.wire import Settings
+from evaluation.bench.support.waiting import wait_until
+from tests.support.controller.journal_world import HOSTS, commit, filled, report, view, written
+from tests.support.controller.yard import Yard
 from tests.support.paths import DATA
-from tests.unit.controller.journal.test_faults import written
-from tests.unit.controller.journal.test_store import HOSTS, commit, eventually, filled, report, view
-from tests.unit.controller.loop.test_loop import Yard
 
 OLD = DATA / "journal_format_2.sql"
 THREE = {name: Host(name) for name in ("h1", "h2", "h3")}
@@ -81,7 +82,7 @@ def test_an_edited_plan_or_setting_is_left_out(
     before = Yard(path, policy="las").start()
     before.loop.change(Settings(policy="sebf"), 0.0)
     before.put("a", 5000)
-    eventually(lambda: before.loop.classes == {"a": 0})
+    wait_until(lambda: before.loop.classes == {"a": 0}, sleep=eventlet.sleep)
     before.stop()
     assert edit(path, f"UPDATE record SET body=replace(body, {change}) WHERE kind='{kind}'") == 1
     after = Yard(path, policy="las").start()

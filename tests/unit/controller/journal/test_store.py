@@ -5,7 +5,6 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,44 +13,10 @@ import pytest
 
 from controller.journal.store import Store, StoreError
 from controller.journal.writer import Journal
-from controller.model import Host
 from controller.registry.registry import Registry
-from controller.wire import HostReport, JobSpec
+from evaluation.bench.support.waiting import wait_until
+from tests.support.controller.journal_world import HOSTS, SPEC, commit, filled, report, view
 from tests.support.paths import ROOT
-
-HOSTS = {name: Host(name) for name in ("h1", "h2")}
-SPEC = JobSpec.model_validate(
-    {"tasks": [{"role": "ps", "host": "h1", "port": 5000}, {"role": "worker", "host": "h2"}], "stage": "s1"}
-)
-
-
-def report(seq: int, count: int = 3) -> HostReport:
-    points = [{"iteration": float(seq * 10 + i), "time": float(i), "metric": 0.5} for i in range(count)]
-    seen = {"job": "a", "flow": {"src": "h1", "dst": "h2", "dst_port": 9}}
-    part = {"job": "a", "points": points, "sent_bytes": float(seq)}
-    return HostReport.model_validate({"session": "s", "seq": seq, "sent_at": 0.0, "jobs": [part], "flows": [seen]})
-
-
-def commit(store: Store) -> None:
-    store.settle(store.write(store.take()))
-
-
-def eventually(condition: Callable[[], bool], seconds: float = 5.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come true in time"
-        eventlet.sleep(0.005)
-
-
-def filled(store: Store) -> Registry:
-    registry = Registry(HOSTS, store, lambda: 1000.0)
-    registry.put_job("a", SPEC, 0.0)
-    registry.report("h1", report(1), 0.0)
-    return registry
-
-
-def view(registry: Registry) -> object:
-    return registry.snapshot(1000.0, classes=7, period=1.0), tuple(registry.job_states({}))
 
 
 def test_a_restart_finds_the_same_state(tmp_path: Path) -> None:
@@ -100,8 +65,11 @@ def test_a_job_whose_host_is_gone_is_left_out(tmp_path: Path) -> None:
 KILLED = """
 import sys, time
 sys.path.insert(0, {tests!r})
-from tests.unit.controller.journal.test_store import *
+from pathlib import Path
 import eventlet
+from controller.journal.store import Store
+from controller.journal.writer import Journal
+from tests.support.controller.journal_world import filled, report
 store = Store(Path({path!r}))
 journal = Journal(store)
 journal.start()
@@ -162,13 +130,13 @@ def test_a_full_disk_costs_nothing_but_the_journal_and_it_recovers(
         for seq in range(2, 60):
             registry.report("h1", report(seq, 50), 0.0)
             eventlet.sleep(0.001)
-        eventually(lambda: store.failure is not None)
+        wait_until(lambda: store.failure is not None, sleep=eventlet.sleep)
         registry.put_job("b", SPEC.model_copy(update={"tasks": SPEC.tasks[1:]}), 0.0)
         eventlet.sleep(0.1)
         assert len(tuple(registry.job_states({}))) == 2
         assert not store.pending
         small_files(-1)
-        eventually(lambda: store.failure is None and not store.pending)
+        wait_until(lambda: store.failure is None and not store.pending, sleep=eventlet.sleep)
     finally:
         small_files(-1)
         journal.stop()
@@ -206,7 +174,7 @@ def test_a_place_that_cannot_be_written_at_start_degrades(tmp_path: Path) -> Non
     journal.start()
     try:
         (tmp_path / "later").mkdir()
-        eventually(lambda: store.failure is None)
+        wait_until(lambda: store.failure is None, sleep=eventlet.sleep)
     finally:
         journal.stop()
     assert view(Registry(HOSTS, Store(tmp_path / "later" / "j.db"), lambda: 1000.0)) == view(registry)
@@ -218,7 +186,7 @@ def test_a_degraded_journal_notes_nothing_until_it_is_rewritten(tmp_path: Path) 
     store.settle("the disk is full")
     registry.report("h1", report(2), 0.0)
     assert not store.pending
-    rewrite = store.take()
+    rewrite = store.dequeue()
     registry.report("h1", report(3), 0.0)  # while the rewrite is under way
     store.settle(store.write(rewrite))
     assert store.pending

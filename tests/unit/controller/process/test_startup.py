@@ -5,7 +5,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ import requests
 from controller.config.config import Config
 from controller.process.startup import StartError, control_endpoints, dataplane_settings, free_port
 from controller.rules.compiler import Endpoint
+from evaluation.bench.support.waiting import wait_until
 
 HOST = {"name": "h1", "address": "10.0.0.1", "switch": 1, "port": 3, "ingress_bps": 5e7}
 
@@ -85,18 +85,19 @@ def test_wrong_settings_are_one_line_and_status_2(tmp_path: Path) -> None:
     assert "Traceback" not in out
 
 
+def answers(process: subprocess.Popen[str], port: int) -> bool:
+    """Whether the API answers yet; a controller that has ended will not."""
+    assert process.poll() is None, process.communicate()[0]
+    try:
+        return requests.get(f"http://127.0.0.1:{port}/healthz", timeout=5).ok
+    except requests.ConnectionError:
+        return False
+
+
 def test_it_starts_answers_and_ends_cleanly(tmp_path: Path) -> None:
     port = free_port("the API", "127.0.0.1", 0)
     with start(tmp_path, f"api: {{port: {port}}}\nopenflow: {{port: 0}}\n") as process:
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                assert requests.get(f"http://127.0.0.1:{port}/healthz", timeout=5).ok
-                break
-            except requests.ConnectionError:
-                assert process.poll() is None, process.communicate()[0]
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
+        wait_until(lambda: answers(process, port), 60, what="the controller's first answer")
         assert requests.get(f"http://127.0.0.1:{port}/readyz", timeout=5).status_code == 503
         with start(tmp_path, f"api: {{port: {port}}}\nopenflow: {{port: 0}}\n") as second:
             assert second.wait(60) == 1

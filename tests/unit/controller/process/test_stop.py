@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.bench.support.api_client import Controller
+from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.stop_load import lost, writers
 from tests.support.paths import SUPPORT
-from tests.unit.controller.api.test_api import spec
 
 APPS = SUPPORT / "controller"
 
@@ -26,6 +26,12 @@ def running(folder: Path, *apps: str, **settings: Any) -> Iterator[Controller]:
         yield controller.start()
     finally:
         controller.stop(kill=True)
+
+
+def spec(port: int) -> dict[str, Any]:
+    """The body that registers a job whose parameter server listens on ``port``."""
+    tasks = [{"role": "ps", "host": "h1", "port": port}, {"role": "worker", "host": "h2"}]
+    return {"tasks": tasks, "demand": [{"src": "h2", "dst": "h1", "bytes": 1e6}], "iterations": 50}
 
 
 class Peer:
@@ -69,13 +75,6 @@ def refused(controller: Controller) -> bool:
         return probe.connect_ex(("127.0.0.1", controller.port)) != 0
 
 
-def eventually(condition: Any, seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come true in time"
-        time.sleep(0.01)
-
-
 def test_whatever_was_answered_is_there_after_any_end(tmp_path: Path) -> None:
     """Beside an app that takes a while to end: as long as the process lives, its green threads can answer."""
     with running(tmp_path, "slow_end", journal=str(tmp_path / "j.db")) as controller:
@@ -84,7 +83,7 @@ def test_whatever_was_answered_is_there_after_any_end(tmp_path: Path) -> None:
             for client in clients:
                 client.statuses.clear()
                 client.start()
-            eventually(lambda: sum(sum(client.statuses.values()) for client in clients) > 200)
+            wait_until(lambda: sum(sum(client.statuses.values()) for client in clients) > 200)
             assert controller.end(number) == status, controller.log()
             for client in clients:
                 client.stop()
@@ -100,7 +99,7 @@ def test_a_stop_answers_who_is_inside_and_refuses_all_others(tmp_path: Path) -> 
         Peer(controller) as slow,
         Peer(controller) as waiting,
     ):
-        eventually(lambda: controller.call("GET", "/v1/hosts/h1/plan").ok)
+        wait_until(lambda: controller.call("GET", "/v1/hosts/h1/plan").ok)
         idle.send("GET", "/v1/hosts/h1/plan")
         tag = idle.answer()[1]["etag"]
         waiting.send("GET", "/v1/hosts/h1/plan?wait=60", If_None_Match=tag)
@@ -110,7 +109,7 @@ def test_a_stop_answers_who_is_inside_and_refuses_all_others(tmp_path: Path) -> 
         controller.process.send_signal(signal.SIGTERM)
         status, headers, _ = waiting.answer()
         assert (status, headers["connection"]) == (304, "close")
-        eventually(lambda: refused(controller))
+        wait_until(lambda: refused(controller))
         idle.send("PUT", "/v1/jobs/refused", spec(5001))
         status, headers, body = idle.answer()
         assert (status, headers["connection"], headers["content-type"]) == (503, "close", "application/problem+json")
@@ -140,7 +139,7 @@ def test_a_second_signal_ends_a_stop_at_once(tmp_path: Path) -> None:
         time.sleep(0.2)
         assert controller.process is not None
         controller.process.send_signal(signal.SIGTERM)
-        eventually(lambda: refused(controller))
+        wait_until(lambda: refused(controller))
         assert controller.end(signal.SIGINT) == 1
         assert "a second signal has ended the stop" in controller.log()
 

@@ -11,14 +11,14 @@ from pathlib import Path
 import eventlet
 import pytest
 
-from controller.journal import writer as journal_module
 from controller.journal.file import Batch
 from controller.journal.store import Store
 from controller.journal.writer import Journal
 from controller.process.stopping import Step, Stop
 from controller.refusals import Unavailable
 from controller.registry.registry import Registry
-from tests.unit.controller.journal.test_store import HOSTS, SPEC, eventually, filled, view
+from evaluation.bench.support.waiting import wait_until
+from tests.support.controller.journal_world import HOSTS, SPEC, filled, view
 
 DISK_SECONDS = 0.3
 
@@ -62,22 +62,19 @@ def test_steps_run_in_their_order_and_once_whatever_becomes_of_each(caplog: pyte
     assert Stop([Step("is done", 0.1, is_done)]).run()
 
 
-def slow(path: Path) -> tuple[SlowStore, Registry, Journal]:
+def slow(path: Path, **settings: float) -> tuple[SlowStore, Registry, Journal]:
     """A journal at work on a slow disk, with what ``filled`` makes on its way to it."""
     store = SlowStore(path)
     registry = filled(store)
-    journal = Journal(store)
+    journal = Journal(store, **settings)
     journal.start()
     return store, registry, journal
 
 
-def test_who_asks_for_what_is_on_its_way_to_the_disk_waits_for_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_asks_for_what_is_on_its_way_to_the_disk_waits_for_it(tmp_path: Path) -> None:
     """Such as a client that lost the first answer, and asks again over another connection."""
-    store, registry, journal = slow(tmp_path / "j.db")
-    monkeypatch.setattr(journal_module, "WAIT_SECONDS", 30.0)
-    eventually(lambda: not store.pending, 30.0)
+    store, registry, journal = slow(tmp_path / "j.db", wait_seconds=30.0)
+    wait_until(lambda: not store.pending, 30.0, sleep=eventlet.sleep)
     assert store.writes == 0
     registry.put_job("a", SPEC, 0.0)
     journal.commit()

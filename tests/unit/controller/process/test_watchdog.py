@@ -16,6 +16,7 @@ import pytest
 from controller.process import watchdog
 from controller.process.sd_notify import Notifier
 from evaluation.bench.support.api_client import free_port
+from evaluation.bench.support.waiting import wait_until
 from tests.support.paths import ROOT, SUPPORT
 
 STILL_SECONDS = 0.6
@@ -41,7 +42,7 @@ class Systemd:
                 break
         return found
 
-    def wait_for(self, state: str) -> list[str]:
+    def read_until(self, state: str) -> list[str]:
         """What is said until ``state`` is."""
         found: list[str] = []
         self._socket.settimeout(60)
@@ -65,12 +66,11 @@ def start(folder: Path, name: str, **environment: str) -> subprocess.Popen[bytes
     config = folder / "conf.yaml"
     config.write_text(f"api: {{port: {free_port()}}}\nopenflow: {{port: 0}}\n")
     program = SUPPORT / "controller" / "standing_still.py"
-    root = ROOT
     with (folder / "log").open("wb") as log:
         return subprocess.Popen(
             [sys.executable, "-W", "ignore", str(program)],
             env=os.environ
-            | {"TRAINYARD_CONFIG": str(config), "NOTIFY_SOCKET": name, "PYTHONPATH": str(root)}
+            | {"TRAINYARD_CONFIG": str(config), "NOTIFY_SOCKET": name, "PYTHONPATH": str(ROOT)}
             | environment,
             stdout=log,
             stderr=log,
@@ -84,7 +84,7 @@ def test_a_loop_that_stands_still_is_told_of_and_no_longer_said_to_live(
     environment = {"STAND_STILL_SECONDS": "3", "STILL_SECONDS": f"{STILL_SECONDS}", "WATCHDOG_USEC": "20000000"}
     process = start(tmp_path, name, **environment)
     try:
-        service.wait_for("READY=1")
+        service.read_until("READY=1")
         assert service.told(1.0).count("WATCHDOG=1") >= 2
         process.send_signal(signal.SIGUSR1)
         time.sleep(2 * STILL_SECONDS)
@@ -93,9 +93,9 @@ def test_a_loop_that_stands_still_is_told_of_and_no_longer_said_to_live(
         log = (tmp_path / "log").read_text()
         assert "trainyard: the event loop has stood still for " in log
         assert "in stand_still_here" in log
-        service.wait_for("WATCHDOG=1")
+        service.read_until("WATCHDOG=1")
         process.send_signal(signal.SIGTERM)
-        assert "STOPPING=1" in service.wait_for("STOPPING=1")
+        assert "STOPPING=1" in service.read_until("STOPPING=1")
         assert process.wait(20) == 0
     finally:
         process.kill()
@@ -111,12 +111,9 @@ def test_what_keeps_the_interpreter_itself_is_told_too(tmp_path: Path) -> None:
     service = Systemd(path)
     process = start(tmp_path, path, STILL_SECONDS=f"{STILL_SECONDS}")
     try:
-        assert service.wait_for("READY=1") == ["READY=1"], "nobody asked for signs of life"
+        assert service.read_until("READY=1") == ["READY=1"], "nobody asked for signs of life"
         process.send_signal(signal.SIGUSR1)
-        deadline = time.monotonic() + 20
-        while "in stand_still_here" not in (tmp_path / "log").read_text():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until(lambda: "in stand_still_here" in (tmp_path / "log").read_text())
         assert service.told(0.1) == []
     finally:
         process.kill()
@@ -126,7 +123,7 @@ def test_what_keeps_the_interpreter_itself_is_told_too(tmp_path: Path) -> None:
 
 def test_five_seconds_or_half_of_what_systemd_waits() -> None:
     def still_seconds(**environment: str) -> float:
-        return watchdog.Watchdog(Notifier({"NOTIFY_SOCKET": "/nowhere"} | environment))._still_seconds
+        return watchdog.Watchdog(Notifier({"NOTIFY_SOCKET": "/nowhere"} | environment)).still_seconds
 
     assert still_seconds() == still_seconds(WATCHDOG_USEC="30000000") == 5.0
     assert still_seconds(WATCHDOG_USEC="4000000") == 2.0

@@ -12,10 +12,10 @@ from pydantic import ValidationError
 
 from controller.journal.store import Store
 from controller.pieces import Steps
-from controller.registry import report_merge
-from controller.registry.job_record import JobRecord
-from controller.registry.job_traffic import FoundTraffic
-from controller.registry.registry import TELLING_SECONDS, Registry
+from controller.registry.job.record import JobRecord
+from controller.registry.job.traffic import FoundTraffic
+from controller.registry.leases import HANDOVER_SECONDS
+from controller.registry.registry import Registry
 from controller.wire import MAX_TRAFFIC, HostReport, JobTraffic
 from host_reporter.uplink.backlog import Backlog, Batch
 from tests.support.controller.registry_world import HOSTS, World, progress
@@ -47,7 +47,7 @@ class Found(World):
         self.registry = Registry(HOSTS, self.store, self.clock, lease_seconds=30.0)
 
     def close(self) -> None:
-        self.store.settle(self.store.write(self.store.take()))
+        self.store.settle(self.store.write(self.store.dequeue()))
         self.store.close()
 
     def hear(self, *hosts: str) -> None:
@@ -83,7 +83,7 @@ def test_what_an_agent_found_goes_when_the_next_one_does_not_tell_of_it(world: F
     world.pass_by(100, "h1", "h2", "h3")
     assert world.flows == FLOWS, "an agent that goes on keeps what it found"
     world.tell(session="next", seq=1)
-    world.pass_by(TELLING_SECONDS, "h1", "h2", "h3", session="next")
+    world.pass_by(HANDOVER_SECONDS, "h1", "h2", "h3", session="next")
     assert world.flows == FLOWS
     world.pass_by(1, "h1", "h2", "h3", session="next")
     assert world.flows == set()
@@ -106,7 +106,7 @@ def test_what_a_host_found_goes_when_the_job_leaves_the_host(world: Found) -> No
 def test_a_job_that_the_next_agent_names_afresh_does_not_flap(world: Found) -> None:
     seen = []
     world.tell(session="next", seq=1)
-    for second in range(2 * int(TELLING_SECONDS)):
+    for second in range(2 * int(HANDOVER_SECONDS)):
         if second == 40:
             # Its first word of the job is late, and the job's bytes were before it.
             world.tell(session="next", traffic=[part() | {"links": None}])
@@ -130,7 +130,7 @@ def test_what_a_silent_host_found_goes_with_its_lease_and_comes_back_with_its_wo
 
 def test_a_late_batch_of_an_agent_that_is_gone_brings_nothing_back(world: Found) -> None:
     world.tell(session="next", seq=1)
-    world.pass_by(TELLING_SECONDS + 1, "h1", "h2", "h3", session="next")
+    world.pass_by(HANDOVER_SECONDS + 1, "h1", "h2", "h3", session="next")
     world.tell(session="first", seq=10_000, traffic=[part(("h2", 1, 2), peers=[{"peer": "h2", "sent": 7.0}])])
     assert world.flows == set()
     assert world.job.sent_bytes == {"h1": 7.0}, "its bytes were sent all the same"
@@ -145,13 +145,13 @@ def test_a_restart_forgets_neither_what_is_found_nor_that_it_is_forgotten(world:
     world.restart()
     assert (world.flows, world.job.found_on, world.job.found_more) == before
     # The agent is the same one; whether it is replaced later, or not, is known as before.
-    world.pass_by(2 * TELLING_SECONDS, "h1", "h2", "h3")
+    world.pass_by(2 * HANDOVER_SECONDS, "h1", "h2", "h3")
     assert (world.flows, world.job.found_on) == before[:2]
     world.tell(session="next", seq=1)
-    world.pass_by(TELLING_SECONDS - 1, "h1", "h2", "h3", session="next")
+    world.pass_by(HANDOVER_SECONDS - 1, "h1", "h2", "h3", session="next")
     assert world.flows == before[0]
     world.restart()
-    world.pass_by(TELLING_SECONDS + 1, "h1", "h2", "h3", session="next")
+    world.pass_by(HANDOVER_SECONDS + 1, "h1", "h2", "h3", session="next")
     assert world.flows == set()
 
 
@@ -173,7 +173,7 @@ def test_of_many_parts_each_is_little_work(world: Found, monkeypatch: pytest.Mon
     """Neither the host's other jobs are gone through for each part, nor is a job measured more than once a batch."""
     count = 300
     calls = {"links": 0, "measure": 0, "check": 0}
-    links_of, measure, check = FoundTraffic.links_of, JobRecord.measure, report_merge.Merge._cross_check
+    links_of, measure, check = FoundTraffic.links_of, JobRecord.measure, JobRecord.check_declaration
 
     def count_links(self: FoundTraffic, host: str) -> int:
         calls["links"] += 1
@@ -183,15 +183,15 @@ def test_of_many_parts_each_is_little_work(world: Found, monkeypatch: pytest.Mon
         calls["measure"] += 1
         return measure(self)
 
-    def count_check(self: report_merge.Merge, job: JobRecord) -> None:
+    def count_check(self: JobRecord) -> None:
         calls["check"] += 1
-        check(self, job)
+        check(self)
 
     for number in range(count):
         world.put(f"j{number}", tasks=TASKS)
     monkeypatch.setattr(FoundTraffic, "links_of", count_links)
     monkeypatch.setattr(JobRecord, "measure", count_measure)
-    monkeypatch.setattr(report_merge.Merge, "_cross_check", count_check)
+    monkeypatch.setattr(JobRecord, "check_declaration", count_check)
     parts = [part(("h2", 10 + number, 7), job=f"j{number}") for number in range(count)]
     answer = world.tell(session="first", jobs=[progress("a")], traffic=[*parts, *parts, *parts])
     assert answer.refused == ()

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from controller.journal.store import Store
 from controller.model import Flow
 from controller.refusals import Conflict, Invalid, NotFound
+from controller.registry.records import MAX_ROWS
 from controller.registry.registry import Change, Registry
-from controller.registry.report_merge import MAX_ROWS
 from controller.wire import HostReport, StageSpec
 from tests.support.controller.registry_world import HOSTS, Clock, World, job_spec, progress
 
@@ -284,7 +284,7 @@ def test_the_journal_of_a_long_run_does_not_grow_for_ever(tmp_path: Path) -> Non
         points = [(float(k), k / 1e6) for k in range(seq * 1000, seq * 1000 + 1000)]
         report = {"session": "s", "seq": seq, "sent_at": 1000.0, "jobs": [progress("a", *points)]}
         registry.report("h1", HostReport.model_validate(report), 0.0)
-        assert not store.settle(store.write(store.take()))
+        assert not store.settle(store.write(store.dequeue()))
     store.close()
     assert len(Store(tmp_path / "journal.sqlite").contents().points["a"]) <= MAX_ROWS + 1000
 
@@ -326,7 +326,7 @@ def test_any_order_and_repetition_of_reports_gives_the_same_state(told: Any, dat
         for host, report in order:
             world.registry.report(host, report, 0.0)
         state = world.registry.job_state("a")
-        record = world.registry._jobs["a"]
+        record = world.registry._jobs.find("a")
         return world.snapshot(), state, record.value()
 
     assert play(reports) == play(shuffled)

@@ -38,7 +38,7 @@ class Restarting(World):
         self._open()
 
     def close(self) -> None:
-        self.store.settle(self.store.write(self.store.take()))
+        self.store.settle(self.store.write(self.store.dequeue()))
         self.store.close()
 
     def body(self, kind: str) -> dict[str, object]:

@@ -106,7 +106,7 @@ def test_connections_of_a_run_that_goes_while_another_job_is_put_are_not_written
     if is_put_again:
         world.put("a", tasks=TASKS)
     whole(putting)
-    assert store.write(store.take()) is None
+    assert store.write(store.dequeue()) is None
     store.close()
     again = Store(tmp_path / "j.db")
     assert "a" not in again.contents().records.get("seen", {})
@@ -182,7 +182,7 @@ def test_found_connections_and_the_measured_demand_outlive_a_restart(tmp_path: P
     world.tell(traffic=[traffic("a", ("h2", None, 5000), as_of=1040.0)])
     before = (found(world), world.snapshot().jobs[0].demand, world.snapshot().jobs[0].found_on)
     assert before[0] and before[1]
-    store.settle(store.write(store.take()))
+    store.settle(store.write(store.dequeue()))
     store.close()
     world.registry = Registry(HOSTS, Store(tmp_path / "journal.sqlite"), world.clock, lease_seconds=30.0)
     assert (found(world), world.snapshot().jobs[0].demand, world.snapshot().jobs[0].found_on) == before

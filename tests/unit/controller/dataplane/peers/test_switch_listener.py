@@ -14,8 +14,8 @@ from controller.dataplane.peers.listener import admission
 from evaluation.bench.support.api_client import Controller
 from tests.support.controller.fake_datapath import FakeDatapath
 from tests.support.controller.openflow_peer import Peer
+from tests.support.controller.settings_file import load
 from tests.unit.controller.api.test_api import eventually
-from tests.unit.controller.config.test_config import load
 from tests.unit.controller.dataplane.test_dataplane import connect, make_plane, ready, until
 
 Connect = Callable[..., Peer]

@@ -49,8 +49,8 @@ def test_a_switch_that_is_away_or_makes_its_queues_anew_takes_no_bytes_back() ->
 
 def test_they_are_shown_as_a_counter() -> None:
     metrics = Metrics()
-    metrics.class_bytes.take({"0000000000000001": {"0": 5, "other": 7}})
-    metrics.class_bytes.take({})
+    metrics.class_bytes.merge({"0000000000000001": {"0": 5, "other": 7}})
+    metrics.class_bytes.merge({})
     families = {family.name: family for family in text_string_to_metric_families(metrics.text().decode())}
     family = families["trainyard_switch_class_bytes"]
     assert family.type == "counter"

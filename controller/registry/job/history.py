@@ -14,11 +14,14 @@ from controller.model import Progress
 
 MAX_POINTS = 2000
 FINEST_STRIDE = 2.0**-10
-"""The first stride that is tried, in iterations; before it every distinct iteration has its own place."""
+"""Start with this stride, in iterations, when there are too many points. Until then every iteration keeps its own."""
 
 
 def _rank(point: Progress) -> tuple[bool, float, float, float]:
-    """Of the points of one stride the greatest stays: one with a metric, then the latest iteration, as first told."""
+    """Returns what to compare points of one stride by; the greatest is kept.
+
+    A point with a metric goes before one without, then the later iteration, then the earlier time.
+    """
     return (point.metric is not None, point.iteration, -point.time, -(point.metric or 0.0))
 
 
@@ -42,7 +45,7 @@ class History:
         return len(self._kept)
 
     def add(self, point: Progress) -> bool:
-        """Merge a point; whether anything is new."""
+        """Merge a point; returns whether anything is new."""
         changed = False
         if self._first is None or (-point.iteration, _rank(point)) > (-self._first.iteration, _rank(self._first)):
             self._first, changed = point, True
@@ -62,7 +65,7 @@ class History:
         return changed
 
     def points(self) -> tuple[Progress, ...]:
-        """All points that are kept, by iteration."""
+        """Returns all points that are kept, by iteration."""
         if self._sorted is None:
             ends = {point for point in (self._first, self._last) if point is not None}
             # One point an iteration: an end may also stand, as the better witness, in its stride.
@@ -76,7 +79,7 @@ class History:
 
     @property
     def iterations_done(self) -> float:
-        """The highest iteration that was told; 0 before any."""
+        """The highest iteration that was reported; 0 before any."""
         return self._last.iteration if self._last is not None else 0.0
 
     @property

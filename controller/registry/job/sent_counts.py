@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from controller.wire import MAX_BYTES
 
 MAX_COUNTS = 8
-"""Counts of which late batches may still tell; older ones are only in the sum."""
+"""Keep this many counts one by one, because late batches may still add to them. Older ones are only in the sum."""
 
 
 class SentCounts:
-    """One host's counts of one job, by name. ``before``: the sum of those that are not kept one by one any more."""
+    """One host's counts of one job, by name. ``before``: the sum of the older counts, which are not kept one by one."""
 
     __slots__ = ("_counts", "before")
 
@@ -22,11 +22,11 @@ class SentCounts:
         self._counts = OrderedDict(counts)
 
     def merge(self, name: str, sent: float) -> bool:
-        """Take what a count has come to, which only grows; whether it grew."""
+        """Merge the present value of a count, which only grows; returns whether it grew."""
         if sent <= self._counts.get(name, -1.0):
             return False
         if not self._counts:
-            # A journal of before there were names: the count that it knew may be this one.
+            # An older journal has no names. The sum that it holds may be of this very count.
             self.before = max(self.before - sent, 0.0)
         self._counts[name] = sent
         while len(self._counts) > MAX_COUNTS:
@@ -35,9 +35,9 @@ class SentCounts:
 
     @property
     def total(self) -> float:
-        """All bytes; the same in whatever order they were told."""
+        """All bytes, in whatever order the batches came."""
         return self.before + math.fsum(self._counts.values())
 
     def latest(self) -> tuple[tuple[str, float], ...]:
-        """The counts that are kept one by one, oldest first."""
+        """Returns the counts that are kept one by one, oldest first."""
         return tuple(self._counts.items())

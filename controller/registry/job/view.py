@@ -1,4 +1,4 @@
-"""A job as the API shows it, as a value that is quickly made, whatever the job's size."""
+"""A job as the API shows it, as a value that is made quickly, whatever the size of the job."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ StateWord = Literal["waiting", "running", "ended", "lost"]
 
 @dataclass(frozen=True, slots=True)
 class JobView:
-    """What ``wire.JobState`` has, with the spec as it is kept."""
+    """The fields of ``wire.JobState``, with the spec in the controller's own form."""
 
     id: str
     spec: Declared
@@ -34,7 +34,7 @@ class JobView:
     problems: tuple[str, ...]
 
     def to_json(self) -> Steps[str]:
-        """The text of a ``wire.JobState``; yields where others may go on."""
+        """Returns the text of a ``wire.JobState``; yields where others may go on."""
         measured = yield from texts_of(self.measured_demand)
         rest = {
             "arrival": self.arrival,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.model import Progress
-from controller.registry.history import MAX_POINTS, History
+from controller.registry.job.history import MAX_POINTS, History
 
 points = st.lists(
     st.builds(

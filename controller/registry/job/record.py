@@ -1,7 +1,8 @@
-"""One job as the registry keeps it: its spec, and what was reported of this run of it."""
+"""One job as the registry keeps it: its spec, and what hosts reported of this run."""
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Set
 
@@ -9,36 +10,37 @@ from controller.declared.declared import Declared
 from controller.declared.demand_texts import texts_of
 from controller.declared.job_flows import FlowKey, in_order, wider
 from controller.declared.json_texts import with_members
-from controller.journal.bodies import JobBody, SeenBody, TallyBody, TellerBody
+from controller.journal.bodies import JobBody, ReporterBody, SeenBody, TallyBody
 from controller.model import Demand, Flow, Job, Progress
 from controller.pieces import Steps, whole
-from controller.registry.history import History
 from controller.registry.host_record import HostRecord
-from controller.registry.job_traffic import Finding, FoundTraffic
-from controller.registry.job_view import JobView, StateWord
-from controller.registry.measured_demand import Measured, Measurement, disagreements
-from controller.registry.sent_counts import SentCounts
+from controller.registry.job.history import History
+from controller.registry.job.measured_demand import Measured, Measurement, disagreements
+from controller.registry.job.sent_counts import SentCounts
+from controller.registry.job.traffic import Finding, FoundTraffic
+from controller.registry.job.view import JobView, StateWord
 
+LOG = logging.getLogger("trainyard.registry")
 MAX_SEEN_FLOWS = 4096
 UNKNOWN_RUN_ITERATIONS = 100.0
-"""A run of unknown length is taken to go on for as many iterations as it has done, and at least for so many."""
+"""Expect a run of unknown length to go on for as many iterations as it has done, and for this many at least."""
 
 MOST_ITERATIONS = 1e9
-"""More no run of unknown length is believed to have done."""
+"""Do not believe that a run of unknown length has done more iterations than this."""
 
 OVERRUN = 2.0
-"""A run may go on beyond its declared iterations, up to so many times as many; what is told beyond was a slip, and to
-believe it once would end the job's progress."""
+"""Believe progress up to this many times the declared iterations. A point beyond is an error, and believing it once
+would end the job's progress."""
 
 
 class JobRecord:
     """A job. ``ended_at`` is None while it runs; ``run`` counts its registrations after an end.
 
-    ``since``: what a host knew before that time is of an earlier run; None: there was none. ``is_doubted``: some of
-    what was told of it was not believed. ``is_disputed``: what it declares is measured otherwise. ``rows``: points
-    that the journal holds of it, also of those that are not kept any more. ``registrar``: the host whose token gave the
-    spec; None: an operator's. ``told_by``: the hosts whose batches have told of this run, and whether by an agent that
-    follows it; bytes that were counted tell nothing of it.
+    ``since``: what a host knew before that time is of an earlier run; None: there was none. ``is_doubted``: some
+    reported points were not believed. ``is_disputed``: the declared demand is not the measured one. ``rows`` counts the
+    job's points in the journal, also those that the record keeps no more. ``registrar``: the host whose token gave the
+    spec; None: an operator's. ``reported_by`` has the hosts that have reported this run, and whether their agent
+    follows it; a host that only counts bytes is not in it.
     """
 
     def __init__(
@@ -66,7 +68,7 @@ class JobRecord:
         self.is_disputed = False
         self.rows = 0
         self.history = History()
-        self.told_by: dict[str, bool] = {}
+        self.reported_by: dict[str, bool] = {}
         self._sent: dict[str, SentCounts] = {}
         self._seen: OrderedDict[FlowKey, None] = OrderedDict()
         self.traffic = FoundTraffic()
@@ -88,11 +90,11 @@ class JobRecord:
 
     @property
     def hosts(self) -> frozenset[str]:
-        """All that the job involves."""
+        """All hosts that take part in the job."""
         return self.spec.hosts
 
     def is_of_run(self, time: float) -> bool:
-        """Whether what a host knew at ``time``, by the controller's clock, is of this run of the job."""
+        """Returns whether what a host knew at ``time``, by the controller's clock, is of this run of the job."""
         return self.since is None or time >= self.since
 
     def set_stage(self, stage: str | None) -> None:
@@ -101,21 +103,21 @@ class JobRecord:
         self._value = None
 
     def forget_history(self) -> None:
-        """Drop all progress: the metric means something else now."""
+        """Drop all progress, because the metric has another meaning now."""
         self.history = History()
         self._value = None
 
     def believes(self, point: Progress) -> bool:
-        """Whether a point can be of this run."""
+        """Returns whether a point can be of this run."""
         return point.iteration <= self.most_iterations
 
     @property
     def most_iterations(self) -> float:
-        """Points beyond are not believed."""
+        """The iteration beyond which points are not believed."""
         return MOST_ITERATIONS if self.spec.iterations is None else OVERRUN * self.spec.iterations
 
     def merge_point(self, point: Progress) -> bool:
-        """Merge a point of progress, if it is believed; whether it is new."""
+        """Merge a point of progress, if it is believed; returns whether it is new."""
         changed = self.believes(point) and self.history.add(point)
         if changed:
             self._value = None
@@ -123,19 +125,19 @@ class JobRecord:
 
     @property
     def sent(self) -> dict[str, float]:
-        """Bytes of this run that each host has counted, over all its counts."""
+        """Bytes of this run by host, summed over the host's counts."""
         return {host: counts.total for host, counts in sorted(self._sent.items())}
 
     def merge_sent(self, host: str, count: str, sent: float) -> bool:
-        """Merge the bytes of one of a host's counts, each of which only grows; whether it grew."""
-        is_first = host not in self._sent  # that it is counted at all tells something, were it 0 bytes
+        """Merge one of a host's counts of bytes, each of which only grows; returns whether it grew."""
+        is_first = host not in self._sent  # that a host counts at all is news, even of 0 bytes
         changed = self._sent.setdefault(host, SentCounts()).merge(count, sent)
         if changed or is_first:
             self._value = None
         return changed
 
     def merge_flow(self, flow: FlowKey) -> bool:
-        """Note a connection that a host found; whether it adds to what the job's traffic is told apart by."""
+        """Note a connection that a host found; returns whether it adds to the flows that identify the job's traffic."""
         if flow in self._seen:
             self._seen.move_to_end(flow)
             return False
@@ -148,14 +150,11 @@ class JobRecord:
         return True
 
     def found_changed(self) -> None:
-        """What hosts found of its connections is another set now."""
+        """Note that the set of connections which hosts found has changed."""
         self._found = self._value = None
 
     def leave_hosts(self) -> bool:
-        """Forget what hosts have found that the job does not involve any more, whose word on it is no longer taken.
-
-        Whether there was any.
-        """
+        """Forget what was found by hosts that no longer take part in the job; returns whether there was any."""
         left = self.traffic.hosts - self.hosts
         self.measured.drop(left)
         dropped = self.traffic.drop(left)
@@ -164,25 +163,36 @@ class JobRecord:
         return self.give_up(lambda flow: self.hosts.isdisjoint(flow[:2])) or dropped
 
     def measure(self) -> Steps[None]:
-        """Measure its demand anew, by its traffic and its progress; yields where others may go on."""
+        """Measure the demand anew, from traffic and progress; yields where others may go on."""
         if (yield from self.measured.measure_in_steps(self.history.points())) and not self.spec.demand:
             self._value = None
 
     def prepare_texts(self) -> Steps[None]:
-        """Write what is large of it as text, which is then remembered; yields where others may go on."""
+        """Write the measured demand, which may be large, as text that is remembered; yields where others may go on."""
         if self.measured.value is not None:
             yield from texts_of(self.measured.value.demand)
         yield
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What it says of itself and is measured otherwise."""
+        """Sentences about declared demand that is measured otherwise."""
         measured = self.measured.value
         return disagreements(self.spec.demand, measured) if self.spec.demand and measured is not None else ()
 
+    def check_declaration(self) -> None:
+        """Log once that the declared demand is not the measured one, and once that it is again."""
+        problems = self.problems
+        # The numbers change all the time; whether there is a disagreement does not.
+        if bool(problems) != self.is_disputed:
+            self.is_disputed = bool(problems)
+            if problems:
+                LOG.warning("job %s: %s", self.id, "; ".join(problems))
+            else:
+                LOG.info("job %s: its declared demand is the measured one again", self.id)
+
     @property
     def iterations_left(self) -> float:
-        """Iterations to go; see UNKNOWN_RUN_ITERATIONS where the length of the run is not known."""
+        """The iterations left; see UNKNOWN_RUN_ITERATIONS where the length of the run is not known."""
         done = self.history.iterations_done
         if self.spec.iterations is None:
             return max(done, UNKNOWN_RUN_ITERATIONS)
@@ -190,16 +200,16 @@ class JobRecord:
 
     @property
     def witnesses(self) -> Set[str]:
-        """The hosts that speak for the job: those that have told of it; before any has, all that it involves."""
-        return self.hosts & self.told_by.keys() or self.hosts
+        """The hosts that speak for the job: those that have reported it; before any has, all that take part in it."""
+        return self.hosts & self.reported_by.keys() or self.hosts
 
     def is_lost(self, hosts: Mapping[str, HostRecord], now: float, lease: float) -> bool:
-        """Whether every witness that ever reported has been silent for longer than its lease."""
+        """Returns whether every witness that ever reported has been silent for longer than its lease."""
         agents = [hosts[name] for name in self.witnesses if name in hosts and hosts[name].last_seen is not None]
         return bool(agents) and not any(agent.alive(now, lease) for agent in agents)
 
     def value(self) -> Job:
-        """The job as the policies see it."""
+        """Returns the job as the policies see it."""
         if self._value is None:
             self._value = Job(
                 id=self.id,
@@ -224,7 +234,7 @@ class JobRecord:
         return self._value
 
     def give_up(self, is_not_ours: Callable[[FlowKey], bool]) -> bool:
-        """Forget connections that were found; whether there were such."""
+        """Forget the found connections that are not the job's; returns whether there were any."""
         found_gone = self.traffic.give_up(is_not_ours)
         if found_gone:
             self.found_changed()
@@ -236,7 +246,7 @@ class JobRecord:
         return found_gone or bool(gone)
 
     def _all_flows(self) -> tuple[Flow, ...]:
-        """Declared and found; they change seldom, a job's progress with every report."""
+        """Returns the declared flows and those seen. They are remembered, because they seldom change."""
         if self._flows is None:
             declared = self.spec.traffic.flows
             keys = sorted({*declared, *self._seen}, key=in_order) if self._seen else declared
@@ -244,7 +254,7 @@ class JobRecord:
         return self._flows
 
     def _found_flows(self) -> tuple[Flow, ...]:
-        """Found as whole sets, without those that another one, or what the job declares, stands for."""
+        """Returns the flows found as whole sets, without those that a wider flow or the declaration covers."""
         if self._found is None:
             found = self.traffic.flows
             own = {
@@ -256,7 +266,7 @@ class JobRecord:
         return self._found
 
     def state(self, service_class: int | None) -> JobView:
-        """The job as the API shows it."""
+        """Returns the job as the API shows it."""
         measured = self.history.last_measured
         demand = self.measured.value
         return JobView(
@@ -282,7 +292,7 @@ class JobRecord:
         return "waiting" if self.last_report is None else "running"
 
     def body_text(self) -> str:
-        """What changes seldom, for the journal: the text of a ``JobBody``."""
+        """Returns what seldom changes as the text of a ``JobBody``, for the journal."""
         # The spec is JSON already, and may be large.
         rest = JobBody.model_construct(
             run=self.run,
@@ -297,14 +307,14 @@ class JobRecord:
         return with_members(rest.model_dump_json(exclude={"spec"}), spec=self.spec.text)
 
     def tally_text(self) -> str:
-        """What every report changes, beside the points, for the journal: the text of a ``TallyBody``."""
+        """Returns what every report changes, beside the points, as the text of a ``TallyBody``, for the journal."""
         measured = self.measured.value or Measurement((), 0.0, frozenset())
-        # What the wire and this record have checked is not checked again: a report may be of a thousand jobs.
+        # The wire and this record have checked the values. They are not checked again: a report may be of 1000 jobs.
         rest = TallyBody.model_construct(
             sent={host: counts.before for host, counts in self._sent.items()},
             counts={host: counts.latest() for host, counts in self._sent.items()},
             last_report=self.last_report,
-            told_by=self.told_by,
+            told_by=self.reported_by,
             measured_iterations=measured.iterations,
             measured_on=tuple(sorted(measured.sources)),
         )
@@ -312,22 +322,22 @@ class JobRecord:
         return with_members(text, measured=whole(texts_of(measured.demand)).as_rows)
 
     def to_seen(self) -> SeenBody | None:
-        """The connections that hosts found, for the journal; None without any."""
+        """Returns the connections that hosts found, for the journal; None without any."""
         found = self.traffic.findings
         if not self._seen and not found:
             return None
         return SeenBody.model_construct(
             flows=tuple(self._seen),
-            found={host: tuple(sorted(its.flows, key=str)) for host, its in found.items()},
+            found={host: tuple(sorted(finding.flows, key=str)) for host, finding in found.items()},
             tellers={
-                host: TellerBody.model_construct(session=its.session, left_out=its.left_out)
-                for host, its in found.items()
-                if its.session
+                host: ReporterBody.model_construct(session=finding.session, left_out=finding.left_out)
+                for host, finding in found.items()
+                if finding.session
             },
         )
 
     def add_seen(self, seen: SeenBody) -> None:
-        """Take connections from the journal."""
+        """Add the connections that the journal holds."""
         for flow in seen.flows:
             self.merge_flow(flow)
         findings = {}
@@ -343,7 +353,7 @@ class JobRecord:
 
     @classmethod
     def from_body(cls, job_id: str, body: JobBody) -> JobRecord:
-        """The job of a record, without its tally, its connections and its points."""
+        """Returns the job of a journal record, without its tally, its connections and its points."""
         job = cls(
             job_id,
             Declared.of(body.spec),
@@ -359,9 +369,9 @@ class JobRecord:
         return job
 
     def add_tally(self, tally: TallyBody) -> None:
-        """Take a tally from the journal."""
+        """Add the tally that the journal holds."""
         self.last_report = tally.last_report
-        self.told_by = dict(tally.told_by)
+        self.reported_by = dict(tally.told_by)
         self._sent = {host: SentCounts(sent, tally.counts.get(host, ())) for host, sent in tally.sent.items()}
         if tally.measured:
             demand = tuple(Demand(*entry) for entry in tally.measured)

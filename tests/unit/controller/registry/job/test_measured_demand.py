@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.model import Demand, Progress
-from controller.registry.measured_demand import MAX_SAMPLES, WINDOW_ITERATIONS, Measured, Measurement, disagreements
+from controller.registry.job.measured_demand import MAX_SAMPLES, WINDOW_ITERATIONS, Measured, Measurement, disagreements
 
 MB = 1e6
 

@@ -1,8 +1,8 @@
-"""What hosts' agents have found of one job's connections: a set a host, in the place of the one before.
+"""The connections of one job that hosts' agents have found: one set a host, which each report replaces.
 
-A set is that of the session (one run of an agent) that told it. The agent that comes in its place tells another; where
-it does not, because the job is not its any more, nobody would ever take the set away: the registry asks for ``tellers``
-now and then, and has those dropped whose agents are gone.
+A set belongs to the session (one run of an agent) that reported it. The next agent of the host reports another set. It
+does not where it no longer follows the job, and then nobody would remove the old set. So the registry looks at
+``sessions`` now and then, and drops the sets whose agents are gone.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from controller.declared.job_flows import FlowKey
 
 
 def both_ways(host: str, peer: str, port: int | None, peer_port: int | None) -> tuple[FlowKey, FlowKey]:
-    """The two directions of a link, as flows."""
+    """Returns the two directions of a link, as flows."""
     return (host, peer, port, peer_port), (peer, host, peer_port, port)
 
 
 @dataclass
 class Finding:
-    """What one host found. ``flows``: of both directions, as ``session`` told them; ``left_out``: links beside them.
+    """The connections that one host found: ``flows`` of both directions, and the number of links ``left_out``.
 
-    ``seq``: of the batch that told it last. ``session`` is empty where the journal does not say it.
+    ``session`` and ``seq`` name the batch that reported them last. ``session`` is empty where the journal lacks it.
     """
 
     session: str
@@ -33,52 +33,52 @@ class Finding:
 
 
 class FoundTraffic:
-    """Of one job, by host."""
+    """The connections found of one job, by host."""
 
     def __init__(self, findings: Mapping[str, Finding] | None = None) -> None:
         self._hosts: dict[str, Finding] = dict(findings or {})
 
     @property
     def hosts(self) -> frozenset[str]:
-        """Those whose agents look for the job's sockets."""
+        """The hosts whose agents look for the job's sockets."""
         return frozenset(self._hosts)
 
     @property
     def findings(self) -> dict[str, Finding]:
-        """All of it by host, for the journal."""
+        """What was found by host, for the journal."""
         return dict(sorted(self._hosts.items()))
 
     @property
-    def tellers(self) -> dict[str, str]:
-        """By host the session that told what is known."""
+    def sessions(self) -> dict[str, str]:
+        """The session that reported the connections, by host."""
         return {host: finding.session for host, finding in self._hosts.items()}
 
     @property
     def flows(self) -> frozenset[FlowKey]:
-        """All that was found, both directions of each link."""
+        """All flows that were found, both directions of each link."""
         return frozenset().union(*(finding.flows for finding in self._hosts.values()))
 
     @property
     def left_out(self) -> int:
-        """Links that were too many to name."""
+        """The number of links that agents left out, because there were too many."""
         return sum(finding.left_out for finding in self._hosts.values())
 
     @property
     def connections(self) -> int:
-        """Those that live, each counted at one end where both ends' hosts tell."""
+        """The number of connections that live. Where both ends report, each counts once."""
         return max((finding.connections for finding in self._hosts.values()), default=0)
 
     def links_of(self, host: str) -> int:
-        """How many links a host has named."""
+        """Returns how many links a host has named."""
         finding = self._hosts.get(host)
         return len(finding.flows) // 2 if finding is not None else 0
 
     def merge(
         self, host: str, session: str, seq: int, flows: Iterable[FlowKey] | None, *, left_out: int, connections: int
     ) -> bool:
-        """Take what a host's present agent tells; ``flows`` of None: they are as before. Whether they are others now.
+        """Merge the report of a host's present agent; returns whether the flows have changed.
 
-        A batch from before the one that was taken last tells nothing new.
+        ``flows`` of None: they are as before. A batch from before the last one that was merged changes nothing.
         """
         finding = self._hosts.get(host)
         is_new = finding is None
@@ -95,14 +95,14 @@ class FoundTraffic:
         return is_new or before != (finding.flows, finding.left_out)
 
     def drop(self, hosts: Collection[str]) -> bool:
-        """Forget what these hosts found, and that they look; whether there was any."""
+        """Forget what these hosts found, and that they look for sockets; returns whether there was any."""
         gone = self._hosts.keys() & hosts
         for host in gone:
             del self._hosts[host]
         return bool(gone)
 
     def give_up(self, is_not_ours: Callable[[FlowKey], bool]) -> bool:
-        """Forget flows that were found; whether there were such."""
+        """Forget the found flows that are not the job's; returns whether there were any."""
         any_gone = False
         for finding in self._hosts.values():
             kept = frozenset(flow for flow in finding.flows if not is_not_ours(flow))

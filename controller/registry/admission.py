@@ -1,0 +1,43 @@
+"""Checks whether a job may be registered: its hosts, its ports, the room, and the claims of other jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+
+from controller.declared.declared import Declared
+from controller.declared.job_flows import repeated_ports, unknown_hosts
+from controller.declared.owners import Owners
+from controller.refusals import Conflict, Invalid
+from controller.registry.job.record import JobRecord
+
+MAX_JOBS = 10_000
+
+
+def check_spec(spec: Declared, hosts: Set[str]) -> None:
+    """Raises Invalid for a spec with unknown hosts or repeated ports. ``hosts`` are those in the settings."""
+    errors = [] if spec.hosts <= hosts else unknown_hosts(spec, hosts)
+    errors += repeated_ports(spec)
+    if errors:
+        raise Invalid(errors)
+
+
+def check_room(live: Sequence[JobRecord]) -> None:
+    """Raises Conflict where there is no room for another job beside those that run."""
+    if len(live) >= MAX_JOBS:
+        raise Conflict(f"there are {MAX_JOBS} jobs already, which is the most; let some end, or remove some")
+
+
+def check_claims(job_id: str, spec: Declared, registrar: str | None, owners: Owners, live: Sequence[JobRecord]) -> None:
+    """Raises Conflict where another job claims the same traffic; of several jobs the first in ``live`` is named.
+
+    ``registrar``: the host whose token is used; None: an operator.
+    """
+    clashing = owners.clashes(spec.claims) - {job_id}
+    for other in [job for job in live if job.id in clashing] if clashing else ():
+        if (clash := spec.claims.conflict(other.spec.claims, spec)) is not None:
+            field, both = clash
+            # An agent with a host's token must not learn what the jobs of other hosts are called.
+            is_known = registrar is None or registrar in other.hosts
+            whose = f"jobs {job_id} and {other.id}" if is_known else f"job {job_id} and another one"
+            problem = f"{whose} both claim {both}; traffic must belong to one job"
+            raise Conflict(problem, [(field, problem)])

@@ -1,0 +1,227 @@
+"""The jobs that the registry has: those that run, those that ended lately, and what is remembered of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+from controller.declared.declared import Declared
+from controller.declared.owners import Owners
+from controller.journal.bodies import TombstoneBody
+from controller.journal.store import Store
+from controller.model import Progress
+from controller.pieces import Steps
+from controller.refusals import NotFound
+from controller.registry import records
+from controller.registry.job.record import JobRecord
+
+MAX_ENDED = 1_000
+FORGET_ENDED_SECONDS = 3600.0
+MAX_TOMBSTONES = 10_000
+FORGET_TOMBSTONE_SECONDS = 86400.0
+EARLY_SECONDS = 1.0
+"""The reports that come at most this long before a job's registration still count."""
+
+
+class Jobs:
+    """Job records by id, with the claims of those that run. Each change is noted in the journal.
+
+    Jobs on hosts that the settings do not have wait for these hosts in the journal. A tombstone remembers a job that
+    was removed, so that late reports of it do not count for the next run.
+    """
+
+    def __init__(self, state: records.State, store: Store, clock: Callable[[], float]) -> None:
+        self._records = state.jobs
+        self._waiting_for_host = state.waiting_for_host
+        self._tombstones = state.tombstones
+        self._store = store
+        self._clock = clock
+        self._lost = {job.id for job in self.live() if job.lost_since is not None}
+        self.owners = Owners()
+        for job in self.live():
+            self.owners.add(job.id, job.spec.claims)
+
+    def __iter__(self) -> Iterator[JobRecord]:
+        """All jobs with a record, those that ended lately included."""
+        return iter(self._records.values())
+
+    def __contains__(self, job_id: str) -> bool:
+        return job_id in self._records
+
+    def get(self, job_id: str) -> JobRecord | None:
+        """Returns a job; None where there is none."""
+        return self._records.get(job_id)
+
+    def find(self, job_id: str) -> JobRecord:
+        """Returns a job; raises NotFound."""
+        if job_id not in self._records:
+            raise NotFound(f"there is no job {job_id}")
+        return self._records[job_id]
+
+    def has(self, job: JobRecord) -> bool:
+        """Returns whether a record has been neither removed nor replaced by that of another run."""
+        return self._records.get(job.id) is job
+
+    def live(self) -> list[JobRecord]:
+        """Returns the jobs that have not ended."""
+        return [job for job in self._records.values() if job.ended_at is None]
+
+    def waiting_for_host(self) -> tuple[JobRecord, ...]:
+        """Returns the jobs that wait in the journal."""
+        return tuple(self._waiting_for_host.values())
+
+    def hosts_of(self, job_id: str) -> frozenset[str] | None:
+        """Returns the hosts of a job, also of one that waits in the journal; None where there is no such job."""
+        job = self._records.get(job_id) or self._waiting_for_host.get(job_id)
+        return job.hosts if job is not None else None
+
+    def links_of(self, host: str) -> int:
+        """Returns how many links a host has named, over all jobs."""
+        return sum(job.traffic.links_of(host) for job in self._records.values())
+
+    # Registration and removal ------------------------------------------------------------------------------------
+
+    def start_run(
+        self, job_id: str, spec: Declared, *, arrival: float | None, now: float, registrar: str | None
+    ) -> None:
+        """Add a new run of a job, which claims its traffic. ``arrival`` of None stands for ``now``."""
+        job = self._new_run(job_id, spec, now if arrival is None else arrival, now)
+        job.registrar = registrar
+        self._records.pop(job_id, None)
+        self._waiting_for_host.pop(job_id, None)
+        if self._tombstones.pop(job_id, None) is not None:
+            self._store.remove("grave", job_id)
+        self._records[job_id] = job
+        self._store.replace_points(job_id, ())
+        self.owners.add(job_id, spec.claims)
+        records.save_job(self._store, job)
+
+    def replace_spec(self, job: JobRecord, spec: Declared, *, arrival: float | None, registrar: str | None) -> None:
+        """Give a job that runs another spec. ``arrival`` of None leaves it as it is."""
+        if job.spec.metric != spec.metric:
+            job.forget_history()
+            self._store.replace_points(job.id, ())
+        job.arrival = arrival if arrival is not None else job.arrival
+        self.owners.remove(job.id, job.spec.claims)
+        job.set_spec(spec)
+        job.registrar = registrar
+        if job.leave_hosts():
+            records.save_seen(self._store, job)
+        self.owners.add(job.id, spec.claims)
+        records.save_job(self._store, job)
+
+    def release_flows(self, job_id: str, spec: Declared) -> Steps[None]:
+        """Take connections that other jobs were seen with, but that ``spec`` declares, away from those jobs."""
+        for other in self.live():
+            if other.id != job_id and not spec.hosts.isdisjoint(other.hosts):
+                # A job that was removed meanwhile has no connections, and a new run of that name has its own.
+                if self.has(other) and other.give_up(lambda flow: self.owners.owner(flow) == job_id):
+                    records.save_seen(self._store, other)
+                yield
+
+    def remove(self, job: JobRecord) -> None:
+        """Remove a job, and leave a tombstone."""
+        del self._records[job.id]
+        self._lost.discard(job.id)
+        if job.ended_at is None:
+            self.owners.remove(job.id, job.spec.claims)
+        self._bury(job)
+
+    def remove_waiting(self, job_id: str) -> bool:
+        """Remove a job that waits for its host; returns whether there was one."""
+        job = self._waiting_for_host.pop(job_id, None)
+        if job is not None:
+            self._bury(job)
+        return job is not None
+
+    # What becomes of a run ---------------------------------------------------------------------------------------
+
+    def end(self, job: JobRecord, ended_at: float) -> None:
+        """End a job, which gives its claims back."""
+        if job.ended_at is None:
+            self.owners.remove(job.id, job.spec.claims)
+        job.ended_at = ended_at
+        job.lost_since = None
+        self._lost.discard(job.id)
+        records.save_job(self._store, job)
+
+    def lose(self, job: JobRecord, now: float) -> None:
+        """Note that a job is lost."""
+        job.lost_since = now
+        self._lost.add(job.id)
+        records.save_job(self._store, job)
+
+    def return_lost(self, host: str, reported: Collection[str]) -> bool:
+        """Bring back the lost jobs that a host which was heard of just now speaks for; returns whether there were any.
+
+        A job that an agent follows must be among those in ``reported``: a new agent may have to report its end.
+        """
+        back = [
+            job
+            for job in map(self.find, self._lost)
+            if host in job.witnesses and (job.id in reported or not job.reported_by.get(host))
+        ]
+        for job in back:
+            job.lost_since = None
+            self._lost.discard(job.id)
+            records.save_job(self._store, job)
+        return bool(back)
+
+    def forget_old(self, now: float) -> None:
+        """Remove the jobs that ended long ago, and the oldest tombstones."""
+        ended = sorted((job.ended_at, job.id) for job in self._records.values() if job.ended_at is not None)
+        for i, (ended_at, job_id) in enumerate(ended):
+            if now - ended_at > FORGET_ENDED_SECONDS or len(ended) - i > MAX_ENDED:
+                self.remove(self._records[job_id])
+        while self._tombstones and now - next(iter(self._tombstones.values())).gone_at > FORGET_TOMBSTONE_SECONDS:
+            self._forget_tombstone()
+
+    # The journal -------------------------------------------------------------------------------------------------
+
+    def save_bodies(self, jobs: Iterable[JobRecord]) -> Steps[None]:
+        """Note in the journal what seldom changes of jobs; yields where others may go on."""
+        for job in jobs:
+            if self.has(job):
+                records.save_body(self._store, job)
+            yield
+
+    def save_points(self, job: JobRecord, new_points: Sequence[Progress], *, is_thinned: bool) -> None:
+        """Note points of progress that were merged."""
+        job.rows += len(new_points)
+        if self.has(job):
+            records.save_points(self._store, job, new_points, is_thinned=is_thinned)
+
+    def save_tally(self, job: JobRecord) -> None:
+        """Note what every report changes."""
+        if self.has(job):
+            records.save_tally(self._store, job)
+
+    def save_seen(self, job: JobRecord) -> None:
+        """Note the connections that hosts found."""
+        if self.has(job):
+            records.save_seen(self._store, job)
+
+    # Inside ------------------------------------------------------------------------------------------------------
+
+    def _new_run(self, job_id: str, spec: Declared, arrival: float, now: float) -> JobRecord:
+        """Returns a record that knows when the run before it was over, as far as that is remembered."""
+        run, since = 1, None
+        old = self._records.get(job_id) or self._waiting_for_host.get(job_id)
+        if old is not None:
+            run, since = old.run + 1, old.ended_at if old.ended_at is not None else now
+        elif (tombstone := self._tombstones.get(job_id)) is not None:
+            run, since = tombstone.run + 1, tombstone.gone_at
+        if since is not None:
+            since = max(since, arrival - EARLY_SECONDS)
+        return JobRecord(job_id, spec, run=run, arrival=arrival, registered_at=now, since=since)
+
+    def _bury(self, job: JobRecord) -> None:
+        """Remove a job from the journal, and leave a tombstone."""
+        gone_at = job.ended_at if job.ended_at is not None else self._clock()
+        self._tombstones[job.id] = tombstone = TombstoneBody(run=job.run, gone_at=gone_at)
+        records.remove_job(self._store, job.id, tombstone)
+        if len(self._tombstones) > MAX_TOMBSTONES:
+            self._forget_tombstone()
+
+    def _forget_tombstone(self) -> None:
+        job_id, _ = self._tombstones.popitem(last=False)
+        self._store.remove("grave", job_id)

@@ -1,0 +1,66 @@
+"""The leases of hosts' agents: who lives, and which jobs and connections nobody speaks for any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from controller.registry.host_record import HostRecord
+from controller.registry.job.record import JobRecord
+
+HANDOVER_SECONDS = 45.0
+"""A new agent has this long to report the connections that the agent before it found; then those are forgotten.
+
+Its first batch comes before it has read a job file, knows the hosts' addresses and has looked at a socket. What is lost
+on the way it reports again within 30 s.
+"""
+
+
+class Leases:
+    """The agents by host. ``steady`` is a clock that nobody sets; ``seconds`` is how long a lease runs."""
+
+    def __init__(self, agents: dict[str, HostRecord], steady: Callable[[], float], seconds: float) -> None:
+        self.agents = agents
+        self.seconds = seconds
+        self._steady = steady
+
+    def renew(self, host: str) -> HostRecord:
+        """Renew the lease of a host; returns what is known of its agent."""
+        agent = self.agents.setdefault(host, HostRecord())
+        agent.last_seen = self._steady()
+        return agent
+
+    def is_alive(self, host: str) -> bool:
+        """Returns whether the host's lease runs."""
+        agent = self.agents.get(host)
+        return agent is not None and agent.alive(self._steady(), self.seconds)
+
+    def acknowledging(self) -> frozenset[str]:
+        """Returns the hosts that mark acknowledgements and whose leases run."""
+        now = self._steady()
+        return frozenset(
+            host
+            for host, agent in self.agents.items()
+            if agent.marks_acknowledgements and agent.alive(now, self.seconds)
+        )
+
+    def now(self) -> float:
+        """Returns the time by which leases run."""
+        return self._steady()
+
+    def are_over_for(self, job: JobRecord, now: float) -> bool:
+        """Returns whether the leases of all hosts that speak for a job are over."""
+        return job.is_lost(self.agents, now, self.seconds)
+
+    def absent_reporters(self, job: JobRecord, now: float) -> list[str]:
+        """Returns the hosts whose connections of a job nobody confirms any more.
+
+        Such a host has been silent for a lease, or another agent has taken the place of the one that found them. An
+        agent that was only away reports everything again by itself.
+        """
+        return [host for host, session in job.traffic.sessions.items() if self._is_gone(host, session, now)]
+
+    def _is_gone(self, host: str, session: str, now: float) -> bool:
+        agent = self.agents.get(host)
+        if agent is None or not agent.alive(now, self.seconds):
+            return True
+        return session != agent.session and now - agent.session_since > HANDOVER_SECONDS
