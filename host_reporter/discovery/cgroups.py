@@ -26,8 +26,15 @@ class Hierarchy(NamedTuple):
     is_second: bool
 
 
-class Group(NamedTuple):
-    """A job's group as it is now. ``path``: from the hierarchy's root, as /proc/PID/cgroup shows it.
+class CgroupId(NamedTuple):
+    """What identifies a cgroup: its path in the hierarchy, and the kernel's id, since a path may be used again."""
+
+    path: str
+    id: int
+
+
+class Cgroup(NamedTuple):
+    """A job's cgroup as it is now. ``path`` starts at the hierarchy's root, as /proc/PID/cgroup shows it.
 
     ``id`` is 0 in a hierarchy of version 1, which sockets do not name.
     """
@@ -64,7 +71,7 @@ def parse_mounts(mountinfo: str) -> list[Hierarchy]:
     return found
 
 
-def find(name: str, mounted: tuple[Hierarchy, ...]) -> Group | None:
+def find(name: str, mounted: tuple[Hierarchy, ...]) -> Cgroup | None:
     """The group that a job file names: by its path in the hierarchy, or by its folder. None: it is not there."""
     for hierarchy in mounted:
         folder, path = _in(hierarchy, name)
@@ -74,11 +81,11 @@ def find(name: str, mounted: tuple[Hierarchy, ...]) -> Group | None:
             inode = folder.stat().st_ino
         except OSError:
             continue
-        return Group(folder, path, inode if hierarchy.is_second else 0)
+        return Cgroup(folder, path, inode if hierarchy.is_second else 0)
     return None
 
 
-def ids(group: Group) -> set[int]:
+def ids(group: Cgroup) -> set[int]:
     """The ids of a group and of all below it; empty for one that sockets do not name."""
     found: set[int] = set()
     if group.id:
@@ -90,7 +97,7 @@ def ids(group: Group) -> set[int]:
     return found
 
 
-def pids(group: Group) -> set[int]:
+def pids(group: Cgroup) -> set[int]:
     """The processes in a group and below it."""
     found: set[int] = set()
     for folder in _below(str(group.folder)):

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
+from host_reporter.discovery.cgroups import CgroupId
 from host_reporter.discovery.links import Link, Links, Uses
 from host_reporter.discovery.namespaces import Namespaces
 from host_reporter.discovery.netlink import Diag
@@ -26,7 +27,6 @@ from host_reporter.discovery.socket_marks import SocketMarks
 from host_reporter.discovery.socket_table import UNDECIDED_LOOKS, Census, Traffic
 from host_reporter.discovery.traffic_report import Found
 from host_reporter.jobs.job_file import Place
-from host_reporter.marking.rules_text import Group
 from host_reporter.notices import Notices
 
 LOOK_SECONDS = 1.0
@@ -320,7 +320,7 @@ class Discovery:
         groups = {job: group for job in self._jobs if (group := self._owners.group(job)) is not None}
         where = Whereabouts(
             jobs=frozenset(self._jobs),
-            groups={job: Group(group.path, group.id) for job, group in groups.items()},
+            groups={job: CgroupId(group.path, group.id) for job, group in groups.items()},
             links={job: its.here for job, its in self._jobs.items()},
             brought=self._brought(),
         )

@@ -33,7 +33,7 @@ class _Job:
     """
 
     place: Place
-    group: cgroups.Group | None = None
+    group: cgroups.Cgroup | None = None
     ids: set[int] = field(default_factory=set)
     tree: Tree | None = None
     pids: frozenset[int] = frozenset()
@@ -81,7 +81,7 @@ class Owners:
             else:
                 self._notices.say(f"place {name}", f"job {name}: {trouble}")
 
-    def group(self, job: str) -> cgroups.Group | None:
+    def group(self, job: str) -> cgroups.Cgroup | None:
         """A job's cgroup of the second version; None where it has none."""
         known = self._jobs.get(job)
         return known.group if known is not None and known.group is not None and known.group.id else None
@@ -294,7 +294,7 @@ class Owners:
             self._notices.clear(f"fd {name}")
 
 
-def _is_there(group: cgroups.Group) -> bool:
+def _is_there(group: cgroups.Cgroup) -> bool:
     """Whether it still is the same group: another may have been made in its place."""
     try:
         inode = os.stat(group.folder).st_ino  # noqa: PTH116 - pathlib costs as much again, and this is done every second

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from host_reporter.discovery.cgroups import CgroupId
 from host_reporter.discovery.links import Link
-from host_reporter.marking.rules_text import Group
 
 
 @dataclass(frozen=True)
@@ -18,10 +18,10 @@ class Whereabouts:
     """
 
     jobs: frozenset[str] = frozenset()
-    groups: Mapping[str, Group] = field(default_factory=dict)
+    groups: Mapping[str, CgroupId] = field(default_factory=dict)
     links: Mapping[str, frozenset[Link]] = field(default_factory=dict)
     brought: Mapping[str, frozenset[Link]] = field(default_factory=dict)
 
-    def with_groups(self, is_there: Callable[[Group], bool]) -> Whereabouts:
+    def with_groups(self, is_there: Callable[[CgroupId], bool]) -> Whereabouts:
         """The same without the groups that are not there."""
         return replace(self, groups={job: group for job, group in self.groups.items() if is_there(group)})

@@ -6,13 +6,14 @@ import re
 import time
 from typing import Protocol
 
+from controller.model import Progress
 from controller.wire import NAME_PATTERN, JobSpec
 from host_reporter.jobs.job_file import JobFile
 from host_reporter.jobs.stages import in_stage
 from host_reporter.readers.log_source import ProgressSource
 from host_reporter.readers.parse import Ended, Event, Point, Staged
 from host_reporter.readers.plausible import Sieve
-from host_reporter.uplink.backlog import MAX_PENDING, Told, thin
+from host_reporter.readers.points import MAX_PENDING, thin
 
 STAGE_SECONDS = 1.0
 """A job's stage is told no oftener: each is a registration, and a plan."""
@@ -26,7 +27,7 @@ class Receiver(Protocol):
     def declare(self, job: str, spec: JobSpec | None) -> None:
         """A job has begun, or its spec is another one."""
 
-    def add(self, job: str, points: list[Told]) -> None:
+    def add(self, job: str, points: list[Progress]) -> None:
         """A declared job has got on."""
 
     def end(self, job: str) -> None:
@@ -47,7 +48,7 @@ class Receivers:
         for receiver in self._receivers:
             receiver.declare(job, spec)
 
-    def add(self, job: str, points: list[Told]) -> None:
+    def add(self, job: str, points: list[Progress]) -> None:
         """To all of them."""
         for receiver in self._receivers:
             receiver.add(job, points)
@@ -83,12 +84,12 @@ class Followed:
         self.complaint: str | None = None
         self.over_at: float | None = None
         self._sieve = Sieve()
-        self._earlier: list[Told] | None = []
+        self._earlier: list[Progress] | None = []
         self._is_over = False
         self._staged = Staged(None)
         self._is_stage_told = True
         self._stage_told_at = float("-inf")
-        self._held: list[Told] = []
+        self._held: list[Progress] = []
 
     @property
     def is_resting(self) -> bool:
@@ -160,7 +161,7 @@ class Followed:
             self.end(receiver)
         return True
 
-    def _note(self, events: list[Event], wall: float, points: list[Told]) -> None:
+    def _note(self, events: list[Event], wall: float, points: list[Progress]) -> None:
         for event in events:
             if self._is_over:
                 # This begins another run.
@@ -176,7 +177,7 @@ class Followed:
 
     def _hand_on(self, events: list[Event], wall: float, receiver: Receiver) -> None:
         """Declare, add and end what the events say. A point after an end begins a new run."""
-        points: list[Told] = []
+        points: list[Progress] = []
         for event in events:
             if isinstance(event, Ended):
                 self._add(points, receiver)
@@ -223,7 +224,7 @@ class Followed:
         elif staged != self._staged:
             self._staged, self._is_stage_told = staged, False
 
-    def _add(self, points: list[Told], receiver: Receiver) -> None:
+    def _add(self, points: list[Progress], receiver: Receiver) -> None:
         if points:
             if not self.declared:
                 self.declare(receiver)
@@ -232,8 +233,8 @@ class Followed:
             else:
                 self._held = thin(self._held + points, MAX_PENDING)
 
-    def _sifted(self, point: Point, wall: float) -> tuple[Told, ...]:
-        told = Told(point.iteration, wall if point.time is None else point.time, point.metric)
+    def _sifted(self, point: Point, wall: float) -> tuple[Progress, ...]:
+        told = Progress(point.iteration, wall if point.time is None else point.time, point.metric)
         believed = self._sieve.sift(told, self._length)
         self.complaint = self.complaint or self._sieve.complaint
         return believed

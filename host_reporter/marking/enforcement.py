@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Mapping
 
 from controller.wire import HostPlan
 from host_reporter.discovery import cgroups
+from host_reporter.discovery.cgroups import CgroupId
 from host_reporter.discovery.packet_sources import Whereabouts
 from host_reporter.marking.iptables import IptablesError, Marker
 from host_reporter.marking.marks_here import Marks, by_group, by_link, of_sockets
-from host_reporter.marking.repairs import Pace, Repairs
-from host_reporter.marking.rules_text import Group, Sent
+from host_reporter.marking.rules_text import Sent
 from host_reporter.nic.interface import Nic, NicError
 from host_reporter.notices import Notices
+from host_reporter.repairs import Pace, Repairs
 
 SocketMarker = Callable[[Mapping[str, int], Iterable[str]], None]
 """Takes jobs' DSCPs, and the jobs whose sockets are to be marked one by one; see ``Discovery.mark``."""
@@ -270,7 +271,7 @@ class Enforcement:
             self._notices.say("marks", f"the marks cannot be taken away: {error}")
 
 
-def _is_there(group: Group) -> bool:
+def _is_there(group: CgroupId) -> bool:
     """Returns whether the cgroup itself is there, and not another one that was made with its path."""
     found = cgroups.find(group.path, cgroups.hierarchies())
     return found is not None and found.id == group.id

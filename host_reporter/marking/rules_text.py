@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from controller.model import ACKNOWLEDGEMENT_DSCP, OTHER_DSCP, OWN_DSCP
 from controller.wire import Mark
+from host_reporter.discovery.cgroups import CgroupId
 
 CHAIN = "TRAINYARD"
 CLEAR = f"{CHAIN}-CLEAR"
@@ -38,19 +39,12 @@ _COUNTED = re.compile(rf"^\[\d+:(\d+)\] -A ({CHAIN}-[AB]) ")
 _OWN_CHAIN = re.compile(rf"^:({CHAIN}(?:-[A-Z0-9]+)?) ", re.MULTILINE)
 
 
-class Group(NamedTuple):
-    """A cgroup: its path in the hierarchy, and its id, for another may be made with the same path."""
-
-    path: str
-    id: int
-
-
 class GroupMark(NamedTuple):
     """Packets of a job's own processes, by their cgroup, and the DSCP that they get."""
 
     job: str
     dscp: int
-    group: Group
+    group: CgroupId
 
 
 AnyMark = Mark | GroupMark

@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
+from controller.model import Progress
 from controller.wire import JobSpec
-from host_reporter.marking.repairs import Repairs
 from host_reporter.nic.errors import NicError
 from host_reporter.nic.guard import NicGuard
 from host_reporter.nic.tensorlights import MAX_PORTS, Server, fitting, server, turn_at
 from host_reporter.notices import Notices
-from host_reporter.uplink.backlog import Told
+from host_reporter.repairs import Repairs
 
 if TYPE_CHECKING:
     from host_reporter.nic.tensorlights_nic import TensorLightsNic
@@ -87,7 +87,7 @@ class TensorLights:
                 self._changed = True
             self._news.notify()
 
-    def add(self, job: str, points: list[Told]) -> None:
+    def add(self, job: str, points: list[Progress]) -> None:
         """Progress is nothing that it goes by."""
 
     def end(self, job: str) -> None:

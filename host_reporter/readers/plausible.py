@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from host_reporter.uplink.backlog import Told
+from controller.model import Progress
 
 SLACK = 2.0
 """A run may go on beyond its declared iterations, up to so many times as many; as in controller.registry.job_record."""
@@ -20,9 +20,9 @@ class Sieve:
     def __init__(self) -> None:
         self.complaint: str | None = None
         self._highest = FIRST_STRETCH
-        self._leap: Told | None = None
+        self._leap: Progress | None = None
 
-    def sift(self, point: Told, iterations: float | None) -> tuple[Told, ...]:
+    def sift(self, point: Progress, iterations: float | None) -> tuple[Progress, ...]:
         """What is to be taken now. ``iterations``: the declared length of the run, if it is known."""
         if iterations is not None:
             if point.iteration > SLACK * iterations:

@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterable, Mapping
 from pydantic import ValidationError
 
 from controller.documents.faults import described, in_lines
+from controller.model import Progress
 from controller.wire import HostReport, JobSpec, JobTraffic, ReportAnswer, Threshold
 from host_reporter.jobs.stages import StagedSpec
 from host_reporter.marking.rules_text import Sent
 from host_reporter.notices import Notices
-from host_reporter.uplink.backlog import Backlog, Batch, Registration, Told
+from host_reporter.uplink.backlog import Backlog, Batch, Registration
 from host_reporter.uplink.backoff import Backoff
 from host_reporter.uplink.connection import Address, Answer, Connection, UnreachableError
 
@@ -90,7 +91,7 @@ class Sender:
         """A job's file is there, or has changed."""
         self._tell(lambda: self._backlog.declare(job, spec))
 
-    def add(self, job: str, points: Iterable[Told]) -> None:
+    def add(self, job: str, points: Iterable[Progress]) -> None:
         """A declared job has got on."""
         self._tell(lambda: self._backlog.add(job, points))
 

@@ -16,10 +16,10 @@ from controller.wire import HostPlan, Mark
 from evaluation.bench.support.job_process import second_hierarchy
 from evaluation.bench.support.own_namespace import own_namespace
 from host_reporter.discovery import cgroups
+from host_reporter.discovery.cgroups import CgroupId
 from host_reporter.discovery.packet_sources import Whereabouts
 from host_reporter.marking import iptables
 from host_reporter.marking.iptables_tool import IptablesTool
-from host_reporter.marking.rules_text import Group
 from tests.support.host.repaired import Host, marked, plan, sh, variants, walked
 
 VARIANTS = variants()
@@ -193,7 +193,7 @@ def group(host: Host) -> Iterator[Path]:
 def in_group(path: Path) -> Whereabouts:
     found = cgroups.find(str(path), cgroups.hierarchies())
     assert found is not None
-    return Whereabouts(frozenset("g"), {"g": Group(found.path, found.id)})
+    return Whereabouts(frozenset("g"), {"g": CgroupId(found.path, found.id)})
 
 
 def whole_job(epoch: int, dscp: int = 59, **ports: int) -> HostPlan:

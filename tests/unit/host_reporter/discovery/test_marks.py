@@ -12,6 +12,7 @@ import pytest
 
 from controller.wire import HostPlan, Mark
 from host_reporter.discovery import cgroups
+from host_reporter.discovery.cgroups import CgroupId
 from host_reporter.discovery.links import Link
 from host_reporter.discovery.packet_sources import Whereabouts
 from host_reporter.jobs.job_file import JobFile, JobFileError, Place, read_job_file
@@ -23,7 +24,6 @@ from host_reporter.marking.rules_text import (
     CHAIN,
     GENERATIONS,
     AnyMark,
-    Group,
     GroupMark,
     MarkError,
     Sent,
@@ -35,7 +35,7 @@ from host_reporter.notices import Notices
 PEER = socket.inet_aton("10.0.0.2")
 WHOLE = Mark(job="a", service_class=0, dscp=59)
 PORT = Mark(job="b", service_class=1, dscp=51, local_port=5000, remote="10.0.0.3")
-GROUP = Group("/jobs/a", 44)
+GROUP = CgroupId("/jobs/a", 44)
 BOTH = Whereabouts(frozenset("a"), {"a": GROUP}, {"a": frozenset({Link(PEER, 40_000, 5000), Link(PEER, None, 6000)})})
 LINKS = Whereabouts(frozenset("a"), {}, BOTH.links)
 
@@ -126,8 +126,8 @@ def test_new_connections_of_a_job_with_a_cgroup_change_no_rule() -> None:
     host.enforcement.moved(Whereabouts(BOTH.jobs, BOTH.groups, {"a": frozenset()}))
     assert host.filters.applied == 1
     # Another group in the first one's place does: the rule is of that which is gone.
-    host.enforcement.moved(Whereabouts(BOTH.jobs, {"a": Group("/jobs/a", 45)}, {}))
-    assert host.filters.marks == (GroupMark("a", 59, Group("/jobs/a", 45)),)
+    host.enforcement.moved(Whereabouts(BOTH.jobs, {"a": CgroupId("/jobs/a", 45)}, {}))
+    assert host.filters.marks == (GroupMark("a", 59, CgroupId("/jobs/a", 45)),)
 
 
 def test_a_job_without_a_cgroup_is_marked_by_its_links_as_they_come_and_go() -> None:
@@ -164,7 +164,7 @@ def test_a_group_that_is_gone_costs_its_own_job_alone_the_mark_by_cgroup(
                 raise IptablesError("No such file or directory")
             super().apply(marks)
 
-    host, stays = Host(), Group("/jobs/b", 45)
+    host, stays = Host(), CgroupId("/jobs/b", 45)
     host.enforcement = Enforcement(Refusing(), None, Notices(logging.getLogger("test")))
     filters = host.enforcement._marker
     assert isinstance(filters, Filters)
@@ -176,7 +176,7 @@ def test_a_group_that_is_gone_costs_its_own_job_alone_the_mark_by_cgroup(
     assert filters.marks[0] == GroupMark("b", 59, stays)
     assert as_tuples(filters.marks) == link_marks()
     # Its successor is marked at once, not only when the kernel is asked again.
-    after = Group("/jobs/a", 46)
+    after = CgroupId("/jobs/a", 46)
     host.enforcement.moved(Whereabouts(both.jobs, {"a": after, "b": stays}, BOTH.links))
     assert filters.marks == (GroupMark("a", 59, after), GroupMark("b", 59, stays))
     assert not caplog.records
@@ -244,7 +244,7 @@ def test_too_many_links_are_left_out_and_told() -> None:
 
 
 def test_a_cgroup_is_one_quoted_word_of_the_text() -> None:
-    odd = GroupMark("a", 59, Group(r"/system.slice/a job\x2d1.service", 7))
+    odd = GroupMark("a", 59, CgroupId(r"/system.slice/a job\x2d1.service", 7))
     text = switch_over((odd, PORT), 0, jump=True)
     line = next(line for line in text.splitlines() if "cgroup" in line)
     assert (
@@ -256,7 +256,7 @@ def test_a_cgroup_is_one_quoted_word_of_the_text() -> None:
 @pytest.mark.parametrize("path", ["/", "", '/a" -j ACCEPT', "/a\n-A OUTPUT -j DROP", "/a\0"])
 def test_a_path_that_could_be_more_than_one_word_is_refused(path: str) -> None:
     with pytest.raises(MarkError, match="no cgroup"):
-        switch_over((GroupMark("a", 59, Group(path, 7)),), 0, jump=True)
+        switch_over((GroupMark("a", 59, CgroupId(path, 7)),), 0, jump=True)
 
 
 def test_a_mark_of_everything_never_becomes_a_rule() -> None:
@@ -268,7 +268,7 @@ def test_another_class_changes_one_rule_and_another_group_all() -> None:
     before, after = (GroupMark("a", 59, GROUP), PORT), (GroupMark("a", 51, GROUP), PORT)
     text = new_classes(before, after, 0)
     assert text is not None and text.count("-R ") == 1 and f"{CHAIN}-A0 1 -j DSCP --set-dscp 51" in text
-    assert new_classes(before, (GroupMark("a", 59, Group("/jobs/a", 45)), PORT), 0) is None
+    assert new_classes(before, (GroupMark("a", 59, CgroupId("/jobs/a", 45)), PORT), 0) is None
 
 
 # Job files -----------------------------------------------------------------------------------------------------------

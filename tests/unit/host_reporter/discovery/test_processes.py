@@ -194,7 +194,7 @@ def test_a_kernel_that_names_no_cgroups_is_said_once_and_processes_are_looked_at
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    group = owners_module.cgroups.Group(tmp_path, "/job", 77)
+    group = owners_module.cgroups.Cgroup(tmp_path, "/job", 77)
     with JobProcess() as job, ClosingDiag() as diag:
         port = to_peer(peer, job)
         monkeypatch.setattr(owners_module.cgroups, "find", lambda _name, _mounted: group)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from controller.model import Progress
 from controller.wire import JobSpec
 from evaluation.bench.support.reporter_server import wait_for
 from host_reporter.jobs import follower as follower_module
@@ -19,9 +20,9 @@ from host_reporter.jobs.follower import Follower
 from host_reporter.jobs.jobs_dir import JobsDirectory
 from host_reporter.notices import Notices
 from host_reporter.readers import tail as tail_module
+from host_reporter.readers.points import MAX_PENDING
 from host_reporter.readers.tail import Tail
 from host_reporter.readers.waker import Waker
-from host_reporter.uplink.backlog import MAX_PENDING, Told
 
 PATTERN = r"step (?P<iteration>\d+) acc (?P<metric>\S+)"
 
@@ -38,7 +39,7 @@ class Recorder:
         self._running.add(job)
         self.calls.append(("declare", job, spec.weight if spec is not None else None))
 
-    def add(self, job: str, points: list[Told]) -> None:
+    def add(self, job: str, points: list[Progress]) -> None:
         assert job in self._running
         self.times.append(time.monotonic())
         self.calls.append(("add", job, [point.iteration for point in points]))

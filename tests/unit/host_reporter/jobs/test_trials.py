@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from controller.model import Progress
 from controller.wire import JobSpec
 from evaluation.bench.support.reporter_server import wait_for
 from host_reporter import ProgressFile
@@ -20,7 +21,6 @@ from host_reporter.jobs import followed, follower, study, trials
 from host_reporter.jobs.follower import Follower
 from host_reporter.jobs.jobs_dir import JobsDirectory
 from host_reporter.notices import Notices
-from host_reporter.uplink.backlog import Told
 
 
 def open_files() -> int:
@@ -40,7 +40,7 @@ class Recorder:
         length = "" if spec.iterations is None else f"{spec.iterations:g}"
         self.calls.append(("declare", job, spec.stage or "", length))
 
-    def add(self, job: str, points: list[Told]) -> None:
+    def add(self, job: str, points: list[Progress]) -> None:
         assert job in self.running
         self.calls += [("point", job, f"{point.iteration:g}") for point in points]
 

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.model import Progress
 from host_reporter.readers.plausible import LEAP, SLACK, Sieve
-from host_reporter.uplink.backlog import Told
 
 
 def sifted(*iterations: float, length: float | None = None) -> tuple[list[float], str | None]:
     sieve = Sieve()
-    taken = [point.iteration for i in iterations for point in sieve.sift(Told(float(i), 0.0, None), length)]
+    taken = [point.iteration for i in iterations for point in sieve.sift(Progress(float(i), 0.0, None), length)]
     return taken, sieve.complaint
 
 

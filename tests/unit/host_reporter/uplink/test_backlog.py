@@ -6,26 +6,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.model import Progress
 from controller.wire import HostReport, JobSpec, Threshold
 from host_reporter.marking.rules_text import Sent
+from host_reporter.readers.points import MAX_PENDING, thin
 from host_reporter.uplink.backlog import (
     BATCH_POINTS,
     MAX_KEPT,
-    MAX_PENDING,
     MAX_PENDING_IN_ALL,
     MAX_RUNS,
     Backlog,
     Batch,
     Registration,
-    Told,
-    thin,
 )
 
 SPEC = JobSpec()
 
 
-def _points(*iterations: float) -> list[Told]:
-    return [Told(i, 1000.0 + i, None) for i in iterations]
+def _points(*iterations: float) -> list[Progress]:
+    return [Progress(i, 1000.0 + i, None) for i in iterations]
 
 
 def _register(backlog: Backlog, *, created: bool = True, now: float = 0.0) -> Registration:
@@ -76,16 +75,16 @@ def test_progress_can_wait_but_not_past_a_threshold_nor_an_end(direction: str, u
     first = _batch(backlog)
     threshold = Threshold.model_validate({"metric": urgent, "direction": direction})
     backlog.answered(first, (), 0.0, {"a": threshold})
-    backlog.add("b", [Told(2.0, 1002.0, urgent)])
-    backlog.add("a", [Told(2.0, 1002.0, 0.5), Told(3.0, 1003.0, None)])
+    backlog.add("b", [Progress(2.0, 1002.0, urgent)])
+    backlog.add("a", [Progress(2.0, 1002.0, 0.5), Progress(3.0, 1003.0, None)])
     assert backlog.take(0.0, lease=False, progress=False) is None
-    backlog.add("a", [Told(4.0, 1004.0, urgent), Told(5.0, 1005.0, 0.5)])
+    backlog.add("a", [Progress(4.0, 1004.0, urgent), Progress(5.0, 1005.0, 0.5)])
     second = backlog.take(0.0, lease=False, progress=False)
     assert isinstance(second, Batch)
     assert _told(second) == [("a", [2, 3, 4, 5], False), ("b", [2], False)]
     assert not backlog.has_progress(0.0)
     backlog.answered(second, (), 0.0, {})
-    backlog.add("a", [Told(6.0, 1006.0, urgent)])
+    backlog.add("a", [Progress(6.0, 1006.0, urgent)])
     assert backlog.take(0.0, lease=False, progress=False) is None
     backlog.end("b")
     third = backlog.take(0.0, lease=False, progress=False)
@@ -272,7 +271,7 @@ def test_thinning_keeps_the_first_and_the_newest(count: int, most: int) -> None:
     points = _points(*range(count))
     left = thin(list(points), most)
     assert len(left) <= most
-    assert left == sorted(left)
+    assert left == sorted(left, key=lambda point: point.iteration)
     if points:
         assert (left[0], left[-1]) == (points[0], points[-1])
 
@@ -280,7 +279,7 @@ def test_thinning_keeps_the_first_and_the_newest(count: int, most: int) -> None:
 def test_an_end_that_is_told_late_says_when_it_was():
     backlog = Backlog()
     backlog.declare("a", None)
-    backlog.add("a", [Told(1, 10.0, 0.5)])
+    backlog.add("a", [Progress(1, 10.0, 0.5)])
     backlog.end("a", at=12.5)
     (part,) = backlog.take(now=99.0, lease=True).parts
     assert (part.ended, part.as_of) == (True, 12.5)

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from controller.model import Progress
 from controller.wire import JobSpec
 from evaluation.bench.support.reporter_server import ReporterServer, wait_for
 from host_reporter.notices import Notices
 from host_reporter.uplink import sender as sender_module
-from host_reporter.uplink.backlog import Told
 from host_reporter.uplink.backoff import Backoff
 from host_reporter.uplink.connection import Address
 from host_reporter.uplink.sender import GAP_SECONDS, Sender
@@ -45,8 +45,8 @@ def sender(server: ReporterServer, faults: list[Exception]) -> Iterator[Sender]:
     made.stop()
 
 
-def told(*iterations: int) -> list[Told]:
-    return [Told(float(i), 1000.0 + i, 0.5) for i in iterations]
+def told(*iterations: int) -> list[Progress]:
+    return [Progress(float(i), 1000.0 + i, 0.5) for i in iterations]
 
 
 @pytest.mark.usefixtures("sender")
@@ -174,7 +174,7 @@ def test_progress_is_told_once_a_period_and_what_is_waited_for_at_once(
     sender.add("a", told(2))
     time.sleep(0.3)
     assert server.points["a"] == [1]
-    sender.add("a", [Told(3.0, 1003.0, 0.95)])
+    sender.add("a", [Progress(3.0, 1003.0, 0.95)])
     assert wait_for(lambda: server.points["a"] == [1, 2, 3])
     sender.add("a", told(4))
     sender.stop()

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
+from controller.model import Progress
 from controller.wire import HostReport, JobSpec
 from host_reporter.marking.rules_text import Sent
 from host_reporter.notices import Notices
-from host_reporter.uplink.backlog import Told
 from host_reporter.uplink.connection import Address
 from host_reporter.uplink.sender import Sender
 
@@ -140,8 +140,8 @@ def wait(condition: Callable[[], object], seconds: float = 10.0) -> None:
         time.sleep(0.005)
 
 
-def _points(*iterations: float) -> list[Told]:
-    return [Told(i, 1000.0 + i, 0.5) for i in iterations]
+def _points(*iterations: float) -> list[Progress]:
+    return [Progress(i, 1000.0 + i, 0.5) for i in iterations]
 
 
 @pytest.mark.parametrize("statuses", [[500, 503, 429], [401, 403, 404], [0, 0], [302]])

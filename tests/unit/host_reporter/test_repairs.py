@@ -11,8 +11,8 @@ from controller.wire import HostPlan
 from evaluation.bench.support.reporter_server import wait_for
 from host_reporter.marking.enforcement import Enforcement
 from host_reporter.marking.reconciler import Reconciler
-from host_reporter.marking.repairs import CALM_SECONDS, LONGEST_WAIT_SECONDS, QUICK_REPAIRS, Pace, Repairs
 from host_reporter.notices import Notices
+from host_reporter.repairs import CALM_SECONDS, LONGEST_WAIT_SECONDS, QUICK_REPAIRS, Pace, Repairs
 
 
 def test_the_first_repairs_are_quick_and_those_after_them_ever_seldomer() -> None:
