@@ -7,7 +7,6 @@ mark is marked here, on the sockets themselves.
 from __future__ import annotations
 
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -28,6 +27,7 @@ from host_reporter.discovery.socket_table import UNDECIDED_LOOKS, Census, Traffi
 from host_reporter.discovery.traffic_report import Found
 from host_reporter.jobs.job_file import Place
 from host_reporter.notices import Notices
+from host_reporter.worker import Worker
 
 LOOK_SECONDS = 1.0
 """A new connection is found within so long, and told at once."""
@@ -87,7 +87,6 @@ class Discovery:
         self._reports = Reports(host, receiver, notices)
         self._notices = notices
         self._moved = moved
-        self._failed = failed
         self._owners = Owners(notices)
         self._own = Census()
         self._namespaces = Namespaces(notices, self._own)
@@ -102,27 +101,23 @@ class Discovery:
         self._marks = SocketMarks()
         self._uncleared: dict[str, int] = {}
         """Looks that are left in which what others left on a job's sockets is taken away."""
-        self._news = threading.Condition()
+        self._worker = Worker("discovery", self._work, self._let_go, failed=failed)
+        self._news = self._worker.news
         self._places: Mapping[str, Place] = {}
         self._wanted: Mapping[str, int] = {}
         self._everywhere: frozenset[str] = frozenset()
         self._is_news = False
         self._began = float("-inf")
-        self._stopping = False
-        self._thread = threading.Thread(target=self._run, name="discovery", daemon=True)
 
     # From any thread ----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Begin."""
-        self._thread.start()
+        self._worker.start()
 
     def stop(self) -> None:
         """Look a last time, for the bytes since the last report, and end; sockets are as before they were marked."""
-        with self._news:
-            self._stopping = True
-            self._news.notify()
-        self._thread.join(STOP_SECONDS)
+        self._worker.stop(STOP_SECONDS)
 
     def follow(self, places: Mapping[str, Place]) -> None:
         """The jobs whose sockets are to be found, and where their processes are."""
@@ -150,16 +145,15 @@ class Discovery:
 
     # The thread ----------------------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        try:
-            while self._wait():
-                self._turn(time.monotonic())
-            if self._jobs:
-                self._reports.all_due()
-                self._look(time.monotonic())
-        except Exception as error:
-            # An agent that half works would be believed: the whole of it stops.
-            self._failed(error)
+    def _work(self) -> None:
+        while self._wait():
+            self._turn(time.monotonic())
+        if self._jobs:
+            self._reports.all_due()
+            self._look(time.monotonic())
+
+    def _let_go(self) -> None:
+        """Take all marks away, and close what is open."""
         for job in self._marks.jobs:
             self._marks.unmark(job)
         self._namespaces.close()
@@ -171,16 +165,16 @@ class Discovery:
         with self._news:
             # From the look's beginning: one that takes long must not make the next one late.
             due = self._began + LOOK_SECONDS - GAP_SECONDS
-            while not self._is_news and not self._stopping:
+            while not self._is_news and not self._worker.is_stopping:
                 left = due - time.monotonic() if self._places else None
                 if left is not None and left <= 0:
                     break
                 self._news.wait(left)
             # What comes within it goes together.
-            self._news.wait_for(lambda: self._stopping, GAP_SECONDS)
+            self._news.wait_for(lambda: self._worker.is_stopping, GAP_SECONDS)
             self._is_news = False
             self._began = time.monotonic()
-            return not self._stopping
+            return not self._worker.is_stopping
 
     def _turn(self, now: float) -> None:
         with self._news:

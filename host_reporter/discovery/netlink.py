@@ -9,11 +9,11 @@ import fcntl
 import os
 import socket
 import struct
-import threading
 from pathlib import Path
 from typing import NamedTuple
 
 from host_reporter.discovery.sock_diag import DiagError, Parser, Socket, request
+from host_reporter.worker import in_own_thread
 
 _NETLINK_SOCK_DIAG = 4
 _TCP_DESTROYED = 1 << 0
@@ -133,28 +133,18 @@ def open_in(namespace: Path) -> tuple[Diag, frozenset[str]]:
     A thread of its own enters it and opens the netlink socket there, which stays there; the thread ends. Raises
     DiagError, OSError: PermissionError without CAP_SYS_ADMIN.
     """
-    made: list[tuple[_Opened, frozenset[str]]] = []
-    failed: list[OSError] = []
     descriptor = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
 
-    def enter() -> None:
-        try:
-            if _libc.setns(descriptor, _CLONE_NEWNET) != 0:
-                number = ctypes.get_errno()
-                raise OSError(number, os.strerror(number))
-            made.append((_open(), _addresses()))
-        except OSError as error:
-            failed.append(error)
+    def enter() -> tuple[_Opened, frozenset[str]]:
+        if _libc.setns(descriptor, _CLONE_NEWNET) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+        return _open(), _addresses()
 
     try:
-        thread = threading.Thread(target=enter, name="namespace", daemon=True)
-        thread.start()
-        thread.join()
+        opened, addresses = in_own_thread(enter, "namespace")
     finally:
         os.close(descriptor)
-    if failed:
-        raise failed[0]
-    opened, addresses = made[0]
     return Diag(opened), addresses
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
 
 from controller.model import ACKNOWLEDGEMENT_DSCP
+from host_reporter import tools
 from host_reporter.nic import rtnetlink
 from host_reporter.nic.errors import NicError, foreign
 from host_reporter.nic.guard import NicGuard
@@ -30,7 +30,6 @@ from host_reporter.nic.tree import (
 
 __all__ = ["HANDLE", "Nic", "NicError", "htb_tree"]
 
-_RUN_SECONDS = 20.0
 _MAJOR = int(HANDLE, 16)
 _PLACES = (DSCP_PREF, ARP_PREF)
 
@@ -194,14 +193,6 @@ class Nic:
 
     def _tc(self, *arguments: str, text: str = "") -> str:
         try:
-            done = subprocess.run(
-                ["tc", *arguments], input=text, capture_output=True, text=True, check=True, timeout=_RUN_SECONDS
-            )
-        except FileNotFoundError as error:
-            raise NicError("tc is not installed; install the package iproute2") from error
-        except subprocess.CalledProcessError as error:
-            told = " ".join(error.stderr.split())
-            raise NicError(f"{self.interface}: {told[:300] or 'tc failed'}") from error
-        except subprocess.TimeoutExpired as error:
-            raise NicError(f"{self.interface}: tc did not end within {_RUN_SECONDS:g} s") from error
-        return done.stdout
+            return tools.run(["tc", *arguments], text, package="iproute2")
+        except tools.ToolError as error:
+            raise NicError(f"{self.interface}: {error}") from error

@@ -7,7 +7,6 @@ the controller's period, for it plans no oftener.
 from __future__ import annotations
 
 import logging
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -23,6 +22,7 @@ from host_reporter.notices import Notices
 from host_reporter.uplink.backlog import Backlog, Batch, Registration
 from host_reporter.uplink.backoff import Backoff
 from host_reporter.uplink.connection import Address, Answer, Connection, UnreachableError
+from host_reporter.worker import Worker
 
 GAP_SECONDS = 0.05
 """Between two calls at least: what comes within it goes together."""
@@ -57,7 +57,6 @@ class Sender:
     ) -> None:
         self._host = host
         self._held = held
-        self._failed = failed
         self._url = address.url
         self._connection = Connection(address)
         self._period = self._lease_seconds = period_seconds
@@ -71,21 +70,20 @@ class Sender:
         self._backlog = Backlog()
         self._call: Registration | Batch | None = None
         self._marks_acknowledgements = False
-        self._news = threading.Condition()
         self._stop_at: float | None = None
-        self._thread = threading.Thread(target=self._run, name="sender", daemon=True)
+        self._worker = Worker("sender", self._work, self._connection.close, failed=failed)
+        self._news = self._worker.news
 
     def start(self) -> None:
         """Begin; the first batch says that the host is there."""
-        self._thread.start()
+        self._worker.start()
 
     def stop(self) -> None:
         """Send what is pending if that is possible within FLUSH_SECONDS, and end."""
         with self._news:
             self._stop_at = time.monotonic() + FLUSH_SECONDS
             self._not_before = 0.0
-            self._news.notify()
-        self._thread.join(FLUSH_SECONDS + 1.0)
+        self._worker.stop(FLUSH_SECONDS + 1.0)
 
     def declare(self, job: str, spec: JobSpec | None) -> None:
         """A job's file is there, or has changed."""
@@ -129,20 +127,15 @@ class Sender:
                 self._notices.say("thinned", "the controller is behind: old points of progress are being thinned")
             self._news.notify()
 
-    def _run(self) -> None:
-        try:
-            while (call := self._next()) is not None:
-                try:
-                    if isinstance(call, Registration):
-                        self._register(call)
-                    else:
-                        self._post(call)
-                except UnreachableError as error:
-                    self._trouble(str(error))
-        except Exception as error:
-            # An agent that half works would be believed: the whole of it stops.
-            self._failed(error)
-        self._connection.close()
+    def _work(self) -> None:
+        while (call := self._next()) is not None:
+            try:
+                if isinstance(call, Registration):
+                    self._register(call)
+                else:
+                    self._post(call)
+            except UnreachableError as error:
+                self._trouble(str(error))
 
     def _next(self) -> Registration | Batch | None:
         """The next call, when it is time for it; None: the end. A call that got no answer comes again."""
@@ -226,7 +219,7 @@ class Sender:
         body = report.model_dump_json(exclude_defaults=True)
         answer = self._connection.request("POST", f"/v1/hosts/{self._host}/reports", body)
         if answer.status == _OK:
-            self._taken(batch, answer)
+            self._accepted(batch, answer)
         elif answer.status in _WRONG:
             self._notices.say("batch", f"the controller refused a batch, which is dropped: {answer.detail}")
             with self._news:
@@ -238,7 +231,7 @@ class Sender:
         else:
             self._trouble(answer.detail)
 
-    def _taken(self, batch: Batch, answer: Answer) -> None:
+    def _accepted(self, batch: Batch, answer: Answer) -> None:
         now = time.monotonic()
         refused: set[str] = set()
         lease, gap = self._period, GAP_SECONDS
