@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from host_reporter.discovery.finder import Discovery
-from host_reporter.discovery.packet_sources import Whereabouts
+from host_reporter.discovery.packet_sources import PacketSources
 from host_reporter.jobs import progress_dir
 from host_reporter.jobs.followed import Receivers
 from host_reporter.jobs.follower import Follower
@@ -110,8 +110,8 @@ def _with_controller(
     def held(jobs: tuple[str, ...]) -> None:
         follower.hold(jobs)
 
-    def moved(where: Whereabouts) -> None:
-        enforcement.moved(where)
+    def sources_changed(sources: PacketSources) -> None:
+        enforcement.set_sources(sources)
 
     def addressed() -> None:
         discovery.look_soon()
@@ -123,9 +123,11 @@ def _with_controller(
     sender = Sender(address, options.host, options.period, notices, failed, held=held)
     directory = JobsDirectory(options.jobs_dir, options.progress_dir, notices)
     book = PeerBook(address, options.host, notices, changed=addressed, failed=failed)
-    discovery = Discovery(options.host, book, sender, notices, moved=moved, failed=failed, is_marking=options.marking)
+    discovery = Discovery(
+        options.host, book, sender, notices, sources_changed=sources_changed, failed=failed, is_marking=options.marking
+    )
     told = sender if lights is None else Receivers(sender, lights)
-    follower = Follower(directory, told, notices, places=discovery.follow)
+    follower = Follower(directory, told, notices, follow=discovery.follow)
     _stop_by_signal(follower.stop)
     nic = None if options.interface is None or lights is not None else Nic(options.interface, options.rate_bps)
     enforcement = Enforcement(Marker() if options.marking else None, nic, notices, mark_sockets=discovery.mark)

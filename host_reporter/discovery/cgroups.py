@@ -46,7 +46,7 @@ class Cgroup(NamedTuple):
 
 def hierarchies() -> tuple[Hierarchy, ...]:
     """Those that can be reached, the second version's first."""
-    found: dict[Path, Hierarchy] = {}
+    by_place: dict[Path, Hierarchy] = {}
     for mounts, prefix in _VIEWS:
         try:
             text = Path(mounts).read_text(encoding="utf-8", errors="surrogateescape")
@@ -55,20 +55,20 @@ def hierarchies() -> tuple[Hierarchy, ...]:
         for hierarchy in parse_mounts(text):
             place = Path(f"{prefix}{hierarchy.place}")
             # Another mount may hide it.
-            if place not in found and os.path.exists(place / "cgroup.procs"):  # noqa: PTH110 - it never raises
-                found[place] = hierarchy._replace(place=place)
-    return tuple(sorted(found.values(), key=lambda hierarchy: not hierarchy.is_second))
+            if place not in by_place and os.path.exists(place / "cgroup.procs"):  # noqa: PTH110 - it never raises
+                by_place[place] = hierarchy._replace(place=place)
+    return tuple(sorted(by_place.values(), key=lambda hierarchy: not hierarchy.is_second))
 
 
 def parse_mounts(mountinfo: str) -> list[Hierarchy]:
     """The hierarchies in the text of a ``mountinfo``."""
-    found = []
+    mounted = []
     for line in mountinfo.splitlines():
         before, separator, after = line.partition(" - ")
         fields, kind = before.split(" "), after.split(" ", 1)[0]
         if separator and len(fields) > 4 and kind in ("cgroup", "cgroup2"):
-            found.append(Hierarchy(Path(_unescaped(fields[4])), _unescaped(fields[3]), kind == "cgroup2"))
-    return found
+            mounted.append(Hierarchy(Path(_unescaped(fields[4])), _unescaped(fields[3]), kind == "cgroup2"))
+    return mounted
 
 
 def find(name: str, mounted: tuple[Hierarchy, ...]) -> Cgroup | None:
@@ -87,28 +87,28 @@ def find(name: str, mounted: tuple[Hierarchy, ...]) -> Cgroup | None:
 
 def ids(group: Cgroup) -> set[int]:
     """The ids of a group and of all below it; empty for one that sockets do not name."""
-    found: set[int] = set()
+    inodes: set[int] = set()
     if group.id:
         for folder in _below(group.folder):
             try:
-                found.add(os.stat(folder).st_ino)  # noqa: PTH116 - pathlib costs as much again
+                inodes.add(os.stat(folder).st_ino)  # noqa: PTH116 - pathlib costs as much again
             except OSError:
                 continue
-    return found
+    return inodes
 
 
 def pids(group: Cgroup) -> set[int]:
     """The processes in a group and below it."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for folder in _below(str(group.folder)):
         try:
             with open(f"{folder}/cgroup.procs", "rb") as file:  # noqa: PTH123 - as above
-                found.update(map(int, file.read().split()))
+                numbers.update(map(int, file.read().split()))
         except (OSError, ValueError):
             continue
     # A process of another pid namespace shows as 0.
-    found.discard(0)
-    return found
+    numbers.discard(0)
+    return numbers
 
 
 def _in(hierarchy: Hierarchy, name: str) -> tuple[Path, str]:

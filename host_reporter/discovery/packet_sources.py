@@ -10,7 +10,7 @@ from host_reporter.discovery.links import Link
 
 
 @dataclass(frozen=True)
-class Whereabouts:
+class PacketSources:
     """What packet filters can tell jobs' packets by: the cgroup, or the links in the agent's own namespace.
 
     ``jobs``: all whose sockets are looked for. ``brought``: of jobs with a group, connections that are not of it: their
@@ -22,6 +22,6 @@ class Whereabouts:
     links: Mapping[str, frozenset[Link]] = field(default_factory=dict)
     brought: Mapping[str, frozenset[Link]] = field(default_factory=dict)
 
-    def with_groups(self, is_there: Callable[[CgroupId], bool]) -> Whereabouts:
+    def with_groups(self, is_there: Callable[[CgroupId], bool]) -> PacketSources:
         """The same without the groups that are not there."""
         return replace(self, groups={job: group for job, group in self.groups.items() if is_there(group)})

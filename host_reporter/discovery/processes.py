@@ -117,8 +117,8 @@ def sockets_of(process: Process) -> Iterator[tuple[int, Held]]:
         return
     for name in names:
         try:
-            found = _SOCKET.fullmatch(os.readlink(f"{folder}/{name}"))  # noqa: PTH115 - as above
+            match = _SOCKET.fullmatch(os.readlink(f"{folder}/{name}"))  # noqa: PTH115 - as above
         except OSError:
             continue
-        if found is not None:
-            yield int(found[1]), Held(process, int(name))
+        if match is not None:
+            yield int(match[1]), Held(process, int(name))

@@ -38,15 +38,15 @@ class TrialFiles:
         if self.study is None or not name:
             return None
         with self._lock:
-            found = self._trials.get(trial)
-            if found is None:
+            file = self._trials.get(trial)
+            if file is None:
                 self._tidy()
-                found = self._made(name)
-                if found is not None:
-                    self._trials[trial] = found
-        return found
+                file = self._new_file(name)
+                if file is not None:
+                    self._trials[trial] = file
+        return file
 
-    def _made(self, name: str) -> ProgressFile | None:
+    def _new_file(self, name: str) -> ProgressFile | None:
         try:
             return ProgressFile(f"{self.study}.{name}", self._directory)
         except Exception as error:

@@ -12,7 +12,7 @@ from host_reporter.jobs.job_file import JobFile
 from host_reporter.jobs.stages import in_stage
 from host_reporter.readers.log_source import ProgressSource
 from host_reporter.readers.parse import Ended, Event, Point, Staged
-from host_reporter.readers.plausible import Sieve
+from host_reporter.readers.plausible import PlausibilityFilter
 from host_reporter.readers.points import MAX_PENDING, thin
 
 STAGE_SECONDS = 1.0
@@ -83,7 +83,7 @@ class Followed:
         self.declared = False
         self.complaint: str | None = None
         self.over_at: float | None = None
-        self._sieve = Sieve()
+        self._filter = PlausibilityFilter()
         self._earlier: list[Progress] | None = []
         self._is_over = False
         self._staged = Staged(None)
@@ -135,7 +135,7 @@ class Followed:
         self.declared = False
         self._begin_run()
 
-    def take(self, events: list[Event], wall: float, receiver: Receiver) -> None:
+    def receive(self, events: list[Event], wall: float, receiver: Receiver) -> None:
         """What its file says anew, at a time in seconds since the epoch."""
         if self._earlier is not None:
             self._note(events, wall, self._earlier)
@@ -173,7 +173,7 @@ class Followed:
             elif isinstance(event, Staged):
                 self._stage(event)
             else:
-                points += self._sifted(event, wall)
+                points += self._plausible_points(event, wall)
 
     def _hand_on(self, events: list[Event], wall: float, receiver: Receiver) -> None:
         """Declare, add and end what the events say. A point after an end begins a new run."""
@@ -189,7 +189,7 @@ class Followed:
                     # To be in a stage is to have begun.
                     self.declare(receiver)
             else:
-                points += self._sifted(event, wall)
+                points += self._plausible_points(event, wall)
         self._add(points, receiver)
 
     @property
@@ -201,7 +201,7 @@ class Followed:
         return spec.iterations if spec is not None else None
 
     def _begin_run(self) -> None:
-        self._sieve = Sieve()
+        self._filter = PlausibilityFilter()
         self._staged, self._is_stage_told = Staged(None), True
         self._stage_told_at = float("-inf")
         self._held = []
@@ -233,8 +233,8 @@ class Followed:
             else:
                 self._held = thin(self._held + points, MAX_PENDING)
 
-    def _sifted(self, point: Point, wall: float) -> tuple[Progress, ...]:
+    def _plausible_points(self, point: Point, wall: float) -> tuple[Progress, ...]:
         told = Progress(point.iteration, wall if point.time is None else point.time, point.metric)
-        believed = self._sieve.sift(told, self._length)
-        self.complaint = self.complaint or self._sieve.complaint
+        believed = self._filter.accept(told, self._length)
+        self.complaint = self.complaint or self._filter.complaint
         return believed

@@ -101,7 +101,7 @@ class TrialsSpec(Message):
 
 
 @dataclass(frozen=True)
-class Place:
+class JobProcesses:
     """Where a job's processes are on this host: in a cgroup, or a process and what it starts.
 
     ``pid`` stands in the file ``source``, or is what that file holds (``pidfile``).
@@ -161,7 +161,7 @@ class JobFile:
     """A job file that was understood. ``path`` is the file's own, ``followed`` that of its progress.
 
     Of a study (``trials``) ``followed`` is the folder of its trials' progress files.
-    ``place``: where its processes are; None: it does not say.
+    ``processes`` says where its processes are; None: the file does not say it.
     """
 
     path: Path
@@ -173,7 +173,7 @@ class JobFile:
     study: str | None = None
     trials: TrialsSpec | None = None
     is_trial: bool = False
-    place: Place | None = None
+    processes: JobProcesses | None = None
 
     def source(self) -> ProgressSource:
         """Its progress, from the beginning. In the helper's folder, which is anyone's, links are not followed."""
@@ -200,7 +200,7 @@ def read_job_file(path: Path, text: str, progress_dir: Path) -> JobFile:
     except TextError as error:
         raise JobFileError(str(error), error.line) from error
     document = _document(written)
-    progress, place = document.progress, _place(path, document)
+    progress, processes = document.progress, _processes(path, document)
     try:
         if document.trials is not None:
             folder = path.parent / document.trials.folder if document.trials.folder is not None else progress_dir
@@ -213,19 +213,21 @@ def read_job_file(path: Path, text: str, progress_dir: Path) -> JobFile:
             parse = log_parser(progress.pattern, progress.end_pattern)
         else:
             followed = path.parent / str(progress.jsonl or progress.tensorboard)
-        return JobFile(path, document.id, document.spec, progress, followed, parse, study=document.study, place=place)
+        return JobFile(
+            path, document.id, document.spec, progress, followed, parse, study=document.study, processes=processes
+        )
     except PatternError as error:
         raise JobFileError(f"progress.{error}", written.line(("progress", str(error).partition(":")[0]))) from error
 
 
-def _place(path: Path, document: JobDocument) -> Place | None:
+def _processes(path: Path, document: JobDocument) -> JobProcesses | None:
     if document.cgroup is not None:
-        return Place(path, cgroup=document.cgroup)
+        return JobProcesses(path, cgroup=document.cgroup)
     if document.pid is not None:
-        return Place(path, pid=document.pid)
+        return JobProcesses(path, pid=document.pid)
     if document.pidfile is not None:
         file = path.parent / document.pidfile
-        return Place(file, pidfile=file)
+        return JobProcesses(file, pidfile=file)
     return None
 
 
@@ -233,10 +235,10 @@ def _document(written: Document) -> JobDocument:
     try:
         return JobDocument.model_validate(written.data)
     except ValidationError as error:
-        found = described(error, written.data, JobDocument)[:_PROBLEMS_TOLD]
-        lines = [written.line(place) for place, _ in found]
+        problems = described(error, written.data, JobDocument)[:_PROBLEMS_TOLD]
+        lines = [written.line(place) for place, _ in problems]
         told = [
             f"line {line}: {problem}" if line is not None and line != lines[0] else problem
-            for line, problem in zip(lines, in_lines(found), strict=True)
+            for line, problem in zip(lines, in_lines(problems), strict=True)
         ]
         raise JobFileError("; ".join(told), lines[0]) from error

@@ -27,7 +27,7 @@ _NAME = re.compile(NAME_PATTERN)
 _Stamp = tuple[int, int, int]
 
 
-class Strays:
+class UnclaimedProgress:
     """Looks through the helper's folder and says once of each file that grows for no job. Never raises.
 
     A file that nobody writes any more, such as that of a job that has ended, is none of anybody's business.
@@ -78,7 +78,7 @@ class Strays:
 
     def _list(self) -> dict[str, _Stamp]:
         """The plain files of the folder that could be a job's, by the job's id."""
-        found: dict[str, _Stamp] = {}
+        stamps: dict[str, _Stamp] = {}
         try:
             with os.scandir(self._folder) as entries:
                 for entry in itertools.islice(entries, MAX_FILES):
@@ -90,8 +90,8 @@ class Strays:
                     except OSError:
                         continue
                     if stat.S_ISREG(status.st_mode):
-                        found[job] = (status.st_ino, status.st_size, status.st_mtime_ns)
+                        stamps[job] = (status.st_ino, status.st_size, status.st_mtime_ns)
         except OSError:
             # Nobody has written anything, or nobody may.
             return {}
-        return found
+        return stamps

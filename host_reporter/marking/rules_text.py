@@ -120,12 +120,12 @@ def jumps(saved: str) -> int:
 
 def counts(saved: str) -> dict[str, tuple[int, ...]]:
     """Bytes counted by each rule of the two chains, in the rules' order, out of ``iptables-save -c``."""
-    found: dict[str, list[int]] = {}
+    by_chain: dict[str, list[int]] = {}
     for line in saved.splitlines():
         counted = _COUNTED.match(line)
         if counted is not None:
-            found.setdefault(counted[2], []).append(int(counted[1]))
-    return {chain: tuple(values) for chain, values in found.items()}
+            by_chain.setdefault(counted[2], []).append(int(counted[1]))
+    return {chain: tuple(values) for chain, values in by_chain.items()}
 
 
 class Sent(NamedTuple):
@@ -177,10 +177,10 @@ class SentBytes:
 
 
 def _by_job(marks: Sequence[AnyMark], values: Sequence[int]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    sent: dict[str, int] = {}
     for mark, value in zip(marks, values, strict=True):
-        found[mark.job] = found.get(mark.job, 0) + value
-    return found
+        sent[mark.job] = sent.get(mark.job, 0) + value
+    return sent
 
 
 def _match(mark: AnyMark) -> str:

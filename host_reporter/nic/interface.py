@@ -130,8 +130,8 @@ class Nic:
         # By an agent before this one, which was killed.
         self._made |= MADE in seen.classes
         kept, removals = self._sorted_out(seen, wanted[1])
-        arp = [one for one in seen.filters if one.pref == ARP_PREF]
-        arp_is_right = [one.leaf for one in arp] == [leaf(0)]
+        arp = [entry for entry in seen.filters if entry.pref == ARP_PREF]
+        arp_is_right = [entry.leaf for entry in arp] == [leaf(0)]
         lines = [
             *removals,
             *([arp_removal(self.interface)] if arp and not arp_is_right else []),
@@ -146,14 +146,14 @@ class Nic:
         """The hash tables of the filters by DSCP that can stay, and lines that take away those that cannot."""
         kept, removals = {}, []
         wanted = {*class_dscp, ACKNOWLEDGEMENT_DSCP}
-        for one in sorted(seen.filters):
-            if one.pref != DSCP_PREF:
+        for entry in sorted(seen.filters):
+            if entry.pref != DSCP_PREF:
                 continue
             # What a filter matches cannot be changed, only where it leads.
-            if one.number in wanted and one.name == f"DSCP {one.number}":
-                kept[one.number] = one.table
+            if entry.number in wanted and entry.name == f"DSCP {entry.number}":
+                kept[entry.number] = entry.table
             else:
-                removals.append(filter_removal(self.interface, one.table, one.number))
+                removals.append(filter_removal(self.interface, entry.table, entry.number))
         return kept, removals
 
     def _build(self, wanted: _Wanted) -> None:

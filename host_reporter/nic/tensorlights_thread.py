@@ -12,7 +12,7 @@ from controller.model import Progress
 from controller.wire import JobSpec
 from host_reporter.nic.errors import NicError
 from host_reporter.nic.guard import NicGuard
-from host_reporter.nic.tensorlights import MAX_PORTS, Server, fitting, server, turn_at
+from host_reporter.nic.tensorlights import MAX_PORTS, Server, fitting, server_of, turn_at
 from host_reporter.notices import Notices
 from host_reporter.repairs import Repairs
 from host_reporter.worker import Worker
@@ -73,12 +73,12 @@ class TensorLights:
 
     def declare(self, job: str, spec: JobSpec | None) -> None:
         """A job has begun, or says something else of itself."""
-        found = server(job, spec, self._host, self._seen.setdefault(job, time.time()))
+        known = server_of(job, spec, self._host, self._seen.setdefault(job, time.time()))
         with self._news:
-            if found is None:
+            if known is None:
                 self._changed |= self._servers.pop(job, None) is not None
-            elif self._servers.get(job) != found:
-                self._servers[job] = found
+            elif self._servers.get(job) != known:
+                self._servers[job] = known
                 self._changed = True
             self._news.notify()
 

@@ -14,7 +14,7 @@ FIRST_STRETCH = 1000.0
 """... counted from here at least: a run may begin at a checkpoint."""
 
 
-class Sieve:
+class PlausibilityFilter:
     """Of one run of a job. ``complaint`` says why something was left out, if anything was; it is the first reason."""
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class Sieve:
         self._highest = FIRST_STRETCH
         self._leap: Progress | None = None
 
-    def sift(self, point: Progress, iterations: float | None) -> tuple[Progress, ...]:
+    def accept(self, point: Progress, iterations: float | None) -> tuple[Progress, ...]:
         """What is to be taken now. ``iterations``: the declared length of the run, if it is known."""
         if iterations is not None:
             if point.iteration > SLACK * iterations:

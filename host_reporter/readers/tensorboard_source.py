@@ -163,12 +163,12 @@ class EventSource:
         began = time.thread_time()
         for record in records:
             try:
-                found = scalars(record)
+                values = scalars(record)
             except ValueError:
                 # Its checksum is right, but it is no event.
                 self._damaged = True
                 continue
-            events += [point for scalar in found if (point := self._point(scalar)) is not None]
+            events += [point for scalar in values if (point := self._point(scalar)) is not None]
             if time.thread_time() - began > TURN_SECONDS:
                 return events
         self._reading = None

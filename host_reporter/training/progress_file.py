@@ -166,11 +166,11 @@ class ProgressFile:
 
     def _next(self) -> list[_Record | threading.Event]:
         """What waits, once something does: of many reports each would wake the thread, and slow the training."""
-        found = [self._waiting.get()]
+        records = [self._waiting.get()]
         clock.sleep(GATHER_SECONDS)
-        while len(found) < MAX_GATHERED and not self._waiting.empty():
-            found.append(self._waiting.get())
-        return found
+        while len(records) < MAX_GATHERED and not self._waiting.empty():
+            records.append(self._waiting.get())
+        return records
 
     def _retire(self) -> bool:
         """After an end: give the file and the thread back, as who tells of a thousand trials needs; whether it is over.

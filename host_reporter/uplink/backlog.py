@@ -170,7 +170,7 @@ class Backlog:
 
     # What is to do -------------------------------------------------------------------------------------------------
 
-    def take(self, now: float, *, lease: bool, progress: bool = True) -> Registration | Batch | None:
+    def next_call(self, now: float, *, lease: bool, progress: bool = True) -> Registration | Batch | None:
         """The next call. ``lease``: a batch is due even if it is empty; ``progress``: also if nothing in it is urgent.
 
         Ends go before what begins after them.

@@ -149,7 +149,7 @@ class Sender:
                     if self._call is None:
                         is_lease = now >= self._lease_at and not stopping
                         progress = stopping or now >= self._progress_at
-                        self._call = self._backlog.take(now, lease=is_lease, progress=progress)
+                        self._call = self._backlog.next_call(now, lease=is_lease, progress=progress)
                         self._lease_at = now + self._lease_seconds if is_lease else self._lease_at
                     if self._call is not None:
                         return self._call

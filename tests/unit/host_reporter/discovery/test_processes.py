@@ -20,11 +20,11 @@ from host_reporter.discovery import processes, reports, socket_marks
 from host_reporter.discovery.finder import Discovery
 from host_reporter.discovery.netlink import Diag
 from host_reporter.discovery.owners import Owners
-from host_reporter.discovery.packet_sources import Whereabouts
+from host_reporter.discovery.packet_sources import PacketSources
 from host_reporter.discovery.processes import Process, Tree
 from host_reporter.discovery.sock_diag import ESTABLISHED, Socket
 from host_reporter.discovery.socket_marks import SocketMarks
-from host_reporter.jobs.job_file import Place
+from host_reporter.jobs.job_file import JobProcesses
 from host_reporter.notices import Notices
 from tests.support.loopback import connections
 
@@ -43,12 +43,12 @@ def peer() -> Iterator[socket.socket]:
         yield server
 
 
-def by_pid(path: Path, job: JobProcess | int) -> Place:
+def by_pid(path: Path, job: JobProcess | int) -> JobProcesses:
     """As a job file has it."""
     pid = job if isinstance(job, int) else job.pid
     file = path / f"{pid}.json"
     file.write_text("{}")
-    return Place(file, pid=pid)
+    return JobProcesses(file, pid=pid)
 
 
 def to_peer(peer: socket.socket, job: JobProcess) -> int:
@@ -123,7 +123,7 @@ def test_an_id_that_is_another_processs_by_now_is_left_alone(
         assert "it is another process" in caplog.text
         assert its.namespaces(0, 0.0) == {}
         place = by_pid(tmp_path, job)
-        its.set_jobs({"a": Place(place.source.rename(tmp_path / "new.json"), pid=job.pid)})
+        its.set_jobs({"a": JobProcesses(place.source.rename(tmp_path / "new.json"), pid=job.pid)})
         its.look()
         assert set(its.namespaces(0, 0.0).values()) == {job.pid}
 
@@ -150,7 +150,7 @@ def test_a_process_that_ends_and_whose_id_comes_again_is_gone(
 def test_a_pidfile_may_name_a_new_process(tmp_path: Path, notices: Notices, caplog: pytest.LogCaptureFixture) -> None:
     file = tmp_path / "job.pid"
     its = Owners(notices)
-    its.set_jobs({"a": Place(file, pidfile=file)})
+    its.set_jobs({"a": JobProcesses(file, pidfile=file)})
     for text in (None, "", "none\n", "-5", "99999999999999"):
         if text is not None:
             file.write_text(text)
@@ -201,7 +201,7 @@ def test_a_kernel_that_names_no_cgroups_is_said_once_and_processes_are_looked_at
         monkeypatch.setattr(owners_module, "_is_there", lambda _group: True)
         (tmp_path / "cgroup.procs").write_text(f"{job.pid}\n")
         its = Owners(notices)
-        its.set_jobs({"a": Place(tmp_path, cgroup="/job")})
+        its.set_jobs({"a": JobProcesses(tmp_path, cgroup="/job")})
         for _ in range(3):
             its.look()
             # As a kernel without CONFIG_SOCK_CGROUP_DATA answers.
@@ -384,9 +384,11 @@ class Whole:
         self.told: dict[str, JobTraffic] = {}
         self.reports = 0
         self.links: dict[str, set[tuple[str, int | None, int | None]]] = {}
-        self.where = Whereabouts()
+        self.where = PacketSources()
         self.faults: list[Exception] = []
-        self.discovery = Discovery("h1", Book(), self, notices, moved=self.moved, failed=self.faults.append)
+        self.discovery = Discovery(
+            "h1", Book(), self, notices, sources_changed=self.sources_changed, failed=self.faults.append
+        )
         self.discovery.start()
 
     def found(self, parts: Iterable[JobTraffic]) -> None:
@@ -396,8 +398,8 @@ class Whole:
             if part.links is not None:
                 self.links[part.job] = {(link.peer, link.port, link.peer_port) for link in part.links}
 
-    def moved(self, where: Whereabouts) -> None:
-        self.where = where
+    def sources_changed(self, sources: PacketSources) -> None:
+        self.where = sources
 
 
 @pytest.fixture
