@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 MAX_GROUPS = 4096
-"""Below one job's; more are not looked at."""
+"""Look at no more cgroups below a job's cgroup than this."""
 
 _VIEWS = (("/proc/self/mountinfo", ""), ("/proc/1/mountinfo", "/proc/1/root"))
 """Where hierarchies are mounted: as we see it, and, where our own /sys hides them, as the first process does."""

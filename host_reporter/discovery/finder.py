@@ -1,6 +1,6 @@
-"""The thread that looks: once a period at the jobs' processes, the sockets, and what has changed; tells both sides.
+"""A thread that looks at the jobs' processes and sockets once a period, and hands on what has changed.
 
-The sender hears what there is to report, the enforcement where the jobs' packets come from; what no packet filter can
+The sender gets what is to be reported, and the enforcement where the jobs' packets come from. What no packet filter can
 mark is marked here, on the sockets themselves.
 """
 
@@ -30,13 +30,13 @@ from host_reporter.notices import Notices
 from host_reporter.worker import Worker
 
 LOOK_SECONDS = 1.0
-"""A new connection is found within so long, and told at once."""
+"""Look this often: a new connection is found within this time, and reported at once."""
 
 GAP_SECONDS = 0.2
-"""Between two looks at least, whatever is new."""
+"""Wait at least this long between two looks."""
 
 CLEARED_LOOKS = UNDECIDED_LOOKS
-"""At so many looks what an agent that was killed has left on a job's sockets is taken away, and what they inherited."""
+"""At the first so many looks at a job, remove from its sockets what a killed agent has left or what they inherited."""
 
 STOP_SECONDS = 5.0
 
@@ -44,7 +44,7 @@ _ENDED = "connections that ended: bytes of short ones may be missing from jobs' 
 
 
 class Addresses(Protocol):
-    """Who knows the hosts' addresses; see ``peers.PeerBook``."""
+    """Knows the hosts' addresses; see ``uplink.peers.PeerBook``."""
 
     @property
     def addresses(self) -> Mapping[str, str] | None:
@@ -91,7 +91,7 @@ class Discovery:
         self._own = SocketTable()
         self._namespaces = Namespaces(notices, self._own)
         self._ipv6 = SocketTable()
-        """What is only counted: nothing of it is told or marked."""
+        """Connections over IPv6 are only counted: they are neither reported nor marked."""
         self._diag: Diag | None = None
         self._jobs: dict[str, _Job] = {}
         self._followed: Mapping[str, JobProcesses] = {}
@@ -100,7 +100,7 @@ class Discovery:
         self._peers: frozenset[bytes] = frozenset()
         self._marks = SocketMarks()
         self._uncleared: dict[str, int] = {}
-        """Looks that are left in which what others left on a job's sockets is taken away."""
+        """By job, how many more looks remove what others left on its sockets."""
         self._worker = Worker("discovery", self._work, self._let_go, failed=failed)
         self._news = self._worker.news
         self._declared: Mapping[str, JobProcesses] = {}
@@ -135,7 +135,7 @@ class Discovery:
                 self._wake()
 
     def look_soon(self) -> None:
-        """Something that matters to a look is another now."""
+        """Look again soon: something that matters to a look has changed."""
         with self._news:
             self._wake()
 
@@ -199,7 +199,7 @@ class Discovery:
             self._reports.begin(job)
             self._jobs[job] = _Job()
             self._uncleared[job] = CLEARED_LOOKS
-        # A job whose place is another one begins anew.
+        # A job whose processes are declared otherwise now begins anew.
         stay = {job for job, processes in declared.items() if before.get(job) == processes}
         for table in (self._own, self._ipv6, *self._namespaces.tables()):
             table.drop(before.keys() - stay)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from host_reporter.discovery.sock_diag import LISTEN, Socket
 
 REMEMBERED_SECONDS = 30.0
-"""A port that had several connections within so long stands for them, also while it has one or none."""
+"""A port that had several connections within this time stands for them, also while it has one or none."""
 
 MAX_REMEMBERED = 20_000
 

@@ -17,7 +17,7 @@ from host_reporter.discovery.socket_table import SocketTable
 from host_reporter.notices import Notices
 
 MAX_NAMESPACES = 256
-"""Beside the agent's own."""
+"""Enter no more namespaces beside the agent's own than this."""
 
 
 class Namespaces:

@@ -17,19 +17,20 @@ from host_reporter.jobs.job_file import JobProcesses
 from host_reporter.notices import Notices
 
 MAX_DESCRIPTORS = 50_000
-"""Of jobs' processes that one look reads; the rest has its turn at the next."""
+"""One look reads at most so many descriptors of jobs' processes; the rest has its turn at the next look."""
 
 NAMESPACE_SECONDS = 5.0
-"""Between two looks at the network namespace of a process that is known already."""
+"""Look again after this time at the network namespace of a known process."""
 
 _NO_STAMP: Stamp = (0, 0, 0, 0)
 
 
 @dataclass
 class _Job:
-    """A job's place, and what is there now. ``ids`` are those of its cgroups; ``tree`` is of one with a process.
+    """What a job file declares of its processes, and what is there now.
 
-    ``brought``: sockets that its processes had opened before they were in its cgroup, by inode.
+    ``ids`` are those of its cgroups; ``tree`` is that of a job with a process. ``brought``: sockets that its processes
+    had opened before they were in its cgroup, by inode.
     """
 
     declared: JobProcesses
@@ -54,7 +55,7 @@ class Owners:
         self._is_fresh = False
         self._turn = 0
         self._joined: dict[int, str] = {}
-        """What processes hold that have come into a job's cgroup since the look before."""
+        """The sockets of processes that have come into a job's cgroup since the look before: inode to job."""
         self._namespaces: dict[int, tuple[int, float]] = {}
         self._written = WrittenAt()
 
@@ -203,7 +204,10 @@ class Owners:
         return f"there is no process {pid}"
 
     def _named(self, declared: JobProcesses) -> tuple[Named, float]:
-        """The id that a place names, and when that was written, since the machine's start. Raises PidFileError."""
+        """Returns the id that a job file declares, and when that was written, in seconds since the machine's start.
+
+        Raises PidFileError.
+        """
         if declared.pidfile is not None:
             named = pid_files.read(declared.pidfile)
             return named, self._written.note(declared.source, named.stamp)
@@ -219,7 +223,7 @@ class Owners:
 
     @staticmethod
     def _follow_tree(job: _Job) -> bool:
-        """See which processes there are; whether there is one."""
+        """See which processes there are. Returns whether there is one."""
         alive = job.tree.look() if job.tree is not None else frozenset()
         job.pids = frozenset(process.pid for process in alive)
         return bool(alive)
@@ -297,7 +301,7 @@ class Owners:
 
 
 def _is_there(group: cgroups.Cgroup) -> bool:
-    """Whether it still is the same group: another may have been made in its place."""
+    """Returns whether it still is the same group: another may have been made in its place."""
     try:
         inode = os.stat(group.folder).st_ino  # noqa: PTH116 - pathlib costs as much again, and this is done every second
     except OSError:

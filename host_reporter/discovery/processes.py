@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 PROC = "/proc"
 MAX_PROCESSES = 4096
-"""Of one job; more are not looked at."""
+"""Look at no more processes of a job than this."""
 
 _SOCKET = re.compile(r"socket:\[(\d+)\]")
 _STARTED = 19
@@ -59,7 +59,7 @@ def users_of(pid: int) -> set[int] | None:
 
 
 def is_alive(process: Process) -> bool:
-    """Whether it still is the same process."""
+    """Returns whether it still is the same process."""
     return identify(process.pid) == process
 
 

@@ -1,4 +1,4 @@
-"""What is told of jobs' connections, and when: other links at once, bytes now and then, all again at times."""
+"""Decides when jobs' connections are reported: changed links at once, bytes regularly, everything again at times."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from host_reporter.discovery.traffic_report import FoundTraffic, fitting, traffi
 from host_reporter.notices import Notices
 
 BYTES_SECONDS = 5.0
-"""How often bytes are told that only grow."""
+"""Report bytes this often while the links stay the same."""
 
 RETELL_SECONDS = 30.0
-"""Everything is told again so often: who has forgotten it knows it then."""
+"""Report everything again this often, for a controller that has lost it."""
 
 MAX_UNKNOWN_TOLD = 20
-"""Unknown addresses of a job that are said one by one."""
+"""Log at most so many unknown addresses of a job one by one."""
 
 _NEVER = float("-inf")
 
 
 class Receiver(Protocol):
-    """Who reports what is found."""
+    """Reports what is found."""
 
     def found(self, parts: Iterable[JobTraffic]) -> None:
-        """Anew, of some jobs."""
+        """Report the traffic of these jobs."""
 
 
 @dataclass

@@ -87,7 +87,7 @@ class Parser:
         self._layouts: dict[tuple[int, int], _Layout] = {}
 
     def parse(self, data: bytes | memoryview, sockets: list[Socket]) -> bool:
-        """Add the sockets of one piece of an answer to ``found``; whether it was the last piece.
+        """Add the sockets of one piece of an answer to ``found``. Returns whether it was the last piece.
 
         Raises DiagError for an answer that is an error, or that makes no sense.
         """
@@ -147,7 +147,7 @@ class Parser:
 
 
 def _fits(layout: _Layout, values: tuple[object, ...]) -> bool:
-    """Whether the attributes stand where they stood in the message that the layout is of."""
+    """Returns whether the attributes stand where they stood in the message that the layout is of."""
     at = 13
     headers = layout.headers
     if layout.has_cgroup:

@@ -16,13 +16,13 @@ from typing import NamedTuple
 from host_reporter.discovery.sock_diag import LISTEN, Socket
 
 UNDECIDED_LOOKS = 2
-"""A socket that nobody is found to hold is looked for so often at all jobs; then it is taken for none of a job's."""
+"""Look so often at all jobs for the holder of a socket; then the socket counts as no job's."""
 
 MAX_LEAVING = 20_000
-"""Sockets that no look lists any more, and whose last counts the kernel has not told yet: half closed, say."""
+"""Keep at most so many sockets that are no longer listed and whose last counts the kernel has not sent yet."""
 
 MAX_PORTS = 20_000
-"""Ports of peers of which is remembered who had connections to them."""
+"""Remember for at most so many ports of peers which jobs had connections to them."""
 
 
 class Traffic(NamedTuple):

@@ -1,4 +1,4 @@
-"""What was found, in the words of the wire: addresses become hosts, and what is too much is counted only. Pure."""
+"""Turns what was found of a job's traffic into a message: addresses become hosts, surplus links are counted. Pure."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from host_reporter.training.launch import find
 from host_reporter.training.progress_file import ProgressFile, Silent, progress
 
 STEP_SECONDS = 0.1
-"""Iterations without a metric are told no oftener; the agent tells them on once in seconds."""
+"""Report iterations without a metric at most this often; the agent reports them once in seconds."""
 
 Folder = str | bytes | os.PathLike[str] | None
 

@@ -134,7 +134,7 @@ def _synchronous(scheduler: Any, trial: Any) -> tuple[str, float | None] | None:
 
 
 def _counts(scheduler: Any) -> bool:
-    """Whether the scheduler's time is a count of steps, not of seconds."""
+    """Returns whether the scheduler's time is a count of steps, not of seconds."""
     return bool(scheduler._time_attr != "time_total_s")
 
 

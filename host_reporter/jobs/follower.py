@@ -1,4 +1,4 @@
-"""Follows the job files and what they lead to, and hands on what is new. The agent's main loop."""
+"""The agent's main loop: it follows the job files and the progress files that they name, and hands on what is new."""
 
 from __future__ import annotations
 
@@ -17,17 +17,19 @@ from host_reporter.readers.match_limit import MatchLimit
 from host_reporter.readers.waker import Waker
 
 LOOK_SECONDS = 1.0
-"""Everything is looked at this often, whatever inotify says."""
+"""Look at everything this often, whatever inotify reports."""
 
 UNSETTLED_SECONDS = 0.05
+"""Look again after this time at a folder in which a file may just be being replaced."""
+
 GAP_SECONDS = 0.02
-"""Between two looks: a busy log does not make a busy agent."""
+"""Wait at least this long between two looks, so that a busy log does not make a busy agent."""
 
 ABSENT_SECONDS = 5.0
-"""A progress file that is not there for longer is told of."""
+"""Log a problem with a progress file that has lasted for longer than this."""
 
 LAST_LOOK_SECONDS = 1.0
-"""For what the files hold when the agent is stopped; what is read by then is told."""
+"""Read files for at most so long after the agent was told to stop; what is read by then is reported."""
 
 log = logging.getLogger(__name__)
 
@@ -206,7 +208,7 @@ class Follower:
                 waiting.add(job_id)
                 continue
             else:
-                log.info("job %s has ended already: it has no job file any more", job_id)
+                log.info("job %s has ended already: it no longer has a job file", job_id)
                 self._receiver.end_earlier(job_id, time.time())
             self._held.discard(job_id)
         if waiting:
@@ -232,7 +234,7 @@ class Follower:
             self._waker.forget(job.file.followed)
 
     def _look_at_progress(self, last: float | None = None) -> bool:
-        """Hand on what is new; whether there may be more at once. ``last``: until then, although it is stopping."""
+        """Hand on what is new until ``last``, also while it is stopping. Returns whether there may be more at once."""
         any_more = False
         for job in (*self._jobs.values(), *self._leaving):
             if self._stopping and (last is None or time.monotonic() > last):
@@ -241,7 +243,7 @@ class Follower:
         return any_more
 
     def _look_at(self, job: Followed) -> bool:
-        """A turn for one job: some of what is new of it; whether there may be more at once."""
+        """A turn for one job: some of what is new of it. Returns whether there may be more at once."""
         job_id = job.file.id
         events, more = job.source.poll(self._limit)
         wall = time.time()

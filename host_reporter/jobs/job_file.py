@@ -1,4 +1,4 @@
-"""Job files: what a job is, for the controller, and where its progress is told, for the agent. Text in, value out."""
+"""Job files: they say what a job is, for the controller, and where its progress is, for the agent. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from host_reporter.readers.tensorboard_source import EventSource
 SUFFIXES = (".json", ".yaml", ".yml")
 MAX_FILE_BYTES = 4 * 2**20
 MAX_GROUP_PATH = 500
-"""iptables takes 512 bytes."""
+"""Refuse longer paths of cgroups, since iptables takes 512 bytes."""
 
 _PROBLEMS_TOLD = 3
 _NAME = re.compile(NAME_PATTERN)
@@ -71,7 +71,7 @@ _Pattern = Annotated[str, StringConstraints(max_length=4096)]
 
 
 class ProgressSpec(Message):
-    """Where progress is told: a log with a regular expression, a JSON-lines file, or TensorBoard's folder."""
+    """Where progress is read: a log with a regular expression, a JSON-lines file, or TensorBoard's folder."""
 
     log: _PathText | None = None
     pattern: _Pattern | None = None
@@ -102,7 +102,7 @@ class TrialsSpec(Message):
 
 @dataclass(frozen=True)
 class JobProcesses:
-    """Where a job's processes are on this host: in a cgroup, or a process and what it starts.
+    """The processes of a job on this host: those of a cgroup, or a process and its descendants.
 
     ``pid`` stands in the file ``source``, or is what that file holds (``pidfile``).
     """
@@ -114,7 +114,7 @@ class JobProcesses:
 
 
 class JobDocument(Message):
-    """A job file. Without ``spec`` the job is registered by someone else; without ``progress`` the helper tells it.
+    """A job file. Without ``spec`` someone else registers the job; without ``progress`` the helper reports it.
 
     ``study``: the stages that the job's progress tells are this study's. With ``trials`` the file is a study's: each of
     its trials, ID.SUFFIX, is a job with this spec, which comes and goes by its own progress file.
@@ -139,7 +139,7 @@ class JobDocument(Message):
             raise ValueError("give one of cgroup, pid and pidfile")
         if places and self.trials is not None:
             raise ValueError(
-                "a study's trials have no one place: give each trial whose sockets are to be found a job file"
+                "a study's trials are different processes: give each trial whose sockets are to be found a job file"
             )
         return self
 
@@ -152,7 +152,7 @@ class JobDocument(Message):
             and self.spec is not None
             and self.spec.stage is not None
         ):
-            raise ValueError("a study's stages are told by its trials; leave spec.stage out")
+            raise ValueError("a study's trials report its stages; leave spec.stage out")
         return self
 
 

@@ -13,10 +13,10 @@ from host_reporter.jobs.job_file import MAX_FILE_BYTES, SUFFIXES, JobFile, JobFi
 from host_reporter.notices import Notices
 
 UNFINISHED_SECONDS = 0.5
-"""A file that is younger may still be being written: what is wrong with it is not yet told."""
+"""Report no problem of a file that is younger than this: it may still be being written."""
 
 GONE_SECONDS = 0.1
-"""A file that is away for less was being replaced by its editor."""
+"""Treat a file as removed after this time; an editor that replaces it is faster."""
 
 _Stamp = tuple[int, int, int]
 
@@ -62,7 +62,7 @@ class _TwinError(JobFileError):
 
 @dataclass
 class JobsDirectory:
-    """Looks at a folder. ``scan`` never raises: a bad file is said once, and the others go on."""
+    """Looks at a folder. ``scan`` never raises: a bad file is logged once, and the others go on."""
 
     path: Path
     progress_dir: Path
@@ -73,7 +73,7 @@ class JobsDirectory:
     """Whether every job file that was there at the last look is known, whatever became of it since."""
 
     def scan(self, now: float, wall: float) -> Iterator[JobFound | JobGone]:
-        """What changed. ``now``: of a clock that only goes forward; ``wall``: seconds since the epoch, as files have.
+        """Returns what changed. ``now`` is of a monotonic clock; ``wall`` is in seconds since the epoch, as for files.
 
         A folder that cannot be read ends no job.
         """

@@ -13,13 +13,13 @@ from host_reporter.jobs.jobs_dir import JobFound, JobGone
 from host_reporter.jobs.trial_folder import SUFFIX
 
 SILENT_SECONDS = 3600.0
-"""A trial that has said nothing for so long is over: its tuner was killed."""
+"""A trial whose file has not changed for this long is over: its tuner was killed."""
 
 MAX_LOOKED_AT = 256
-"""Files of trials that are not followed that one look asks the time of, in turn: of 10,000 each within ten seconds."""
+"""One look checks at most so many files of trials that are not followed, in turn: 10,000 files take ten seconds."""
 
 Stamp = tuple[int, int, int]
-"""What is another when a file is written: inode, size, and time of change in nanoseconds."""
+"""Identifies a version of a file: inode, size, and time of change in nanoseconds."""
 
 
 class Study:
@@ -125,7 +125,7 @@ class Study:
         self._turn.setdefault(job)
 
     def _forget(self, job: str) -> bool:
-        """A trial is not there any more; whether it was followed."""
+        """A trial is not there any more. Returns whether it was followed."""
         self._turn.pop(job, None)
         self._waiting.pop(job, None)
         self._over.pop(job, None)

@@ -16,7 +16,7 @@ from host_reporter.readers.folder_stamp import FolderStamp
 from host_reporter.training.launch import MAX_NAME
 
 MAX_FILES = 10_000
-"""Of a folder with more files the rest is not looked at."""
+"""Look at no more files of a folder than this."""
 
 SUFFIX = ".jsonl"
 

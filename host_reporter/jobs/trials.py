@@ -16,7 +16,7 @@ from host_reporter.jobs.trial_folder import MAX_FILES, TrialFolder
 from host_reporter.notices import Notices
 
 LOOK_SECONDS = 0.25
-"""The folders are looked at so often."""
+"""Look at the folders this often."""
 
 
 class Trials:

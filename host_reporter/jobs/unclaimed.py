@@ -13,13 +13,13 @@ from controller.wire import NAME_PATTERN
 from host_reporter.notices import Notices
 
 GRACE_SECONDS = 5.0
-"""The job file may come a moment after the training's first line."""
+"""Wait this long before a file is reported: its job file may come a moment after the training's first line."""
 
 MAX_FILES = 1000
-"""The folder may be open to all: of more files than this the rest is not looked at."""
+"""Look at no more files than this, because any user may write into the folder."""
 
 MAX_TOLD = 20
-"""So many are told of; whoever sees that many knows."""
+"""Log at most so many files."""
 
 SUFFIX = ".jsonl"
 
@@ -28,9 +28,9 @@ _Stamp = tuple[int, int, int]
 
 
 class UnclaimedProgress:
-    """Looks through the helper's folder and says once of each file that grows for no job. Never raises.
+    """Looks through the helper's folder and logs each growing file that has no job file, once. Never raises.
 
-    A file that nobody writes any more, such as that of a job that has ended, is none of anybody's business.
+    A file that nobody writes any more, such as that of a job that has ended, is not logged.
     """
 
     def __init__(self, folder: Path, jobs_folder: Path, notices: Notices) -> None:
@@ -74,7 +74,7 @@ class UnclaimedProgress:
 
     @staticmethod
     def _key(job: str) -> str:
-        return f"stray {job}"
+        return f"unclaimed {job}"
 
     def _list(self) -> dict[str, _Stamp]:
         """The plain files of the folder that could be a job's, by the job's id."""

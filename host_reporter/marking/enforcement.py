@@ -1,6 +1,6 @@
 """Makes the host equal to its plan, and keeps it so: marks, and the interface's tree.
 
-What is not permitted here is said once; what others have changed is put back and said each time.
+What is not permitted here is logged once; what others have changed is put back and logged each time.
 """
 
 from __future__ import annotations
@@ -52,8 +52,9 @@ class Enforcement:
         """Whether the packet filter took the marks last; where it did not, it is not asked for each connection."""
 
     def apply(self, plan: HostPlan, *, look: bool = True) -> bool:
-        """Serve and mark as the plan says; whether all of it was done. ``look``: whether what the kernel could not do
-        before is tried again.
+        """Serve and mark as the plan says. Returns whether all of it was done.
+
+        ``look``: whether what the kernel could not do before is tried again.
         """
         with self._lock:
             done = True
@@ -82,7 +83,7 @@ class Enforcement:
                 self._reconcile_marks(self._marker)
 
     def set_sources(self, sources: PacketSources) -> None:
-        """Jobs' sockets are to be told by something else now. From the thread that looks for them."""
+        """The packets of jobs have other sources now. Called from the thread that looks for sockets."""
         with self._lock:
             before, self._sources = self._sources, sources
             if self._plan is None or not any(mark.is_whole for mark in self._plan.marks):
@@ -258,7 +259,7 @@ class Enforcement:
             self._notices.clear("links")
 
     def _by_group_alone(self, sources: PacketSources) -> bool:
-        """Whether no mark depends on the links that were found."""
+        """Returns whether no mark depends on the links that were found."""
         assert self._plan is not None
         jobs = {mark.job for mark in self._plan.marks if mark.is_whole} & sources.jobs
         return self._matches_groups and jobs <= sources.groups.keys()

@@ -116,7 +116,7 @@ def _restore(variant: str, text: str) -> None:
 
 
 def _clear_away(variant: str) -> bool:
-    """Take away what another agent left; whether there was any. Raises IptablesError."""
+    """Take away what another agent left. Returns whether there was any. Raises IptablesError."""
     saved = run([f"{variant}-save", "-t", "mangle"])
     if f":{rules_text.CHAIN}" not in saved:
         return False

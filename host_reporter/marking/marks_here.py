@@ -12,7 +12,7 @@ from host_reporter.discovery.traffic_report import text_of
 from host_reporter.marking.rules_text import AnyMark, GroupMark
 
 MAX_LINK_MARKS = 1024
-"""Every packet is compared with each of them in turn."""
+"""Use at most so many marks by link, since every packet is compared with each of them in turn."""
 
 
 class Marks(NamedTuple):

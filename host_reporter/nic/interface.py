@@ -102,7 +102,7 @@ class Nic:
                 self._guard.dismiss()
 
     def remove_left(self) -> bool:
-        """Take away the tree of an agent that was killed; whether there was one. Raises NicError."""
+        """Take away the tree of an agent that was killed. Returns whether there was one. Raises NicError."""
         seen = self._look()
         if seen.root.major != _MAJOR or MADE not in seen.classes:
             return False

@@ -24,7 +24,7 @@ _ARP = int.from_bytes((0x0806).to_bytes(2, "big"), sys.byteorder)
 _TOS, _ALL = 0x00FC0000, 0
 _SOURCE_PORT, _PORT_AT = 0xFFFF0000, 20
 _SHOWN = 4
-"""So many parts are named; of more it is said how many they are."""
+"""Name at most so many parts in a message, and count the others."""
 
 
 class Root(NamedTuple):
@@ -141,7 +141,7 @@ def _class(entry: Entry) -> bytes:
 
 
 def _is_table(entry: Entry) -> bool:
-    """Whether it is a hash table of filters, which the kernel tells as a filter without a class."""
+    """Returns whether it is a hash table of filters, which the kernel tells as a filter without a class."""
     return entry.kind == "u32" and _U32_CLASSID not in entry.options
 
 

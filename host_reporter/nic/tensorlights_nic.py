@@ -52,7 +52,7 @@ class TensorLightsNic:
         """Filters of somebody else that see packets before ours, as of the latest look, in sentences."""
 
     def serve(self, servers: Collection[Server], turn: int | None) -> bool:
-        """Give each server its band at this turn (None: for good); whether anything of ours is there now."""
+        """Give each server its band at this turn (None: for good). Returns whether anything of ours is there now."""
         root = self._control.root()
         self._served = tuple(servers), turn
         self._refuse_foreign(root.kind, root.major)

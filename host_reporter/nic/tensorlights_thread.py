@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from host_reporter.nic.tensorlights_nic import TensorLightsNic
 
 TIDY_SECONDS = 10.0
-"""Between two removals of leaves that nothing leads to any more: they may be empty now."""
+"""Try this often to remove leaves that no filter leads to any more: they may be empty now."""
 
 GATHER_SECONDS = 0.05
-"""Jobs that come within it are put in place together."""
+"""Jobs that come within this time get their bands together."""
 
 STOP_SECONDS = 6.0
 _KEY, _THERE = "nic", "lights"
@@ -83,7 +83,7 @@ class TensorLights:
             self._news.notify()
 
     def add(self, job: str, points: list[Progress]) -> None:
-        """Progress is nothing that it goes by."""
+        """Progress does not matter to TensorLights."""
 
     def end(self, job: str) -> None:
         """A job has ended."""
@@ -93,14 +93,14 @@ class TensorLights:
             self._news.notify()
 
     def end_earlier(self, job: str, at: float) -> None:
-        """It was never known here."""
+        """Such a job was never known here."""
 
     def _work(self) -> None:
         while self._turn():
             pass
 
     def _turn(self) -> bool:
-        """Put all in place, and wait for something to do; whether there is a next turn."""
+        """Put all in place, and wait for something to do. Returns whether there is a next turn."""
         with self._news:
             self._changed = False
             servers = self._fitting(self._servers.values())

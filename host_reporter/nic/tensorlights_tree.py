@@ -119,7 +119,7 @@ def leaf(queue: BandQueue) -> int:
 
 
 def is_leaf(minor: int) -> bool:
-    """Whether it is the number of a leaf of ours."""
+    """Returns whether it is the number of a leaf of ours."""
     return _FIRST_LEAF <= minor < 2 * _FIRST_LEAF
 
 

@@ -38,7 +38,7 @@ from host_reporter.nic.tensorlights_tree import (
 )
 
 TINY_BPS = 1000
-"""A leaf's guaranteed rate: what HTB asks for, and next to nothing. The rest a leaf borrows by its priority."""
+"""HTB needs a guaranteed rate for each leaf: this one is next to nothing, and a leaf borrows the rest by priority."""
 
 OTHER_FLOOR = 0.10
 """The share of the link that all other traffic keeps in a tree made from nothing, as the controller's default is."""

@@ -17,10 +17,10 @@ MAX_RECORD_BYTES = 64 * 1024
 """A scalar's record has a hundred bytes. Longer ones (images, histograms, graphs) are passed over, unread."""
 
 PLACES = 2000
-"""Looked at in one go for where the next record begins, when the last one was damaged: some milliseconds."""
+"""After a damaged record, look at so many positions in one go for the next one; that takes some milliseconds."""
 
 MOST_BYTES = 2**31
-"""No record is longer; protobuf allows none."""
+"""A longer record is damaged, since protobuf allows none."""
 
 _HEADER, _FOOTER = 12, 4
 _ZEROS = bytes(_HEADER)

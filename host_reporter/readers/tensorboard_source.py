@@ -20,13 +20,13 @@ from host_reporter.readers.tail import Tail
 from host_reporter.readers.tensorboard import Records, Scalar, scalars
 
 MAX_OPEN = 8
-"""Files that are followed at a time: the latest. An older one is let go when all of it was read."""
+"""Follow the latest so many files; an older one is closed when all of it was read."""
 
 MAX_FILES = 10_000
-"""Of a folder with more entries the rest is not looked at."""
+"""Look at no more entries of a folder than this."""
 
 LIST_SECONDS = 0.5
-"""New files are looked for no oftener."""
+"""Look for new files at most this often."""
 
 MAX_TAGS_TOLD = 8
 _MARK = "tfevents"

@@ -20,7 +20,7 @@ WRONG_INPUT = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print it. 0: done; 2: the environment does not tell enough, or an option is wrong."""
+    """Print the job file. Returns 0: done; 2: the environment does not tell enough, or an option is wrong."""
     parser = argparse.ArgumentParser(
         prog="python -m host_reporter.training.job_template",
         description="Print the job file of the torchrun or Slurm job whose environment this is.",
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     launch = find(os.environ)
     job = job_name(options.job) if options.job is not None else launch.job
     if job is None:
-        return _refuse("nothing here tells the job's id; give --job, or call it where Slurm or torchrun has set theirs")
+        return _refuse("the environment does not name the job; give --job, or run this where Slurm or torchrun sets it")
     try:
         hosts = _hosts(options.hosts, launch)
     except ValueError as error:
@@ -76,7 +76,7 @@ def _hosts(listed: str | None, launch: Launch) -> tuple[str, ...]:
         except ValueError as error:
             raise ValueError(f"{origin}: {error}") from error
     if not hosts:
-        raise ValueError("nothing here tells the job's hosts; give --hosts, or call it inside of a Slurm job")
+        raise ValueError("the environment does not name the job's hosts; give --hosts, or run this inside a Slurm job")
     # What a job file cannot have is said here, where its author is, and not by the agent later.
     if wrong := next((host for host in hosts if not NAME.fullmatch(host)), None):
         raise ValueError(

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from itertools import product
 
 MAX_HOSTS = 4096
-"""As many as a job may have tasks; what would be more is refused before it is written out."""
+"""Refuse lists of more hosts than a job may have tasks, before they are expanded."""
 
 MAX_CHARACTERS = 64 * 1024
 
 MAX_NAME = 253
-"""Characters of a host's full name, at most (RFC 1035)."""
+"""A host's full name has at most so many characters (RFC 1035)."""
 
 _PART = re.compile(r"([^\[\],\s]*)\[([0-9,-]+)\]|([^\[\],\s]+)")
 _RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")

@@ -1,4 +1,4 @@
-"""What the controller has not been told yet, and in which order it has to be. Bounded; knows no network and no clock.
+"""What is to be reported to the controller, and in which order. Bounded; uses neither network nor clock.
 
 While the controller is away, old points are thinned: of a job that holds too many, every second one of its older half
 goes, so its newest points, its first one and its end are kept. Some of what was taken is remembered too: a controller
@@ -199,7 +199,7 @@ class Backlog:
         return any(run.pending or run.ended or run.state is State.NEW or _has_news(run) for run in self._runs)
 
     def has_progress(self, now: float) -> bool:
-        """Whether a batch would hold more than a sign of life."""
+        """Returns whether a batch would hold more than a sign of life."""
         ready = self._ready(now)
         return bool(self._unsent or self._tellable(ready)) or any(_has_news(run) for run in ready)
 

@@ -88,7 +88,7 @@ class Address:
         return token
 
     def token_is_public(self) -> bool:
-        """Whether others than its owner can read the token's file."""
+        """Returns whether others than its owner can read the token's file."""
         return self.token_file is not None and bool(self.token_file.stat().st_mode & (stat.S_IROTH | stat.S_IRGRP))
 
     def context(self) -> ssl.SSLContext | None:

@@ -18,13 +18,13 @@ from host_reporter.uplink.connection import Address, Answer, Connection, Unreach
 from host_reporter.worker import Worker
 
 COUNT_SECONDS = 30.0
-"""Between two readings of the counters; a reading is a process, which costs more than all else here."""
+"""Read the counters this often; a reading starts a process, which costs more than all else here."""
 
 AGAIN_SECONDS = 60.0
-"""Until what the plan wants and failed is tried again: it may work now. What others change ``reconciler`` sees."""
+"""Carry a plan out again after this time, since what failed may work now; ``reconciler`` sees what others change."""
 
 STALE_SECONDS = 60.0
-"""Without a controller for longer than a restart takes, marks are taken away: an old order must not starve a job."""
+"""Remove the marks after this time without a controller, longer than a restart: an old order must not starve a job."""
 
 STOP_SECONDS = 6.0
 _GRACE_SECONDS = 10.0

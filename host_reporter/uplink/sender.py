@@ -1,4 +1,4 @@
-"""Tells the controller: registers jobs, sends batches, keeps the lease; keeps on while the controller is away.
+"""Registers jobs at the controller, sends batches, and keeps the lease; it goes on while the controller is away.
 
 Ends, new jobs, and a metric that crosses what the controller waits for, are told at once; all other progress once in
 the controller's period, for it plans no oftener.
@@ -25,13 +25,13 @@ from host_reporter.uplink.connection import Address, Answer, Connection, Unreach
 from host_reporter.worker import Worker
 
 GAP_SECONDS = 0.05
-"""Between two calls at least: what comes within it goes together."""
+"""Wait at least this long between two calls, so that what comes meanwhile goes together."""
 
 FLUSH_SECONDS = 5.0
-"""For what is pending when the agent stops: as long as a controller may take that has much to do."""
+"""Send what is pending for at most this long when the agent stops: a busy controller may need it."""
 
 LAST_RETRY_SECONDS = 0.5
-"""When the agent stops: until the next try where the controller has no time for a report just then."""
+"""When the agent stops and the controller is too busy for a report, try again after this time."""
 
 _OK, _CREATED, _CONFLICT, _FORBIDDEN, _UNAVAILABLE = 200, 201, 409, 403, 503
 _WRONG = {400, 413, 415, 422}
@@ -107,7 +107,7 @@ class Sender:
             self._backlog.count_sent(totals)
 
     def marks(self, acknowledgements: bool) -> None:
-        """Whether this host marks acknowledgements; what has changed is told soon."""
+        """Returns whether this host marks acknowledgements; what has changed is told soon."""
         with self._news:
             if acknowledgements != self._marks_acknowledgements:
                 self._marks_acknowledgements, self._lease_at = acknowledgements, 0.0
@@ -158,7 +158,7 @@ class Sender:
                 self._news.wait(self._wait_seconds(now))
 
     def _is_left(self, now: float) -> bool:
-        """Whether anything is left to be told: jobs, progress, ends, connections, or bytes."""
+        """Returns whether anything is left to be told: jobs, progress, ends, connections, or bytes."""
         return self._call is not None or self._backlog.has_news or self._backlog.has_progress(now)
 
     def _wait_seconds(self, now: float) -> float:

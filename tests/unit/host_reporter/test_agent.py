@@ -370,7 +370,7 @@ def test_wrong_options_get_one_line(arguments: list[str], words: str) -> None:
         ("period: 5\nperiod: 6\n", ":2: period: it is there twice"),
         ("\nperiod: .nan\n", ":2: period: "),
         ("- a\n", ":1: it must be keys with values"),
-        ("rate_bps: 1e9\n", "it needs --interface"),
+        ("rate_bps: 1e9\n", "give --interface too"),
     ],
 )
 def test_a_wrong_options_file_is_named_with_its_line(tmp_path: Path, text: str, words: str) -> None:
