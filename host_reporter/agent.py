@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from host_reporter.discovery.finder import Discovery
-from host_reporter.discovery.packet_sources import Whereabouts
+from host_reporter.discovery.packet_sources import PacketSources
 from host_reporter.jobs import progress_dir
 from host_reporter.jobs.followed import Receivers
 from host_reporter.jobs.follower import Follower
@@ -35,6 +35,7 @@ _ENDS = (signal.SIGTERM, signal.SIGINT)
 log = logging.getLogger("host_reporter")
 
 SWITCH_SECONDS = 0.1
+"""Python's threads switch this often: the agent's threads mostly wait, so more switches would cost time for nothing."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -62,7 +63,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: Options, address: Address, faults: list[str]) -> None:
     """Run until stopped. A thread that fails ends all, and leaves a line in ``faults``."""
-    # An agent has threads that mostly wait, and its host better things to do than to switch between them.
     sys.setswitchinterval(SWITCH_SECONDS)
     notices = Notices(log)
     if address.is_open:
@@ -74,14 +74,14 @@ def _run(options: Options, address: Address, faults: list[str]) -> None:
         log.warning("%s", trouble)
 
     with ExitStack() as ending:
-        # In the end all of it, in the opposite order, whatever fails on the way.
+        # At the end all of it is stopped, in the opposite order, whatever fails on the way.
         ending.callback(log.info, "stopped")
         follow = _alone if options.is_alone else _with_controller
         follow(options, address, notices, faults, ending).run()
 
 
 def _alone(options: Options, _address: Address, notices: Notices, faults: list[str], ending: ExitStack) -> Follower:
-    """TensorLights on this host, and nobody to tell of it."""
+    """Run TensorLights on this host without a controller."""
 
     def failed(error: Exception) -> None:
         faults.append(_described(error))
@@ -110,8 +110,8 @@ def _with_controller(
     def held(jobs: tuple[str, ...]) -> None:
         follower.hold(jobs)
 
-    def moved(where: Whereabouts) -> None:
-        enforcement.moved(where)
+    def sources_changed(sources: PacketSources) -> None:
+        enforcement.set_sources(sources)
 
     def addressed() -> None:
         discovery.look_soon()
@@ -123,9 +123,11 @@ def _with_controller(
     sender = Sender(address, options.host, options.period, notices, failed, held=held)
     directory = JobsDirectory(options.jobs_dir, options.progress_dir, notices)
     book = PeerBook(address, options.host, notices, changed=addressed, failed=failed)
-    discovery = Discovery(options.host, book, sender, notices, moved=moved, failed=failed, is_marking=options.marking)
+    discovery = Discovery(
+        options.host, book, sender, notices, sources_changed=sources_changed, failed=failed, is_marking=options.marking
+    )
     told = sender if lights is None else Receivers(sender, lights)
-    follower = Follower(directory, told, notices, places=discovery.follow)
+    follower = Follower(directory, told, notices, follow=discovery.follow)
     _stop_by_signal(follower.stop)
     nic = None if options.interface is None or lights is not None else Nic(options.interface, options.rate_bps)
     enforcement = Enforcement(Marker() if options.marking else None, nic, notices, mark_sockets=discovery.mark)
@@ -133,7 +135,7 @@ def _with_controller(
         address, options.host, enforcement, notices, count=sender.count_sent, marked=sender.marks, failed=failed
     )
     reconciler = Reconciler(enforcement, period=period, failed=failed)
-    # From the last to the first: who counts bytes counts them once more, and then the sender tells all that is left.
+    # They end from the last to the first: bytes are counted once more, and then the sender reports all that is left.
     for last in (follower.close, sender.stop, book.stop, plans.stop, reconciler.stop, discovery.stop):
         ending.callback(last)
     log.info("host %s reports to %s; job files in %s", options.host, options.controller, options.jobs_dir)

@@ -1,6 +1,6 @@
-"""Saying a thing once: what stays wrong is one line in the log, and one more when it is right again.
+"""Logs a lasting problem once, and once more when it is over.
 
-What happens, such as a repair, is a line each time.
+An event, such as a repair, is a line each time.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ import logging
 import threading
 
 MAX_KEYS = 10_000
+"""Remember at most so many keys; the oldest ones are forgotten first."""
 
 
 class Notices:
-    """Remembers by key what was said last. For all threads."""
+    """Remembers by key what was logged last. For all threads."""
 
     def __init__(self, log: logging.Logger) -> None:
         self._log = log

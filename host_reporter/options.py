@@ -24,6 +24,7 @@ DEFAULT_CONTROLLER = "http://127.0.0.1:8080"
 DEFAULT_JOBS_DIR = "/etc/trainyard/jobs.d"
 
 MOST_CONFIG_BYTES = 2**20
+"""Refuse a longer file of options."""
 
 NicOrder = Literal["plan", "tls-one", "tls-rr"]
 """Who orders the interface: the controller's plan, or TensorLights on its own, with fixed bands or in turn."""
@@ -77,7 +78,7 @@ def read_options(arguments: Sequence[str], environment: dict[str, str]) -> Optio
             raise OptionsError(f"{config}:{written.line((field,))}: {field}: {problem}") from error
         raise OptionsError(f"--{field.replace('_', '-')}: {problem}") from error
     if options.rate_bps is not None and options.interface is None:
-        raise OptionsError("--rate-bps: it needs --interface, the interface that has this rate")
+        raise OptionsError("--rate-bps: give --interface too, the interface that has this rate")
     if options.nic != "plan" and (options.interface is None or options.rate_bps is None):
         raise OptionsError(f"--nic: {options.nic} needs --interface, and --rate-bps, the rate of its link")
     if options.nic != "plan" and options.rate_bps is not None and options.rate_bps < LEAST_RATE_BPS:
@@ -110,7 +111,7 @@ def _read_config(path: Path) -> Document:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="host-reporter",
-        description="Tell the controller how far this host's training jobs are; mark and order their traffic.",
+        description="Report the progress of this host's training jobs to the controller; mark and order their traffic.",
         epilog="Every option may also stand in the --config file, with underscores: jobs_dir: /etc/trainyard/jobs.d",
     )
     add = parser.add_argument
@@ -120,12 +121,21 @@ def _parser() -> argparse.ArgumentParser:
     add("--token-file", metavar="FILE", help="file with the token, readable by its owner only")
     add("--ca-file", metavar="FILE", help="certificates to check the controller's with (the system's)")
     add("--jobs-dir", metavar="DIR", help=f"folder of job files ({DEFAULT_JOBS_DIR})")
-    add("--progress-dir", metavar="DIR", help=f"where the two-line helper writes ({DEFAULT_DIRECTORY})")
+    add("--progress-dir", metavar="DIR", help=f"folder where the two-line helper writes ({DEFAULT_DIRECTORY})")
     add("--interface", metavar="IF", help="the interface whose traffic is ordered (none)")
-    add("--rate-bps", metavar="N", type=float, help="its rate in bit/s (what the controller knows)")
-    add("--nic", metavar="ORDER", help=f"what orders it: {', '.join(get_args(NicOrder))} (plan: the controller's)")
+    add(
+        "--rate-bps",
+        metavar="N",
+        type=float,
+        help="the interface's rate in bit/s (the rate in the controller's settings)",
+    )
+    add(
+        "--nic",
+        metavar="ORDER",
+        help=f"what orders the interface: {', '.join(get_args(NicOrder))} (plan: the controller's)",
+    )
     add("--rotate-seconds", metavar="S", type=float, help="with tls-rr: seconds until bands change (20)")
-    add("--period", metavar="S", type=float, help="seconds between signs of life (5)")
-    add("--no-marking", action="store_const", const=False, dest="marking", help="leave this host's packets as they are")
-    add("--config", metavar="YAML", help="file with these options")
+    add("--period", metavar="S", type=float, help="seconds between reports, at most (5)")
+    add("--no-marking", action="store_const", const=False, dest="marking", help="do not mark this host's packets")
+    add("--config", metavar="YAML", help="file with any of these options")
     return parser

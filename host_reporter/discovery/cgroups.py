@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 MAX_GROUPS = 4096
-"""Below one job's; more are not looked at."""
+"""Look at no more cgroups below a job's cgroup than this."""
 
 _VIEWS = (("/proc/self/mountinfo", ""), ("/proc/1/mountinfo", "/proc/1/root"))
 """Where hierarchies are mounted: as we see it, and, where our own /sys hides them, as the first process does."""
@@ -26,8 +26,15 @@ class Hierarchy(NamedTuple):
     is_second: bool
 
 
-class Group(NamedTuple):
-    """A job's group as it is now. ``path``: from the hierarchy's root, as /proc/PID/cgroup shows it.
+class CgroupId(NamedTuple):
+    """What identifies a cgroup: its path in the hierarchy, and the kernel's id, since a path may be used again."""
+
+    path: str
+    id: int
+
+
+class Cgroup(NamedTuple):
+    """A job's cgroup as it is now. ``path`` starts at the hierarchy's root, as /proc/PID/cgroup shows it.
 
     ``id`` is 0 in a hierarchy of version 1, which sockets do not name.
     """
@@ -39,7 +46,7 @@ class Group(NamedTuple):
 
 def hierarchies() -> tuple[Hierarchy, ...]:
     """Those that can be reached, the second version's first."""
-    found: dict[Path, Hierarchy] = {}
+    by_place: dict[Path, Hierarchy] = {}
     for mounts, prefix in _VIEWS:
         try:
             text = Path(mounts).read_text(encoding="utf-8", errors="surrogateescape")
@@ -48,23 +55,23 @@ def hierarchies() -> tuple[Hierarchy, ...]:
         for hierarchy in parse_mounts(text):
             place = Path(f"{prefix}{hierarchy.place}")
             # Another mount may hide it.
-            if place not in found and os.path.exists(place / "cgroup.procs"):  # noqa: PTH110 - it never raises
-                found[place] = hierarchy._replace(place=place)
-    return tuple(sorted(found.values(), key=lambda hierarchy: not hierarchy.is_second))
+            if place not in by_place and os.path.exists(place / "cgroup.procs"):  # noqa: PTH110 - it never raises
+                by_place[place] = hierarchy._replace(place=place)
+    return tuple(sorted(by_place.values(), key=lambda hierarchy: not hierarchy.is_second))
 
 
 def parse_mounts(mountinfo: str) -> list[Hierarchy]:
     """The hierarchies in the text of a ``mountinfo``."""
-    found = []
+    mounted = []
     for line in mountinfo.splitlines():
         before, separator, after = line.partition(" - ")
         fields, kind = before.split(" "), after.split(" ", 1)[0]
         if separator and len(fields) > 4 and kind in ("cgroup", "cgroup2"):
-            found.append(Hierarchy(Path(_unescaped(fields[4])), _unescaped(fields[3]), kind == "cgroup2"))
-    return found
+            mounted.append(Hierarchy(Path(_unescaped(fields[4])), _unescaped(fields[3]), kind == "cgroup2"))
+    return mounted
 
 
-def find(name: str, mounted: tuple[Hierarchy, ...]) -> Group | None:
+def find(name: str, mounted: tuple[Hierarchy, ...]) -> Cgroup | None:
     """The group that a job file names: by its path in the hierarchy, or by its folder. None: it is not there."""
     for hierarchy in mounted:
         folder, path = _in(hierarchy, name)
@@ -74,34 +81,34 @@ def find(name: str, mounted: tuple[Hierarchy, ...]) -> Group | None:
             inode = folder.stat().st_ino
         except OSError:
             continue
-        return Group(folder, path, inode if hierarchy.is_second else 0)
+        return Cgroup(folder, path, inode if hierarchy.is_second else 0)
     return None
 
 
-def ids(group: Group) -> set[int]:
+def ids(group: Cgroup) -> set[int]:
     """The ids of a group and of all below it; empty for one that sockets do not name."""
-    found: set[int] = set()
+    inodes: set[int] = set()
     if group.id:
         for folder in _below(group.folder):
             try:
-                found.add(os.stat(folder).st_ino)  # noqa: PTH116 - pathlib costs as much again
+                inodes.add(os.stat(folder).st_ino)  # noqa: PTH116 - pathlib costs as much again
             except OSError:
                 continue
-    return found
+    return inodes
 
 
-def pids(group: Group) -> set[int]:
+def pids(group: Cgroup) -> set[int]:
     """The processes in a group and below it."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for folder in _below(str(group.folder)):
         try:
             with open(f"{folder}/cgroup.procs", "rb") as file:  # noqa: PTH123 - as above
-                found.update(map(int, file.read().split()))
+                numbers.update(map(int, file.read().split()))
         except (OSError, ValueError):
             continue
     # A process of another pid namespace shows as 0.
-    found.discard(0)
-    return found
+    numbers.discard(0)
+    return numbers
 
 
 def _in(hierarchy: Hierarchy, name: str) -> tuple[Path, str]:

@@ -1,42 +1,42 @@
-"""The thread that looks: once a period at the jobs' processes, the sockets, and what has changed; tells both sides.
+"""A thread that looks at the jobs' processes and sockets once a period, and hands on what has changed.
 
-The sender hears what there is to report, the enforcement where the jobs' packets come from; what no packet filter can
+The sender gets what is to be reported, and the enforcement where the jobs' packets come from. What no packet filter can
 mark is marked here, on the sockets themselves.
 """
 
 from __future__ import annotations
 
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
+from host_reporter.discovery.cgroups import CgroupId
 from host_reporter.discovery.links import Link, Links, Uses
 from host_reporter.discovery.namespaces import Namespaces
 from host_reporter.discovery.netlink import Diag
 from host_reporter.discovery.owners import Owners
-from host_reporter.discovery.packet_sources import Whereabouts
+from host_reporter.discovery.packet_sources import PacketSources
 from host_reporter.discovery.processes import network_namespace
 from host_reporter.discovery.reports import Receiver, Reports
 from host_reporter.discovery.sock_diag import LISTEN, DiagError, Socket
 from host_reporter.discovery.socket_marks import SocketMarks
-from host_reporter.discovery.socket_table import UNDECIDED_LOOKS, Census, Traffic
-from host_reporter.discovery.traffic_report import Found
-from host_reporter.jobs.job_file import Place
-from host_reporter.marking.rules_text import Group
+from host_reporter.discovery.socket_table import UNDECIDED_LOOKS, SocketTable, Traffic
+from host_reporter.discovery.traffic_report import FoundTraffic
+from host_reporter.jobs.job_file import JobProcesses
 from host_reporter.notices import Notices
+from host_reporter.worker import Worker
 
 LOOK_SECONDS = 1.0
-"""A new connection is found within so long, and told at once."""
+"""Look this often: a new connection is found within this time, and reported at once."""
 
 GAP_SECONDS = 0.2
-"""Between two looks at least, whatever is new."""
+"""Wait at least this long between two looks."""
 
 CLEARED_LOOKS = UNDECIDED_LOOKS
-"""At so many looks what an agent that was killed has left on a job's sockets is taken away, and what they inherited."""
+"""At the first so many looks at a job, remove from its sockets what a killed agent has left or what they inherited."""
 
 STOP_SECONDS = 5.0
 
@@ -44,7 +44,7 @@ _ENDED = "connections that ended: bytes of short ones may be missing from jobs' 
 
 
 class Addresses(Protocol):
-    """Who knows the hosts' addresses; see ``peers.PeerBook``."""
+    """Knows the hosts' addresses; see ``uplink.peers.PeerBook``."""
 
     @property
     def addresses(self) -> Mapping[str, str] | None:
@@ -77,7 +77,7 @@ class Discovery:
         receiver: Receiver,
         notices: Notices,
         *,
-        moved: Callable[[Whereabouts], None],
+        sources_changed: Callable[[PacketSources], None],
         failed: Callable[[Exception], None],
         is_marking: bool = True,
     ) -> None:
@@ -86,49 +86,44 @@ class Discovery:
         self._is_marking = is_marking
         self._reports = Reports(host, receiver, notices)
         self._notices = notices
-        self._moved = moved
-        self._failed = failed
+        self._sources_changed = sources_changed
         self._owners = Owners(notices)
-        self._own = Census()
+        self._own = SocketTable()
         self._namespaces = Namespaces(notices, self._own)
-        self._ipv6 = Census()
-        """What is only counted: nothing of it is told or marked."""
+        self._ipv6 = SocketTable()
+        """Connections over IPv6 are only counted: they are neither reported nor marked."""
         self._diag: Diag | None = None
         self._jobs: dict[str, _Job] = {}
-        self._followed: Mapping[str, Place] = {}
-        self._where = Whereabouts()
+        self._followed: Mapping[str, JobProcesses] = {}
+        self._sources = PacketSources()
         self._known_addresses: Mapping[str, str] | None = None
         self._peers: frozenset[bytes] = frozenset()
         self._marks = SocketMarks()
         self._uncleared: dict[str, int] = {}
-        """Looks that are left in which what others left on a job's sockets is taken away."""
-        self._news = threading.Condition()
-        self._places: Mapping[str, Place] = {}
+        """By job, how many more looks remove what others left on its sockets."""
+        self._worker = Worker("discovery", self._work, self._let_go, failed=failed)
+        self._news = self._worker.news
+        self._declared: Mapping[str, JobProcesses] = {}
         self._wanted: Mapping[str, int] = {}
         self._everywhere: frozenset[str] = frozenset()
         self._is_news = False
         self._began = float("-inf")
-        self._stopping = False
-        self._thread = threading.Thread(target=self._run, name="discovery", daemon=True)
 
     # From any thread ----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Begin."""
-        self._thread.start()
+        self._worker.start()
 
     def stop(self) -> None:
         """Look a last time, for the bytes since the last report, and end; sockets are as before they were marked."""
-        with self._news:
-            self._stopping = True
-            self._news.notify()
-        self._thread.join(STOP_SECONDS)
+        self._worker.stop(STOP_SECONDS)
 
-    def follow(self, places: Mapping[str, Place]) -> None:
+    def follow(self, declared: Mapping[str, JobProcesses]) -> None:
         """The jobs whose sockets are to be found, and where their processes are."""
         with self._news:
-            if dict(places) != self._places:
-                self._places = dict(places)
+            if dict(declared) != self._declared:
+                self._declared = dict(declared)
                 self._wake()
 
     def mark(self, dscps: Mapping[str, int], everywhere: Iterable[str]) -> None:
@@ -140,7 +135,7 @@ class Discovery:
                 self._wake()
 
     def look_soon(self) -> None:
-        """Something that matters to a look is another now."""
+        """Look again soon: something that matters to a look has changed."""
         with self._news:
             self._wake()
 
@@ -150,16 +145,15 @@ class Discovery:
 
     # The thread ----------------------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        try:
-            while self._wait():
-                self._turn(time.monotonic())
-            if self._jobs:
-                self._reports.all_due()
-                self._look(time.monotonic())
-        except Exception as error:
-            # An agent that half works would be believed: the whole of it stops.
-            self._failed(error)
+    def _work(self) -> None:
+        while self._wait():
+            self._turn(time.monotonic())
+        if self._jobs:
+            self._reports.all_due()
+            self._look(time.monotonic())
+
+    def _let_go(self) -> None:
+        """Take all marks away, and close what is open."""
         for job in self._marks.jobs:
             self._marks.unmark(job)
         self._namespaces.close()
@@ -171,45 +165,45 @@ class Discovery:
         with self._news:
             # From the look's beginning: one that takes long must not make the next one late.
             due = self._began + LOOK_SECONDS - GAP_SECONDS
-            while not self._is_news and not self._stopping:
-                left = due - time.monotonic() if self._places else None
+            while not self._is_news and not self._worker.is_stopping:
+                left = due - time.monotonic() if self._declared else None
                 if left is not None and left <= 0:
                     break
                 self._news.wait(left)
             # What comes within it goes together.
-            self._news.wait_for(lambda: self._stopping, GAP_SECONDS)
+            self._news.wait_for(lambda: self._worker.is_stopping, GAP_SECONDS)
             self._is_news = False
             self._began = time.monotonic()
-            return not self._stopping
+            return not self._worker.is_stopping
 
     def _turn(self, now: float) -> None:
         with self._news:
-            places, wanted, everywhere = self._places, self._wanted, self._everywhere
-        if places != self._followed:
-            self._set_jobs(places)
-        if places or self._jobs:
+            declared, wanted, everywhere = self._declared, self._wanted, self._everywhere
+        if declared != self._followed:
+            self._set_jobs(declared)
+        if declared or self._jobs:
             self._look(now)
         self._mark(wanted, everywhere)
         self._clear()
 
-    def _set_jobs(self, places: Mapping[str, Place]) -> None:
-        before, self._followed = self._followed, places
-        self._owners.set_jobs(places)
-        gone = [job for job in self._jobs if before.get(job) != places.get(job)]
+    def _set_jobs(self, declared: Mapping[str, JobProcesses]) -> None:
+        before, self._followed = self._followed, declared
+        self._owners.set_jobs(declared)
+        gone = [job for job in self._jobs if before.get(job) != declared.get(job)]
         self._reports.end(gone)
         for job in gone:
             del self._jobs[job]
             self._notices.clear(f"marks {job}")
             self._notices.clear(f"ipv6 {job}")
-        for job in places.keys() - self._jobs.keys():
+        for job in declared.keys() - self._jobs.keys():
             self._reports.begin(job)
             self._jobs[job] = _Job()
             self._uncleared[job] = CLEARED_LOOKS
-        # A job whose place is another one begins anew.
-        stay = {job for job, place in places.items() if before.get(job) == place}
-        for census in (self._own, self._ipv6, *self._namespaces.censuses()):
-            census.drop(before.keys() - stay)
-        if places:
+        # A job whose processes are declared otherwise now begins anew.
+        stay = {job for job, processes in declared.items() if before.get(job) == processes}
+        for table in (self._own, self._ipv6, *self._namespaces.tables()):
+            table.drop(before.keys() - stay)
+        if declared:
             self._book.start()
         elif self._diag is not None:
             # What ends while nobody looks would fill the room for it.
@@ -220,18 +214,18 @@ class Discovery:
         self._owners.look()
         self._enter_namespaces(now)
         if joined := self._owners.joined:
-            for census in (self._own, *self._namespaces.censuses()):
-                census.ask_again(joined)
+            for table in (self._own, *self._namespaces.tables()):
+                table.ask_again(joined)
         changed: set[str] = set()
-        looked: list[tuple[int, Census]] = []
-        for number, (diag, census) in enumerate([(self._open(), self._own), *self._namespaces.each()]):
+        looked: list[tuple[int, SocketTable]] = []
+        for number, (diag, table) in enumerate([(self._open(), self._own), *self._namespaces.each()]):
             try:
                 if diag is None:
                     return
-                changed |= census.take(diag.sockets(), self._jobs, self._owners.judge)
+                changed |= table.update(diag.sockets(), self._jobs, self._owners.judge)
                 ended = diag.ended()
-                census.settle(ended.sockets, self._peers, is_all=ended.is_all)
-                looked.append((id(census) if number else 0, census))
+                table.settle(ended.sockets, self._peers, is_all=ended.is_all)
+                looked.append((id(table) if number else 0, table))
             except DiagError as error:
                 self._notices.say(f"sockets {number}", f"jobs' sockets are not found: {error}")
                 continue
@@ -242,12 +236,12 @@ class Discovery:
                 self._say_ipv6(diag)
         self._link(changed | self._reports.due(now), looked, now)
         if (addresses := self._book.addresses) is not None:
-            found = {
-                job: Found(its.found, its.connections, self._traffic(job), self._missed(job))
-                for job, its in self._jobs.items()
+            traffic = {
+                job: FoundTraffic(known.found, known.connections, self._traffic(job), self._missed(job))
+                for job, known in self._jobs.items()
             }
-            self._reports.tell(found, addresses, now)
-        self._say_where()
+            self._reports.tell(traffic, addresses, now)
+        self._tell_sources()
 
     def _open(self) -> Diag | None:
         if self._diag is None:
@@ -270,33 +264,33 @@ class Discovery:
         self._peers = frozenset(map(socket.inet_aton, others))
         self._namespaces.follow(self._owners.namespaces(own, now), others)
 
-    def _link(self, jobs: Iterable[str], looked: list[tuple[int, Census]], now: float) -> None:
+    def _link(self, jobs: Iterable[str], looked: list[tuple[int, SocketTable]], now: float) -> None:
         """From the sockets of these jobs to their links."""
         jobs = set(jobs)
         if not jobs:
             return
         # On the wire containers that share an address are one host: what is used in one of them is used.
-        uses = Uses(sock for _, census in looked for sock in census.sockets)
-        owned = {number: census.by_job() for number, census in looked}
+        uses = Uses(sock for _, table in looked for sock in table.sockets)
+        owned = {number: table.by_job() for number, table in looked}
         for job in jobs:
-            its = self._jobs[job]
+            known = self._jobs[job]
             own = {number: by_job[job] for number, by_job in owned.items() if job in by_job}
             everywhere = Uses(sock for sockets in own.values() for sock in sockets) if len(own) > 1 else None
-            its.links = {
-                number: its.links.get(number) or Links() for number in owned if number in its.links or number in own
+            known.links = {
+                number: known.links.get(number) or Links() for number in owned if number in known.links or number in own
             }
-            found = {
-                number: links.look(own.get(number, ()), uses, now, everywhere) for number, links in its.links.items()
+            links_of = {
+                number: links.look(own.get(number, ()), uses, now, everywhere) for number, links in known.links.items()
             }
-            its.found = frozenset[Link]().union(*found.values())
-            its.connections = sum(sock.state != LISTEN for sockets in own.values() for sock in sockets)
+            known.found = frozenset[Link]().union(*links_of.values())
+            known.connections = sum(sock.state != LISTEN for sockets in own.values() for sock in sockets)
             if 0 in owned:
-                its.here = found.get(0, frozenset())
+                known.here = links_of.get(0, frozenset())
 
     def _traffic(self, job: str) -> dict[bytes, Traffic]:
         total = self._own.traffic(job)
-        for census in self._namespaces.censuses():
-            for remote, more in census.traffic(job).items():
+        for table in self._namespaces.tables():
+            for remote, more in table.traffic(job).items():
                 known = total.get(remote, Traffic(0, 0))
                 total[remote] = Traffic(known.sent + more.sent, known.received + more.received)
         return total
@@ -304,29 +298,29 @@ class Discovery:
     def _missed(self, job: str) -> int | None:
         """Bytes that may be missing from the job's; None: nobody knows how many."""
         total = 0
-        for census in (self._own, *self._namespaces.censuses()):
-            missed = census.missed(job)
+        for table in (self._own, *self._namespaces.tables()):
+            missed = table.missed(job)
             if missed is None:
                 return None
             total += missed
         return total
 
     def _say_ipv6(self, diag: Diag) -> None:
-        self._ipv6.take(diag.ipv6, self._jobs, self._owners.judge)
+        self._ipv6.update(diag.ipv6, self._jobs, self._owners.judge)
         for job, sockets in self._ipv6.by_job().items():
             self._notices.say(f"ipv6 {job}", f"job {job}: connections over IPv6, {len(sockets)} now, are not ordered")
 
-    def _say_where(self) -> None:
+    def _tell_sources(self) -> None:
         groups = {job: group for job in self._jobs if (group := self._owners.group(job)) is not None}
-        where = Whereabouts(
+        sources = PacketSources(
             jobs=frozenset(self._jobs),
-            groups={job: Group(group.path, group.id) for job, group in groups.items()},
-            links={job: its.here for job, its in self._jobs.items()},
+            groups={job: CgroupId(group.path, group.id) for job, group in groups.items()},
+            links={job: known.here for job, known in self._jobs.items()},
             brought=self._brought(),
         )
-        if where != self._where:
-            self._where = where
-            self._moved(where)
+        if sources != self._sources:
+            self._sources = sources
+            self._sources_changed(sources)
 
     def _brought(self) -> dict[str, frozenset[Link]]:
         """Connections in the agent's own namespace that jobs' processes had before they were in their cgroups."""
@@ -347,12 +341,12 @@ class Discovery:
             self._marks.unmark(job)
             self._uncleared[job] = CLEARED_LOOKS
             self._notices.clear(f"marks {job}")
-        elsewhere = self._namespaces.censuses()
+        elsewhere = self._namespaces.tables()
         if not wanted or not (everywhere or elsewhere or self._marks.jobs):
             return
         by_job: dict[str, list[Socket]] = {}
-        for census in elsewhere:
-            for job, sockets in census.by_job().items():
+        for table in elsewhere:
+            for job, sockets in table.by_job().items():
                 by_job.setdefault(job, []).extend(sock for sock in sockets if sock.state != LISTEN)
         if everywhere:
             for job, sockets in self._own.by_job().items():
@@ -370,10 +364,10 @@ class Discovery:
         """Take classes from jobs' sockets that nobody marks now: set by an agent before this one, or inherited."""
         if not self._uncleared:
             return
-        found: dict[str, list[Socket]] = {}
-        for census in (self._own, *self._namespaces.censuses()) if self._is_marking else ():
-            for job, sockets in census.by_job().items():
-                found.setdefault(job, []).extend(sockets)
-        for job in self._uncleared.keys() & found.keys():
-            self._marks.clear(found[job], partial(self._owners.holders, job))
+        by_job: dict[str, list[Socket]] = {}
+        for table in (self._own, *self._namespaces.tables()) if self._is_marking else ():
+            for job, sockets in table.by_job().items():
+                by_job.setdefault(job, []).extend(sockets)
+        for job in self._uncleared.keys() & by_job.keys():
+            self._marks.clear(by_job[job], partial(self._owners.holders, job))
         self._uncleared = {job: looks - 1 for job, looks in self._uncleared.items() if looks > 1 and job in self._jobs}

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from host_reporter.discovery.sock_diag import LISTEN, Socket
 
 REMEMBERED_SECONDS = 30.0
-"""A port that had several connections within so long stands for them, also while it has one or none."""
+"""A port that had several connections within this time stands for them, also while it has one or none."""
 
 MAX_REMEMBERED = 20_000
 
@@ -62,22 +62,22 @@ class Links:
         talking = [sock for sock in own if sock.state != LISTEN]
         here = Uses(talking) if everywhere is None else everywhere
         self._remember(talking, now)
-        found: set[Link] = set()
+        links: set[Link] = set()
         for sock in talking:
             peer, local, remote = sock.remote, sock.local_port, sock.remote_port
             is_own = here.local[peer, local] == uses.local[peer, local]
             if is_own and (local in listens or (peer, True, local) in self._shared):
-                found.add(Link(peer, local, None))
+                links.add(Link(peer, local, None))
             elif here.remote[peer, remote] == uses.remote[peer, remote] and (peer, False, remote) in self._shared:
-                found.add(Link(peer, None, remote))
+                links.add(Link(peer, None, remote))
             else:
-                found.add(Link(peer, local, remote))
+                links.add(Link(peer, local, remote))
         # What has no connection just now, unless somebody else has one through it.
         for peer, is_local, port in self._shared:
             others: Mapping[tuple[bytes, int], int] = uses.local if is_local else uses.remote
             if others.get((peer, port), 0) == 0:
-                found.add(Link(peer, port, None) if is_local else Link(peer, None, port))
-        return frozenset(found)
+                links.add(Link(peer, port, None) if is_local else Link(peer, None, port))
+        return frozenset(links)
 
     def _remember(self, talking: list[Socket], now: float) -> None:
         cookies = {sock.cookie for sock in talking}

@@ -13,20 +13,20 @@ from pathlib import Path
 from host_reporter.discovery.netlink import Diag, open_in
 from host_reporter.discovery.processes import PROC, network_namespace
 from host_reporter.discovery.sock_diag import DiagError
-from host_reporter.discovery.socket_table import Census
+from host_reporter.discovery.socket_table import SocketTable
 from host_reporter.notices import Notices
 
 MAX_NAMESPACES = 256
-"""Beside the agent's own."""
+"""Enter no more namespaces beside the agent's own than this."""
 
 
 class Namespaces:
     """For one thread. No method raises. ``heir``: who goes on with the counts of those that are let go."""
 
-    def __init__(self, notices: Notices, heir: Census) -> None:
+    def __init__(self, notices: Notices, heir: SocketTable) -> None:
         self._notices = notices
         self._heir = heir
-        self._open: dict[int, tuple[Diag, Census]] = {}
+        self._open: dict[int, tuple[Diag, SocketTable]] = {}
         self._elsewhere: set[int] = set()
         """Other hosts', and those that may not be entered."""
 
@@ -39,13 +39,13 @@ class Namespaces:
             if inode not in self._open and inode not in self._elsewhere and len(self._open) < MAX_NAMESPACES:
                 self._enter(inode, pid, others)
 
-    def each(self) -> list[tuple[Diag, Census]]:
+    def each(self) -> list[tuple[Diag, SocketTable]]:
         """Those that are open."""
         return list(self._open.values())
 
-    def censuses(self) -> list[Census]:
+    def tables(self) -> list[SocketTable]:
         """What was seen in them."""
-        return [census for _, census in self._open.values()]
+        return [table for _, table in self._open.values()]
 
     def anew(self) -> None:
         """The addresses of hosts are others now: what was left alone may be ours, and the other way round."""
@@ -58,8 +58,8 @@ class Namespaces:
             self._let_go(inode)
 
     def _let_go(self, inode: int) -> None:
-        diag, census = self._open.pop(inode)
-        self._heir.inherit(census)
+        diag, table = self._open.pop(inode)
+        self._heir.inherit(table)
         diag.close()
 
     def _enter(self, inode: int, pid: int, others: frozenset[str]) -> None:
@@ -83,4 +83,4 @@ class Namespaces:
             diag.close()
             self._elsewhere.add(inode)
         else:
-            self._open[inode] = (diag, Census())
+            self._open[inode] = (diag, SocketTable())

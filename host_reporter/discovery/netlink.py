@@ -9,11 +9,11 @@ import fcntl
 import os
 import socket
 import struct
-import threading
 from pathlib import Path
 from typing import NamedTuple
 
 from host_reporter.discovery.sock_diag import DiagError, Parser, Socket, request
+from host_reporter.worker import in_own_thread
 
 _NETLINK_SOCK_DIAG = 4
 _TCP_DESTROYED = 1 << 0
@@ -63,11 +63,11 @@ class Diag:
         """All TCP sockets over IPv4, those of both families included. Raises DiagError."""
         for tries_left in reversed(range(_TRIES)):
             try:
-                found: list[Socket] = []
+                listed: list[Socket] = []
                 self._parser.ipv6 = []
                 for family in (socket.AF_INET, socket.AF_INET6):
-                    self._ask(family, found)
-                return found
+                    self._ask(family, listed)
+                return listed
             except DiagError:
                 self._renew()
                 if tries_left == 0:
@@ -85,23 +85,23 @@ class Diag:
 
     def ended(self) -> Ended:
         """The sockets that are gone since it was asked last, or since this was opened."""
-        found: list[Socket] = []
+        gone: list[Socket] = []
         if self._events is None:
-            return Ended(found, is_all=False)
+            return Ended(gone, is_all=False)
         is_all = True
         view = memoryview(self._buffer)
         while True:
             try:
                 count = self._events.recv_into(view)
-                self._ended.parse(view[:count], found)
+                self._ended.parse(view[:count], gone)
                 self._ended.ipv6.clear()
             except BlockingIOError:
-                return Ended(found, is_all)
+                return Ended(gone, is_all)
             except (OSError, DiagError) as error:
                 # Too many for the room that there is; what fitted can still be read.
                 is_all = False
                 if not isinstance(error, OSError) or error.errno != errno.ENOBUFS:
-                    return Ended(found, is_all)
+                    return Ended(gone, is_all)
 
     def close(self) -> None:
         """Let go of the namespace."""
@@ -109,12 +109,12 @@ class Diag:
         if self._events is not None:
             self._events.close()
 
-    def _ask(self, family: int, found: list[Socket]) -> None:
+    def _ask(self, family: int, sockets: list[Socket]) -> None:
         self._socket.send(request(family))
         view = memoryview(self._buffer)
         while True:
             count = self._socket.recv_into(view)
-            if self._parser.parse(view[:count], found):
+            if self._parser.parse(view[:count], sockets):
                 return
 
     def _renew(self) -> None:
@@ -133,28 +133,18 @@ def open_in(namespace: Path) -> tuple[Diag, frozenset[str]]:
     A thread of its own enters it and opens the netlink socket there, which stays there; the thread ends. Raises
     DiagError, OSError: PermissionError without CAP_SYS_ADMIN.
     """
-    made: list[tuple[_Opened, frozenset[str]]] = []
-    failed: list[OSError] = []
     descriptor = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
 
-    def enter() -> None:
-        try:
-            if _libc.setns(descriptor, _CLONE_NEWNET) != 0:
-                number = ctypes.get_errno()
-                raise OSError(number, os.strerror(number))
-            made.append((_open(), _addresses()))
-        except OSError as error:
-            failed.append(error)
+    def enter() -> tuple[_Opened, frozenset[str]]:
+        if _libc.setns(descriptor, _CLONE_NEWNET) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+        return _open(), _addresses()
 
     try:
-        thread = threading.Thread(target=enter, name="namespace", daemon=True)
-        thread.start()
-        thread.join()
+        opened, addresses = in_own_thread(enter, "namespace")
     finally:
         os.close(descriptor)
-    if failed:
-        raise failed[0]
-    opened, addresses = made[0]
     return Diag(opened), addresses
 
 
@@ -162,13 +152,13 @@ def _addresses() -> frozenset[str]:
     """The IPv4 addresses of the interfaces that are up, without the loopback's own."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as asking:
         room = bytearray(_MAX_INTERFACES * _INTERFACE_BYTES)
-        place = (ctypes.c_char * len(room)).from_buffer(room)
-        asked = struct.pack("iP", len(room), ctypes.addressof(place))
+        buffer = (ctypes.c_char * len(room)).from_buffer(room)
+        asked = struct.pack("iP", len(room), ctypes.addressof(buffer))
         used, _ = struct.unpack("iP", fcntl.ioctl(asking, _SIOCGIFCONF, asked))
         entries = (bytes(room[at + 20 : at + 24]) for at in range(0, used, _INTERFACE_BYTES))
-        found = frozenset(map(socket.inet_ntoa, entries))
-        del place
-    return frozenset(address for address in found if not address.startswith("127."))
+        addresses = frozenset(map(socket.inet_ntoa, entries))
+        del buffer
+    return frozenset(address for address in addresses if not address.startswith("127."))
 
 
 def _open() -> _Opened:

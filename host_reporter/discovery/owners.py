@@ -13,27 +13,28 @@ from host_reporter.discovery.processes import Held, Process, Tree
 from host_reporter.discovery.sock_diag import Socket
 from host_reporter.discovery.socket_table import Verdict
 from host_reporter.discovery.written_at import Stamp, WrittenAt, is_younger, stamp_of
-from host_reporter.jobs.job_file import Place
+from host_reporter.jobs.job_file import JobProcesses
 from host_reporter.notices import Notices
 
 MAX_DESCRIPTORS = 50_000
-"""Of jobs' processes that one look reads; the rest has its turn at the next."""
+"""One look reads at most so many descriptors of jobs' processes; the rest has its turn at the next look."""
 
 NAMESPACE_SECONDS = 5.0
-"""Between two looks at the network namespace of a process that is known already."""
+"""Look again after this time at the network namespace of a known process."""
 
 _NO_STAMP: Stamp = (0, 0, 0, 0)
 
 
 @dataclass
 class _Job:
-    """A job's place, and what is there now. ``ids`` are those of its cgroups; ``tree`` is of one with a process.
+    """What a job file declares of its processes, and what is there now.
 
-    ``brought``: sockets that its processes had opened before they were in its cgroup, by inode.
+    ``ids`` are those of its cgroups; ``tree`` is that of a job with a process. ``brought``: sockets that its processes
+    had opened before they were in its cgroup, by inode.
     """
 
-    place: Place
-    group: cgroups.Group | None = None
+    declared: JobProcesses
+    group: cgroups.Cgroup | None = None
     ids: set[int] = field(default_factory=set)
     tree: Tree | None = None
     pids: frozenset[int] = frozenset()
@@ -54,18 +55,20 @@ class Owners:
         self._is_fresh = False
         self._turn = 0
         self._joined: dict[int, str] = {}
-        """What processes hold that have come into a job's cgroup since the look before."""
+        """The sockets of processes that have come into a job's cgroup since the look before: inode to job."""
         self._namespaces: dict[int, tuple[int, float]] = {}
         self._written = WrittenAt()
 
-    def set_jobs(self, places: Mapping[str, Place]) -> None:
+    def set_jobs(self, declared: Mapping[str, JobProcesses]) -> None:
         """The jobs that are followed from now on."""
-        for job in self._jobs.keys() - places.keys():
-            for what in ("place", "fd"):
+        for job in self._jobs.keys() - declared.keys():
+            for what in ("processes", "fd"):
                 self._notices.clear(f"{what} {job}")
         self._jobs = {
-            job: known if (known := self._jobs.get(job)) is not None and known.place == place else _Job(place)
-            for job, place in places.items()
+            job: known
+            if (known := self._jobs.get(job)) is not None and known.declared == processes
+            else _Job(processes)
+            for job, processes in declared.items()
         }
         self._foreign.clear()
         self._mounted = cgroups.hierarchies()
@@ -75,13 +78,13 @@ class Owners:
         self._is_fresh = False
         self._joined = {}
         for name, job in self._jobs.items():
-            trouble = self._find_group(name, job) if job.place.cgroup is not None else self._find_tree(job)
+            trouble = self._find_group(name, job) if job.declared.cgroup is not None else self._find_tree(job)
             if trouble is None:
-                self._notices.clear(f"place {name}", f"job {name}: its processes are found")
+                self._notices.clear(f"processes {name}", f"job {name}: its processes are found")
             else:
-                self._notices.say(f"place {name}", f"job {name}: {trouble}")
+                self._notices.say(f"processes {name}", f"job {name}: {trouble}")
 
-    def group(self, job: str) -> cgroups.Group | None:
+    def group(self, job: str) -> cgroups.Cgroup | None:
         """A job's cgroup of the second version; None where it has none."""
         known = self._jobs.get(job)
         return known.group if known is not None and known.group is not None and known.group.id else None
@@ -138,7 +141,7 @@ class Owners:
 
     def namespaces(self, own: int, now: float) -> dict[int, int]:
         """The network namespaces beside ``own`` that jobs' processes are in, each with one of the processes."""
-        found: dict[int, int] = {}
+        by_inode: dict[int, int] = {}
         seen: dict[int, tuple[int, float]] = {}
         for job in self._jobs.values():
             for pid in job.pids:
@@ -147,14 +150,14 @@ class Owners:
                     inode, checked = processes.network_namespace(pid) or 0, now
                 seen[pid] = (inode, checked)
                 if inode not in (0, own):
-                    found.setdefault(inode, pid)
+                    by_inode.setdefault(inode, pid)
         self._namespaces = seen
-        return found
+        return by_inode
 
     # Inside --------------------------------------------------------------------------------------------------------
 
     def _find_group(self, own: str, job: _Job) -> str | None:
-        name = str(job.place.cgroup)
+        name = str(job.declared.cgroup)
         if job.group is None or not _is_there(job.group):
             job.group, job.ids = cgroups.find(name, self._mounted), set()
             self._foreign.clear()
@@ -179,14 +182,14 @@ class Owners:
 
     def _find_tree(self, job: _Job) -> str | None:
         try:
-            named, written = self._named(job.place)
+            named, written = self._named(job.declared)
         except PidFileError as error:
             self._follow_tree(job)
             return str(error)
         pid = named.pid
         if job.tree is None or job.tree.root.pid != pid:
             root = processes.identify(pid)
-            if root is not None and (reason := _disbelief(job.place, named, root, written)) is not None:
+            if root is not None and (reason := _disbelief(job.declared, named, root, written)) is not None:
                 self._follow_tree(job)
                 return reason
             job.tree = Tree(root) if root is not None else None
@@ -194,30 +197,33 @@ class Owners:
             return None
         if job.tree is not None and (other := processes.identify(pid)) is not None:
             # A file may name the id again for a new process; an id that was written down is of the one that was meant.
-            if job.place.pidfile is not None and _disbelief(job.place, named, other, written) is None:
+            if job.declared.pidfile is not None and _disbelief(job.declared, named, other, written) is None:
                 job.tree, job.pids = Tree(other), frozenset({pid})
                 return None
             return f"its process {pid} has ended; the id is another process's now, which is left alone"
         return f"there is no process {pid}"
 
-    def _named(self, place: Place) -> tuple[Named, float]:
-        """The id that a place names, and when that was written, since the machine's start. Raises PidFileError."""
-        if place.pidfile is not None:
-            named = pid_files.read(place.pidfile)
-            return named, self._written.note(place.source, named.stamp)
-        assert place.pid is not None
+    def _named(self, declared: JobProcesses) -> tuple[Named, float]:
+        """Returns the id that a job file declares, and when that was written, in seconds since the machine's start.
+
+        Raises PidFileError.
+        """
+        if declared.pidfile is not None:
+            named = pid_files.read(declared.pidfile)
+            return named, self._written.note(declared.source, named.stamp)
+        assert declared.pid is not None
         try:
-            status = place.source.stat()
+            status = declared.source.stat()
         except OSError:
             # A job file that has gone a moment ago: what it named, it named.
-            return Named(place.pid, 0, _NO_STAMP), float("inf")
+            return Named(declared.pid, 0, _NO_STAMP), float("inf")
         stamp = stamp_of(status)
         # The folder of job files is the operator's, whoever's the file is.
-        return Named(place.pid, 0, stamp), self._written.note(place.source, stamp)
+        return Named(declared.pid, 0, stamp), self._written.note(declared.source, stamp)
 
     @staticmethod
     def _follow_tree(job: _Job) -> bool:
-        """See which processes there are; whether there is one."""
+        """See which processes there are. Returns whether there is one."""
         alive = job.tree.look() if job.tree is not None else frozenset()
         job.pids = frozenset(process.pid for process in alive)
         return bool(alive)
@@ -236,7 +242,7 @@ class Owners:
             other = taken.setdefault(job.group.path, name)
             if other != name:
                 self._notices.say(
-                    f"place {name}", f"job {name}: cgroup {job.group.path} is that of job {other} already"
+                    f"processes {name}", f"job {name}: cgroup {job.group.path} is that of job {other} already"
                 )
                 continue
             job.ids = cgroups.ids(job.group)
@@ -251,26 +257,26 @@ class Owners:
         )
 
     def _is_by_process(self, job: _Job) -> bool:
-        return job.place.cgroup is None or not self._names_groups or (job.group is not None and not job.group.id)
+        return job.declared.cgroup is None or not self._names_groups or (job.group is not None and not job.group.id)
 
     def _held(self, asked: list[tuple[str, _Job]], wanted: set[int]) -> tuple[dict[int, str], float]:
         """Which job holds which of these inodes, and the share of the jobs that were looked at."""
-        found: dict[int, str] = {}
+        owner_of: dict[int, str] = {}
         left = MAX_DESCRIPTORS
         count = len(asked)
         start = self._turn % count
         for i in range(count):
-            if left <= 0 or wanted <= found.keys():
+            if left <= 0 or wanted <= owner_of.keys():
                 self._turn = (start + i) % count
-                return found, i / count
+                return owner_of, i / count
             name, job = asked[(start + i) % count]
             before = left
             for inode, held in self._descriptors(name, job, before):
                 left -= 1
-                if inode in wanted and inode not in found:
-                    found[inode] = name
+                if inode in wanted and inode not in owner_of:
+                    owner_of[inode] = name
                     job.holds[inode] = held
-        return found, 1.0
+        return owner_of, 1.0
 
     def _descriptors(self, name: str, job: _Job, most: int) -> Iterable[tuple[int, Held]]:
         count = 0
@@ -294,8 +300,8 @@ class Owners:
             self._notices.clear(f"fd {name}")
 
 
-def _is_there(group: cgroups.Group) -> bool:
-    """Whether it still is the same group: another may have been made in its place."""
+def _is_there(group: cgroups.Cgroup) -> bool:
+    """Returns whether it still is the same group: another may have been made in its place."""
     try:
         inode = os.stat(group.folder).st_ino  # noqa: PTH116 - pathlib costs as much again, and this is done every second
     except OSError:
@@ -303,11 +309,11 @@ def _is_there(group: cgroups.Group) -> bool:
     return not group.id or inode == group.id
 
 
-def _disbelief(place: Place, named: Named, process: Process, written: float) -> str | None:
+def _disbelief(declared: JobProcesses, named: Named, process: Process, written: float) -> str | None:
     """Why the process that has the id now is not the one that is meant, or may not be; None: it is."""
     if is_younger(process, written):
         return (
-            f"process {process.pid} has begun after {place.source} was written: it is another process; if it is the "
+            f"process {process.pid} has begun after {declared.source} was written: it is another process; if it is the "
             "job's all the same, because the clock was set meanwhile, write the file anew"
         )
-    return pid_files.distrust(place.pidfile, named) if place.pidfile is not None else None
+    return pid_files.distrust(declared.pidfile, named) if declared.pidfile is not None else None

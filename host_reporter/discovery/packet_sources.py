@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from host_reporter.discovery.cgroups import CgroupId
 from host_reporter.discovery.links import Link
-from host_reporter.marking.rules_text import Group
 
 
 @dataclass(frozen=True)
-class Whereabouts:
+class PacketSources:
     """What packet filters can tell jobs' packets by: the cgroup, or the links in the agent's own namespace.
 
     ``jobs``: all whose sockets are looked for. ``brought``: of jobs with a group, connections that are not of it: their
@@ -18,10 +18,10 @@ class Whereabouts:
     """
 
     jobs: frozenset[str] = frozenset()
-    groups: Mapping[str, Group] = field(default_factory=dict)
+    groups: Mapping[str, CgroupId] = field(default_factory=dict)
     links: Mapping[str, frozenset[Link]] = field(default_factory=dict)
     brought: Mapping[str, frozenset[Link]] = field(default_factory=dict)
 
-    def with_groups(self, is_there: Callable[[Group], bool]) -> Whereabouts:
+    def with_groups(self, is_there: Callable[[CgroupId], bool]) -> PacketSources:
         """The same without the groups that are not there."""
         return replace(self, groups={job: group for job, group in self.groups.items() if is_there(group)})

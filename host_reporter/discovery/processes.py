@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 PROC = "/proc"
 MAX_PROCESSES = 4096
-"""Of one job; more are not looked at."""
+"""Look at no more processes of a job than this."""
 
 _SOCKET = re.compile(r"socket:\[(\d+)\]")
 _STARTED = 19
@@ -59,7 +59,7 @@ def users_of(pid: int) -> set[int] | None:
 
 
 def is_alive(process: Process) -> bool:
-    """Whether it still is the same process."""
+    """Returns whether it still is the same process."""
     return identify(process.pid) == process
 
 
@@ -117,8 +117,8 @@ def sockets_of(process: Process) -> Iterator[tuple[int, Held]]:
         return
     for name in names:
         try:
-            found = _SOCKET.fullmatch(os.readlink(f"{folder}/{name}"))  # noqa: PTH115 - as above
+            match = _SOCKET.fullmatch(os.readlink(f"{folder}/{name}"))  # noqa: PTH115 - as above
         except OSError:
             continue
-        if found is not None:
-            yield int(found[1]), Held(process, int(name))
+        if match is not None:
+            yield int(match[1]), Held(process, int(name))

@@ -1,4 +1,4 @@
-"""What is told of jobs' connections, and when: other links at once, bytes now and then, all again at times."""
+"""Decides when jobs' connections are reported: changed links at once, bytes regularly, everything again at times."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import Protocol
 
 from controller.wire import JobTraffic
 from host_reporter.discovery.links import Link
-from host_reporter.discovery.traffic_report import Found, fitting, tell
+from host_reporter.discovery.traffic_report import FoundTraffic, fitting, traffic_report
 from host_reporter.notices import Notices
 
 BYTES_SECONDS = 5.0
-"""How often bytes are told that only grow."""
+"""Report bytes this often while the links stay the same."""
 
 RETELL_SECONDS = 30.0
-"""Everything is told again so often: who has forgotten it knows it then."""
+"""Report everything again this often, for a controller that has lost it."""
 
 MAX_UNKNOWN_TOLD = 20
-"""Unknown addresses of a job that are said one by one."""
+"""Log at most so many unknown addresses of a job one by one."""
 
 _NEVER = float("-inf")
 
 
 class Receiver(Protocol):
-    """Who reports what is found."""
+    """Reports what is found."""
 
     def found(self, parts: Iterable[JobTraffic]) -> None:
-        """Anew, of some jobs."""
+        """Report the traffic of these jobs."""
 
 
 @dataclass
@@ -36,7 +36,7 @@ class _Job:
     """What was told of a job. ``counter``: of its bytes, which count from when it is followed."""
 
     counter: int
-    found: Found | None = None
+    found: FoundTraffic | None = None
     at: float = _NEVER
     whole_at: float = _NEVER
     unknown: set[str] = field(default_factory=set)
@@ -68,50 +68,50 @@ class Reports:
         for job in gone:
             self._notices.clear(f"unknown {job}")
         parts = [
-            JobTraffic(job=job, as_of=time.time(), counter=its.counter, links=())
-            for job, its in gone.items()
-            if its.found is not None
+            JobTraffic(job=job, as_of=time.time(), counter=record.counter, links=())
+            for job, record in gone.items()
+            if record.found is not None
         ]
         if parts:
             self._receiver.found(parts)
 
     def tell_all_again(self) -> None:
         """Addresses are other hosts' now."""
-        for its in self._jobs.values():
-            its.whole_at = _NEVER
+        for record in self._jobs.values():
+            record.whole_at = _NEVER
 
     def all_due(self) -> None:
         """The next look is the last one: bytes do not wait for another."""
-        for its in self._jobs.values():
-            its.at = _NEVER
+        for record in self._jobs.values():
+            record.at = _NEVER
 
     def due(self, now: float) -> set[str]:
         """The jobs whose bytes are to be told."""
-        return {job for job, its in self._jobs.items() if now - its.at >= BYTES_SECONDS}
+        return {job for job, record in self._jobs.items() if now - record.at >= BYTES_SECONDS}
 
-    def tell(self, found: Mapping[str, Found], addresses: Mapping[str, str], now: float) -> None:
+    def tell(self, found: Mapping[str, FoundTraffic], addresses: Mapping[str, str], now: float) -> None:
         """Tell what is to be told of what was found; ``addresses``: hosts by address."""
         parts = []
         for job, new in found.items():
-            its = self._jobs[job]
-            is_whole = its.links != new.links or now - its.whole_at >= RETELL_SECONDS
-            if not is_whole and (now - its.at < BYTES_SECONDS or new == its.found):
+            record = self._jobs[job]
+            is_whole = record.links != new.links or now - record.whole_at >= RETELL_SECONDS
+            if not is_whole and (now - record.at < BYTES_SECONDS or new == record.found):
                 continue
-            told = tell(job, new, addresses, self._host, as_of=time.time(), counter=its.counter)
+            told = traffic_report(job, new, addresses, self._host, as_of=time.time(), counter=record.counter)
             parts.append(told.traffic if is_whole else told.traffic.model_copy(update={"links": None}))
-            its.found, its.at = new, now
+            record.found, record.at = new, now
             if is_whole:
-                its.whole_at = now
-            self._say_unknown(job, its, told.unknown)
+                record.whole_at = now
+            self._say_unknown(job, record, told.unknown)
         if parts:
             self._receiver.found(fitting(parts))
 
-    def _say_unknown(self, job: str, its: _Job, unknown: frozenset[str]) -> None:
-        for address in sorted(unknown - its.unknown):
-            if len(its.unknown) >= MAX_UNKNOWN_TOLD:
+    def _say_unknown(self, job: str, record: _Job, unknown: frozenset[str]) -> None:
+        for address in sorted(unknown - record.unknown):
+            if len(record.unknown) >= MAX_UNKNOWN_TOLD:
                 self._notices.say(f"unknown {job}", f"job {job}: it talks to more addresses that are no known host's")
                 return
-            its.unknown.add(address)
+            record.unknown.add(address)
             self._notices.say(
                 f"unknown {job} {address}",
                 f"job {job}: {address} is no host of the controller's settings; its traffic there is not ordered by "

@@ -86,34 +86,34 @@ class Parser:
         self.ipv6: list[Socket] = []
         self._layouts: dict[tuple[int, int], _Layout] = {}
 
-    def parse(self, data: bytes | memoryview, found: list[Socket]) -> bool:
-        """Add the sockets of one piece of an answer to ``found``; whether it was the last piece.
+    def parse(self, data: bytes | memoryview, sockets: list[Socket]) -> bool:
+        """Add the sockets of one piece of an answer to ``found``. Returns whether it was the last piece.
 
         Raises DiagError for an answer that is an error, or that makes no sense.
         """
-        place, end = 0, len(data)
-        while place + _HEADER.size <= end:
-            length, kind, flags, _, _ = _HEADER.unpack_from(data, place)
-            if length < _HEADER.size or place + length > end:
+        offset, end = 0, len(data)
+        while offset + _HEADER.size <= end:
+            length, kind, flags, _, _ = _HEADER.unpack_from(data, offset)
+            if length < _HEADER.size or offset + length > end:
                 raise DiagError("the kernel's answer makes no sense")
             if kind == _DONE:
                 return True
             if kind == _ERROR:
-                raise DiagError(_described(data, place, length))
+                raise DiagError(_described(data, offset, length))
             if flags & _DUMP_INTERRUPTED:
                 raise DiagError("the sockets changed while they were listed")
             if kind == _SOCK_DIAG_BY_FAMILY and length >= _HEADER.size + _MESSAGE_BYTES:
-                self._take(data, place, length, found)
-            place += (length + 3) & ~3
+                self._append(data, offset, length, sockets)
+            offset += (length + 3) & ~3
         return False
 
-    def _take(self, data: bytes | memoryview, place: int, length: int, found: list[Socket]) -> None:
-        family = data[place + _HEADER.size]
+    def _append(self, data: bytes | memoryview, offset: int, length: int, sockets: list[Socket]) -> None:
+        family = data[offset + _HEADER.size]
         layout = self._layouts.get((length, family))
-        values = layout.unpack.unpack_from(data, place) if layout is not None else ()
+        values = layout.unpack.unpack_from(data, offset) if layout is not None else ()
         if layout is None or not _fits(layout, values):
-            layout = self._layouts[length, family] = _layout(data, place, length, family)
-            values = layout.unpack.unpack_from(data, place)
+            layout = self._layouts[length, family] = _layout(data, offset, length, family)
+            values = layout.unpack.unpack_from(data, offset)
         state, local_port, remote_port, local, remote, cookie, inode = values[6:13]
         if family == socket.AF_INET6:
             # A socket of both families that talks, or may be talked to, over IPv4.
@@ -122,7 +122,7 @@ class Parser:
             elif state == LISTEN or remote in (bytes(16), _LOOPBACK):
                 return
             else:
-                found = self.ipv6
+                sockets = self.ipv6
         at = 13
         cgroup = acked = received = 0
         if layout.has_cgroup:
@@ -130,7 +130,7 @@ class Parser:
             at += 3
         if layout.has_info:
             acked, received = values[at + 2], values[at + 3]
-        found.append(
+        sockets.append(
             Socket(
                 cookie,
                 inode,
@@ -147,7 +147,7 @@ class Parser:
 
 
 def _fits(layout: _Layout, values: tuple[object, ...]) -> bool:
-    """Whether the attributes stand where they stood in the message that the layout is of."""
+    """Returns whether the attributes stand where they stood in the message that the layout is of."""
     at = 13
     headers = layout.headers
     if layout.has_cgroup:
@@ -189,10 +189,10 @@ def _layout(data: bytes | memoryview, place: int, length: int, family: int) -> _
     return _Layout(struct.Struct(text), tuple(headers), cgroup is not None, info is not None)
 
 
-def _described(data: bytes | memoryview, place: int, length: int) -> str:
+def _described(data: bytes | memoryview, offset: int, length: int) -> str:
     if length < _HEADER.size + _NUMBER.size:
         return "the kernel's answer is an error that says nothing"
-    number = -_NUMBER.unpack_from(data, place + _HEADER.size)[0]
+    number = -_NUMBER.unpack_from(data, offset + _HEADER.size)[0]
     if number == errno.ENOENT:
         return "the kernel lists no TCP sockets; it needs the modules inet_diag and tcp_diag"
     return f"the kernel lists no TCP sockets: {os.strerror(number)}"

@@ -16,13 +16,13 @@ from typing import NamedTuple
 from host_reporter.discovery.sock_diag import LISTEN, Socket
 
 UNDECIDED_LOOKS = 2
-"""A socket that nobody is found to hold is looked for so often at all jobs; then it is taken for none of a job's."""
+"""Look so often at all jobs for the holder of a socket; then the socket counts as no job's."""
 
 MAX_LEAVING = 20_000
-"""Sockets that no look lists any more, and whose last counts the kernel has not told yet: half closed, say."""
+"""Keep at most so many sockets that are no longer listed and whose last counts the kernel has not sent yet."""
 
 MAX_PORTS = 20_000
-"""Ports of peers of which is remembered who had connections to them."""
+"""Remember for at most so many ports of peers which jobs had connections to them."""
 
 
 class Traffic(NamedTuple):
@@ -73,7 +73,7 @@ class _Port:
         return next(iter(self.jobs)) if len(self.jobs) == 1 and self.connections > 1 and not self.others else None
 
 
-class Census:
+class SocketTable:
     """One namespace's sockets, and whose they are. ``opened`` and ``closed`` count connections of jobs."""
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class Census:
         self._uncertain: set[str] = set()
         self._strangers: set[int] = set()
 
-    def take(self, sockets: list[Socket], jobs: Iterable[str], judge: Judge) -> frozenset[str]:
+    def update(self, sockets: list[Socket], jobs: Iterable[str], judge: Judge) -> frozenset[str]:
         """A look: all sockets now, the jobs that are followed, and who says whose the new ones are.
 
         The jobs whose sockets are others than at the look before. A job's bytes count from the look in which it is
@@ -148,7 +148,7 @@ class Census:
                 self._strangers.add(cookie)
 
     def settle(self, ended: Iterable[Socket], peers: Container[bytes], *, is_all: bool) -> None:
-        """Sockets that have ended, with their last counts; to be called after ``take``.
+        """Sockets that have ended, with their last counts; to be called after ``update``.
 
         ``peers``: addresses of other hosts; what went elsewhere is nobody's demand. ``is_all`` of False: there were
         more, of which nothing is known.
@@ -182,17 +182,17 @@ class Census:
 
     def by_job(self) -> dict[str, list[Socket]]:
         """The sockets of all jobs."""
-        found: dict[str, list[Socket]] = {}
+        sockets: dict[str, list[Socket]] = {}
         for entry in self._known.values():
             if entry is not None:
-                found.setdefault(entry.job, []).append(entry.socket)
-        return found
+                sockets.setdefault(entry.job, []).append(entry.socket)
+        return sockets
 
     def traffic(self, job: str) -> dict[bytes, Traffic]:
         """Bytes of a job by the peer's address, of all its connections since it is followed."""
         return {remote: Traffic(sent, received) for remote, (sent, received) in self._bytes.get(job, {}).items()}
 
-    def inherit(self, other: Census) -> None:
+    def inherit(self, other: SocketTable) -> None:
         """Another one, of a namespace that nobody of ours is in any more, ends: what its jobs have sent stays sent."""
         for job in self._jobs & other._jobs:
             mine = self._bytes.setdefault(job, {})
@@ -265,13 +265,13 @@ class Census:
 
     def _listeners(self) -> dict[int, str | None]:
         """Whose connections through a port that is listened on are; None: another program's, or several jobs'."""
-        found: dict[int, str | None] = {}
+        owner_of: dict[int, str | None] = {}
         for sock in self.sockets:
             if sock.state == LISTEN:
                 entry = self._known.get(sock.cookie)
                 job = entry.job if entry is not None else None
-                found[sock.local_port] = job if found.get(sock.local_port, job) == job else None
-        return found
+                owner_of[sock.local_port] = job if owner_of.get(sock.local_port, job) == job else None
+        return owner_of
 
     def _note_port(self, job: str | None, sock: Socket) -> None:
         if sock.state == LISTEN:

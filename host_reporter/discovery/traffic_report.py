@@ -1,4 +1,4 @@
-"""What was found, in the words of the wire: addresses become hosts, and what is too much is counted only. Pure."""
+"""Turns what was found of a job's traffic into a message: addresses become hosts, surplus links are counted. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from host_reporter.discovery.links import Link
 from host_reporter.discovery.socket_table import Traffic
 
 
-class Found(NamedTuple):
+class FoundTraffic(NamedTuple):
     """What a look found of a job, over all network namespaces.
 
     ``missed``: bytes sent that may be its own beside those of ``traffic``; None: nobody knows how many.
@@ -24,7 +24,7 @@ class Found(NamedTuple):
     missed: int | None = 0
 
 
-class Told(NamedTuple):
+class TrafficReport(NamedTuple):
     """A job's traffic for the wire, and the addresses that are no known host's."""
 
     traffic: JobTraffic
@@ -37,9 +37,16 @@ def text_of(address: bytes) -> str:
     return socket.inet_ntoa(address)
 
 
-def tell(
-    job: str, found: Found, addresses: Mapping[str, str], own: str, *, as_of: float, counter: int, room: int = MAX_LINKS
-) -> Told:
+def traffic_report(
+    job: str,
+    traffic: FoundTraffic,
+    addresses: Mapping[str, str],
+    own: str,
+    *,
+    as_of: float,
+    counter: int,
+    room: int = MAX_LINKS,
+) -> TrafficReport:
     """A job's traffic. What stays in the host itself is none. ``room``: links that may be named."""
     unknown: set[str] = set()
 
@@ -51,31 +58,31 @@ def tell(
         return None if name == own else name
 
     links: dict[str, list[Link]] = {}
-    for link in found.links:
+    for link in traffic.links:
         if (name := host(link.remote)) is not None:
             links.setdefault(name, []).append(link)
-    named = [(peer, link) for peer, its in sorted(links.items()) for link in sorted(its, key=_order)]
+    named = [(peer, link) for peer, peer_links in sorted(links.items()) for link in sorted(peer_links, key=_order)]
     left_out = max(len(named) - min(room, MAX_LINKS), 0)
     if left_out:
         named = _some_of_each(named, min(room, MAX_LINKS))
     peers: dict[str, tuple[float, float]] = {}
-    for remote, (sent, received) in found.traffic.items():
+    for remote, (sent, received) in traffic.traffic.items():
         if (name := host(remote)) is not None:
             before = peers.get(name, (0.0, 0.0))
             peers[name] = (before[0] + sent, before[1] + received)
-    return Told(
+    return TrafficReport(
         JobTraffic(
             job=job,
             as_of=as_of,
             counter=counter,
             links=tuple(LinkSeen(peer=peer, port=link.local_port, peer_port=link.remote_port) for peer, link in named),
             left_out=left_out,
-            connections=found.connections,
+            connections=traffic.connections,
             peers=tuple(
                 PeerBytes(peer=peer, sent=float(sent), received=float(received))
                 for peer, (sent, received) in sorted(peers.items())[:MAX_PEERS]
             ),
-            missed=None if found.missed is None else float(found.missed),
+            missed=None if traffic.missed is None else float(traffic.missed),
         ),
         frozenset(unknown),
     )

@@ -1,8 +1,8 @@
 """When a file was written, by the clock that counts from the machine's start.
 
-A process tells its beginning by that clock, a file its change by the wall's clock, which may be set in between: by
-minutes when the machine's first correction comes, by an hour by hand. So a file's age is taken when it is seen first,
-and kept: what is done to the wall's clock later changes nothing.
+The kernel gives a process's start by that clock, and a file's change by the wall clock. The wall clock may be set in
+between, by minutes at the machine's first correction, or by an hour by hand. So a file's age is computed when the agent
+sees the file first, and kept: a later change of the wall clock has no effect.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pathlib import Path
 from host_reporter.discovery.processes import Process
 
 SLACK_SECONDS = 2.0
-"""A file may be so much older than the process that it names: file systems have coarse clocks."""
+"""A file may be older by this than the process that it names, because file systems have coarse clocks."""
 
 MAX_FILES = 4096
-"""Remembered; the one that was asked for longest ago is forgotten first."""
+"""Remember at most so many files; the least recently used one is forgotten first."""
 
 Stamp = tuple[int, int, int, int]
-"""What is another when a file is: device, inode, size, and time of change in nanoseconds."""
+"""Identifies a version of a file: device, inode, size, and time of change in nanoseconds."""
 
 _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
@@ -32,7 +32,7 @@ def stamp_of(status: os.stat_result) -> Stamp:
 
 
 class WrittenAt:
-    """The files that were seen. For one thread."""
+    """Remembers when files were written. For one thread."""
 
     def __init__(self) -> None:
         self._seen: OrderedDict[Path, tuple[Stamp, float]] = OrderedDict()
@@ -51,5 +51,8 @@ class WrittenAt:
 
 
 def is_younger(process: Process, written: float) -> bool:
-    """Whether a process began after the file that names it was written (``WrittenAt.note``): another was meant."""
+    """Returns whether a process began after the file that names it was written (see ``WrittenAt.note``).
+
+    Then the file means another process.
+    """
     return process.started / _TICKS_A_SECOND > written + SLACK_SECONDS

@@ -11,7 +11,7 @@ from host_reporter.training.launch import find
 from host_reporter.training.progress_file import ProgressFile, Silent, progress
 
 STEP_SECONDS = 0.1
-"""Iterations without a metric are told no oftener; the agent tells them on once in seconds."""
+"""Report iterations without a metric at most this often; the agent reports them once in seconds."""
 
 Folder = str | bytes | os.PathLike[str] | None
 
@@ -23,7 +23,7 @@ class Meter:
     """
 
     def __init__(self, job: str | None = None, directory: Folder = None, *, speaks: bool = True) -> None:
-        self._made_from = (job, directory)
+        self._arguments = (job, directory)
         launch = find(os.environ)
         self.speaks = speaks and launch.rank == 0
         self._may_restart = launch.may_restart
@@ -32,7 +32,7 @@ class Meter:
         self._untold: float | None = None
 
     def __reduce__(self) -> tuple[Callable[..., Meter], tuple[str | None, Folder]]:
-        return (Meter, self._made_from)
+        return (Meter, self._arguments)
 
     def step(self, iteration: float) -> None:
         """So many iterations are done."""

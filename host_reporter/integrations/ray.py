@@ -37,7 +37,7 @@ class Trials(Callback):
         directory: Folder = None,
         iterations_per_step: float = 1.0,
     ) -> None:
-        self._made_from = (study, directory)
+        self._arguments = (study, directory)
         self._files = TrialFiles(study, directory)
         self._scheduler = scheduler
         self._metric = metric
@@ -50,7 +50,7 @@ class Trials(Callback):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._files = TrialFiles(*self._made_from)
+        self._files = TrialFiles(*self._arguments)
 
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
         """A trial begins, or goes on after a pause."""
@@ -134,7 +134,7 @@ def _synchronous(scheduler: Any, trial: Any) -> tuple[str, float | None] | None:
 
 
 def _counts(scheduler: Any) -> bool:
-    """Whether the scheduler's time is a count of steps, not of seconds."""
+    """Returns whether the scheduler's time is a count of steps, not of seconds."""
     return bool(scheduler._time_attr != "time_total_s")
 
 

@@ -54,9 +54,9 @@ def hosts() -> tuple[str, ...]:
     """The hosts of all ranks, in the order of their first ranks; to be called by all of them at once."""
     if not (distributed.is_available() and distributed.is_initialized()):
         return (own_host(),)
-    found: list[str] = [""] * distributed.get_world_size()
-    distributed.all_gather_object(found, own_host())
-    return tuple(dict.fromkeys(found))
+    names: list[str] = [""] * distributed.get_world_size()
+    distributed.all_gather_object(names, own_host())
+    return tuple(dict.fromkeys(names))
 
 
 def _rank() -> int:

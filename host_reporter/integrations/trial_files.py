@@ -14,7 +14,7 @@ from host_reporter.training.launch import JOB_VARIABLE, job_name
 from host_reporter.training.progress_file import ProgressFile
 
 KEPT_SECONDS = 600.0
-"""The file of a trial that ended so long ago was read by the agent long ago, and is removed."""
+"""Remove the file of a trial that ended this long ago; the agent has read it."""
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ class TrialFiles:
     def __init__(self, study: str | None, directory: Folder = None) -> None:
         name = job_name(study or os.environ.get(JOB_VARIABLE, ""))
         if name is None:
-            log.warning("no trial is told of: give the study a name, or set %s", JOB_VARIABLE)
+            log.warning("no trial is reported: give the study a name, or set %s", JOB_VARIABLE)
         self.study = name
         self._directory = directory
         self._trials: dict[str, ProgressFile] = {}
@@ -38,19 +38,19 @@ class TrialFiles:
         if self.study is None or not name:
             return None
         with self._lock:
-            found = self._trials.get(trial)
-            if found is None:
+            file = self._trials.get(trial)
+            if file is None:
                 self._tidy()
-                found = self._made(name)
-                if found is not None:
-                    self._trials[trial] = found
-        return found
+                file = self._new_file(name)
+                if file is not None:
+                    self._trials[trial] = file
+        return file
 
-    def _made(self, name: str) -> ProgressFile | None:
+    def _new_file(self, name: str) -> ProgressFile | None:
         try:
             return ProgressFile(f"{self.study}.{name}", self._directory)
         except Exception as error:
-            log.debug("trial %s is not told of: %s", name, error)
+            log.debug("trial %s is not reported: %s", name, error)
             return None
 
     def end(self, trial: str) -> None:

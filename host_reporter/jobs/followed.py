@@ -1,4 +1,4 @@
-"""One job that is followed: what was told of it, and what is to be told next."""
+"""One job that is followed: what was reported of it, and what is to be reported next."""
 
 from __future__ import annotations
 
@@ -6,28 +6,29 @@ import re
 import time
 from typing import Protocol
 
+from controller.model import Progress
 from controller.wire import NAME_PATTERN, JobSpec
 from host_reporter.jobs.job_file import JobFile
 from host_reporter.jobs.stages import in_stage
 from host_reporter.readers.log_source import ProgressSource
 from host_reporter.readers.parse import Ended, Event, Point, Staged
-from host_reporter.readers.plausible import Sieve
-from host_reporter.uplink.backlog import MAX_PENDING, Told, thin
+from host_reporter.readers.plausible import PlausibilityFilter
+from host_reporter.readers.points import MAX_PENDING, thin
 
 STAGE_SECONDS = 1.0
-"""A job's stage is told no oftener: each is a registration, and a plan."""
+"""Report a job's stage at most this often, because each report is a registration and triggers a plan."""
 
 _NAME = re.compile(NAME_PATTERN)
 
 
 class Receiver(Protocol):
-    """Whom progress is handed to."""
+    """Receives the progress of the followed jobs."""
 
     def declare(self, job: str, spec: JobSpec | None) -> None:
         """A job has begun, or its spec is another one."""
 
-    def add(self, job: str, points: list[Told]) -> None:
-        """A declared job has got on."""
+    def add(self, job: str, points: list[Progress]) -> None:
+        """A declared job has made progress."""
 
     def end(self, job: str) -> None:
         """A declared job has ended."""
@@ -37,17 +38,17 @@ class Receiver(Protocol):
 
 
 class Receivers:
-    """Several receivers as one, told in the order given."""
+    """Several receivers as one; they are called in the order given."""
 
     def __init__(self, *receivers: Receiver) -> None:
         self._receivers = receivers
 
     def declare(self, job: str, spec: JobSpec | None) -> None:
-        """See ``Receiver``, as the others."""
+        """Call ``declare`` of each receiver."""
         for receiver in self._receivers:
             receiver.declare(job, spec)
 
-    def add(self, job: str, points: list[Told]) -> None:
+    def add(self, job: str, points: list[Progress]) -> None:
         """To all of them."""
         for receiver in self._receivers:
             receiver.add(job, points)
@@ -82,13 +83,13 @@ class Followed:
         self.declared = False
         self.complaint: str | None = None
         self.over_at: float | None = None
-        self._sieve = Sieve()
-        self._earlier: list[Told] | None = []
+        self._filter = PlausibilityFilter()
+        self._earlier: list[Progress] | None = []
         self._is_over = False
         self._staged = Staged(None)
         self._is_stage_told = True
         self._stage_told_at = float("-inf")
-        self._held: list[Told] = []
+        self._held: list[Progress] = []
 
     @property
     def is_resting(self) -> bool:
@@ -115,13 +116,13 @@ class Followed:
         return in_stage(spec, f"{study}.{self._staged.stage}", self._staged.until)
 
     def tell_stage(self, receiver: Receiver) -> None:
-        """Tell the stage if it is another one and the last was not told just now; to be called now and then."""
+        """Report the stage if it has changed and the last report is old enough. To be called regularly."""
         now = time.monotonic()
         if self.declared and not self._is_stage_told and now - self._stage_told_at >= STAGE_SECONDS:
             self._tell_held(receiver)
 
     def tell_rest(self, receiver: Receiver) -> None:
-        """Tell what waits for the next stage's turn: there is none any more."""
+        """Report at once what waits for the next report of a stage: the agent stops."""
         if self.declared and not self._is_stage_told:
             self._tell_held(receiver)
 
@@ -134,8 +135,8 @@ class Followed:
         self.declared = False
         self._begin_run()
 
-    def take(self, events: list[Event], wall: float, receiver: Receiver) -> None:
-        """What its file says anew, at a time in seconds since the epoch."""
+    def receive(self, events: list[Event], wall: float, receiver: Receiver) -> None:
+        """Handle the new events of its file. ``wall`` is the time now, in seconds since the epoch."""
         if self._earlier is not None:
             self._note(events, wall, self._earlier)
             self._earlier = thin(self._earlier, MAX_PENDING)
@@ -144,7 +145,7 @@ class Followed:
         self.tell_stage(receiver)
 
     def caught_up(self, wall: float, receiver: Receiver) -> bool:
-        """All that was there before was read: tell its last run. Whether it goes on, or was over before we came."""
+        """All that the file held before was read: report its last run. Returns False if that run was over already."""
         points, self._earlier = self._earlier or [], None
         # A job whose progress ends with its end, and that was never begun by us, is not begun again.
         if self._is_over and not self.declared:
@@ -160,7 +161,7 @@ class Followed:
             self.end(receiver)
         return True
 
-    def _note(self, events: list[Event], wall: float, points: list[Told]) -> None:
+    def _note(self, events: list[Event], wall: float, points: list[Progress]) -> None:
         for event in events:
             if self._is_over:
                 # This begins another run.
@@ -172,11 +173,11 @@ class Followed:
             elif isinstance(event, Staged):
                 self._stage(event)
             else:
-                points += self._sifted(event, wall)
+                points += self._plausible_points(event, wall)
 
     def _hand_on(self, events: list[Event], wall: float, receiver: Receiver) -> None:
         """Declare, add and end what the events say. A point after an end begins a new run."""
-        points: list[Told] = []
+        points: list[Progress] = []
         for event in events:
             if isinstance(event, Ended):
                 self._add(points, receiver)
@@ -185,10 +186,10 @@ class Followed:
             elif isinstance(event, Staged):
                 self._stage(event)
                 if not self.declared and event.stage is not None:
-                    # To be in a stage is to have begun.
+                    # A job that is in a stage has begun.
                     self.declare(receiver)
             else:
-                points += self._sifted(event, wall)
+                points += self._plausible_points(event, wall)
         self._add(points, receiver)
 
     @property
@@ -200,7 +201,7 @@ class Followed:
         return spec.iterations if spec is not None else None
 
     def _begin_run(self) -> None:
-        self._sieve = Sieve()
+        self._filter = PlausibilityFilter()
         self._staged, self._is_stage_told = Staged(None), True
         self._stage_told_at = float("-inf")
         self._held = []
@@ -215,7 +216,7 @@ class Followed:
         study = self.file.study
         if study is None or self.file.spec is None:
             what = "study (the study's name)" if study is None else "spec"
-            self.complaint = self.complaint or f"its stages are not told: its job file has no {what}"
+            self.complaint = self.complaint or f"its stages are not reported: its job file has no {what}"
         elif staged.stage is not None and not _NAME.fullmatch(f"{study}.{staged.stage}"):
             self.complaint = (
                 self.complaint or f"{study}.{staged.stage} can be no stage: a name has 63 characters at most"
@@ -223,7 +224,7 @@ class Followed:
         elif staged != self._staged:
             self._staged, self._is_stage_told = staged, False
 
-    def _add(self, points: list[Told], receiver: Receiver) -> None:
+    def _add(self, points: list[Progress], receiver: Receiver) -> None:
         if points:
             if not self.declared:
                 self.declare(receiver)
@@ -232,8 +233,8 @@ class Followed:
             else:
                 self._held = thin(self._held + points, MAX_PENDING)
 
-    def _sifted(self, point: Point, wall: float) -> tuple[Told, ...]:
-        told = Told(point.iteration, wall if point.time is None else point.time, point.metric)
-        believed = self._sieve.sift(told, self._length)
-        self.complaint = self.complaint or self._sieve.complaint
+    def _plausible_points(self, point: Point, wall: float) -> tuple[Progress, ...]:
+        told = Progress(point.iteration, wall if point.time is None else point.time, point.metric)
+        believed = self._filter.accept(told, self._length)
+        self.complaint = self.complaint or self._filter.complaint
         return believed

@@ -1,4 +1,4 @@
-"""Follows the job files and what they lead to, and hands on what is new. The agent's main loop."""
+"""The agent's main loop: it follows the job files and the progress files that they name, and hands on what is new."""
 
 from __future__ import annotations
 
@@ -8,26 +8,28 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 
 from host_reporter.jobs.followed import Followed, Receiver
-from host_reporter.jobs.job_file import JobFile, Place
-from host_reporter.jobs.jobs_dir import Found, Gone, JobsDirectory
+from host_reporter.jobs.job_file import JobFile, JobProcesses
+from host_reporter.jobs.jobs_dir import JobFound, JobGone, JobsDirectory
 from host_reporter.jobs.trials import Trials
-from host_reporter.jobs.unclaimed import Strays
+from host_reporter.jobs.unclaimed import UnclaimedProgress
 from host_reporter.notices import Notices
 from host_reporter.readers.match_limit import MatchLimit
 from host_reporter.readers.waker import Waker
 
 LOOK_SECONDS = 1.0
-"""Everything is looked at this often, whatever inotify says."""
+"""Look at everything this often, whatever inotify reports."""
 
 UNSETTLED_SECONDS = 0.05
+"""Look again after this time at a folder in which a file may just be being replaced."""
+
 GAP_SECONDS = 0.02
-"""Between two looks: a busy log does not make a busy agent."""
+"""Wait at least this long between two looks, so that a busy log does not make a busy agent."""
 
 ABSENT_SECONDS = 5.0
-"""A progress file that is not there for longer is told of."""
+"""Log a problem with a progress file that has lasted for longer than this."""
 
 LAST_LOOK_SECONDS = 1.0
-"""For what the files hold when the agent is stopped; what is read by then is told."""
+"""Read files for at most so long after the agent was told to stop; what is read by then is reported."""
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +37,7 @@ log = logging.getLogger(__name__)
 class Follower:
     """Looks at the jobs' folder and every job's progress, until ``stop``. ``close`` it in the end.
 
-    ``places`` is told where the processes are of the jobs that run and whose files say so, at each look.
+    ``follow`` is called at each look with where the processes are of the jobs that run, as far as their files say it.
     """
 
     def __init__(
@@ -44,13 +46,13 @@ class Follower:
         receiver: Receiver,
         notices: Notices,
         *,
-        places: Callable[[Mapping[str, Place]], None] = lambda _places: None,
+        follow: Callable[[Mapping[str, JobProcesses]], None] = lambda _processes: None,
     ) -> None:
-        self._places = places
+        self._follow = follow
         self._directory = directory
         self._receiver = receiver
         self._notices = notices
-        self._strays = Strays(directory.progress_dir, directory.path, notices)
+        self._unclaimed = UnclaimedProgress(directory.progress_dir, directory.path, notices)
         self._trials = Trials(notices)
         self._waker = Waker()
         self._limit = MatchLimit()
@@ -87,17 +89,17 @@ class Follower:
                 looked = now
                 self._watch()
                 leaving = {job.file.id for job in self._leaving}
-                self._strays.look(now, self._jobs.keys() | leaving | set(self._trials.jobs))
+                self._unclaimed.look(now, self._jobs.keys() | leaving | set(self._trials.jobs))
             if now >= self._trials.next_look():
                 self._look_at_trials(now)
             more = self._look_at_progress()
             # At the first look a file may be away that its editor replaces.
             self._end_earlier(is_settled=looked - first >= LOOK_SECONDS)
-            self._places(
+            self._follow(
                 {
-                    job_id: job.file.place
+                    job_id: job.file.processes
                     for job_id, job in self._jobs.items()
-                    if job.declared and job.file.place is not None
+                    if job.declared and job.file.processes is not None
                 }
             )
             if noticed and not more:
@@ -119,7 +121,7 @@ class Follower:
         """End the jobs whose files have gone by now. What has appeared is for the next agent to begin."""
         while True:
             for change in self._directory.scan(time.monotonic(), time.time()):
-                if isinstance(change, Gone):
+                if isinstance(change, JobGone):
                     self._end(change.job_id)
             if not self._directory.unsettled or time.monotonic() > last:
                 return
@@ -128,15 +130,15 @@ class Follower:
 
     def _look_at_folder(self) -> None:
         for change in self._directory.scan(time.monotonic(), time.time()):
-            if isinstance(change, Gone):
+            if isinstance(change, JobGone):
                 self._end(change.job_id)
-                self._take(self._trials.remove(change.job_id))
+                self._apply_changes(self._trials.remove(change.job_id))
             elif change.job.trials is None:
-                self._take(self._trials.remove(change.job.id))
+                self._apply_changes(self._trials.remove(change.job.id))
                 self._begin(change.job)
             else:
                 self._end(change.job.id)
-                self._take(self._trials.add(change.job))
+                self._apply_changes(self._trials.add(change.job))
                 log.info("study %s: following its trials in %s", change.job.id, change.job.followed)
             if self._stopping:
                 return
@@ -144,11 +146,11 @@ class Follower:
     def _look_at_trials(self, now: float) -> None:
         resting = {job_id for job_id, job in self._jobs.items() if job.is_resting}
         others = {job_id for job_id, job in self._jobs.items() if not job.file.is_trial}
-        self._take(self._trials.scan(now, time.time(), resting, others))
+        self._apply_changes(self._trials.scan(now, time.time(), resting, others))
 
-    def _take(self, changes: Iterable[Found | Gone]) -> None:
+    def _apply_changes(self, changes: Iterable[JobFound | JobGone]) -> None:
         for change in changes:
-            if isinstance(change, Found):
+            if isinstance(change, JobFound):
                 self._begin(change.job)
             else:
                 self._end(change.job_id)
@@ -206,7 +208,7 @@ class Follower:
                 waiting.add(job_id)
                 continue
             else:
-                log.info("job %s has ended already: it has no job file any more", job_id)
+                log.info("job %s has ended already: it no longer has a job file", job_id)
                 self._receiver.end_earlier(job_id, time.time())
             self._held.discard(job_id)
         if waiting:
@@ -232,7 +234,7 @@ class Follower:
             self._waker.forget(job.file.followed)
 
     def _look_at_progress(self, last: float | None = None) -> bool:
-        """Hand on what is new; whether there may be more at once. ``last``: until then, although it is stopping."""
+        """Hand on what is new until ``last``, also while it is stopping. Returns whether there may be more at once."""
         any_more = False
         for job in (*self._jobs.values(), *self._leaving):
             if self._stopping and (last is None or time.monotonic() > last):
@@ -241,11 +243,11 @@ class Follower:
         return any_more
 
     def _look_at(self, job: Followed) -> bool:
-        """A turn for one job: some of what is new of it; whether there may be more at once."""
+        """A turn for one job: some of what is new of it. Returns whether there may be more at once."""
         job_id = job.file.id
         events, more = job.source.poll(self._limit)
         wall = time.time()
-        job.take(events, wall, self._receiver)
+        job.receive(events, wall, self._receiver)
         if job.is_catching_up and job.source.is_there and not job.caught_up(wall, self._receiver):
             log.info("job %s has ended already: %s", job_id, job.file.followed)
         if job.complaint is not None:

@@ -1,4 +1,4 @@
-"""Job files: what a job is, for the controller, and where its progress is told, for the agent. Text in, value out."""
+"""Job files: they say what a job is, for the controller, and where its progress is, for the agent. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_YAML_VALUES = 100_000
 """Read at most this many values from a YAML file; a larger job is written as JSON, which is read faster."""
 
 MAX_GROUP_PATH = 500
-"""iptables takes 512 bytes."""
+"""Refuse longer paths of cgroups, since iptables takes 512 bytes."""
 
 _PROBLEMS_TOLD = 3
 _NAME = re.compile(NAME_PATTERN)
@@ -75,7 +75,7 @@ _Pattern = Annotated[str, StringConstraints(max_length=4096)]
 
 
 class ProgressSpec(Message):
-    """Where progress is told: a log with a regular expression, a JSON-lines file, or TensorBoard's folder."""
+    """Where progress is read: a log with a regular expression, a JSON-lines file, or TensorBoard's folder."""
 
     log: _PathText | None = None
     pattern: _Pattern | None = None
@@ -105,8 +105,8 @@ class TrialsSpec(Message):
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a job's processes are on this host: in a cgroup, or a process and what it starts.
+class JobProcesses:
+    """The processes of a job on this host: those of a cgroup, or a process and its descendants.
 
     ``pid`` stands in the file ``source``, or is what that file holds (``pidfile``).
     """
@@ -118,7 +118,7 @@ class Place:
 
 
 class JobDocument(Message):
-    """A job file. Without ``spec`` the job is registered by someone else; without ``progress`` the helper tells it.
+    """A job file. Without ``spec`` someone else registers the job; without ``progress`` the helper reports it.
 
     ``study``: the stages that the job's progress tells are this study's. With ``trials`` the file is a study's: each of
     its trials, ID.SUFFIX, is a job with this spec, which comes and goes by its own progress file.
@@ -143,7 +143,7 @@ class JobDocument(Message):
             raise ValueError("give one of cgroup, pid and pidfile")
         if places and self.trials is not None:
             raise ValueError(
-                "a study's trials have no one place: give each trial whose sockets are to be found a job file"
+                "a study's trials are different processes: give each trial whose sockets are to be found a job file"
             )
         return self
 
@@ -156,7 +156,7 @@ class JobDocument(Message):
             and self.spec is not None
             and self.spec.stage is not None
         ):
-            raise ValueError("a study's stages are told by its trials; leave spec.stage out")
+            raise ValueError("a study's trials report its stages; leave spec.stage out")
         return self
 
 
@@ -165,7 +165,7 @@ class JobFile:
     """A job file that was understood. ``path`` is the file's own, ``followed`` that of its progress.
 
     Of a study (``trials``) ``followed`` is the folder of its trials' progress files.
-    ``place``: where its processes are; None: it does not say.
+    ``processes`` says where its processes are; None: the file does not say it.
     """
 
     path: Path
@@ -177,7 +177,7 @@ class JobFile:
     study: str | None = None
     trials: TrialsSpec | None = None
     is_trial: bool = False
-    place: Place | None = None
+    processes: JobProcesses | None = None
 
     def source(self) -> ProgressSource:
         """Its progress, from the beginning. In the helper's folder, which is anyone's, links are not followed."""
@@ -204,7 +204,7 @@ def read_job_file(path: Path, text: str, progress_dir: Path) -> JobFile:
     except DocumentError as error:
         raise JobFileError(str(error), error.line) from error
     document = _document(written)
-    progress, place = document.progress, _place(path, document)
+    progress, processes = document.progress, _processes(path, document)
     try:
         if document.trials is not None:
             folder = path.parent / document.trials.folder if document.trials.folder is not None else progress_dir
@@ -217,7 +217,9 @@ def read_job_file(path: Path, text: str, progress_dir: Path) -> JobFile:
             parse = log_parser(progress.pattern, progress.end_pattern)
         else:
             followed = path.parent / str(progress.jsonl or progress.tensorboard)
-        return JobFile(path, document.id, document.spec, progress, followed, parse, study=document.study, place=place)
+        return JobFile(
+            path, document.id, document.spec, progress, followed, parse, study=document.study, processes=processes
+        )
     except PatternError as error:
         raise JobFileError(f"progress.{error}", written.line(("progress", str(error).partition(":")[0]))) from error
 
@@ -228,14 +230,14 @@ def _read_yaml(text: str) -> Document:
     return read_yaml(text, most_values=MAX_YAML_VALUES)
 
 
-def _place(path: Path, document: JobDocument) -> Place | None:
+def _processes(path: Path, document: JobDocument) -> JobProcesses | None:
     if document.cgroup is not None:
-        return Place(path, cgroup=document.cgroup)
+        return JobProcesses(path, cgroup=document.cgroup)
     if document.pid is not None:
-        return Place(path, pid=document.pid)
+        return JobProcesses(path, pid=document.pid)
     if document.pidfile is not None:
         file = path.parent / document.pidfile
-        return Place(file, pidfile=file)
+        return JobProcesses(file, pidfile=file)
     return None
 
 

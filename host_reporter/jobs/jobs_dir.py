@@ -13,23 +13,23 @@ from host_reporter.jobs.job_file import MAX_FILE_BYTES, SUFFIXES, JobFile, JobFi
 from host_reporter.notices import Notices
 
 UNFINISHED_SECONDS = 0.5
-"""A file that is younger may still be being written: what is wrong with it is not yet told."""
+"""Report no problem of a file that is younger than this: it may still be being written."""
 
 GONE_SECONDS = 0.1
-"""A file that is away for less was being replaced by its editor."""
+"""Treat a file as removed after this time; an editor that replaces it is faster."""
 
 _Stamp = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class Found:
+class JobFound:
     """A job file appeared or changed."""
 
     job: JobFile
 
 
 @dataclass(frozen=True)
-class Gone:
+class JobGone:
     """The job of a file that went away, or that now names another."""
 
     job_id: str
@@ -62,7 +62,7 @@ class _TwinError(JobFileError):
 
 @dataclass
 class JobsDirectory:
-    """Looks at a folder. ``scan`` never raises: a bad file is said once, and the others go on."""
+    """Looks at a folder. ``scan`` never raises: a bad file is logged once, and the others go on."""
 
     path: Path
     progress_dir: Path
@@ -72,8 +72,8 @@ class JobsDirectory:
     is_understood: bool = False
     """Whether every job file that was there at the last look is known, whatever became of it since."""
 
-    def scan(self, now: float, wall: float) -> Iterator[Found | Gone]:
-        """What changed. ``now``: of a clock that only goes forward; ``wall``: seconds since the epoch, as files have.
+    def scan(self, now: float, wall: float) -> Iterator[JobFound | JobGone]:
+        """Returns what changed. ``now`` is of a monotonic clock; ``wall`` is in seconds since the epoch, as for files.
 
         A folder that cannot be read ends no job.
         """
@@ -89,7 +89,7 @@ class JobsDirectory:
                 self._forget(path)
                 gone = self._moved(known, present)
                 if gone.job_id is not None:
-                    yield Gone(gone.job_id)
+                    yield JobGone(gone.job_id)
         for path, entry in sorted(present.items()):
             seen = self._known.get(path)
             if seen is not None:
@@ -131,7 +131,7 @@ class JobsDirectory:
 
     def _list(self) -> dict[Path, _Entry | OSError] | None:
         """What is in the folder, and what is there but cannot be looked at; None: not even the folder can."""
-        found: dict[Path, _Entry | OSError] = {}
+        listed: dict[Path, _Entry | OSError] = {}
         try:
             with os.scandir(self.path) as entries:
                 for entry in entries:
@@ -143,22 +143,22 @@ class JobsDirectory:
                         continue
                     except OSError as error:
                         # Such as a link that leads to itself, or to where the agent may not look.
-                        found[Path(entry.path)] = error
+                        listed[Path(entry.path)] = error
                         continue
                     # To open a pipe would wait for its writer for ever.
                     if not stat.S_ISREG(status.st_mode):
                         continue
                     stamp = (status.st_ino, status.st_size, status.st_mtime_ns)
-                    found[Path(entry.path)] = _Entry(stamp, status.st_mtime)
+                    listed[Path(entry.path)] = _Entry(stamp, status.st_mtime)
         except OSError as error:
             reason = f"the folder of job files {self.path} cannot be read: {error.strerror}"
             self.notices.say(str(self.path), reason + ("; its jobs are kept as they are" if self._was_read else ""))
             return None
         self._was_read = True
         self.notices.clear(str(self.path), f"the folder of job files {self.path} can be read")
-        return found
+        return listed
 
-    def _changed(self, path: Path, stamp: _Stamp, *, young: bool) -> Iterator[Found | Gone]:
+    def _changed(self, path: Path, stamp: _Stamp, *, young: bool) -> Iterator[JobFound | JobGone]:
         known = self._known.get(path)
         try:
             job = read_job_file(path, self._text(path), self.progress_dir)
@@ -172,11 +172,11 @@ class JobsDirectory:
                 self._refused(path, stamp, str(error), error.line, is_twin=isinstance(error, _TwinError))
             return
         if known is not None and known.job_id not in (None, job.id):
-            yield Gone(str(known.job_id))
+            yield JobGone(str(known.job_id))
             self._look_again()
         self._known[path] = _Known(stamp, job.id)
         self.notices.clear(str(path), f"{path}: understood now")
-        yield Found(job)
+        yield JobFound(job)
 
     def _refused(
         self, path: Path, stamp: _Stamp | None, reason: str, line: int | None = None, *, is_twin: bool = False

@@ -6,7 +6,7 @@ from controller.wire import JobSpec
 
 
 class StagedSpec(JobSpec):
-    """A spec whose stage the job's progress tells, and not its job file: without the stage the job goes on too."""
+    """A spec whose stage comes from the job's progress, not from its job file. The job can go on without the stage."""
 
     def without_stage(self) -> JobSpec:
         """What the job is if the controller does not take the stage."""

@@ -9,17 +9,17 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator
 
 from host_reporter.jobs.job_file import JobFile
-from host_reporter.jobs.jobs_dir import Found, Gone
+from host_reporter.jobs.jobs_dir import JobFound, JobGone
 from host_reporter.jobs.trial_folder import SUFFIX
 
 SILENT_SECONDS = 3600.0
-"""A trial that has said nothing for so long is over: its tuner was killed."""
+"""A trial whose file has not changed for this long is over: its tuner was killed."""
 
 MAX_LOOKED_AT = 256
-"""Files of trials that are not followed that one look asks the time of, in turn: of 10,000 each within ten seconds."""
+"""One look checks at most so many files of trials that are not followed, in turn: 10,000 files take ten seconds."""
 
 Stamp = tuple[int, int, int]
-"""What is another when a file is written: inode, size, and time of change in nanoseconds."""
+"""Identifies a version of a file: inode, size, and time of change in nanoseconds."""
 
 
 class Study:
@@ -63,7 +63,7 @@ class Study:
 
     def look(
         self, names: frozenset[str], wall: float, resting: Collection[str], others: frozenset[str]
-    ) -> Iterator[Found | Gone]:
+    ) -> Iterator[JobFound | JobGone]:
         """What began and what is over; see ``Trials.scan``. ``names``: those with a file now."""
         if names is not self._names or others != self._others:
             yield from self._meet(names, wall, others)
@@ -71,27 +71,27 @@ class Study:
             now = self._stamp(job, before)
             if now is None:
                 self._forget(job)
-                yield Gone(job)
+                yield JobGone(job)
                 continue
             self._followed[job] = now
             # What came since the last look may be of its next run.
             if (job in resting and before == now) or _is_silent(now, wall):
                 del self._followed[job]
                 self._put_aside(job, now, self._over)
-                yield Gone(job)
+                yield JobGone(job)
         for _ in range(min(MAX_LOOKED_AT, len(self._turn))):
             job = next(iter(self._turn))
             self._turn.move_to_end(job)
             self._ask(job, wall)
         yield from self._begin()
 
-    def _meet(self, names: frozenset[str], wall: float, others: frozenset[str]) -> Iterator[Gone]:
+    def _meet(self, names: frozenset[str], wall: float, others: frozenset[str]) -> Iterator[JobGone]:
         """Files have come or gone, or some have a job file of their own now."""
         self._names, self._others = names, others
         for job in [job for job in self.known if job not in names or job in others]:
             # Who has a file of its own goes on by that.
             if self._forget(job) and job not in others:
-                yield Gone(job)
+                yield JobGone(job)
         for job in names - self._followed.keys() - self._turn.keys() - others:
             stamp = self._stamp(job, None)
             if stamp is not None:
@@ -107,7 +107,7 @@ class Study:
         is_new = job in self._waiting or before != now
         self._put_aside(job, now, self._waiting if is_new and not _is_silent(now, wall) else self._over)
 
-    def _begin(self) -> Iterator[Found]:
+    def _begin(self) -> Iterator[JobFound]:
         """Follow those that have waited longest, as many as there is room for."""
         assert self.file.trials is not None
         room = self.file.trials.most - len(self._followed)
@@ -116,7 +116,7 @@ class Study:
         for job in heapq.nsmallest(room, self._waiting, key=lambda job: self._waiting[job][2]):
             self._followed[job] = self._waiting.pop(job)
             del self._turn[job]
-            yield Found(self.trial(job))
+            yield JobFound(self.trial(job))
 
     def _put_aside(self, job: str, stamp: Stamp, where: dict[str, Stamp]) -> None:
         self._waiting.pop(job, None)
@@ -125,7 +125,7 @@ class Study:
         self._turn.setdefault(job)
 
     def _forget(self, job: str) -> bool:
-        """A trial is not there any more; whether it was followed."""
+        """A trial is not there any more. Returns whether it was followed."""
         self._turn.pop(job, None)
         self._waiting.pop(job, None)
         self._over.pop(job, None)

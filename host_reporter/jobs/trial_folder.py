@@ -16,7 +16,7 @@ from host_reporter.readers.folder_stamp import FolderStamp
 from host_reporter.training.launch import MAX_NAME
 
 MAX_FILES = 10_000
-"""Of a folder with more files the rest is not looked at."""
+"""Look at no more files of a folder than this."""
 
 SUFFIX = ".jsonl"
 
@@ -49,7 +49,7 @@ class TrialFolder:
         return self._studies
 
     def _list(self) -> dict[str, frozenset[str]]:
-        found: dict[str, set[str]] = {}
+        trials: dict[str, set[str]] = {}
         with os.scandir(self.path) as entries:
             for entry in itertools.islice(entries, MAX_FILES):
                 job = entry.name.removesuffix(SUFFIX)
@@ -57,8 +57,8 @@ class TrialFolder:
                 if job == entry.name or not study or len(job) > MAX_NAME or not _TRIAL.fullmatch(suffix):
                     continue
                 if entry.is_file(follow_symlinks=False):
-                    found.setdefault(study, set()).add(job)
+                    trials.setdefault(study, set()).add(job)
             self.is_full = next(entries, None) is not None
         # A study that is as it was keeps its object, so that its trials are not gone through again.
-        new = {study: frozenset(jobs) for study, jobs in found.items()}
+        new = {study: frozenset(jobs) for study, jobs in trials.items()}
         return {study: old if (old := self._studies.get(study)) == jobs else jobs for study, jobs in new.items()}

@@ -10,13 +10,13 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from host_reporter.jobs.job_file import JobFile
-from host_reporter.jobs.jobs_dir import Found, Gone
+from host_reporter.jobs.jobs_dir import JobFound, JobGone
 from host_reporter.jobs.study import Study
 from host_reporter.jobs.trial_folder import MAX_FILES, TrialFolder
 from host_reporter.notices import Notices
 
 LOOK_SECONDS = 0.25
-"""The folders are looked at so often."""
+"""Look at the folders this often."""
 
 
 class Trials:
@@ -28,7 +28,7 @@ class Trials:
         self._folders: dict[Path, TrialFolder] = {}
         self._looked_at = float("-inf")
 
-    def add(self, file: JobFile) -> Iterator[Found | Gone]:
+    def add(self, file: JobFile) -> Iterator[JobFound | JobGone]:
         """A study's file is there, or has changed."""
         known = self._studies.get(file.id)
         if known is not None and known.file.followed != file.followed:
@@ -40,15 +40,15 @@ class Trials:
             return
         known.file = file
         for job in known.followed:
-            yield Found(known.trial(job))
+            yield JobFound(known.trial(job))
 
-    def remove(self, study: str) -> Iterator[Gone]:
+    def remove(self, study: str) -> Iterator[JobGone]:
         """A study's file is gone, and so are its trials."""
         known = self._studies.pop(study, None)
         if known is not None:
             self._notices.clear(_key(study))
             for job in known.followed:
-                yield Gone(job)
+                yield JobGone(job)
 
     @property
     def jobs(self) -> Collection[str]:
@@ -71,7 +71,7 @@ class Trials:
 
     def scan(
         self, now: float, wall: float, resting: Collection[str], others: Collection[str]
-    ) -> Iterator[Found | Gone]:
+    ) -> Iterator[JobFound | JobGone]:
         """What began and what is over. ``now``: of a clock that only goes forward; ``wall``: seconds since the epoch.
 
         ``resting``: the trials whose progress has told an end; ``others``: the jobs with files of their own.
@@ -91,7 +91,7 @@ class Trials:
         """The trials' files of a folder by study; None: it cannot be looked at."""
         folder = self._folders.setdefault(path, TrialFolder(path))
         try:
-            found = folder.look(wall)
+            trials = folder.look(wall)
         except OSError as error:
             self._notices.say(f"trials in {path}", f"trials' progress in {path} cannot be seen: {error.strerror}")
             return None
@@ -103,7 +103,7 @@ class Trials:
             )
         else:
             self._notices.clear(f"trials in {path}")
-        return found
+        return trials
 
     def _say_room(self, name: str, study: Study) -> None:
         assert study.file.trials is not None

@@ -13,13 +13,13 @@ from controller.wire import NAME_PATTERN
 from host_reporter.notices import Notices
 
 GRACE_SECONDS = 5.0
-"""The job file may come a moment after the training's first line."""
+"""Wait this long before a file is reported: its job file may come a moment after the training's first line."""
 
 MAX_FILES = 1000
-"""The folder may be open to all: of more files than this the rest is not looked at."""
+"""Look at no more files than this, because any user may write into the folder."""
 
 MAX_TOLD = 20
-"""So many are told of; whoever sees that many knows."""
+"""Log at most so many files."""
 
 SUFFIX = ".jsonl"
 
@@ -27,10 +27,10 @@ _NAME = re.compile(NAME_PATTERN)
 _Stamp = tuple[int, int, int]
 
 
-class Strays:
-    """Looks through the helper's folder and says once of each file that grows for no job. Never raises.
+class UnclaimedProgress:
+    """Looks through the helper's folder and logs each growing file that has no job file, once. Never raises.
 
-    A file that nobody writes any more, such as that of a job that has ended, is none of anybody's business.
+    A file that nobody writes any more, such as that of a job that has ended, is not logged.
     """
 
     def __init__(self, folder: Path, jobs_folder: Path, notices: Notices) -> None:
@@ -74,11 +74,11 @@ class Strays:
 
     @staticmethod
     def _key(job: str) -> str:
-        return f"stray {job}"
+        return f"unclaimed {job}"
 
     def _list(self) -> dict[str, _Stamp]:
         """The plain files of the folder that could be a job's, by the job's id."""
-        found: dict[str, _Stamp] = {}
+        stamps: dict[str, _Stamp] = {}
         try:
             with os.scandir(self._folder) as entries:
                 for entry in itertools.islice(entries, MAX_FILES):
@@ -90,8 +90,8 @@ class Strays:
                     except OSError:
                         continue
                     if stat.S_ISREG(status.st_mode):
-                        found[job] = (status.st_ino, status.st_size, status.st_mtime_ns)
+                        stamps[job] = (status.st_ino, status.st_size, status.st_mtime_ns)
         except OSError:
             # Nobody has written anything, or nobody may.
             return {}
-        return found
+        return stamps

@@ -1,6 +1,6 @@
 """Makes the host equal to its plan, and keeps it so: marks, and the interface's tree.
 
-What is not permitted here is said once; what others have changed is put back and said each time.
+What is not permitted here is logged once; what others have changed is put back and logged each time.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Mapping
 
 from controller.wire import HostPlan
 from host_reporter.discovery import cgroups
-from host_reporter.discovery.packet_sources import Whereabouts
+from host_reporter.discovery.cgroups import CgroupId
+from host_reporter.discovery.packet_sources import PacketSources
 from host_reporter.marking.iptables import IptablesError, Marker
 from host_reporter.marking.marks_here import Marks, by_group, by_link, of_sockets
-from host_reporter.marking.repairs import Pace, Repairs
-from host_reporter.marking.rules_text import Group, Sent
+from host_reporter.marking.rules_text import Sent
 from host_reporter.nic.interface import Nic, NicError
 from host_reporter.notices import Notices
+from host_reporter.repairs import Pace, Repairs
 
 SocketMarker = Callable[[Mapping[str, int], Iterable[str]], None]
 """Takes jobs' DSCPs, and the jobs whose sockets are to be marked one by one; see ``Discovery.mark``."""
@@ -41,7 +42,7 @@ class Enforcement:
         self._mark_sockets = mark_sockets
         self._lock = threading.RLock()
         self._plan: HostPlan | None = None
-        self._where = Whereabouts()
+        self._sources = PacketSources()
         self._matches_groups = True
         self._groups_again: Pace | None = None
         """When packets are to be told by their cgroups again, though that was refused a moment ago; None: they are."""
@@ -51,8 +52,9 @@ class Enforcement:
         """Whether the packet filter took the marks last; where it did not, it is not asked for each connection."""
 
     def apply(self, plan: HostPlan, *, look: bool = True) -> bool:
-        """Serve and mark as the plan says; whether all of it was done. ``look``: whether what the kernel could not do
-        before is tried again.
+        """Serve and mark as the plan says. Returns whether all of it was done.
+
+        ``look``: whether what the kernel could not do before is tried again.
         """
         with self._lock:
             done = True
@@ -80,15 +82,17 @@ class Enforcement:
             if self._marker is not None and self._marker.is_marking:
                 self._reconcile_marks(self._marker)
 
-    def moved(self, where: Whereabouts) -> None:
-        """Jobs' sockets are to be told by something else now. From the thread that looks for them."""
+    def set_sources(self, sources: PacketSources) -> None:
+        """The packets of jobs have other sources now. Called from the thread that looks for sockets."""
         with self._lock:
-            before, self._where = self._where, where
+            before, self._sources = self._sources, sources
             if self._plan is None or not any(mark.is_whole for mark in self._plan.marks):
                 return
             if not self._filters and self._mark_sockets is not None:
-                self._mark_sockets(of_sockets(self._plan.marks, where), where.jobs)
-            elif (before.groups, before.brought) != (where.groups, where.brought) or not self._by_group_alone(where):
+                self._mark_sockets(of_sockets(self._plan.marks, sources), sources.jobs)
+            elif (before.groups, before.brought) != (sources.groups, sources.brought) or not self._by_group_alone(
+                sources
+            ):
                 self._apply_marks()
 
     def sent_bytes(self) -> Mapping[str, Sent]:
@@ -99,7 +103,7 @@ class Enforcement:
             except IptablesError as error:
                 self._notices.say("marks", f"marked bytes cannot be counted: {error}")
                 return {}
-            return {job: its for job, its in sent.items() if job not in self._where.jobs}
+            return {job: count for job, count in sent.items() if job not in self._sources.jobs}
 
     @property
     def is_marking(self) -> bool:
@@ -173,46 +177,46 @@ class Enforcement:
             self._notices.say("guard", f"{nic.interface}: {error}")
 
     def _apply_marks(self) -> bool:
-        plan, where = self._plan, self._where
+        plan, sources = self._plan, self._sources
         assert plan is not None
         done = True
         sockets = frozenset[str]()
         try:
             if self._marker is not None:
-                self._apply_filters(self._marker, plan, where)
+                self._apply_filters(self._marker, plan, sources)
             self._filters = True
             self._notices.clear("marks", "traffic is marked")
         except IptablesError as error:
             done = self._filters = False
-            sockets = where.jobs
+            sockets = sources.jobs
             whole = any(mark.is_whole for mark in plan.marks)
             rest = "; sockets that are found are marked one by one" if whole and self._mark_sockets else ""
             self._notices.say("marks", f"this host's traffic is not marked: {error}{rest}")
         if self._mark_sockets is not None:
-            self._mark_sockets(of_sockets(plan.marks, where) if self._marker is not None else {}, sockets)
+            self._mark_sockets(of_sockets(plan.marks, sources) if self._marker is not None else {}, sockets)
         return done
 
-    def _apply_filters(self, marker: Marker, plan: HostPlan, where: Whereabouts) -> None:
+    def _apply_filters(self, marker: Marker, plan: HostPlan, sources: PacketSources) -> None:
         """By cgroup; where the kernel refuses that, by links. Raises IptablesError."""
         if self._matches_groups:
-            marks = by_group(plan.marks, where)
+            marks = by_group(plan.marks, sources)
             try:
                 self._mark(marker, marks)
             except IptablesError as error:
                 if not marks.grouped:
                     raise
-                self._apply_refused(marker, plan, where, error)
+                self._apply_refused(marker, plan, sources, error)
             else:
                 if marks.grouped:
                     self._groups_again = None
                     self._notices.clear("groups", "packets are told by their cgroup")
         else:
-            self._mark(marker, by_link(plan.marks, where))
+            self._mark(marker, by_link(plan.marks, sources))
 
-    def _apply_refused(self, marker: Marker, plan: HostPlan, where: Whereabouts, error: IptablesError) -> None:
+    def _apply_refused(self, marker: Marker, plan: HostPlan, sources: PacketSources, error: IptablesError) -> None:
         """Mark otherwise where marks by cgroup were refused, and find out why. Raises IptablesError."""
-        there = where.with_groups(_is_there)
-        is_gone = there != where
+        there = sources.with_groups(_is_there)
+        is_gone = there != sources
         marks = by_group(plan.marks, there)
         try:
             if not is_gone:
@@ -223,7 +227,7 @@ class Enforcement:
                 return
         except IptablesError:
             is_gone = False
-            self._mark(marker, by_link(plan.marks, where))
+            self._mark(marker, by_link(plan.marks, sources))
         # Asked of the kernel itself: a refusal may come of what others changed in the same moment.
         why = marker.why_no_groups()
         if why is not None:
@@ -254,11 +258,11 @@ class Enforcement:
         else:
             self._notices.clear("links")
 
-    def _by_group_alone(self, where: Whereabouts) -> bool:
-        """Whether no mark depends on the links that were found."""
+    def _by_group_alone(self, sources: PacketSources) -> bool:
+        """Returns whether no mark depends on the links that were found."""
         assert self._plan is not None
-        jobs = {mark.job for mark in self._plan.marks if mark.is_whole} & where.jobs
-        return self._matches_groups and jobs <= where.groups.keys()
+        jobs = {mark.job for mark in self._plan.marks if mark.is_whole} & sources.jobs
+        return self._matches_groups and jobs <= sources.groups.keys()
 
     def _unmark(self, how: Callable[[Marker], None]) -> None:
         if self._mark_sockets is not None:
@@ -270,7 +274,7 @@ class Enforcement:
             self._notices.say("marks", f"the marks cannot be taken away: {error}")
 
 
-def _is_there(group: Group) -> bool:
+def _is_there(group: CgroupId) -> bool:
     """Returns whether the cgroup itself is there, and not another one that was made with its path."""
-    found = cgroups.find(group.path, cgroups.hierarchies())
-    return found is not None and found.id == group.id
+    present = cgroups.find(group.path, cgroups.hierarchies())
+    return present is not None and present.id == group.id

@@ -24,13 +24,13 @@ Table = Mapping[str, tuple[str, ...]]
 
 def table(text: str) -> dict[str, tuple[str, ...]]:
     """The chains of a text of ``iptables-save``, or of one for ``iptables-restore``."""
-    found: dict[str, list[str]] = {}
+    chains: dict[str, list[str]] = {}
     for line in text.splitlines():
         if declared := _DECLARED.match(line):
-            found.setdefault(declared[1], [])
+            chains.setdefault(declared[1], [])
         elif rule := _RULE.match(line):
-            found.setdefault(rule[1], []).append(rule[2])
-    return {chain: tuple(rules) for chain, rules in found.items()}
+            chains.setdefault(rule[1], []).append(rule[2])
+    return {chain: tuple(rules) for chain, rules in chains.items()}
 
 
 @dataclass(frozen=True)
@@ -41,30 +41,30 @@ class InstalledRules:
 
     def differences(self, seen: Table) -> tuple[str, ...]:
         """What is no longer as it was installed, in words; at most a few."""
-        found = []
+        sentences = []
         jumps = seen.get("OUTPUT", ()).count(f"-j {CHAIN}")
         gone = [chain for chain in self.chains if chain not in seen]
         if len(gone) == len(self.chains):
             return (f"all {len(gone)} chains of the agent were gone",)
         if jumps != 1:
-            found.append(f"the jump from OUTPUT to {CHAIN} was {'gone' if jumps == 0 else f'there {jumps} times'}")
+            sentences.append(f"the jump from OUTPUT to {CHAIN} was {'gone' if jumps == 0 else f'there {jumps} times'}")
         if gone:
-            found.append(_listed([f"chain {chain}" for chain in gone], "gone"))
+            sentences.append(_listed([f"chain {chain}" for chain in gone], "gone"))
         emptied = [chain for chain, rules in self.chains.items() if rules and seen.get(chain) == ()]
         if len(emptied) > _SHOWN:
-            found.append(f"all rules of {len(emptied)} chains of the agent were gone")
+            sentences.append(f"all rules of {len(emptied)} chains of the agent were gone")
         else:
             gone += emptied
-            found += [f"all rules of chain {chain} ({len(self.chains[chain])}) were gone" for chain in emptied]
+            sentences += [f"all rules of chain {chain} ({len(self.chains[chain])}) were gone" for chain in emptied]
         others = [
             (chain, rules)
             for chain, rules in self.chains.items()
             if chain not in gone and chain not in emptied and rules != seen[chain]
         ]
-        found += [_changed(chain, rules, seen[chain]) for chain, rules in others[:_SHOWN]]
+        sentences += [_changed(chain, rules, seen[chain]) for chain, rules in others[:_SHOWN]]
         if len(others) > _SHOWN:
-            found.append(f"{len(others) - _SHOWN} more chains of the agent were changed")
-        return tuple(found)
+            sentences.append(f"{len(others) - _SHOWN} more chains of the agent were changed")
+        return tuple(sentences)
 
     def counted(self, generation: int) -> tuple[str, ...] | None:
         """The rules whose bytes are counted, one a mark; None where this generation is not in force."""

@@ -18,7 +18,7 @@ VARIANTS = ("iptables", "iptables-legacy")
 
 _ANY_GROUP = '-p tcp -m cgroup --path "/" -j RETURN'
 _TRIES = 3
-"""So often a change is tried on what is there by then: others may change the table in the same moment."""
+"""Try a change so often: other programs may change the table at the same moment."""
 
 
 class _Former(NamedTuple):

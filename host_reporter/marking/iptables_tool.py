@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from host_reporter import tools
 from host_reporter.marking import rules_text, table_version
-from host_reporter.marking.restorer import RestoreError, Restorer
+from host_reporter.marking.restorer import PACKAGE, Restorer
 
 _LOCK_SECONDS = "5"
-_RUN_SECONDS = 20.0
 _TRIED = f"{rules_text.CHAIN}-TRY"
 _NFT, _LEGACY = "iptables-nft", "iptables-legacy"
 _LEGACY_TABLES = Path("/proc/thread-self/net/ip_tables_names")
@@ -52,7 +51,7 @@ class IptablesTool:
         """Carry a text for ``iptables-restore`` out: all of it, or nothing."""
         try:
             self._restorer.commit(text)
-        except RestoreError as error:
+        except tools.ToolError as error:
             raise IptablesError(str(error)) from error
 
     def version(self) -> table_version.Version | None:
@@ -101,27 +100,11 @@ def try_rule(variant: str, *rules: str) -> None:
 
 
 def run(command: Sequence[str], text: str = "") -> str:
-    """What a command prints. Raises IptablesError."""
+    """Returns what a command prints. Raises IptablesError."""
     try:
-        done = subprocess.run(
-            command,
-            input=text,
-            capture_output=True,
-            text=True,
-            errors="replace",  # comments of others' rules may be in any encoding
-            check=True,
-            timeout=_RUN_SECONDS,
-        )
-    except FileNotFoundError as error:
-        raise IptablesError(f"{command[0]} is not installed; install the package iptables") from error
-    except PermissionError as error:
-        raise IptablesError(f"{command[0]} may not be run; the agent needs CAP_NET_ADMIN") from error
-    except subprocess.CalledProcessError as error:
-        told = " ".join(error.stderr.split())
-        raise IptablesError(told[:300] or f"{command[0]} ended with status {error.returncode}") from error
-    except subprocess.TimeoutExpired as error:
-        raise IptablesError(f"{command[0]} did not end within {_RUN_SECONDS:g} s") from error
-    return done.stdout
+        return tools.run(command, text, package=PACKAGE)
+    except tools.ToolError as error:
+        raise IptablesError(str(error)) from error
 
 
 def _try_both(variant: str, action: str) -> None:
@@ -133,7 +116,7 @@ def _restore(variant: str, text: str) -> None:
 
 
 def _clear_away(variant: str) -> bool:
-    """Take away what another agent left; whether there was any. Raises IptablesError."""
+    """Take away what another agent left. Returns whether there was any. Raises IptablesError."""
     saved = run([f"{variant}-save", "-t", "mangle"])
     if f":{rules_text.CHAIN}" not in saved:
         return False

@@ -38,19 +38,19 @@ def obstacles(seen: Table) -> tuple[str, ...]:
     before = [(place, rule) for place, rule in enumerate(output[:ours], 1) if _may_end(rule, seen)]
     behind = [("OUTPUT", rule) for rule in output[ours + 1 :]]
     behind += [("POSTROUTING", _read(text)) for text in seen.get("POSTROUTING", ())]
-    found = []
+    sentences = []
     for place, rule in before[:_SHOWN]:
         takes = "all packets that this host sends" if _is_whole(rule, seen) else "the packets that it matches"
-        found.append(
+        sentences.append(
             f"rule {place} of OUTPUT ({rule.text}) stands before the agent's and takes {takes}, which leave without a "
             f"mark: put it behind the rule '-j {CHAIN}', or remove it (iptables -t mangle -D OUTPUT {place})"
         )
     for chain, rule in [(chain, rule) for chain, rule in behind if _may_remark(rule, seen)][:_SHOWN]:
-        found.append(
+        sentences.append(
             f"a rule of {chain} ({rule.text}) sets another DSCP than the agent's in packets that it matches: remove "
             "it, or let it leave jobs' packets out"
         )
-    return tuple(found)
+    return tuple(sentences)
 
 
 def _read(text: str) -> Rule:
@@ -95,14 +95,14 @@ def _may_end(rule: Rule, seen: Table, deep: int = 0) -> bool:
     """Returns whether a packet may leave OUTPUT by this rule. ``deep``: how many chains below OUTPUT it stands."""
     if not _can_match(rule):
         return False
-    return _ends(rule, deep) or any(_may_end(one, seen, deep + 1) for one in _below(rule, seen, deep))
+    return _ends(rule, deep) or any(_may_end(below, seen, deep + 1) for below in _below(rule, seen, deep))
 
 
 def _is_whole(rule: Rule, seen: Table, deep: int = 0) -> bool:
     """Returns whether all TCP that leaves this host leaves OUTPUT by this rule."""
     if not rule.is_whole:
         return False
-    return _ends(rule, deep) or any(_is_whole(one, seen, deep + 1) for one in _below(rule, seen, deep))
+    return _ends(rule, deep) or any(_is_whole(below, seen, deep + 1) for below in _below(rule, seen, deep))
 
 
 def _ends(rule: Rule, deep: int) -> bool:
@@ -113,7 +113,7 @@ def _ends(rule: Rule, deep: int) -> bool:
 def _may_remark(rule: Rule, seen: Table, deep: int = 0) -> bool:
     if not _can_match(rule):
         return False
-    return rule.target in _REMARKS or any(_may_remark(one, seen, deep + 1) for one in _below(rule, seen, deep))
+    return rule.target in _REMARKS or any(_may_remark(below, seen, deep + 1) for below in _below(rule, seen, deep))
 
 
 def _below(rule: Rule, seen: Table, deep: int) -> Iterator[Rule]:

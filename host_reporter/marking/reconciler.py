@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 
 from host_reporter.marking.enforcement import Enforcement
+from host_reporter.worker import Worker
 
 STOP_SECONDS = 6.0
 
 
 class Reconciler:
-    """Has ``enforcement`` put back what others have changed. ``period`` tells the seconds between two looks;
+    """Has ``enforcement`` put back what others have changed. ``period`` returns the seconds between two looks;
     ``failed`` is called with a fault that ended the thread.
     """
 
@@ -20,23 +20,16 @@ class Reconciler:
     ) -> None:
         self._enforcement = enforcement
         self._period = period
-        self._failed = failed
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="reconciler", daemon=True)
+        self._worker = Worker("reconciler", self._work, failed=failed)
 
     def start(self) -> None:
         """Begin."""
-        self._thread.start()
+        self._worker.start()
 
     def stop(self) -> None:
         """End, within STOP_SECONDS."""
-        self._stopping.set()
-        self._thread.join(STOP_SECONDS)
+        self._worker.stop(STOP_SECONDS)
 
-    def _run(self) -> None:
-        try:
-            while not self._stopping.wait(self._period()):
-                self._enforcement.reconcile()
-        except Exception as error:
-            # An agent that half works would be believed: the whole of it stops.
-            self._failed(error)
+    def _work(self) -> None:
+        while not self._worker.wait(self._period()):
+            self._enforcement.reconcile()

@@ -12,11 +12,17 @@ import select
 import subprocess
 import time
 
+from host_reporter import tools
+from host_reporter.tools import ToolError
+
+PACKAGE = "iptables"
+"""The package that brings the tool."""
+
 ANSWER_SECONDS = 20.0
+"""A change that is not answered within this time has failed."""
 
-
-class RestoreError(RuntimeError):
-    """A change was refused, or there is nobody to make it; the message says why."""
+_END_SECONDS = 1.0
+"""A process that does not end within this time is killed."""
 
 
 class Restorer:
@@ -29,9 +35,9 @@ class Restorer:
         self._changes = 0
 
     def commit(self, text: str) -> None:
-        """Carry out one table's changes (``*table`` to ``COMMIT``), all or nothing. Raises RestoreError."""
+        """Carry out one table's changes (``*table`` to ``COMMIT``), all or nothing. Raises ToolError."""
         if self._process is not None and self._process.poll() is not None:
-            self._end()  # somebody has killed it
+            self._end()  # another program has killed it
         if self._process is None:
             self._start()
         process = self._process
@@ -41,11 +47,11 @@ class Restorer:
         try:
             process.stdin.write(f"{text}{answer}\n".encode())
             process.stdin.flush()
-            made = self._wait_for(answer.encode())
+            is_done = self._wait_for(answer.encode())
         except OSError:
-            made = False
-        if not made:
-            raise RestoreError(self._end())
+            is_done = False
+        if not is_done:
+            raise ToolError(self._end())
 
     def close(self) -> None:
         """End the process."""
@@ -59,20 +65,16 @@ class Restorer:
         # A terminal, so that the answers come line by line instead of when a buffer is full.
         self._terminal, other = os.openpty()
         try:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=other, stderr=subprocess.PIPE, start_new_session=True
-            )
-        except OSError as error:
+            self._process = tools.start(command, package=PACKAGE, stdout=other, stderr=subprocess.PIPE)
+        except ToolError:
             os.close(self._terminal)
-            missing = isinstance(error, FileNotFoundError)
-            reason = "is not installed; install the package iptables" if missing else f"cannot be run: {error.strerror}"
-            raise RestoreError(f"{command[0]} {reason}") from error
+            raise
         finally:
             os.close(other)
 
     def _wait_for(self, answer: bytes) -> bool:
-        """Whether the answer comes; not if the process ends, or is silent for ANSWER_SECONDS."""
-        told = b""
+        """Returns whether the answer comes: not if the process ends, or is silent for ANSWER_SECONDS."""
+        output = b""
         deadline = time.monotonic() + ANSWER_SECONDS
         while (left := deadline - time.monotonic()) > 0:
             if not select.select([self._terminal], [], [], left)[0]:
@@ -82,24 +84,24 @@ class Restorer:
             except OSError:
                 # The other side is closed: the process has ended.
                 return False
-            told += piece
-            if answer in told:
+            output += piece
+            if answer in output:
                 return True
-            told = told[-len(answer) :]
+            output = output[-len(answer) :]
         return False
 
     def _end(self) -> str:
-        """End the process; what it said in complaint."""
+        """End the process. Returns its complaint."""
         process, self._process = self._process, None
         assert process is not None and process.stdin is not None and process.stderr is not None
         with contextlib.suppress(OSError):
             process.stdin.close()
         try:
-            process.wait(1.0)
+            process.wait(_END_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        complaint = " ".join(process.stderr.read().decode(errors="replace").split())[:300]
+        complaint = tools.complaint(process.stderr.read().decode(errors="replace"))
         process.stderr.close()
         os.close(self._terminal)
         return complaint or f"{self._variant}-restore ended with status {process.returncode}"

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from controller.model import ACKNOWLEDGEMENT_DSCP, OTHER_DSCP, OWN_DSCP
 from controller.wire import Mark
+from host_reporter.discovery.cgroups import CgroupId
 
 CHAIN = "TRAINYARD"
 CLEAR = f"{CHAIN}-CLEAR"
@@ -38,19 +39,12 @@ _COUNTED = re.compile(rf"^\[\d+:(\d+)\] -A ({CHAIN}-[AB]) ")
 _OWN_CHAIN = re.compile(rf"^:({CHAIN}(?:-[A-Z0-9]+)?) ", re.MULTILINE)
 
 
-class Group(NamedTuple):
-    """A cgroup: its path in the hierarchy, and its id, for another may be made with the same path."""
-
-    path: str
-    id: int
-
-
 class GroupMark(NamedTuple):
     """Packets of a job's own processes, by their cgroup, and the DSCP that they get."""
 
     job: str
     dscp: int
-    group: Group
+    group: CgroupId
 
 
 AnyMark = Mark | GroupMark
@@ -126,12 +120,12 @@ def jumps(saved: str) -> int:
 
 def counts(saved: str) -> dict[str, tuple[int, ...]]:
     """Bytes counted by each rule of the two chains, in the rules' order, out of ``iptables-save -c``."""
-    found: dict[str, list[int]] = {}
+    by_chain: dict[str, list[int]] = {}
     for line in saved.splitlines():
         counted = _COUNTED.match(line)
         if counted is not None:
-            found.setdefault(counted[2], []).append(int(counted[1]))
-    return {chain: tuple(values) for chain, values in found.items()}
+            by_chain.setdefault(counted[2], []).append(int(counted[1]))
+    return {chain: tuple(values) for chain, values in by_chain.items()}
 
 
 class Sent(NamedTuple):
@@ -183,10 +177,10 @@ class SentBytes:
 
 
 def _by_job(marks: Sequence[AnyMark], values: Sequence[int]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    sent: dict[str, int] = {}
     for mark, value in zip(marks, values, strict=True):
-        found[mark.job] = found.get(mark.job, 0) + value
-    return found
+        sent[mark.job] = sent.get(mark.job, 0) + value
+    return sent
 
 
 def _match(mark: AnyMark) -> str:

@@ -78,15 +78,15 @@ def _entries() -> tuple[bytes, ...]:
 
 def split(told: bytes) -> tuple[bytes, ...]:
     """The entries of a table without their counters. Raises struct.error where it is cut off."""
-    found = []
+    entries = []
     at = 0
     while at < len(told):
         (length,) = struct.unpack_from("=H", told, at + _NEXT_AT)
         if length < _COUNTED.stop or at + length > len(told):
             raise struct.error("an entry is cut off")
-        found.append(told[at : at + _COUNTED.start] + told[at + _COUNTED.stop : at + length])
+        entries.append(told[at : at + _COUNTED.start] + told[at + _COUNTED.stop : at + length])
         at += length
-    return tuple(found)
+    return tuple(entries)
 
 
 def _ask(asking: socket.socket, option: int, question: bytes) -> bytes:

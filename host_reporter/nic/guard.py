@@ -14,6 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from host_reporter import tools
 from host_reporter.nic.errors import NicError
 
 _DONE = "done"
@@ -26,7 +27,7 @@ class NicGuard:
 
     def __init__(self, interface: str) -> None:
         self._interface = interface
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
 
     def watch(self) -> None:
         """From now on there is something to take away; a guard that was ended begins anew. Raises NicError."""
@@ -36,22 +37,19 @@ class NicGuard:
         # The agent may run where the package is not installed, and the guard begins in another folder.
         paths = [str(Path(__file__).resolve().parents[2]), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
         try:
-            self._process = subprocess.Popen(
+            self._process = tools.start(
                 ["/bin/sh", "-c", _SCRIPT, sys.executable, self._interface],
-                stdin=subprocess.PIPE,
                 cwd="/",
-                env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in paths if path)},
-                start_new_session=True,
-                text=True,
+                environment={"PYTHONPATH": os.pathsep.join(path for path in paths if path)},
             )
-        except OSError as error:
-            raise NicError(f"no guard, which would take it away if the agent were killed: {error.strerror}") from error
+        except tools.ToolError as error:
+            raise NicError(f"no guard, which would take it away if the agent were killed: {error}") from error
 
     def dismiss(self) -> None:
         """All is taken away: let it end."""
         if self._process is not None and self._process.poll() is None and self._process.stdin is not None:
             with contextlib.suppress(OSError):
-                self._process.stdin.write(f"{_DONE}\n")
+                self._process.stdin.write(f"{_DONE}\n".encode())
                 self._process.stdin.flush()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(_END_SECONDS)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
 
 from controller.model import ACKNOWLEDGEMENT_DSCP
+from host_reporter import tools
 from host_reporter.nic import rtnetlink
 from host_reporter.nic.errors import NicError, foreign
 from host_reporter.nic.guard import NicGuard
@@ -30,7 +30,6 @@ from host_reporter.nic.tree import (
 
 __all__ = ["HANDLE", "Nic", "NicError", "htb_tree"]
 
-_RUN_SECONDS = 20.0
 _MAJOR = int(HANDLE, 16)
 _PLACES = (DSCP_PREF, ARP_PREF)
 
@@ -103,7 +102,7 @@ class Nic:
                 self._guard.dismiss()
 
     def remove_left(self) -> bool:
-        """Take away the tree of an agent that was killed; whether there was one. Raises NicError."""
+        """Take away the tree of an agent that was killed. Returns whether there was one. Raises NicError."""
         seen = self._look()
         if seen.root.major != _MAJOR or MADE not in seen.classes:
             return False
@@ -131,8 +130,8 @@ class Nic:
         # By an agent before this one, which was killed.
         self._made |= MADE in seen.classes
         kept, removals = self._sorted_out(seen, wanted[1])
-        arp = [one for one in seen.filters if one.pref == ARP_PREF]
-        arp_is_right = [one.leaf for one in arp] == [leaf(0)]
+        arp = [entry for entry in seen.filters if entry.pref == ARP_PREF]
+        arp_is_right = [entry.leaf for entry in arp] == [leaf(0)]
         lines = [
             *removals,
             *([arp_removal(self.interface)] if arp and not arp_is_right else []),
@@ -147,14 +146,14 @@ class Nic:
         """The hash tables of the filters by DSCP that can stay, and lines that take away those that cannot."""
         kept, removals = {}, []
         wanted = {*class_dscp, ACKNOWLEDGEMENT_DSCP}
-        for one in sorted(seen.filters):
-            if one.pref != DSCP_PREF:
+        for entry in sorted(seen.filters):
+            if entry.pref != DSCP_PREF:
                 continue
             # What a filter matches cannot be changed, only where it leads.
-            if one.number in wanted and one.name == f"DSCP {one.number}":
-                kept[one.number] = one.table
+            if entry.number in wanted and entry.name == f"DSCP {entry.number}":
+                kept[entry.number] = entry.table
             else:
-                removals.append(filter_removal(self.interface, one.table, one.number))
+                removals.append(filter_removal(self.interface, entry.table, entry.number))
         return kept, removals
 
     def _build(self, wanted: _Wanted) -> None:
@@ -194,14 +193,6 @@ class Nic:
 
     def _tc(self, *arguments: str, text: str = "") -> str:
         try:
-            done = subprocess.run(
-                ["tc", *arguments], input=text, capture_output=True, text=True, check=True, timeout=_RUN_SECONDS
-            )
-        except FileNotFoundError as error:
-            raise NicError("tc is not installed; install the package iproute2") from error
-        except subprocess.CalledProcessError as error:
-            told = " ".join(error.stderr.split())
-            raise NicError(f"{self.interface}: {told[:300] or 'tc failed'}") from error
-        except subprocess.TimeoutExpired as error:
-            raise NicError(f"{self.interface}: tc did not end within {_RUN_SECONDS:g} s") from error
-        return done.stdout
+            return tools.run(["tc", *arguments], text, package="iproute2")
+        except tools.ToolError as error:
+            raise NicError(f"{self.interface}: {error}") from error

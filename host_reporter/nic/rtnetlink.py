@@ -63,15 +63,15 @@ def _dump(asking: socket.socket, what: int, index: int, parent: int) -> list[Ent
     for _ in range(_TRIES):
         body = _TRAFFIC.pack(socket.AF_UNSPEC, 0, 0, index, 0, parent, 0)
         asking.send(_HEADER.pack(_HEADER.size + len(body), what + _TO_QUESTION, _REQUEST | _DUMP, 1, 0) + body)
-        found: list[Entry] = []
+        entries: list[Entry] = []
         whole, ended = True, False
         while not ended:
             pieces, is_whole, ended = parse(asking.recv(_RECEIVE_BYTES), index)
-            found += pieces
+            entries += pieces
             whole &= is_whole
         # What changed while it was told may be missing from it.
         if whole:
-            return found
+            return entries
     raise OSError("it changes too quickly")
 
 
@@ -79,7 +79,7 @@ def parse(data: bytes, index: int) -> tuple[list[Entry], bool, bool]:
     """Read one datagram of an answer. Returns the entries of the interface with this index, whether the dump was not
     interrupted by a change, and whether it has ended. Raises OSError: the kernel refused.
     """
-    found: list[Entry] = []
+    entries: list[Entry] = []
     whole, at = True, 0
     while at + _HEADER.size <= len(data):
         length, kind, flags, _, _ = _HEADER.unpack_from(data, at)
@@ -88,14 +88,14 @@ def parse(data: bytes, index: int) -> tuple[list[Entry], bool, bool]:
         body = data[at + _HEADER.size : at + length]
         whole &= not flags & _INTERRUPTED
         if kind == _DONE:
-            return found, whole, True
+            return entries, whole, True
         if kind == _ERROR:
             number = -struct.unpack_from("=i", body)[0]
             raise OSError(number, os.strerror(number))
         if kind in {QDISC, CLASS, FILTER} and _TRAFFIC.unpack_from(body)[3] == index:
-            found.append(_entry(kind, body))
+            entries.append(_entry(kind, body))
         at += (length + 3) & ~3
-    return found, whole, False
+    return entries, whole, False
 
 
 def attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -111,7 +111,7 @@ def attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 def _entry(what: int, body: bytes) -> Entry:
     _, _, _, _, handle, parent, info = _TRAFFIC.unpack_from(body)
-    its = dict(attributes(body[_TRAFFIC.size :]))
-    kind = its.get(KIND, b"").rstrip(b"\0").decode(errors="replace")
-    raw = its.get(OPTIONS, b"")
+    values = dict(attributes(body[_TRAFFIC.size :]))
+    kind = values.get(KIND, b"").rstrip(b"\0").decode(errors="replace")
+    raw = values.get(OPTIONS, b"")
     return Entry(what, handle, parent, info, kind, raw, dict(attributes(raw)))

@@ -24,7 +24,7 @@ _ARP = int.from_bytes((0x0806).to_bytes(2, "big"), sys.byteorder)
 _TOS, _ALL = 0x00FC0000, 0
 _SOURCE_PORT, _PORT_AT = 0xFFFF0000, 20
 _SHOWN = 4
-"""So many parts are named; of more it is said how many they are."""
+"""Name at most so many parts in a message, and count the others."""
 
 
 class Root(NamedTuple):
@@ -90,21 +90,21 @@ def parts(
     places.
     """
     major = f"{seen.root.major:x}"
-    found = {}
+    named = {}
     if root and seen.root.major:
-        found[f"the root qdisc {major}:"] = f"{seen.root.kind} {seen.root.default}".encode()
+        named[f"the root qdisc {major}:"] = f"{seen.root.kind} {seen.root.default}".encode()
     for minor, told in sorted(seen.classes.items()):
         if classes(minor):
-            found[f"class {major}:{minor:x}"] = told
+            named[f"class {major}:{minor:x}"] = told
     for minor, told in sorted(seen.queues.items()):
         if classes(minor):
-            found[f"the queue of class {major}:{minor:x}"] = told
-    for one, told in sorted(seen.filters.items()):
-        if one.pref in prefs:
-            name = f"the filter for {one.name}"
+            named[f"the queue of class {major}:{minor:x}"] = told
+    for entry, told in sorted(seen.filters.items()):
+        if entry.pref in prefs:
+            name = f"the filter for {entry.name}"
             # A second one with the same name is another part.
-            found[name if name not in found else f"{name} ({one.table:x}::{one.number:x})"] = told
-    return found
+            named[name if name not in named else f"{name} ({entry.table:x}::{entry.number:x})"] = told
+    return named
 
 
 def differences(installed: Installed, seen: Installed) -> tuple[str, ...]:
@@ -114,8 +114,8 @@ def differences(installed: Installed, seen: Installed) -> tuple[str, ...]:
     more = [name for name in seen if name not in installed]
     if gone and not any(name in seen for name in installed):
         return (f"all {len(installed)} parts of the tree were gone",)
-    found = [(gone, "gone"), (other, "changed"), (more, "not the agent's")]
-    return tuple(_counted(names, how) for names, how in found if names)
+    groups = [(gone, "gone"), (other, "changed"), (more, "not the agent's")]
+    return tuple(_counted(names, how) for names, how in groups if names)
 
 
 def in_front(interface: str, seen: NicState, prefs: Collection[int]) -> tuple[str, ...]:
@@ -124,7 +124,7 @@ def in_front(interface: str, seen: NicState, prefs: Collection[int]) -> tuple[st
     return tuple(
         f"a filter of somebody else (pref {pref}) sees packets before the agent's, and takes those that it matches: "
         f"give it a pref above {last}, or remove it ({remove} pref {pref})"
-        for pref in sorted({one.pref for one in seen.filters if one.pref <= last and one.pref not in prefs})
+        for pref in sorted({entry.pref for entry in seen.filters if entry.pref <= last and entry.pref not in prefs})
     )
 
 
@@ -141,7 +141,7 @@ def _class(entry: Entry) -> bytes:
 
 
 def _is_table(entry: Entry) -> bool:
-    """Whether it is a hash table of filters, which the kernel tells as a filter without a class."""
+    """Returns whether it is a hash table of filters, which the kernel tells as a filter without a class."""
     return entry.kind == "u32" and _U32_CLASSID not in entry.options
 
 

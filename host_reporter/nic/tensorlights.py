@@ -6,7 +6,7 @@ ones make stragglers; so each gets a band of its own there.
 
 [known, from the released code] Seven bands for jobs, the last for all else: of n jobs the one of rank r is in band
 r // ceil(n / 7). TLs-One ranks by launch; TLs-RR moves the jobs on every 20 s. Where models differ the smaller go
-first, and jobs move on among equals only. Nothing is done where one job alone has a server. [ours] A model's size is
+first, and jobs move on among equals only. Nothing is done where server job alone has a server. [ours] A model's size is
 what the server sends a worker in an iteration, as the job declares it; jobs of one band share, each from a queue of its
 own.
 ``controller.policies.parts.tensorlights`` ranks and rotates in the same way, for all hosts at once.
@@ -48,14 +48,14 @@ class Server(NamedTuple):
     launched: float
 
 
-class Place(NamedTuple):
+class BandQueue(NamedTuple):
     """A queue of the NIC: its band, served first where it is 0, and its number among those of the band."""
 
     band: int
     number: int
 
 
-def server(job: str, spec: JobSpec | None, host: str, seen: float) -> Server | None:
+def server_of(job: str, spec: JobSpec | None, host: str, seen: float) -> Server | None:
     """The job's servers on ``host``; None: it has none there, or none whose port is told.
 
     ``seen``: when the agent first knew of the job, which counts where the spec does not say when it arrived.
@@ -70,30 +70,33 @@ def server(job: str, spec: JobSpec | None, host: str, seen: float) -> Server | N
     return Server(job, known, size, seen if spec.arrival is None else spec.arrival)
 
 
-def places(servers: Collection[Server], turn: int | None) -> dict[str, Place]:
-    """The place of each job, if there are two; ``turn`` is how often they have moved on (None: they never do)."""
+def band_queues(servers: Collection[Server], turn: int | None) -> dict[str, BandQueue]:
+    """Returns the queue of each job, if there are two jobs or more.
+
+    ``turn`` is how often jobs have moved on; None: they never do.
+    """
     if len(servers) < 2:
         return {}
     width = math.ceil(len(servers) / BANDS)
-    ranked = sorted(servers, key=lambda one: (one.model_bytes, one.launched, one.job))
+    ranked = sorted(servers, key=lambda server: (server.model_bytes, server.launched, server.job))
     if turn is not None:
         ranked = [
-            one
-            for _, equals in groupby(ranked, key=lambda one: one.model_bytes)
-            for one in _moved_on(list(equals), turn, width)
+            server
+            for _, equals in groupby(ranked, key=lambda server: server.model_bytes)
+            for server in _moved_on(list(equals), turn, width)
         ]
-    return {one.job: Place(*divmod(rank, width)) for rank, one in enumerate(ranked)}
+    return {server.job: BandQueue(*divmod(rank, width)) for rank, server in enumerate(ranked)}
 
 
 def fitting(servers: Collection[Server]) -> tuple[Server, ...]:
     """Those that were launched first, as far as MAX_PORTS reach."""
     taken: list[Server] = []
     ports = 0
-    for one in sorted(servers, key=lambda one: (one.launched, one.job)):
-        ports += len(one.ports)
+    for server in sorted(servers, key=lambda server: (server.launched, server.job)):
+        ports += len(server.ports)
         if ports > MAX_PORTS:
             break
-        taken.append(one)
+        taken.append(server)
     return tuple(taken)
 
 

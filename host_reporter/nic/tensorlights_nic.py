@@ -10,7 +10,7 @@ from collections.abc import Collection
 from host_reporter.nic import rtnetlink
 from host_reporter.nic.errors import foreign
 from host_reporter.nic.state import Installed, NicState, differences, in_front, parts, state
-from host_reporter.nic.tensorlights import Server, places
+from host_reporter.nic.tensorlights import Server, band_queues
 from host_reporter.nic.tensorlights_tree import (
     NOTHING,
     OTHERS_PREF,
@@ -52,19 +52,19 @@ class TensorLightsNic:
         """Filters of somebody else that see packets before ours, as of the latest look, in sentences."""
 
     def serve(self, servers: Collection[Server], turn: int | None) -> bool:
-        """Give each server its band at this turn (None: for good); whether anything of ours is there now."""
+        """Give each server its band at this turn (None: for good). Returns whether anything of ours is there now."""
         root = self._control.root()
         self._served = tuple(servers), turn
         self._refuse_foreign(root.kind, root.major)
-        found = places(servers, turn)
-        if not found:
+        queues = band_queues(servers, turn)
+        if not queues:
             self.remove()
             return False
         major = root.major
         if major == 0:
             self._control.make_root(self._rate_bps)
             major, self._put_anew = ROOT, True
-        wanted = lights(servers, found)
+        wanted = lights(servers, queues)
         self._control.carry_out(changes(wanted, self._control.seen(major), anew=self._put_anew), major, self._rate_bps)
         self._put_anew = False
         self._classes, self._filters = _ours(self._look())
@@ -87,7 +87,7 @@ class TensorLightsNic:
             self._control.mend_root(self._rate_bps)
         if major in {ROOT, _AGENT} and _ours(seen)[1] != self._filters:
             # What a filter matches cannot be changed in place.
-            there = sorted({one.pref for one in seen.filters} & {PORTS_PREF, OTHERS_PREF})
+            there = sorted({entry.pref for entry in seen.filters} & {PORTS_PREF, OTHERS_PREF})
             self._control.carry_out([DropFilters(pref) for pref in there], major, self._rate_bps)
         self._put_anew = True
         self.serve(*self._served)

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import threading
 import time
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
+from controller.model import Progress
 from controller.wire import JobSpec
-from host_reporter.marking.repairs import Repairs
 from host_reporter.nic.errors import NicError
 from host_reporter.nic.guard import NicGuard
-from host_reporter.nic.tensorlights import MAX_PORTS, Server, fitting, server, turn_at
+from host_reporter.nic.tensorlights import MAX_PORTS, Server, fitting, server_of, turn_at
 from host_reporter.notices import Notices
-from host_reporter.uplink.backlog import Told
+from host_reporter.repairs import Repairs
+from host_reporter.worker import Worker
 
 if TYPE_CHECKING:
     from host_reporter.nic.tensorlights_nic import TensorLightsNic
 
 TIDY_SECONDS = 10.0
-"""Between two removals of leaves that nothing leads to any more: they may be empty now."""
+"""Try this often to remove leaves that no filter leads to any more: they may be empty now."""
 
 GATHER_SECONDS = 0.05
-"""Jobs that come within it are put in place together."""
+"""Jobs that come within this time get their bands together."""
 
 STOP_SECONDS = 6.0
 _KEY, _THERE = "nic", "lights"
@@ -52,43 +52,38 @@ class TensorLights:
         self._host = host
         self._rotate_seconds = rotate_seconds
         self._notices = notices
-        self._failed = failed
         self._period = period
         self._repairs = Repairs(f"the traffic control of {nic.interface}", notices)
         self._served: tuple[tuple[Server, ...], int | None] | None = None
         """The servers and the turn that the interface was last told; None: it refused."""
         self._tidy_at = 0.0
-        self._news = threading.Condition()
+        self._worker = Worker("tensorlights", self._work, self._take_away, failed=failed)
+        self._news = self._worker.news
         self._servers: dict[str, Server] = {}
         self._seen: dict[str, float] = {}
         self._changed = True
-        self._stopping = False
-        self._thread = threading.Thread(target=self._run, name="tensorlights", daemon=True)
 
     def start(self) -> None:
         """Begin; what an agent before this one has left is taken away first, or adopted."""
-        self._thread.start()
+        self._worker.start()
 
     def stop(self) -> None:
         """End, and take away what was put there, within STOP_SECONDS."""
-        with self._news:
-            self._stopping = True
-            self._news.notify()
-        self._thread.join(STOP_SECONDS)
+        self._worker.stop(STOP_SECONDS)
 
     def declare(self, job: str, spec: JobSpec | None) -> None:
         """A job has begun, or says something else of itself."""
-        found = server(job, spec, self._host, self._seen.setdefault(job, time.time()))
+        known = server_of(job, spec, self._host, self._seen.setdefault(job, time.time()))
         with self._news:
-            if found is None:
+            if known is None:
                 self._changed |= self._servers.pop(job, None) is not None
-            elif self._servers.get(job) != found:
-                self._servers[job] = found
+            elif self._servers.get(job) != known:
+                self._servers[job] = known
                 self._changed = True
             self._news.notify()
 
-    def add(self, job: str, points: list[Told]) -> None:
-        """Progress is nothing that it goes by."""
+    def add(self, job: str, points: list[Progress]) -> None:
+        """Progress does not matter to TensorLights."""
 
     def end(self, job: str) -> None:
         """A job has ended."""
@@ -98,19 +93,14 @@ class TensorLights:
             self._news.notify()
 
     def end_earlier(self, job: str, at: float) -> None:
-        """It was never known here."""
+        """Such a job was never known here."""
 
-    def _run(self) -> None:
-        try:
-            while self._turn():
-                pass
-        except Exception as error:
-            # An agent that half works would be believed: the whole of it stops.
-            self._failed(error)
-        self._end()
+    def _work(self) -> None:
+        while self._turn():
+            pass
 
     def _turn(self) -> bool:
-        """Put all in place, and wait for something to do; whether there is a next turn."""
+        """Put all in place, and wait for something to do. Returns whether there is a next turn."""
         with self._news:
             self._changed = False
             servers = self._fitting(self._servers.values())
@@ -121,10 +111,10 @@ class TensorLights:
         if turn is not None and self._rotate_seconds is not None:
             until = min(until, (turn + 1) * self._rotate_seconds)
         with self._news:
-            self._news.wait_for(lambda: self._changed or self._stopping, max(0.0, until - time.monotonic()))
-            if self._changed and not self._stopping:
-                self._news.wait_for(lambda: self._stopping, GATHER_SECONDS)
-            return not self._stopping
+            self._news.wait_for(lambda: self._changed or self._worker.is_stopping, max(0.0, until - time.monotonic()))
+            if self._changed and not self._worker.is_stopping:
+                self._news.wait_for(lambda: self._worker.is_stopping, GATHER_SECONDS)
+            return not self._worker.is_stopping
 
     def _fitting(self, servers: Collection[Server]) -> tuple[Server, ...]:
         """As many as can be told apart; that there are more is said."""
@@ -178,7 +168,7 @@ class TensorLights:
         except NicError as error:
             self._notices.say("guard", f"{self._nic.interface}: {error}")
 
-    def _end(self) -> None:
+    def _take_away(self) -> None:
         try:
             self._nic.remove()
         except NicError as error:

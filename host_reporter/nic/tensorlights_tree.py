@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     # Mininet's command reads this module, by way of the tree by DSCP, with what the system's Python has.
-    from host_reporter.nic.tensorlights import Place, Server
+    from host_reporter.nic.tensorlights import BandQueue, Server
 
 ROOT: Final = 0x7473
 """Major number of a tree that TensorLights made from nothing: all of it is taken away in the end."""
@@ -106,20 +106,20 @@ class DropLeaf:
 Change = PutLeaf | Lead | LeadOthers | DropFilter | DropFilters | DropLeaf
 
 
-def lights(servers: Collection[Server], places: Mapping[str, Place]) -> Lights:
+def lights(servers: Collection[Server], queues: Mapping[str, BandQueue]) -> Lights:
     """The leaves of these places, and the servers' ports that lead there."""
-    leaves = {leaf(place): place.band for place in places.values()}
-    ports = {port: leaf(places[one.job]) for one in servers if one.job in places for port in one.ports}
+    leaves = {leaf(queue): queue.band for queue in queues.values()}
+    ports = {port: leaf(queues[server.job]) for server in servers if server.job in queues for port in server.ports}
     return Lights(leaves, ports)
 
 
-def leaf(place: Place) -> int:
+def leaf(queue: BandQueue) -> int:
     """The minor number of a place's leaf. In a band of more than 256 jobs the last ones share a leaf."""
-    return _FIRST_LEAF + place.band * _A_BAND + min(place.number, _A_BAND - 1)
+    return _FIRST_LEAF + queue.band * _A_BAND + min(queue.number, _A_BAND - 1)
 
 
 def is_leaf(minor: int) -> bool:
-    """Whether it is the number of a leaf of ours."""
+    """Returns whether it is the number of a leaf of ours."""
     return _FIRST_LEAF <= minor < 2 * _FIRST_LEAF
 
 
@@ -133,28 +133,28 @@ def changes(wanted: Lights, seen: Seen, *, anew: bool) -> list[Change]:
 
     A leaf that is no longer led to stays until it is empty. ``anew``: leaves that are there get their rates again.
     """
-    made: list[Change] = [
+    steps: list[Change] = [
         PutLeaf(minor, band) for minor, band in sorted(wanted.leaves.items()) if anew or minor not in seen.backlog
     ]
     of_port: dict[int, Filter] = {}
     surplus = []
-    for one in sorted(seen.filters, key=lambda one: one.handle):
-        if one.port is None or one.port not in wanted.ports or one.port in of_port:
-            surplus.append(one)
+    for entry in sorted(seen.filters, key=lambda entry: entry.handle):
+        if entry.port is None or entry.port not in wanted.ports or entry.port in of_port:
+            surplus.append(entry)
         else:
-            of_port[one.port] = one
+            of_port[entry.port] = entry
     for port, minor in sorted(wanted.ports.items()):
-        found = of_port.get(port)
-        if found is None or found.leaf != minor:
-            made.append(Lead(port, minor, None if found is None else found.handle))
+        known = of_port.get(port)
+        if known is None or known.leaf != minor:
+            steps.append(Lead(port, minor, None if known is None else known.handle))
     if OTHERS_PREF not in seen.prefs:
-        made.append(LeadOthers())
-    made += [DropFilter(one.handle) for one in surplus]
+        steps.append(LeadOthers())
+    steps += [DropFilter(entry.handle) for entry in surplus]
     idle = (minor for minor, waiting in seen.backlog.items() if minor not in wanted.leaves and not waiting)
-    return made + [DropLeaf(minor) for minor in sorted(idle)]
+    return steps + [DropLeaf(minor) for minor in sorted(idle)]
 
 
 def removal(seen: Seen) -> list[Change]:
     """What takes all of ours away: the filters first, for a leaf that is led to cannot go."""
-    made: list[Change] = [DropFilters(pref) for pref in sorted(seen.prefs)]
-    return made + [DropLeaf(minor) for minor in sorted(seen.backlog)]
+    steps: list[Change] = [DropFilters(pref) for pref in sorted(seen.prefs)]
+    return steps + [DropLeaf(minor) for minor in sorted(seen.backlog)]

@@ -38,7 +38,7 @@ from host_reporter.nic.tensorlights_tree import (
 )
 
 TINY_BPS = 1000
-"""A leaf's guaranteed rate: what HTB asks for, and next to nothing. The rest a leaf borrows by its priority."""
+"""HTB needs a guaranteed rate for each leaf: this one is next to nothing, and a leaf borrows the rest by priority."""
 
 OTHER_FLOOR = 0.10
 """The share of the link that all other traffic keeps in a tree made from nothing, as the controller's default is."""
@@ -91,8 +91,8 @@ class TrafficControl:
     def root(self) -> Root:
         """What is at the root now."""
         with self._open() as (netlink, index):
-            found = [q for q in netlink.tc("dump", index=index) if q["index"] == index and q["parent"] == _NO_PARENT]
-        return Root(found[0].get_attr("TCA_KIND"), found[0]["handle"] >> 16) if found else Root("", 0)
+            roots = [q for q in netlink.tc("dump", index=index) if q["index"] == index and q["parent"] == _NO_PARENT]
+        return Root(roots[0].get_attr("TCA_KIND"), roots[0]["handle"] >> 16) if roots else Root("", 0)
 
     def make_root(self, rate_bps: float) -> None:
         """Make a tree from nothing: the link's rate, all other traffic last, ARP first. All of it or nothing."""
@@ -122,21 +122,21 @@ class TrafficControl:
         """What is there of ours under the root ``major``."""
         with self._open() as (netlink, index):
             backlog = {
-                one["handle"] & 0xFFFF: _backlog(one)
-                for one in netlink.get_classes(index=index)
-                if one["handle"] >> 16 == major and is_leaf(one["handle"] & 0xFFFF)
+                entry["handle"] & 0xFFFF: _backlog(entry)
+                for entry in netlink.get_classes(index=index)
+                if entry["handle"] >> 16 == major and is_leaf(entry["handle"] & 0xFFFF)
             }
             filters, prefs = [], set()
-            for one in netlink.get_filters(index=index, parent=major << 16):
-                pref = one["info"] >> 16
+            for entry in netlink.get_filters(index=index, parent=major << 16):
+                pref = entry["info"] >> 16
                 if pref not in {PORTS_PREF, OTHERS_PREF}:
                     continue
                 prefs.add(pref)
-                options = one.get_attr("TCA_OPTIONS")
+                options = entry.get_attr("TCA_OPTIONS")
                 classid = None if options is None else options.get_attr("TCA_U32_CLASSID")
                 # A place, and its hash table, are told as filters too, without a class.
                 if pref == PORTS_PREF and classid is not None:
-                    filters.append(Filter(one["handle"], _port(options.get_attr("TCA_U32_SEL")), classid & 0xFFFF))
+                    filters.append(Filter(entry["handle"], _port(options.get_attr("TCA_U32_SEL")), classid & 0xFFFF))
         return Seen(backlog, tuple(filters), frozenset(prefs))
 
     def carry_out(self, changes: list[Change], major: int, rate_bps: float) -> None:
@@ -220,10 +220,10 @@ class TrafficControl:
         """A socket in this network namespace, and the interface's number now: it may have been made anew."""
         try:
             with IPRoute() as netlink:
-                found = netlink.link_lookup(ifname=self.interface)
-                if not found:
+                numbers = netlink.link_lookup(ifname=self.interface)
+                if not numbers:
                     raise NicError(f"there is no interface {self.interface}")
-                yield netlink, found[0]
+                yield netlink, numbers[0]
         except NetlinkError as error:
             raise NicError(f"{self.interface}: {_reason(error)}") from error
         except OSError as error:
@@ -239,9 +239,9 @@ def _reason(error: NetlinkError) -> str:
     return f"tc refused: {error.args[1] if len(error.args) > 1 and error.args[1] else errno.errorcode.get(code, code)}"
 
 
-def _backlog(one: Any) -> int:
+def _backlog(entry: Any) -> int:
     """Bytes that wait in a class."""
-    stats = one.get_attr("TCA_STATS2")
+    stats = entry.get_attr("TCA_STATS2")
     queue = None if stats is None else stats.get_attr("TCA_STATS_QUEUE")
     return 0 if queue is None else int(queue["backlog"])
 

@@ -137,7 +137,7 @@ def surplus_leaves(interface: str, class_dscp: Sequence[int], leaves: Collection
 
 
 def is_part(minor: int) -> bool:
-    """Whether it is the number of a class of this tree."""
+    """Returns whether it is the number of a class of this tree."""
     return minor in {1, OTHER_LEAF, MADE} or _FIRST_LEAF <= minor < _FIRST_LEAF + MAX_CLASSES
 
 

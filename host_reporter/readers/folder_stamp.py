@@ -9,17 +9,17 @@ from __future__ import annotations
 from pathlib import Path
 
 _SETTLED_SECONDS = 2.0
-"""A change may be as old as this before another one has another time: file systems have coarse clocks."""
+"""A change this long ago has another time than the next one; file systems have coarse clocks."""
 
 
 class FolderStamp:
-    """Of one folder as it was looked at last."""
+    """The state of one folder at the last look."""
 
     def __init__(self) -> None:
         self._stamp: tuple[int, int, int] | None = None
 
     def is_news(self, folder: Path, wall: float) -> bool:
-        """Whether it is to be listed again. ``wall``: now, in seconds since the epoch. Raises OSError."""
+        """Returns whether to list the folder again. ``wall``: now, in seconds since the epoch. Raises OSError."""
         status = folder.stat()
         stamp = (status.st_dev, status.st_ino, status.st_mtime_ns)
         if stamp == self._stamp:
@@ -29,5 +29,5 @@ class FolderStamp:
         return True
 
     def forget(self) -> None:
-        """It could not be listed: the next look is news whatever happens."""
+        """The folder could not be listed: list it at the next look in any case."""
         self._stamp = None

@@ -11,17 +11,19 @@ from host_reporter.readers.parse import Ended, Event, LineParser, Lines
 from host_reporter.readers.tail import Tail
 
 SILENT_LINES = 100
-"""So many lines without one that matches are reason to say so."""
+"""Log a problem after so many lines none of which matches."""
 
 TURN_SECONDS = 0.05
-"""Of processor time, for the lines of one file at a time; then others have their turn."""
+"""Parse the lines of one file for so much processor time; then other files have their turn."""
 
 COSTLY_LINE_SECONDS = 0.001
+"""A file is costly if its lines need more processor time than this, on the average of a turn."""
+
 COSTLY_REST_SECONDS = 1.0
-"""A file whose lines cost more, on the average of a turn, is left alone for so long: 5 % of a processor at most."""
+"""Leave a costly file alone for so long after a turn: it costs 5 % of a processor at most."""
 
 OVERRUN_REST_SECONDS = 60.0
-"""A file is left alone for so long after a line of which the match had to be ended; that line is lost."""
+"""Leave a file alone for so long after a line whose match had to be ended; that line is lost."""
 
 
 class ProgressSource(Protocol):
@@ -46,7 +48,7 @@ class ProgressSource(Protocol):
         """When what is read was last written, in seconds since the epoch; None where that is not known."""
 
     def seems_over(self, limit: MatchLimit) -> bool:
-        """Whether the last thing that is told seems to be an end."""
+        """Returns whether the last thing that is told seems to be an end."""
 
     def problem(self, *, final: bool = False) -> str | None:
         """What a person should know of it, if anything; ``final``: no more will come."""
@@ -99,7 +101,7 @@ class Source:
         return self.tail.modified
 
     def seems_over(self, limit: MatchLimit) -> bool:
-        """Whether the last of the file's lines that tells anything tells an end; a look at its last lines."""
+        """Returns whether the last of the file's lines that tells anything tells an end; a look at its last lines."""
         lines = list(Lines().feed(self.tail.last_bytes()))
         try:
             with limit:

@@ -1,4 +1,4 @@
-"""An end to matches that take too long. Some patterns, on some lines, are busy for longer than the world will last.
+"""Ends matches that take too long. Some patterns need exponential time on some lines.
 
 ``re`` keeps the interpreter to itself for a whole match: no other thread runs, no lease is renewed. But it asks for
 signals while it matches, and a handler that raises ends the match. So a timer of the process's own processor time ticks
@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Self, TypeVar
 
 TICK_SECONDS = 0.05
-"""Of processor time; a match is ended after one to two of them."""
+"""The period of the timer, in processor time; a match is ended after one to two periods."""
 
 _Argument = TypeVar("_Argument")
 _Result = TypeVar("_Result")

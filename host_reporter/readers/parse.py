@@ -71,10 +71,10 @@ def log_parser(pattern: str, end_pattern: str | None = None) -> LineParser:
     def parse(line: str) -> Event | None:
         if end is not None and end.search(line, 0, MAX_MATCHED):
             return Ended()
-        found = progress.search(line, 0, MAX_MATCHED)
-        if found is None:
+        match = progress.search(line, 0, MAX_MATCHED)
+        if match is None:
             return None
-        groups = found.groupdict()
+        groups = match.groupdict()
         return _point(groups["iteration"], groups.get(metric), groups.get("time"))
 
     return parse

@@ -1,29 +1,29 @@
-"""Which points of progress are believed. One absurd number, taken once, would be a job's progress for good."""
+"""Decides which points of progress are plausible: one absurd number would be a job's progress for good."""
 
 from __future__ import annotations
 
-from host_reporter.uplink.backlog import Told
+from controller.model import Progress
 
 SLACK = 2.0
-"""A run may go on beyond its declared iterations, up to so many times as many; as in controller.registry.job.record."""
+"""A run may have at most so many times its declared iterations, as in controller.registry.job.record."""
 
 LEAP = 1000.0
-"""Where the length is not known, so many times as far as before is a leap, ..."""
+"""Where the length is not known, an iteration above so many times the highest one before is a leap."""
 
 FIRST_STRETCH = 1000.0
-"""... counted from here at least: a run may begin at a checkpoint."""
+"""The highest iteration counts as this at least, since a run may begin at a checkpoint."""
 
 
-class Sieve:
-    """Of one run of a job. ``complaint`` says why something was left out, if anything was; it is the first reason."""
+class PlausibilityFilter:
+    """The filter of one run of a job. ``complaint`` is the first reason why a point was left out, if one was."""
 
     def __init__(self) -> None:
         self.complaint: str | None = None
         self._highest = FIRST_STRETCH
-        self._leap: Told | None = None
+        self._leap: Progress | None = None
 
-    def sift(self, point: Told, iterations: float | None) -> tuple[Told, ...]:
-        """What is to be taken now. ``iterations``: the declared length of the run, if it is known."""
+    def accept(self, point: Progress, iterations: float | None) -> tuple[Progress, ...]:
+        """Returns the plausible points so far. ``iterations`` is the declared length of the run, if it is known."""
         if iterations is not None:
             if point.iteration > SLACK * iterations:
                 self._complain(
@@ -41,7 +41,7 @@ class Sieve:
         leap, self._leap = self._leap, point
         if leap is None or not leap.iteration < point.iteration <= leap.iteration * LEAP:
             return ()
-        # Where it leapt to it goes on: it was no slip.
+        # It goes on from where it leapt to, so it was no slip.
         self._highest, self._leap = point.iteration, None
         return (leap, point)
 

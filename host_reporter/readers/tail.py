@@ -1,4 +1,4 @@
-"""Follows a file that another process writes: what is new of it, over rotation, truncation and absence."""
+"""Follows a file that another process writes, over rotation, truncation and absence."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import time
 from pathlib import Path
 
 READ_BYTES = 256 * 1024
-"""At most, a poll: whoever follows many files looks at each in turn."""
+"""A poll reads at most so many bytes, so that many files get their turns."""
 
 _WITNESS_BYTES = 64
 _LAST_BYTES = 4096
 _SETTLED_NS = 10**9
-"""A change may be as old as this before another one has another time: file systems have coarse clocks."""
+"""A change this long ago has another time than the next one; file systems have coarse clocks."""
 
 
 class Tail:
@@ -129,7 +129,7 @@ class Tail:
         return True
 
     def _is_as_read(self) -> bool:
-        """Whether what was read is still what stands before our place, as far as its beginning and its end tell."""
+        """Returns whether the file still holds what was read; its first and last bytes are compared."""
         assert self._descriptor is not None
         before = self._offset - len(self._recent)
         return (
@@ -143,7 +143,7 @@ class Tail:
         self._settled = None
 
     def _replaced(self) -> bool:
-        """Whether another file is at the path, and begun: until then its writer may still write into the old one."""
+        """Returns whether another file is at the path, and not empty: its writer may still write into the old one."""
         try:
             status = self.path.stat()
         except FileNotFoundError:

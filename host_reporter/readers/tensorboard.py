@@ -17,10 +17,10 @@ MAX_RECORD_BYTES = 64 * 1024
 """A scalar's record has a hundred bytes. Longer ones (images, histograms, graphs) are passed over, unread."""
 
 PLACES = 2000
-"""Looked at in one go for where the next record begins, when the last one was damaged: some milliseconds."""
+"""After a damaged record, look at so many positions in one go for the next one; that takes some milliseconds."""
 
 MOST_BYTES = 2**31
-"""No record is longer; protobuf allows none."""
+"""A longer record is damaged, since protobuf allows none."""
 
 _HEADER, _FOOTER = 12, 4
 _ZEROS = bytes(_HEADER)
@@ -64,36 +64,36 @@ class Records:
         Now and then an empty one comes, where a lot of what is damaged was passed over: who reads may rest then.
         """
         buffer, self._rest = self._rest + data, b""
-        place = lost = 0
+        offset = lost = 0
         while True:
             if self._skip:
-                step = min(self._skip, len(buffer) - place)
-                place, self._skip = place + step, self._skip - step
-            if len(buffer) - place < _HEADER:
+                step = min(self._skip, len(buffer) - offset)
+                offset, self._skip = offset + step, self._skip - step
+            if len(buffer) - offset < _HEADER:
                 break
-            length = _length(buffer, place)
+            length = _length(buffer, offset)
             if length is None:
                 lost += 1
                 if lost % PLACES == 0:
                     yield b""
                 self._lose()
-                place = _next_place(buffer, place + 1)
+                offset = _next_offset(buffer, offset + 1)
                 continue
-            end = place + _HEADER + length
+            end = offset + _HEADER + length
             if length > MAX_RECORD_BYTES:
-                self._is_lost, self._skip, place = False, length + _FOOTER, place + _HEADER
+                self._is_lost, self._skip, offset = False, length + _FOOTER, offset + _HEADER
                 continue
             if len(buffer) < end + _FOOTER:
                 break
-            body = buffer[place + _HEADER : end]
+            body = buffer[offset + _HEADER : end]
             if _masked(body) == int.from_bytes(buffer[end : end + _FOOTER], "little"):
                 self._is_lost = False
                 yield body
             else:
                 self._lose()
                 yield b""
-            place = end + _FOOTER
-        self._rest = buffer[place:]
+            offset = end + _FOOTER
+        self._rest = buffer[offset:]
 
     def _lose(self) -> None:
         self.damaged += not self._is_lost
@@ -141,22 +141,22 @@ def _table() -> tuple[int, ...]:
 _TABLE = _table()
 
 
-def _length(buffer: bytes, place: int) -> int | None:
+def _length(buffer: bytes, offset: int) -> int | None:
     """The length of the record at ``place``; None: there is none, or its beginning is damaged."""
-    length, crc = struct.unpack_from("<QI", buffer, place)
-    if length > MOST_BYTES or _masked(buffer[place : place + 8]) != crc:
+    length, crc = struct.unpack_from("<QI", buffer, offset)
+    if length > MOST_BYTES or _masked(buffer[offset : offset + 8]) != crc:
         return None
     return int(length)
 
 
-def _next_place(buffer: bytes, place: int) -> int:
+def _next_offset(buffer: bytes, offset: int) -> int:
     """Where the next record may begin: the upper bytes of a length are zeros, but no record begins with zeros alone."""
-    if buffer.startswith(_ZEROS, place):
-        found = _NO_ZERO.search(buffer, place)
-        return (found.start() if found is not None else len(buffer)) - len(_ZEROS) + 1
-    upper = buffer.find(b"\0\0\0\0", place + 4)
+    if buffer.startswith(_ZEROS, offset):
+        match = _NO_ZERO.search(buffer, offset)
+        return (match.start() if match is not None else len(buffer)) - len(_ZEROS) + 1
+    upper = buffer.find(b"\0\0\0\0", offset + 4)
     # The last bytes may be the beginning of one.
-    return max(place, len(buffer) - _HEADER + 1 if upper < 0 else upper - 4)
+    return max(offset, len(buffer) - _HEADER + 1 if upper < 0 else upper - 4)
 
 
 # Protobuf ------------------------------------------------------------------------------------------------------------
@@ -164,32 +164,32 @@ def _next_place(buffer: bytes, place: int) -> int:
 
 def _fields(message: bytes) -> Iterator[tuple[int, int, int | bytes]]:
     """Number, wire type and content of each field. Raises ValueError."""
-    place = 0
-    while place < len(message):
-        key, place = _varint(message, place)
+    offset = 0
+    while offset < len(message):
+        key, offset = _varint(message, offset)
         field, kind = key >> 3, key & 7
         if kind == _VARINT:
-            number, place = _varint(message, place)
+            number, offset = _varint(message, offset)
             yield field, kind, number
             continue
         if kind == _BYTES:
-            length, place = _varint(message, place)
+            length, offset = _varint(message, offset)
         elif kind in (_FIXED64, _FIXED32):
             length = 8 if kind == _FIXED64 else 4
         else:
             raise ValueError(f"a field of wire type {kind}")
-        if place + length > len(message):
+        if offset + length > len(message):
             raise ValueError("a field that is longer than its message")
-        yield field, kind, message[place : place + length]
-        place += length
+        yield field, kind, message[offset : offset + length]
+        offset += length
 
 
-def _varint(message: bytes, place: int) -> tuple[int, int]:
+def _varint(message: bytes, offset: int) -> tuple[int, int]:
     number = 0
-    for count, byte in enumerate(message[place : place + 10]):
+    for count, byte in enumerate(message[offset : offset + 10]):
         number |= (byte & 0x7F) << (7 * count)
         if byte < 0x80:
-            return number, place + count + 1
+            return number, offset + count + 1
     raise ValueError("a number without end")
 
 
@@ -206,9 +206,9 @@ def _signed(content: int | bytes) -> int:
 def _summary(message: bytes) -> Iterator[tuple[str, float]]:
     for field, kind, content in _fields(message):
         if field == _VALUE and kind == _BYTES:
-            found = _value(_as_bytes(content))
-            if found is not None:
-                yield found
+            pair = _value(_as_bytes(content))
+            if pair is not None:
+                yield pair
 
 
 def _value(message: bytes) -> tuple[str, float] | None:
@@ -240,5 +240,5 @@ def _tensor(message: bytes) -> float | None:
         listed = [(_TYPES[dtype], data)]
     if len(listed) != 1 or len(listed[0][1]) != struct.calcsize("<" + listed[0][0]):
         return None
-    letter, one = listed[0]
-    return float(struct.unpack("<" + letter, one)[0])
+    letter, content_bytes = listed[0]
+    return float(struct.unpack("<" + letter, content_bytes)[0])

@@ -20,13 +20,13 @@ from host_reporter.readers.tail import Tail
 from host_reporter.readers.tensorboard import Records, Scalar, scalars
 
 MAX_OPEN = 8
-"""Files that are followed at a time: the latest. An older one is let go when all of it was read."""
+"""Follow the latest so many files; an older one is closed when all of it was read."""
 
 MAX_FILES = 10_000
-"""Of a folder with more entries the rest is not looked at."""
+"""Look at no more entries of a folder than this."""
 
 LIST_SECONDS = 0.5
-"""New files are looked for no oftener."""
+"""Look for new files at most this often."""
 
 MAX_TAGS_TOLD = 8
 _MARK = "tfevents"
@@ -163,12 +163,12 @@ class EventSource:
         began = time.thread_time()
         for record in records:
             try:
-                found = scalars(record)
+                values = scalars(record)
             except ValueError:
                 # Its checksum is right, but it is no event.
                 self._damaged = True
                 continue
-            events += [point for scalar in found if (point := self._point(scalar)) is not None]
+            events += [point for scalar in values if (point := self._point(scalar)) is not None]
             if time.thread_time() - began > TURN_SECONDS:
                 return events
         self._reading = None

@@ -1,4 +1,4 @@
-"""To be woken when a file changes, without asking all the time: Linux's inotify, through the C library.
+"""Wakes the agent when a file changes, by Linux's inotify through the C library.
 
 It only makes the agent quicker: everything is looked at once a second too, because inotify does not see what other
 machines write into a shared file system, and may be out of watches.
@@ -46,7 +46,7 @@ class Waker:
             self._library.inotify_rm_watch(self._descriptor, watch)
 
     def wait(self, seconds: float) -> bool:
-        """Wait for a change or for ``seconds``; whether something was noticed."""
+        """Wait for a change or for ``seconds``. Returns whether something was noticed."""
         ready = self._poll.poll(max(0.0, seconds) * 1000)
         for descriptor, _events in ready:
             try:

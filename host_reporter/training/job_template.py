@@ -20,7 +20,7 @@ WRONG_INPUT = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print it. 0: done; 2: the environment does not tell enough, or an option is wrong."""
+    """Print the job file. Returns 0: done; 2: the environment does not tell enough, or an option is wrong."""
     parser = argparse.ArgumentParser(
         prog="python -m host_reporter.training.job_template",
         description="Print the job file of the torchrun or Slurm job whose environment this is.",
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     launch = find(os.environ)
     job = job_name(options.job) if options.job is not None else launch.job
     if job is None:
-        return _refuse("nothing here tells the job's id; give --job, or call it where Slurm or torchrun has set theirs")
+        return _refuse("the environment does not name the job; give --job, or run this where Slurm or torchrun sets it")
     try:
         hosts = _hosts(options.hosts, launch)
     except ValueError as error:
@@ -58,7 +58,7 @@ def ring(
     spec: dict[str, Any] = {"tasks": [{"role": "peer", "host": host} for host in hosts]}
     if sent and len(hosts) > 1:
         spec["demand"] = [
-            {"src": host, "dst": hosts[(place + 1) % len(hosts)], "bytes": sent} for place, host in enumerate(hosts)
+            {"src": host, "dst": hosts[(index + 1) % len(hosts)], "bytes": sent} for index, host in enumerate(hosts)
         ]
     if iterations is not None:
         spec["iterations"] = iterations
@@ -68,19 +68,19 @@ def ring(
 def _hosts(listed: str | None, launch: Launch) -> tuple[str, ...]:
     """The job's hosts: those of ``--hosts``, else those that the environment tells. Raises ValueError."""
     if listed is None:
-        place, hosts = "the nodes of Slurm's job", launch.hosts
+        origin, hosts = "the nodes of Slurm's job", launch.hosts
     else:
-        place = "--hosts"
+        origin = "--hosts"
         try:
             hosts = tuple(dict.fromkeys(expand(listed)))
         except ValueError as error:
-            raise ValueError(f"{place}: {error}") from error
+            raise ValueError(f"{origin}: {error}") from error
     if not hosts:
-        raise ValueError("nothing here tells the job's hosts; give --hosts, or call it inside of a Slurm job")
+        raise ValueError("the environment does not name the job's hosts; give --hosts, or run this inside a Slurm job")
     # What a job file cannot have is said here, where its author is, and not by the agent later.
     if wrong := next((host for host in hosts if not NAME.fullmatch(host)), None):
         raise ValueError(
-            f"{place}: {wrong[:80]!r} is no name of a host in a job file, which has 1 to 63 letters, digits, dots, "
+            f"{origin}: {wrong[:80]!r} is no name of a host in a job file, which has 1 to 63 letters, digits, dots, "
             "dashes and underscores, and begins with a letter or digit"
         )
     return hosts

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from host_reporter.training.nodelist import expand
 
 JOB_VARIABLE = "TRAINYARD_JOB"
-"""The job's id where its user says it; before all that launchers tell."""
+"""The variable with which a user names the job; it wins over what launchers set."""
 
 _NO_RUN = {"", "none"}
-"""torchrun's run id where nobody gave one."""
+"""These are torchrun's run ids where the user gave none."""
 
 _FOREIGN = re.compile(r"[^A-Za-z0-9._-]+")
 MAX_NAME = 63

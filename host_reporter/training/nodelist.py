@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from itertools import product
 
 MAX_HOSTS = 4096
-"""As many as a job may have tasks; what would be more is refused before it is written out."""
+"""Refuse lists of more hosts than a job may have tasks, before they are expanded."""
 
 MAX_CHARACTERS = 64 * 1024
 
 MAX_NAME = 253
-"""Characters of a host's full name, at most (RFC 1035)."""
+"""A host's full name has at most so many characters (RFC 1035)."""
 
 _PART = re.compile(r"([^\[\],\s]*)\[([0-9,-]+)\]|([^\[\],\s]+)")
 _RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
@@ -35,13 +35,13 @@ def expand(text: str) -> tuple[str, ...]:
 def _items(text: str) -> Iterator[str]:
     """The parts between the commas that stand outside of brackets."""
     begin = depth = 0
-    for place, sign in enumerate(text):
+    for position, sign in enumerate(text):
         depth += (sign == "[") - (sign == "]")
         if depth not in (0, 1):
-            raise ValueError(f"{text[:80]!r}: a bracket too many at character {place + 1}")
+            raise ValueError(f"{text[:80]!r}: a bracket too many at character {position + 1}")
         if sign == "," and depth == 0:
-            yield text[begin:place]
-            begin = place + 1
+            yield text[begin:position]
+            begin = position + 1
     if depth:
         raise ValueError(f"{text[:80]!r}: a bracket is not closed")
     if text:
@@ -65,13 +65,13 @@ def _names(item: str, most: int) -> Iterator[str]:
 
 
 def _pieces(item: str) -> Iterator[str | list[_Range]]:
-    place = 0
-    while place < len(item):
-        found = _PART.match(item, place)
-        if found is None or found.end() == place:
+    position = 0
+    while position < len(item):
+        match = _PART.match(item, position)
+        if match is None or match.end() == position:
             raise ValueError(f"{item[:80]!r} is no name of nodes, such as gpu[01-16]")
-        place = found.end()
-        prefix, ranges, plain = found.groups()
+        position = match.end()
+        prefix, ranges, plain = match.groups()
         if plain is not None:
             yield plain
             continue
@@ -81,10 +81,10 @@ def _pieces(item: str) -> Iterator[str | list[_Range]]:
 
 
 def _range(part: str, item: str) -> _Range:
-    found = _RANGE.fullmatch(part)
-    if found is None:
+    match = _RANGE.fullmatch(part)
+    if match is None:
         raise ValueError(f"{item[:80]!r}: {part!r} is no number and no range, such as 01-16")
-    first, last = found[1], found[2] or found[1]
+    first, last = match[1], match[2] or match[1]
     if int(last) < int(first):
         raise ValueError(f"{item[:80]!r}: the range {part} runs backwards")
     return int(first), int(last), len(first)

@@ -27,17 +27,19 @@ DEFAULT_DIRECTORY = "/run/trainyard/progress"
 """In memory and local, so that a write waits for no disk and no network."""
 
 MAX_WAITING = 10_000
-"""Records that wait for the thread; more are dropped."""
+"""At most so many records wait for the thread; more are dropped."""
 
 MAX_FILE_BYTES = 16 * 2**20
-"""A longer file is begun anew: the agent has long read it."""
+"""A longer file is begun anew, since the agent has read it long ago."""
 
 GATHER_SECONDS = 0.002
+"""Records that come within this time go into one write."""
+
 MAX_GATHERED = 200
-"""Records that come within so long go into one write, so many at most."""
+"""One write has at most so many records."""
 
 FLUSH_SECONDS = 0.2
-"""What ``end`` and the end of the process wait at most."""
+"""``end`` and the end of the process wait for at most this long."""
 
 Value = SupportsFloat | str
 _Record = dict[str, Value | None]
@@ -166,14 +168,16 @@ class ProgressFile:
 
     def _next(self) -> list[_Record | threading.Event]:
         """What waits, once something does: of many reports each would wake the thread, and slow the training."""
-        found = [self._waiting.get()]
+        records = [self._waiting.get()]
         clock.sleep(GATHER_SECONDS)
-        while len(found) < MAX_GATHERED and not self._waiting.empty():
-            found.append(self._waiting.get())
-        return found
+        while len(records) < MAX_GATHERED and not self._waiting.empty():
+            records.append(self._waiting.get())
+        return records
 
     def _retire(self) -> bool:
-        """After an end: give the file and the thread back, as who tells of a thousand trials needs; whether it is over.
+        """After an end: give the file and the thread back, since a process may report many trials.
+
+        Returns whether the thread is to end.
 
         What was put before the thread is taken off is seen here; who puts later sees that there is none, and starts
         one.
@@ -238,7 +242,7 @@ class ProgressFile:
 
 
 class Silent(ProgressFile):
-    """Of a process that has nothing to say: another rank speaks for the job, or nobody knows which job it is."""
+    """Writes nothing: another rank reports for the job, or the job is not known."""
 
     def __init__(self) -> None:
         super().__init__("nobody")
@@ -260,12 +264,12 @@ def progress(job: str | None = None, directory: str | bytes | os.PathLike[str] |
         key = name if directory is None else f"{os.fsdecode(directory)}/{name}"
         return _by_job.get(key) or _by_job.setdefault(key, ProgressFile(name, directory))
     except Exception as error:
-        log.debug("no progress is told: %s", error)
+        log.debug("no progress is reported: %s", error)
         return Silent()
 
 
 def _named(job: str | None) -> str | None:
-    """The job to tell of; None: nothing is to be told."""
+    """Returns the job to report; None: nothing is to be reported."""
     if job is not None:
         return str(job)
     from host_reporter.training.launch import find  # noqa: PLC0415 - who gives a name pays for no more than that
@@ -273,7 +277,7 @@ def _named(job: str | None) -> str | None:
     launch = find(os.environ)
     if launch.job is None:
         if _NOBODY not in _by_job:
-            log.warning("no progress is told: give progress() the job's id, or set TRAINYARD_JOB")
+            log.warning("no progress is reported: give progress() the job's id, or set TRAINYARD_JOB")
         return None
     return launch.job if launch.rank == 0 else None
 

@@ -1,4 +1,4 @@
-"""What the controller has not been told yet, and in which order it has to be. Bounded; knows no network and no clock.
+"""What is to be reported to the controller, and in which order. Bounded; uses neither network nor clock.
 
 While the controller is away, old points are thinned: of a job that holds too many, every second one of its older half
 goes, so its newest points, its first one and its end are kept. Some of what was taken is remembered too: a controller
@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Any, NamedTuple
+from typing import Any
 
+from controller.model import Progress
 from controller.wire import MAX_TRAFFIC, JobReport, JobSpec, JobTraffic, ProgressPoint, Threshold
 from host_reporter.discovery.traffic_report import fitting
 from host_reporter.marking.rules_text import Sent
+from host_reporter.readers.points import MAX_PENDING, thin
 
-MAX_PENDING = 2_000
 MAX_PENDING_IN_ALL = 50_000
 MAX_KEPT = 500
 MAX_RUNS = 4_096
@@ -24,14 +25,6 @@ BATCH_POINTS = 5_000
 BATCH_JOBS = 4_000
 FIRST_RETRY_SECONDS = 0.5
 MOST_RETRY_SECONDS = 30.0
-
-
-class Told(NamedTuple):
-    """One point of progress: iterations done, when (seconds since the epoch), and the metric then."""
-
-    iteration: float
-    time: float
-    metric: float | None
 
 
 class State(Enum):
@@ -53,8 +46,8 @@ class Run:
     job: str
     spec: JobSpec | None
     state: State
-    pending: list[Told] = field(default_factory=list)
-    kept: list[Told] = field(default_factory=list)
+    pending: list[Progress] = field(default_factory=list)
+    kept: list[Progress] = field(default_factory=list)
     ended: bool = False
     ended_at: float | None = None
     threshold: Threshold | None = None
@@ -87,7 +80,7 @@ class Batch:
 
     seq: int
     parts: tuple[JobReport, ...]
-    points: Mapping[Run, tuple[Told, ...]]
+    points: Mapping[Run, tuple[Progress, ...]]
     traffic: tuple[JobTraffic, ...] = ()
 
     @property
@@ -127,7 +120,7 @@ class Backlog:
             run.spec, run.state = spec, State.KNOWN if spec is None else State.NEW
             run.settle()
 
-    def add(self, job: str, points: Iterable[Told]) -> None:
+    def add(self, job: str, points: Iterable[Progress]) -> None:
         """A declared job has got on."""
         run = self._current[job]
         new = list(points)
@@ -177,7 +170,7 @@ class Backlog:
 
     # What is to do -------------------------------------------------------------------------------------------------
 
-    def take(self, now: float, *, lease: bool, progress: bool = True) -> Registration | Batch | None:
+    def next_call(self, now: float, *, lease: bool, progress: bool = True) -> Registration | Batch | None:
         """The next call. ``lease``: a batch is due even if it is empty; ``progress``: also if nothing in it is urgent.
 
         Ends go before what begins after them.
@@ -206,7 +199,7 @@ class Backlog:
         return any(run.pending or run.ended or run.state is State.NEW or _has_news(run) for run in self._runs)
 
     def has_progress(self, now: float) -> bool:
-        """Whether a batch would hold more than a sign of life."""
+        """Returns whether a batch would hold more than a sign of life."""
         ready = self._ready(now)
         return bool(self._unsent or self._tellable(ready)) or any(_has_news(run) for run in ready)
 
@@ -259,7 +252,7 @@ class Backlog:
             if run.job in over and run in self._runs:
                 self._runs.remove(run)
 
-    def _refused(self, run: Run, points: tuple[Told, ...], now: float) -> None:
+    def _refused(self, run: Run, points: tuple[Progress, ...], now: float) -> None:
         if run.spec is None:
             # Whoever registers it may be late.
             run.pending[:0] = points
@@ -277,7 +270,7 @@ class Backlog:
         return [run for run in self._runs if firsts[run.job] is run and run.not_before <= now]
 
     def _batch(self, ready: Iterable[Run], *, lease: bool) -> Batch:
-        taken: dict[Run, tuple[Told, ...]] = {}
+        taken: dict[Run, tuple[Progress, ...]] = {}
         parts: dict[str, JobReport] = {}
         room = BATCH_POINTS
         for run in ready:
@@ -296,7 +289,7 @@ class Backlog:
                 **self._counted(run.job),
                 followed=True,
                 ended=over,
-                # Told late, it must not end the job's next run.
+                # Progress late, it must not end the job's next run.
                 as_of=run.ended_at if over else None,
             )
         self._unsent -= parts.keys()
@@ -329,14 +322,6 @@ class Backlog:
             oldest = next((run for run in self._runs if run.ended), None)
             if oldest is not None:
                 self._runs.remove(oldest)
-
-
-def thin(points: list[Told], most: int) -> list[Told]:
-    """At most ``most`` of the points (``most`` > 1): every second of the older half goes, until they fit."""
-    while len(points) > most:
-        half = max(len(points) // 2, 3)
-        points = points[:half:2] + points[half:]
-    return points
 
 
 def _has_news(run: Run) -> bool:

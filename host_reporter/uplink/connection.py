@@ -88,7 +88,7 @@ class Address:
         return token
 
     def token_is_public(self) -> bool:
-        """Whether others than its owner can read the token's file."""
+        """Returns whether others than its owner can read the token's file."""
         return self.token_file is not None and bool(self.token_file.stat().st_mode & (stat.S_IROTH | stat.S_IRGRP))
 
     def context(self) -> ssl.SSLContext | None:
@@ -185,14 +185,14 @@ class Connection:
         self._headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
         host, port = str(self._parts.hostname), self._parts.port
         if self._context is not None:
-            made: http.client.HTTPConnection = http.client.HTTPSConnection(
+            connection: http.client.HTTPConnection = http.client.HTTPSConnection(
                 host, port, timeout=CONNECT_SECONDS, context=self._context
             )
         else:
-            made = http.client.HTTPConnection(host, port, timeout=CONNECT_SECONDS)
-        made.connect()
-        self._http = made
-        return made
+            connection = http.client.HTTPConnection(host, port, timeout=CONNECT_SECONDS)
+        connection.connect()
+        self._http = connection
+        return connection
 
 
 def _reason(error: Exception) -> str:

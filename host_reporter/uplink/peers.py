@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
@@ -14,8 +13,12 @@ from controller.wire import Peers
 from host_reporter.notices import Notices
 from host_reporter.uplink.backoff import Backoff
 from host_reporter.uplink.connection import Address, Connection, UnreachableError
+from host_reporter.worker import Worker
 
 AGAIN_SECONDS = 60.0
+"""The addresses are fetched again after this time."""
+
+STOP_SECONDS = 2.0
 _KEY = "peers"
 
 
@@ -38,35 +41,25 @@ class PeerBook:
         self._connection = Connection(address)
         self._notices = notices
         self._changed = changed
-        self._failed = failed
         self._tag: str | None = None
         self._backoff = Backoff()
-        self._stopping = threading.Event()
         self.addresses: Mapping[str, str] | None = None
         """Hosts by address; None: not known yet."""
-        self._thread: threading.Thread | None = None
+        self._worker = Worker("peers", self._work, self._connection.close, failed=failed)
 
     def start(self) -> None:
         """Begin, if it has not begun: who follows no job's sockets asks nobody."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="peers", daemon=True)
-            self._thread.start()
+        self._worker.start()
 
     def stop(self) -> None:
         """End."""
-        self._stopping.set()
+        self._worker.request_stop()
         self._connection.abort()
-        if self._thread is not None:
-            self._thread.join(2.0)
+        self._worker.stop(STOP_SECONDS)
 
-    def _run(self) -> None:
-        try:
-            while not self._stopping.is_set():
-                self._stopping.wait(self._ask())
-        except Exception as error:
-            # An agent that half works would be believed: the whole of it stops.
-            self._failed(error)
-        self._connection.close()
+    def _work(self) -> None:
+        while not self._worker.is_stopping:
+            self._worker.wait(self._ask())
 
     def _ask(self) -> float:
         """Ask once; seconds until the next time."""
@@ -99,6 +92,6 @@ class PeerBook:
         return max(AGAIN_SECONDS - (time.monotonic() - began), 1.0)
 
     def _trouble(self, reason: str) -> float:
-        if not self._stopping.is_set():
+        if not self._worker.is_stopping:
             self._notices.say(_KEY, f"the addresses of the controller's hosts cannot be had: {reason}")
         return self._backoff.next_seconds()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Mapping
 
@@ -16,15 +15,16 @@ from host_reporter.marking.rules_text import Sent
 from host_reporter.notices import Notices
 from host_reporter.uplink.backoff import Backoff
 from host_reporter.uplink.connection import Address, Answer, Connection, UnreachableError
+from host_reporter.worker import Worker
 
 COUNT_SECONDS = 30.0
-"""Between two readings of the counters; a reading is a process, which costs more than all else here."""
+"""Read the counters this often; a reading starts a process, which costs more than all else here."""
 
 AGAIN_SECONDS = 60.0
-"""Until what the plan wants and failed is tried again: it may work now. What others change ``reconciler`` sees."""
+"""Carry a plan out again after this time, since what failed may work now; ``reconciler`` sees what others change."""
 
 STALE_SECONDS = 60.0
-"""Without a controller for longer than a restart takes, marks are taken away: an old order must not starve a job."""
+"""Remove the marks after this time without a controller, longer than a restart: an old order must not starve a job."""
 
 STOP_SECONDS = 6.0
 _GRACE_SECONDS = 10.0
@@ -50,7 +50,6 @@ class PlanFollower:
         marked: Callable[[bool], None],
         failed: Callable[[Exception], None],
     ) -> None:
-        self._failed = failed
         self._path = f"/v1/hosts/{host}/plan"
         self._connection = Connection(address)
         self._enforcement = enforcement
@@ -58,38 +57,28 @@ class PlanFollower:
         self._count = count
         self._marked = marked
         self._backoff = Backoff()
-        self._stopping = threading.Event()
         self._tag: str | None = None
         self._plan: HostPlan | None = None
         self._answered_at = time.monotonic()
         self._apply_again_at: float | None = None
         self._count_at = 0.0
-        self._thread = threading.Thread(target=self._run, name="plan", daemon=True)
+        self._worker = Worker(
+            "plan", self._work, self._count_bytes, enforcement.remove, self._connection.close, failed=failed
+        )
 
     def start(self) -> None:
         """Begin."""
-        self._thread.start()
+        self._worker.start()
 
     def stop(self) -> None:
         """End: count a last time, and take away what was made, within STOP_SECONDS."""
-        self._stopping.set()
+        self._worker.request_stop()
         self._connection.abort()
-        self._thread.join(STOP_SECONDS)
+        self._worker.stop(STOP_SECONDS)
 
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                self._turn()
-            except Exception as error:
-                # An agent that half works would be believed: the whole of it stops.
-                self._failed(error)
-                break
-        try:
-            self._count_bytes()
-        except Exception as error:  # whatever it is, what was made must be taken away
-            self._failed(error)
-        self._enforcement.remove()
-        self._connection.close()
+    def _work(self) -> None:
+        while not self._worker.is_stopping:
+            self._turn()
 
     def _turn(self) -> None:
         wait = COUNT_SECONDS if self._enforcement.is_marking else AGAIN_SECONDS / 2
@@ -98,11 +87,11 @@ class PlanFollower:
                 "GET", f"{self._path}?wait={wait:g}", known_tag=self._tag, seconds=wait + _GRACE_SECONDS
             )
         except UnreachableError as error:
-            if not self._stopping.is_set():
+            if not self._worker.is_stopping:
                 self._trouble(str(error))
             return
         if answer.status == _OK:
-            self._take(answer)
+            self._accept(answer)
         elif answer.status == _NOT_MODIFIED:
             self._answered()
         else:
@@ -121,7 +110,7 @@ class PlanFollower:
             self._count(self._enforcement.sent_bytes())
             self._count_at = time.monotonic() + COUNT_SECONDS
 
-    def _take(self, answer: Answer) -> None:
+    def _accept(self, answer: Answer) -> None:
         try:
             plan = HostPlan.model_validate_json(answer.body)
         except ValidationError as error:
@@ -135,7 +124,7 @@ class PlanFollower:
             self._apply_again_at = time.monotonic() + AGAIN_SECONDS
         if answer.tag is None:
             # Without a tag there is no waiting on the other side.
-            self._stopping.wait(COUNT_SECONDS)
+            self._worker.wait(COUNT_SECONDS)
 
     def _answered(self) -> None:
         self._answered_at = time.monotonic()
@@ -148,4 +137,4 @@ class PlanFollower:
             log.warning("no plan for %g s: marks are taken away until there is one", STALE_SECONDS)
             self._enforcement.open()
             self._tag, self._plan = None, None
-        self._stopping.wait(self._backoff.next_seconds())
+        self._worker.wait(self._backoff.next_seconds())

@@ -1,4 +1,4 @@
-"""Tells the controller: registers jobs, sends batches, keeps the lease; keeps on while the controller is away.
+"""Registers jobs at the controller, sends batches, and keeps the lease; it goes on while the controller is away.
 
 Ends, new jobs, and a metric that crosses what the controller waits for, are told at once; all other progress once in
 the controller's period, for it plans no oftener.
@@ -7,7 +7,6 @@ the controller's period, for it plans no oftener.
 from __future__ import annotations
 
 import logging
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -15,22 +14,24 @@ from collections.abc import Callable, Iterable, Mapping
 from pydantic import ValidationError
 
 from controller.documents.faults import described, in_lines
+from controller.model import Progress
 from controller.wire import HostReport, JobSpec, JobTraffic, ReportAnswer, Threshold
 from host_reporter.jobs.stages import StagedSpec
 from host_reporter.marking.rules_text import Sent
 from host_reporter.notices import Notices
-from host_reporter.uplink.backlog import Backlog, Batch, Registration, Told
+from host_reporter.uplink.backlog import Backlog, Batch, Registration
 from host_reporter.uplink.backoff import Backoff
 from host_reporter.uplink.connection import Address, Answer, Connection, UnreachableError
+from host_reporter.worker import Worker
 
 GAP_SECONDS = 0.05
-"""Between two calls at least: what comes within it goes together."""
+"""Wait at least this long between two calls, so that what comes meanwhile goes together."""
 
 FLUSH_SECONDS = 5.0
-"""For what is pending when the agent stops: as long as a controller may take that has much to do."""
+"""Send what is pending for at most this long when the agent stops: a busy controller may need it."""
 
 LAST_RETRY_SECONDS = 0.5
-"""When the agent stops: until the next try where the controller has no time for a report just then."""
+"""When the agent stops and the controller is too busy for a report, try again after this time."""
 
 _OK, _CREATED, _CONFLICT, _FORBIDDEN, _UNAVAILABLE = 200, 201, 409, 403, 503
 _WRONG = {400, 413, 415, 422}
@@ -56,7 +57,6 @@ class Sender:
     ) -> None:
         self._host = host
         self._held = held
-        self._failed = failed
         self._url = address.url
         self._connection = Connection(address)
         self._period = self._lease_seconds = period_seconds
@@ -70,27 +70,26 @@ class Sender:
         self._backlog = Backlog()
         self._call: Registration | Batch | None = None
         self._marks_acknowledgements = False
-        self._news = threading.Condition()
         self._stop_at: float | None = None
-        self._thread = threading.Thread(target=self._run, name="sender", daemon=True)
+        self._worker = Worker("sender", self._work, self._connection.close, failed=failed)
+        self._news = self._worker.news
 
     def start(self) -> None:
         """Begin; the first batch says that the host is there."""
-        self._thread.start()
+        self._worker.start()
 
     def stop(self) -> None:
         """Send what is pending if that is possible within FLUSH_SECONDS, and end."""
         with self._news:
             self._stop_at = time.monotonic() + FLUSH_SECONDS
             self._not_before = 0.0
-            self._news.notify()
-        self._thread.join(FLUSH_SECONDS + 1.0)
+        self._worker.stop(FLUSH_SECONDS + 1.0)
 
     def declare(self, job: str, spec: JobSpec | None) -> None:
         """A job's file is there, or has changed."""
         self._tell(lambda: self._backlog.declare(job, spec))
 
-    def add(self, job: str, points: Iterable[Told]) -> None:
+    def add(self, job: str, points: Iterable[Progress]) -> None:
         """A declared job has got on."""
         self._tell(lambda: self._backlog.add(job, points))
 
@@ -108,7 +107,7 @@ class Sender:
             self._backlog.count_sent(totals)
 
     def marks(self, acknowledgements: bool) -> None:
-        """Whether this host marks acknowledgements; what has changed is told soon."""
+        """Returns whether this host marks acknowledgements; what has changed is told soon."""
         with self._news:
             if acknowledgements != self._marks_acknowledgements:
                 self._marks_acknowledgements, self._lease_at = acknowledgements, 0.0
@@ -128,20 +127,15 @@ class Sender:
                 self._notices.say("thinned", "the controller is behind: old points of progress are being thinned")
             self._news.notify()
 
-    def _run(self) -> None:
-        try:
-            while (call := self._next()) is not None:
-                try:
-                    if isinstance(call, Registration):
-                        self._register(call)
-                    else:
-                        self._post(call)
-                except UnreachableError as error:
-                    self._trouble(str(error))
-        except Exception as error:
-            # An agent that half works would be believed: the whole of it stops.
-            self._failed(error)
-        self._connection.close()
+    def _work(self) -> None:
+        while (call := self._next()) is not None:
+            try:
+                if isinstance(call, Registration):
+                    self._register(call)
+                else:
+                    self._post(call)
+            except UnreachableError as error:
+                self._trouble(str(error))
 
     def _next(self) -> Registration | Batch | None:
         """The next call, when it is time for it; None: the end. A call that got no answer comes again."""
@@ -155,7 +149,7 @@ class Sender:
                     if self._call is None:
                         is_lease = now >= self._lease_at and not stopping
                         progress = stopping or now >= self._progress_at
-                        self._call = self._backlog.take(now, lease=is_lease, progress=progress)
+                        self._call = self._backlog.next_call(now, lease=is_lease, progress=progress)
                         self._lease_at = now + self._lease_seconds if is_lease else self._lease_at
                     if self._call is not None:
                         return self._call
@@ -164,7 +158,7 @@ class Sender:
                 self._news.wait(self._wait_seconds(now))
 
     def _is_left(self, now: float) -> bool:
-        """Whether anything is left to be told: jobs, progress, ends, connections, or bytes."""
+        """Returns whether anything is left to be told: jobs, progress, ends, connections, or bytes."""
         return self._call is not None or self._backlog.has_news or self._backlog.has_progress(now)
 
     def _wait_seconds(self, now: float) -> float:
@@ -225,7 +219,7 @@ class Sender:
         body = report.model_dump_json(exclude_defaults=True)
         answer = self._connection.request("POST", f"/v1/hosts/{self._host}/reports", body)
         if answer.status == _OK:
-            self._taken(batch, answer)
+            self._accepted(batch, answer)
         elif answer.status in _WRONG:
             self._notices.say("batch", f"the controller refused a batch, which is dropped: {answer.detail}")
             with self._news:
@@ -237,7 +231,7 @@ class Sender:
         else:
             self._trouble(answer.detail)
 
-    def _taken(self, batch: Batch, answer: Answer) -> None:
+    def _accepted(self, batch: Batch, answer: Answer) -> None:
         now = time.monotonic()
         refused: set[str] = set()
         lease, gap = self._period, GAP_SECONDS

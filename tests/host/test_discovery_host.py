@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +25,11 @@ from evaluation.bench.support.api_client import HOST, Controller
 from evaluation.bench.support.job_process import JobProcess, in_group, second_hierarchy
 from evaluation.bench.support.own_namespace import own_namespace
 from evaluation.bench.support.sniffer import Sniffer
+from evaluation.bench.support.waiting import wait_until
 
 H1, H2 = "10.77.0.1", "10.77.0.2"
 SPEC = {"tasks": [{"role": "worker", "host": "h1"}, {"role": "worker", "host": "h2"}]}
 DSCPS = (59, 51)
-
-
-def wait(condition: Callable[[], Any], what: str, seconds: float = 20.0) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
-    return found
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -193,19 +186,17 @@ def test_undeclared_ports_are_found_ordered_marked_and_forgotten(
         for name, job in (("one", one), ("two", two)):
             where = {"cgroup": f"/{groups.name}/{name}"} if place == "cgroup" else {"pid": job.pid}
             files[name] = agent.job(name, **where)
-            wait(lambda name=name: name in whole_marks(controller), "a mark for the job, before it talks")
-        began = time.monotonic()
+            wait_until(lambda name=name: name in whole_marks(controller), what="a mark for the job, before it talks")
         local = one.do(f"connect {H2} {peer.port} {H1}")
-        wait(lambda: peer_marks(controller, "one") == [(peer.port, local)], "the peer's mark")
-        assert time.monotonic() - began < 2.5, "within two looks, and the calls"
+        wait_until(lambda: peer_marks(controller, "one") == [(peer.port, local)], what="the peer's mark")
         assert peer_marks(controller, "two") == []
         other = two.do(f"connect {H2} {peer.port} {H1}")
         foreign = none.do(f"connect {H2} {peer.port} {H1}")
-        wait(lambda: peer_marks(controller, "two") == [(peer.port, other)], "the other job's")
+        wait_until(lambda: peer_marks(controller, "two") == [(peer.port, other)], what="the other job's")
         # fifo: the first that came is first. What is no job's has no class.
         assert dscps(controller) == {"one": DSCPS[0], "two": DSCPS[1]}
-        wait(lambda: sniffer.dscp_of(one, local) == DSCPS[0], "the first job's packets are marked")
-        wait(lambda: sniffer.dscp_of(two, other) == DSCPS[1], "the second's too")
+        wait_until(lambda: sniffer.dscp_of(one, local) == DSCPS[0], what="the first job's packets are marked")
+        wait_until(lambda: sniffer.dscp_of(two, other) == DSCPS[1], what="the second's too")
         assert sniffer.dscp_of(none, foreign) == 0
         # No program takes a class for itself: neither who is no job, nor a job another's.
         for program, port, gets in ((none, foreign, 0), (two, other, DSCPS[1])):
@@ -215,12 +206,15 @@ def test_undeclared_ports_are_found_ordered_marked_and_forgotten(
         # A child of a job, and a late connection of it.
         two.do("fork")
         late = two.do(f"connect {H2} {peer.port} {H1}")
-        wait(lambda: len(peer_marks(controller, "two")) >= 1 and state(controller, "two")["connections"] == 2, "late")
-        wait(lambda: sniffer.dscp_of(two, late) == DSCPS[1], "the late one is marked")
+        wait_until(
+            lambda: len(peer_marks(controller, "two")) >= 1 and state(controller, "two")["connections"] == 2,
+            what="late",
+        )
+        wait_until(lambda: sniffer.dscp_of(two, late) == DSCPS[1], what="the late one is marked")
         assert ("--path" in rules()) == (place == "cgroup")
         files["one"].unlink()
-        wait(lambda: whole_marks(controller) == {"two"}, "no mark for what is gone")
-        wait(lambda: sniffer.dscp_of(one, local) == 0, "nor on its packets")
+        wait_until(lambda: whole_marks(controller) == {"two"}, what="no mark for what is gone")
+        wait_until(lambda: sniffer.dscp_of(one, local) == 0, what="nor on its packets")
         assert peer_marks(controller, "one") == []
         assert agent.stop() == 0
         assert "TRAINYARD" not in rules()
@@ -236,7 +230,7 @@ def test_without_iptables_the_sockets_themselves_are_marked(
         with job_in(groups / "one") as one, job_in(groups / "no") as none:
             made.job("one", cgroup=f"/{groups.name}/one")
             local = one.do(f"connect {H2} {peer.port} {H1}")
-            wait(lambda: sniffer.dscp_of(one, local) == DSCPS[0], "its socket is marked")
+            wait_until(lambda: sniffer.dscp_of(one, local) == DSCPS[0], what="its socket is marked")
             foreign = none.do(f"connect {H2} {peer.port} {H1}")
             assert sniffer.dscp_of(none, foreign) == 0
             assert "one by one" in made.said
@@ -277,10 +271,12 @@ def test_a_container_with_a_network_namespace_of_its_own_is_followed_and_marked(
             port = server.getsockname()[1]
             agent.job("boxed", cgroup=str(group))
             local = job.do(f"connect {H2} {port}")
-            wait(lambda: peer_marks(controller, "boxed") == [(port, local)], "found inside its namespace")
-            wait(lambda: job.do("tos") == DSCPS[0] << 2, "marked there, where no filter of the host's sees it")
+            wait_until(lambda: peer_marks(controller, "boxed") == [(port, local)], what="found inside its namespace")
+            wait_until(
+                lambda: job.do("tos") == DSCPS[0] << 2, what="marked there, where no filter of the host's sees it"
+            )
             agent.job("boxed", cgroup=f"/{groups.name}/nowhere")
-            wait(lambda: job.do("tos") == 0, "and put back when it is the job's no more")
+            wait_until(lambda: job.do("tos") == 0, what="and put back when it is the job's no more")
     finally:
         subprocess.run(["ip", "netns", "del", name], check=False)
 
@@ -292,15 +288,15 @@ def test_a_process_brings_its_connections_into_a_cgroup(
     with JobProcess() as job:
         (groups / "late").mkdir()
         agent.job("late", cgroup=f"/{groups.name}/late")
-        wait(lambda: "late" in whole_marks(controller), "a mark for the job")
+        wait_until(lambda: "late" in whole_marks(controller), what="a mark for the job")
         local = job.do(f"connect {H2} {peer.port} {H1}")
         time.sleep(1.5)
         assert peer_marks(controller, "late") == []
         (groups / "late" / "cgroup.procs").write_text(f"{job.pid}\n")
-        wait(lambda: peer_marks(controller, "late") == [(peer.port, local)], "found")
-        wait(lambda: sniffer.dscp_of(job, local) == DSCPS[0], "and marked")
+        wait_until(lambda: peer_marks(controller, "late") == [(peer.port, local)], what="found")
+        wait_until(lambda: sniffer.dscp_of(job, local) == DSCPS[0], what="and marked")
         later = job.do(f"connect {H2} {peer.port} {H1}")
-        wait(lambda: sniffer.dscp_of(job, later) == DSCPS[0], "like those that it makes there")
+        wait_until(lambda: sniffer.dscp_of(job, later) == DSCPS[0], what="like those that it makes there")
         assert agent.stop() == 0
         assert sniffer.dscp_of(job, later) == 0
 
@@ -314,7 +310,7 @@ def test_a_killed_agents_marks_on_sockets_are_gone_with_the_next_one(
         with job_in(groups / "one") as one:
             file = made[0].job("one", cgroup=f"/{groups.name}/one")
             local = one.do(f"connect {H2} {peer.port} {H1}")
-            wait(lambda: sniffer.dscp_of(one, local) == DSCPS[0], "marked")
+            wait_until(lambda: sniffer.dscp_of(one, local) == DSCPS[0], what="marked")
             made[0].process.kill()
             made[0].process.wait()
             assert sniffer.dscp_of(one, local) == DSCPS[0], "nobody is there to put it back"
@@ -322,8 +318,8 @@ def test_a_killed_agents_marks_on_sockets_are_gone_with_the_next_one(
             (tmp_path / "next").mkdir()
             made.append(Agent(tmp_path / "next", controller.url, prefix=("env", f"PATH={tmp_path}")))
             made[1].job("other", cgroup=f"/{groups.name}/one")
-            wait(lambda: "other" in whole_marks(controller), "known")
-            wait(lambda: sniffer.dscp_of(one, local) == dscps(controller)["other"], "and marked anew")
+            wait_until(lambda: "other" in whole_marks(controller), what="known")
+            wait_until(lambda: sniffer.dscp_of(one, local) == dscps(controller)["other"], what="and marked anew")
             assert made[1].stop() == 0
             assert sniffer.dscp_of(one, local) == 0, "and 0 is what was there before"
     finally:
@@ -338,15 +334,15 @@ def test_a_cgroup_that_comes_late_goes_and_comes_again_is_followed(
     controller: Controller, agent: Agent, groups: Path, sniffer: Sniffer
 ) -> None:
     agent.job("late", cgroup=f"/{groups.name}/late")
-    wait(lambda: "there is no cgroup" in agent.said, "said")
+    wait_until(lambda: "there is no cgroup" in agent.said, what="said")
     for _ in range(2):
         # Another port each time: one that had two connections would stand for both.
         with contextlib.closing(Peer()) as peer, job_in(groups / "late") as job:
             local = job.do(f"connect {H2} {peer.port} {H1}")
             both = (peer.port, local)
-            wait(lambda both=both: peer_marks(controller, "late") == [both], "found")
-            wait(lambda job=job, local=local: sniffer.dscp_of(job, local) == DSCPS[0], "marked")
-        wait(lambda: peer_marks(controller, "late") == [], "gone with its process")
+            wait_until(lambda both=both: peer_marks(controller, "late") == [both], what="found")
+            wait_until(lambda job=job, local=local: sniffer.dscp_of(job, local) == DSCPS[0], what="marked")
+        wait_until(lambda: peer_marks(controller, "late") == [], what="gone with its process")
         (groups / "late").rmdir()
         time.sleep(1.5)
     # Before the first, between the two, and after.
@@ -369,7 +365,10 @@ def test_measured_bytes_become_the_demand(controller: Controller, agent: Agent, 
             assert (demand["src"], demand["dst"]) == ("h1", "h2")
             assert 0.75 * size < demand["bytes"] < 1.25 * size
             path = "/v1/jobs/measured/explain"
-            wait(lambda: controller.call("GET", path).json()["bottleneck_seconds_per_iteration"] > 0, "planned with it")
+            wait_until(
+                lambda: controller.call("GET", path).json()["bottleneck_seconds_per_iteration"] > 0,
+                what="planned with it",
+            )
 
 
 def test_a_host_is_told_the_addresses_and_only_a_host_of_the_settings(controller: Controller) -> None:
@@ -391,8 +390,8 @@ def test_what_may_not_be_done_is_said_and_the_rest_goes_on(
         try:
             made.job("one", cgroup=f"/{groups.name}/one")
             local = one.do(f"connect {H2} {peer.port} {H1}")
-            wait(lambda: peer_marks(controller, "one") == [(peer.port, local)], "found all the same")
-            wait(lambda: "not marked" in made.said, "said")
+            wait_until(lambda: peer_marks(controller, "one") == [(peer.port, local)], what="found all the same")
+            wait_until(lambda: "not marked" in made.said, what="said")
             assert "Traceback" not in made.said and made.process.poll() is None
         finally:
             made.process.kill()

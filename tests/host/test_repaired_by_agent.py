@@ -13,7 +13,8 @@ import pytest
 
 from controller.wire import HostPlan
 from evaluation.bench.support.own_namespace import own_namespace
-from evaluation.bench.support.reporter_server import ReporterServer, wait_for
+from evaluation.bench.support.reporter_server import ReporterServer
+from evaluation.bench.support.waiting import wait_until
 from tests.support.host.repaired import NIC, make_interface, plan, sh, variants, walked
 
 VARIANT = variants()[-1]
@@ -77,10 +78,10 @@ def test_marks_and_the_tree_are_back_within_two_periods_and_a_fight_is_not_fough
     server: ReporterServer, agent: Agent
 ) -> None:
     give(server, plan(1, ports={"a": 5001}))
-    assert wait_for(lambda: "5001" in str(rules()))
+    wait_until(lambda: "5001" in str(rules()))
     old = sh(f"{VARIANT}-save -t mangle")
     give(server, plan(2, ports={"b": 5002}))
-    assert wait_for(lambda: "5002" in str(rules()))
+    wait_until(lambda: "5002" in str(rules()))
     good = rules()
     tree = sh(f"tc filter show dev {NIC}").count("flowid")
     for change in (
@@ -89,12 +90,12 @@ def test_marks_and_the_tree_are_back_within_two_periods_and_a_fight_is_not_fough
     ):
         said = len(agent.said())
         change()
-        assert wait_for(lambda said=said: len(agent.said()) == said + 1, MOST_SECONDS)
-        assert wait_for(lambda: rules() == good, MOST_SECONDS)
+        wait_until(lambda said=said: len(agent.said()) == said + 1, MOST_SECONDS)
+        wait_until(lambda: rules() == good, MOST_SECONDS)
     sh(f"tc filter del dev {NIC} parent 7472:")
-    assert wait_for(lambda: sh(f"tc filter show dev {NIC}").count("flowid") == tree, MOST_SECONDS)
+    wait_until(lambda: sh(f"tc filter show dev {NIC}").count("flowid") == tree, MOST_SECONDS)
     sh(f"{VARIANT} -t mangle -I OUTPUT -j ACCEPT")
-    assert wait_for(lambda: agent.said("stands before the agent's and takes all packets"), MOST_SECONDS)
+    wait_until(lambda: agent.said("stands before the agent's and takes all packets"), MOST_SECONDS)
     sh(f"{VARIANT} -t mangle -D OUTPUT -j ACCEPT")
     # Each once, also a few looks later.
     time.sleep(4 * PERIOD_SECONDS)
@@ -109,5 +110,5 @@ def test_marks_and_the_tree_are_back_within_two_periods_and_a_fight_is_not_fough
         subprocess.run([VARIANT, "-t", "mangle", "-F", "TRAINYARD"], check=False, capture_output=True)
         time.sleep(PERIOD_SECONDS / 6)
     assert 2 <= len(agent.said("chain TRAINYARD ")) <= 6
-    assert wait_for(lambda: agent.said("the next one comes in 2 s at the earliest"), MOST_SECONDS)
-    assert wait_for(lambda: rules() == good, MOST_SECONDS)
+    wait_until(lambda: agent.said("the next one comes in 2 s at the earliest"), MOST_SECONDS)
+    wait_until(lambda: rules() == good, MOST_SECONDS)

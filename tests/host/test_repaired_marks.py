@@ -16,10 +16,10 @@ from controller.wire import HostPlan, Mark
 from evaluation.bench.support.job_process import second_hierarchy
 from evaluation.bench.support.own_namespace import own_namespace
 from host_reporter.discovery import cgroups
-from host_reporter.discovery.packet_sources import Whereabouts
+from host_reporter.discovery.cgroups import CgroupId
+from host_reporter.discovery.packet_sources import PacketSources
 from host_reporter.marking import iptables
 from host_reporter.marking.iptables_tool import IptablesTool
-from host_reporter.marking.rules_text import Group
 from tests.support.host.repaired import Host, marked, plan, sh, variants, walked
 
 VARIANTS = variants()
@@ -190,10 +190,10 @@ def group(host: Host) -> Iterator[Path]:
         made.rmdir()
 
 
-def in_group(path: Path) -> Whereabouts:
+def in_group(path: Path) -> PacketSources:
     found = cgroups.find(str(path), cgroups.hierarchies())
     assert found is not None
-    return Whereabouts(frozenset("g"), {"g": Group(found.path, found.id)})
+    return PacketSources(frozenset("g"), {"g": CgroupId(found.path, found.id)})
 
 
 def whole_job(epoch: int, dscp: int = 59, **ports: int) -> HostPlan:
@@ -206,7 +206,7 @@ def whole_job(epoch: int, dscp: int = 59, **ports: int) -> HostPlan:
 def test_a_flush_in_the_middle_of_a_change_is_not_taken_for_a_kernel_without_cgroups(
     host: Host, group: Path, monkeypatch: pytest.MonkeyPatch, change: str, times: int
 ) -> None:
-    host.enforcement.moved(in_group(group))
+    host.enforcement.set_sources(in_group(group))
     host.apply(whole_job(1, p=5009))
     assert f"{group.name} " in host.saved() or f'{group.name}" ' in host.saved()
     left = times
@@ -236,7 +236,7 @@ def test_a_flush_in_the_middle_of_a_change_is_not_taken_for_a_kernel_without_cgr
 
 
 def test_a_cgroup_that_is_removed_and_made_again_is_matched_again(host: Host, group: Path) -> None:
-    host.enforcement.moved(in_group(group))
+    host.enforcement.set_sources(in_group(group))
     host.apply(whole_job(1, p=5009))
     group.rmdir()
     # Nobody has told the enforcement yet. The older iptables can change nothing while a rule has a cgroup that is gone.
@@ -246,7 +246,7 @@ def test_a_cgroup_that_is_removed_and_made_again_is_matched_again(host: Host, gr
     assert not host.said("connections that are found")
     assert host.marker is not None
     group.mkdir()
-    host.enforcement.moved(in_group(group))
+    host.enforcement.set_sources(in_group(group))
     assert "--path" in str(walked(host.saved()))
     host.enforcement.reconcile()
     assert not host.said()

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 import pytest
 
 from evaluation.bench.support.own_namespace import own_namespace
-from host_reporter.marking.repairs import Repairs
 from host_reporter.nic.errors import NicError
 from host_reporter.nic.tensorlights import Server
 from host_reporter.nic.tensorlights_nic import TensorLightsNic
 from host_reporter.nic.tree import htb_tree
 from host_reporter.notices import Notices
+from host_reporter.repairs import Repairs
 from tests.support.host.repaired import NIC, Host, make_interface, ordered, plan, sh
 
 ROOT = f"dev {NIC} parent 7472:"

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from controller.model import CLASS_DSCP
+from evaluation.bench.support.waiting import wait_until
 from evaluation.tensorlights.workload import experiment
 from host_reporter.nic.tree import HANDLE, htb_tree
 from simulator.workloads import curves
@@ -100,13 +101,6 @@ def agent(hosts: TwoHosts, tmp_path: Path) -> Iterator[Agent]:
         made.process.wait()
 
 
-def until(condition) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
-
-
 def tc(hosts: TwoHosts, *words: str) -> str:
     done = hosts.run(hosts.sender, "tc", *words)
     assert done.returncode == 0, done.stderr
@@ -138,13 +132,13 @@ def test_bands_come_with_the_second_server_and_go_with_it(hosts: TwoHosts, agent
     before = whole(hosts)
     agent.start(nic="tls-one")
     agent.job("a", 7101, size=3e6)
-    until(lambda: agent.says("job a: following"))
+    wait_until(lambda: agent.says("job a: following"))
     time.sleep(1.0)
     assert whole(hosts) == before, "nothing is installed on a host with one server"
     agent.job("elsewhere", 7102, host="h2")
     agent.job("b", 7103, size=1e6, arrival=2.0)
     agent.job("c", 7104, size=1e6, arrival=1.0)
-    until(lambda: len(leaves(hosts)) == 3)
+    wait_until(lambda: len(leaves(hosts)) == 3)
     assert leaves(hosts) == {7104: "1000", 7103: "1100", 7101: "1200"}, "smaller models first, then by launch"
     shown = tc(hosts, "class", "show", "dev", hosts.interface)
     assert "class htb 7473:1 root rate 5Mbit ceil 5Mbit" in shown
@@ -153,10 +147,10 @@ def test_bands_come_with_the_second_server_and_go_with_it(hosts: TwoHosts, agent
     assert re.search(r"7473:1f .*prio 7 ", shown), "the last band is for all else"
     agent.end_job("a")
     agent.end_job("c")
-    until(lambda: whole(hosts) == before)
+    wait_until(lambda: whole(hosts) == before)
     assert not agent.children(), "the guard has gone too"
     agent.job("d", 7105)
-    until(lambda: leaves(hosts))
+    wait_until(lambda: leaves(hosts))
     agent.stop()
     assert whole(hosts) == before
     assert "controller" not in agent.log.read_text().replace("has no controller", "")
@@ -166,12 +160,12 @@ def test_a_rotation_acts_at_once_on_backlogged_leaves_and_drops_nothing(hosts: T
     agent.start("--rotate-seconds", "5")
     agent.job("a", 7101)
     agent.job("b", 7102)
-    until(lambda: len(leaves(hosts)) == 2)
+    wait_until(lambda: len(leaves(hosts)) == 2)
     with fan_out(hosts, 7101, 7102) as traffic:
         firsts = []
         for _ in range(3):
             before = leaves(hosts)
-            until(functools.partial(differ, hosts, before))
+            wait_until(functools.partial(differ, hosts, before))
             # What waits in a leaf still goes from there, so the first moment is not looked at.
             time.sleep(0.7)
             traffic.bytes_since()
@@ -195,7 +189,7 @@ def test_all_else_has_the_last_band(hosts: TwoHosts, agent: Agent) -> None:
     agent.start(nic="tls-one")
     agent.job("a", 7101)
     agent.job("b", 7102)
-    until(lambda: len(leaves(hosts)) == 2)
+    wait_until(lambda: len(leaves(hosts)) == 2)
     with fan_out(hosts, 7102, 7109) as traffic:
         time.sleep(1.0)
         traffic.bytes_since()
@@ -210,10 +204,10 @@ def test_a_killed_agents_bands_are_taken_away_by_its_guard(hosts: TwoHosts, agen
     agent.start()
     agent.job("a", 7101)
     agent.job("b", 7102)
-    until(lambda: leaves(hosts))
+    wait_until(lambda: leaves(hosts))
     agent.process.kill()
-    until(lambda: whole(hosts) == before)
-    until(lambda: agent.says("the agent was killed; its bands are taken away"))
+    wait_until(lambda: whole(hosts) == before)
+    wait_until(lambda: agent.says("the agent was killed; its bands are taken away"))
 
 
 @pytest.mark.parametrize("then", ["no servers", "servers", "plan", "by hand"])
@@ -224,7 +218,7 @@ def test_what_a_killed_agent_and_guard_have_left_is_gone_with_the_next_start(
     agent.start()
     agent.job("a", 7101)
     agent.job("b", 7102)
-    until(lambda: len(leaves(hosts)) == 2)
+    wait_until(lambda: len(leaves(hosts)) == 2)
     (guard,) = agent.children()
     os.kill(guard, signal.SIGKILL)
     agent.process.kill()
@@ -248,7 +242,7 @@ def test_what_a_killed_agent_and_guard_have_left_is_gone_with_the_next_start(
     if then == "servers":
         agent.job("c", 7103)
     agent.start()
-    until(lambda: sorted(leaves(hosts)) == ([7101, 7103] if then == "servers" else []))
+    wait_until(lambda: sorted(leaves(hosts)) == ([7101, 7103] if then == "servers" else []))
     agent.stop()
     assert whole(hosts) == before
 
@@ -258,12 +252,12 @@ def test_a_guard_that_is_killed_is_there_again(hosts: TwoHosts, agent: Agent) ->
     agent.start("--rotate-seconds", "1")
     agent.job("a", 7101)
     agent.job("b", 7102)
-    until(lambda: leaves(hosts))
+    wait_until(lambda: leaves(hosts))
     (guard,) = agent.children()
     os.kill(guard, signal.SIGKILL)
-    until(lambda: agent.children() not in ([], [guard]))
+    wait_until(lambda: agent.children() not in ([], [guard]))
     agent.process.kill()
-    until(lambda: whole(hosts) == before)
+    wait_until(lambda: whole(hosts) == before)
 
 
 def test_it_needs_no_answer_of_a_controller_that_is_named(hosts: TwoHosts, agent: Agent) -> None:
@@ -271,8 +265,8 @@ def test_it_needs_no_answer_of_a_controller_that_is_named(hosts: TwoHosts, agent
     agent.start("--controller", "http://127.0.0.1:9", "--no-marking")
     agent.job("a", 7101)
     agent.job("b", 7102)
-    until(lambda: len(leaves(hosts)) == 2)
-    until(lambda: agent.says("the last one stays in force for now"))
+    wait_until(lambda: len(leaves(hosts)) == 2)
+    wait_until(lambda: agent.says("the last one stays in force for now"))
     agent.stop()
     assert whole(hosts) == before
 
@@ -283,15 +277,15 @@ def test_somebody_elses_qdisc_is_left_alone_and_said_once(hosts: TwoHosts, agent
     agent.start("--rotate-seconds", "1")
     agent.job("a", 7101)
     agent.job("b", 7102)
-    until(lambda: agent.says("already has a htb qdisc (9:) that is not ours: left alone; remove it"))
+    wait_until(lambda: agent.says("already has a htb qdisc (9:) that is not ours: left alone; remove it"))
     time.sleep(2.5)
     assert whole(hosts) == before
     assert agent.log.read_text().count("that is not ours") == 1
     tc(hosts, "qdisc", "del", "dev", hosts.interface, "root")
-    until(lambda: len(leaves(hosts)) == 2)
-    until(lambda: agent.says("orders this host's parameter servers"))
+    wait_until(lambda: len(leaves(hosts)) == 2)
+    wait_until(lambda: agent.says("orders this host's parameter servers"))
     tc(hosts, "qdisc", "replace", "dev", hosts.interface, "root", "handle", "9:", "htb")
-    until(lambda: agent.log.read_text().count("that is not ours") == 2)
+    wait_until(lambda: agent.log.read_text().count("that is not ours") == 2)
     agent.stop()
     assert whole(hosts) == before, "what came while it ran is not its own to take away"
 
@@ -304,7 +298,7 @@ def test_in_the_agents_own_tree_it_is_a_guest(hosts: TwoHosts, agent: Agent) -> 
     agent.start(nic="tls-one")
     agent.job("a", 7101)
     agent.job("b", 7102, arrival=2.0)
-    until(lambda: len(leaves(hosts)) == 2)
+    wait_until(lambda: len(leaves(hosts)) == 2)
     assert f"qdisc htb {HANDLE}: root" in tc(hosts, "qdisc", "show", "dev", hosts.interface)
     with fan_out(hosts, 7101, 7102) as traffic:
         time.sleep(1.0)
@@ -315,9 +309,9 @@ def test_in_the_agents_own_tree_it_is_a_guest(hosts: TwoHosts, agent: Agent) -> 
     agent.stop()
     assert whole(hosts) == before
     agent.start()
-    until(lambda: len(leaves(hosts)) == 2)
+    wait_until(lambda: len(leaves(hosts)) == 2)
     agent.process.kill()
-    until(lambda: whole(hosts) == before)
+    wait_until(lambda: whole(hosts) == before)
 
 
 def test_the_testbeds_trainers_get_their_bands_by_their_own_job_files(hosts: TwoHosts, agent: Agent) -> None:
@@ -343,10 +337,10 @@ def test_the_testbeds_trainers_get_their_bands_by_their_own_job_files(hosts: Two
         for trainer in trainers:
             stack.callback(trainer.communicate)
             stack.callback(trainer.kill)
-        until(lambda: leaves(hosts) == {7202: "1000", 7201: "1100"})
+        wait_until(lambda: leaves(hosts) == {7202: "1000", 7201: "1100"})
         for trainer in trainers:
             assert trainer.wait(60) == 0
-    until(lambda: whole(hosts) == before)
+    wait_until(lambda: whole(hosts) == before)
     for name in ("early", "late"):
         assert read_result(done_file(trained, name)).jct is not None
         found = barriers.read(trained, name, 1)
@@ -387,7 +381,7 @@ def test_where_tc_refuses_the_agent_says_so_and_goes_on(hosts: TwoHosts, agent: 
     agent.start(through=("setpriv", "--bounding-set=-net_admin", "--inh-caps=-net_admin"))
     agent.job("a", 7101)
     agent.job("b", 7102)
-    until(lambda: agent.says("tc may not be used; the agent needs CAP_NET_ADMIN"))
+    wait_until(lambda: agent.says("tc may not be used; the agent needs CAP_NET_ADMIN"))
     assert agent.process.poll() is None
     agent.stop()
     assert whole(hosts) == before
@@ -398,12 +392,12 @@ def test_an_interface_that_is_not_there_or_goes_is_said(hosts: TwoHosts, agent: 
     agent.start("--interface", "nosuch0", "--rotate-seconds", "1")
     agent.job("a", 7101)
     agent.job("b", 7102)
-    until(lambda: agent.says("there is no interface nosuch0"))
+    wait_until(lambda: agent.says("there is no interface nosuch0"))
     assert (
         hosts.run(hosts.sender, "ip", "link", "add", "nosuch0", "type", "veth", "peer", "name", "nosuch1").returncode
         == 0
     )
-    until(lambda: agent.says("nosuch0 orders this host's parameter servers"))
+    wait_until(lambda: agent.says("nosuch0 orders this host's parameter servers"))
     assert hosts.run(hosts.sender, "ip", "link", "del", "nosuch0").returncode == 0
-    until(lambda: agent.log.read_text().count("there is no interface nosuch0") == 2)
+    wait_until(lambda: agent.log.read_text().count("there is no interface nosuch0") == 2)
     agent.stop()

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from evaluation.bench.support.job_process import in_group
+from evaluation.bench.support.waiting import wait_until
 from tests.support.lab.agents_network import agents_network
-from tests.support.lab.network_helpers import LINK_BPS, PERIOD_SECONDS, flows, poll
+from tests.support.lab.network_helpers import LINK_BPS, PERIOD_SECONDS, flows
 from topologies.emulation import Emulation
 from topologies.lab.controller_process import ControllerProcess
 from topologies.lab.queue_proof import classes
@@ -144,7 +145,7 @@ class Yard:
             for file in job.files:
                 file.unlink(missing_ok=True)
         self.jobs.clear()
-        assert poll(lambda: not any(its["state"] == "running" for its in self._all()), 20), "a job does not end"
+        wait_until(lambda: not any(its["state"] == "running" for its in self._all()), 20, what="the jobs' end")
         for its in self._all():
             self.controller.call("DELETE", f"/v1/jobs/{its['id']}")
 
@@ -173,10 +174,10 @@ def job_rules(switch: str) -> list[str]:
 
 def test_two_jobs_on_undeclared_ports_are_found_and_served_in_their_order(yard: Yard) -> None:
     first = yard.begin("first", "h2", CONNECTIONS)
-    assert poll(lambda: yard.state("first").get("connections", 0) >= CONNECTIONS, 20), "the first is not found"
+    wait_until(lambda: yard.state("first").get("connections", 0) >= CONNECTIONS, 20, what="finding the first job")
     second = yard.begin("second", "h3", CONNECTIONS)
-    assert poll(lambda: yard.state("second").get("connections", 0) >= CONNECTIONS, 20), "the second is not found"
-    assert poll(lambda: classes(yard.controller, ["first", "second"]) == {"first": 0, "second": 1})
+    wait_until(lambda: yard.state("second").get("connections", 0) >= CONNECTIONS, 20, what="finding the second job")
+    wait_until(lambda: classes(yard.controller, ["first", "second"]) == {"first": 0, "second": 1})
     time.sleep(2.0)  # what is in the queues
     ahead, behind = yard.rates(first, second)
     assert ahead > 0.8 * LINK_BPS, (ahead, behind)
@@ -198,17 +199,17 @@ def test_two_jobs_on_undeclared_ports_are_found_and_served_in_their_order(yard: 
     yard.jobs.remove(first)
     for file in first.files:
         file.unlink()
-    assert poll(lambda: classes(yard.controller, ["second"]) == {"second": 0}, 20)
+    wait_until(lambda: classes(yard.controller, ["second"]) == {"second": 0}, 20)
     (alone,) = yard.rates(second)
     assert alone > 0.7 * LINK_BPS, alone
-    assert poll(lambda: yard.marked_groups("h2") == 0, 20)
+    wait_until(lambda: yard.marked_groups("h2") == 0, 20)
 
 
 def test_a_new_connection_is_served_within_two_periods(yard: Yard) -> None:
     yard.begin("early", "h2", 1)
-    assert poll(lambda: yard.state("early").get("connections", 0) >= 1, 20)
+    wait_until(lambda: yard.state("early").get("connections", 0) >= 1, 20)
     later = yard.begin("later", "h3", 1)
-    assert poll(lambda: classes(yard.controller, ["early", "later"]) == {"early": 0, "later": 1}, 20)
+    wait_until(lambda: classes(yard.controller, ["early", "later"]) == {"early": 0, "later": 1}, 20)
     # A process of the first job that comes late, and talks to another one through a port that nobody has seen.
     group = yard.emulation.cgroup("early")
     receiver = yard._start(group, "h1", _RECEIVER, yard.emulation.address("h1"))
@@ -221,7 +222,7 @@ def test_a_new_connection_is_served_within_two_periods(yard: Yard) -> None:
         began = time.monotonic()
         if yard.mode == "classified":
             # Both directions have a rule.
-            assert poll(lambda: sum(f"={port}" in rule for rule in job_rules("s1")) == 2, 10, every=0.02)
+            wait_until(lambda: sum(f"={port}" in rule for rule in job_rules("s1")) == 2, 10, every=0.02)
             assert time.monotonic() - began < 2 * PERIOD_SECONDS
         else:
             # All that its processes send was marked before; nobody has to hear of a connection.

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from controller.model import CLASS_DSCP, Demand, Host, Job, Role, Snapshot, Task
 from controller.policies.tensorlights_one import TensorLightsOne
 from controller.policies.tensorlights_rr import TensorLightsRr
-from host_reporter.nic.tensorlights import BANDS, Server, places
+from host_reporter.nic.tensorlights import BANDS, Server, band_queues
 from host_reporter.nic.tensorlights_tree import (
     NOTHING,
     OTHERS_PREF,
@@ -46,7 +46,7 @@ def servers(draw, least: int = 0, most: int = 30, sizes: tuple[float, ...] = SIZ
 
 @given(servers(), st.one_of(st.none(), turns))
 def test_of_n_jobs_rank_r_is_in_band_r_over_the_width(those: list[Server], turn: int | None) -> None:
-    found = places(those, turn)
+    found = band_queues(those, turn)
     if len(those) < 2:
         assert found == {}, "one job alone has nobody to be ordered against"
         return
@@ -61,7 +61,7 @@ def test_of_n_jobs_rank_r_is_in_band_r_over_the_width(those: list[Server], turn:
 def test_a_smaller_model_is_never_behind_a_larger_one_and_only_equals_change_places(
     those: list[Server], turn: int
 ) -> None:
-    fixed, turned = places(those, None), places(those, turn)
+    fixed, turned = band_queues(those, None), band_queues(those, turn)
     by_rank = sorted(those, key=lambda one: turned[one.job])
     assert [one.model_bytes for one in by_rank] == sorted(one.model_bytes for one in those)
     for size in {one.model_bytes for one in those}:
@@ -73,7 +73,7 @@ def test_a_smaller_model_is_never_behind_a_larger_one_and_only_equals_change_pla
 def test_equals_all_have_every_place_for_as_long(those: list[Server]) -> None:
     held = {one.job: Counter() for one in those}
     for turn in range(len(those)):
-        for job, place in places(those, turn).items():
+        for job, place in band_queues(those, turn).items():
             held[job][place] += 1
     assert all(set(places_of.values()) == {1} and len(places_of) == len(those) for places_of in held.values())
 
@@ -95,7 +95,7 @@ def test_the_controllers_policy_says_the_same(those: list[Server], turn: int) ->
         snapshot = Snapshot(now=(at or 0) * 20.0 + 5.0, hosts=hosts, jobs=jobs)
         ordering = policy.order(snapshot, None)
         said = {job: number for number, band in enumerate(ordering.bands) for job in band}
-        assert said == {job: place.band for job, place in places(those, at).items()}
+        assert said == {job: place.band for job, place in band_queues(those, at).items()}
 
 
 class Interface:
@@ -149,7 +149,7 @@ class Interface:
 def test_whatever_is_there_becomes_what_is_wanted_and_no_packet_is_dropped(steps, random) -> None:
     interface = Interface()
     for those, turn in steps:
-        wanted = lights(those, places(those, turn))
+        wanted = lights(those, band_queues(those, turn))
         for change in changes(wanted, interface.seen(), anew=random.random() < 0.3):
             interface.make(change)
         assert interface.leads() == wanted.ports
@@ -172,11 +172,11 @@ def test_whatever_is_there_becomes_what_is_wanted_and_no_packet_is_dropped(steps
 @given(servers(least=2), turns, turns)
 def test_a_rotation_replaces_filters_and_nothing_else(those: list[Server], first: int, second: int) -> None:
     interface = Interface()
-    for change in changes(lights(those, places(those, first)), NOTHING, anew=True):
+    for change in changes(lights(those, band_queues(those, first)), NOTHING, anew=True):
         interface.make(change)
     for leaf in interface.leaves:
         interface.leaves[leaf] = 3000
-    made = changes(lights(those, places(those, second)), interface.seen(), anew=False)
+    made = changes(lights(those, band_queues(those, second)), interface.seen(), anew=False)
     assert all(isinstance(change, Lead) and change.handle is not None for change in made)
 
 

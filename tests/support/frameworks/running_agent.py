@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from evaluation.bench.support.api_client import HOST, Controller
+from evaluation.bench.support.waiting import wait_until
 
 
 class Agent:
@@ -74,11 +74,10 @@ class Yard:
         return {state["id"]: state for state in found if state["id"].startswith(prefix)}
 
     def wait(self, condition: Callable[[], Any], seconds: float = 60.0) -> Any:
-        deadline = time.monotonic() + seconds
-        while not (found := condition()):
-            assert time.monotonic() < deadline, self.agent.said
-            time.sleep(0.02)
-        return found
+        try:
+            return wait_until(condition, seconds)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.agent.said}") from error
 
     def wait_ended(self, job: str) -> dict[str, Any]:
         """The job's last state."""

@@ -15,13 +15,13 @@ import pytest
 from controller.declared.declared import Declared
 from controller.declared.job_flows import ClaimedTraffic, size_of
 from controller.journal.bodies import JobBody
+from controller.model import Progress
 from controller.refusals import Conflict
 from controller.registry import shares
 from controller.registry.job.record import JobRecord
 from controller.wire import JobSpec
 from evaluation.bench.support.api_client import HOST, Controller
 from host_reporter.notices import Notices
-from host_reporter.uplink.backlog import Told
 from host_reporter.uplink.connection import Address
 from host_reporter.uplink.sender import Sender
 from tests.support.controller.registry_world import World, job_spec, progress
@@ -171,7 +171,7 @@ def test_an_agent_says_what_its_job_file_may_not_hold_and_its_other_jobs_go_on(
     try:
         agent.declare("pushy", job_spec(5001, stage="first"))
         agent.declare("plain", job_spec(5002))
-        agent.add("plain", [Told(3.0, time.time(), 0.5)])
+        agent.add("plain", [Progress(3.0, time.time(), 0.5)])
         eventually(lambda: yard.call("GET", "/v1/jobs/plain").json().get("iterations_done") == 3)
         eventually(lambda: "job pushy is refused for now: stage: stages are for operators; leave it out" in caplog.text)
         agent.declare("pushy", job_spec(5001))  # its file is right now

@@ -208,7 +208,7 @@ def test_a_batch_tells_of_so_many_jobs_and_the_agent_sends_several() -> None:
     for told in parts:
         backlog.declare(told.job, None)
     backlog.found(parts)
-    batches = [backlog.take(0.0, lease=True), backlog.take(0.0, lease=False)]
+    batches = [backlog.next_call(0.0, lease=True), backlog.next_call(0.0, lease=False)]
     assert all(isinstance(batch, Batch) for batch in batches)
     assert [len(batch.traffic) for batch in batches if isinstance(batch, Batch)] == [MAX_TRAFFIC, 500]
     assert [batch.is_full for batch in batches if isinstance(batch, Batch)] == [True, False]

@@ -157,7 +157,7 @@ class CountingAgent:
         """The rule's counter stands at so many bytes; tell it."""
         self.sent.count([self.mark], [total])
         self.backlog.count_sent(self.sent.totals())
-        batch = self.backlog.take(0.0, lease=True)
+        batch = self.backlog.next_call(0.0, lease=True)
         assert isinstance(batch, Batch)
         parts = [part.model_dump() for part in batch.parts]
         assert self.world.tell(jobs=parts, session=self.session, seq=batch.seq).refused == ()

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from controller.wire import MAX_BATCH_LINKS, MAX_LINKS
 from host_reporter.discovery.links import REMEMBERED_SECONDS, Link, Links, Uses
 from host_reporter.discovery.sock_diag import ESTABLISHED, LISTEN, Socket
-from host_reporter.discovery.socket_table import UNDECIDED_LOOKS, Census, Traffic, Verdict
-from host_reporter.discovery.traffic_report import Found, fitting, tell
+from host_reporter.discovery.socket_table import UNDECIDED_LOOKS, SocketTable, Traffic, Verdict
+from host_reporter.discovery.traffic_report import FoundTraffic, fitting, traffic_report
 
 HERE = socket.inet_aton("10.0.0.1")
 PEER = socket.inet_aton("10.0.0.2")
@@ -52,48 +52,48 @@ class By:
 
 
 def test_bytes_count_from_the_look_in_which_a_job_is_followed_first() -> None:
-    census, judge = Census(), By({1: "a", 2: "a"})
-    assert census.take([sock(1, acked=500, received=50)], {"a"}, judge) == {"a"}
-    assert census.traffic("a") == {}
+    table, judge = SocketTable(), By({1: "a", 2: "a"})
+    assert table.update([sock(1, acked=500, received=50)], {"a"}, judge) == {"a"}
+    assert table.traffic("a") == {}
     # A connection that came since is counted from its beginning.
-    assert census.take([sock(1, acked=600, received=50), sock(2, 40_001, acked=30)], {"a"}, judge) == {"a"}
-    assert census.traffic("a") == {PEER: Traffic(130, 0)}
-    assert census.take([sock(1, acked=600, received=60), sock(2, 40_001, acked=30)], {"a"}, judge) == frozenset()
-    assert census.traffic("a") == {PEER: Traffic(130, 10)}
+    assert table.update([sock(1, acked=600, received=50), sock(2, 40_001, acked=30)], {"a"}, judge) == {"a"}
+    assert table.traffic("a") == {PEER: Traffic(130, 0)}
+    assert table.update([sock(1, acked=600, received=60), sock(2, 40_001, acked=30)], {"a"}, judge) == frozenset()
+    assert table.traffic("a") == {PEER: Traffic(130, 10)}
     # What a connection has carried is not lost with it.
-    assert census.take([sock(1, acked=600, received=60)], {"a"}, judge) == {"a"}
-    assert census.traffic("a") == {PEER: Traffic(130, 10)}
-    assert (census.opened, census.closed) == (2, 1)
+    assert table.update([sock(1, acked=600, received=60)], {"a"}, judge) == {"a"}
+    assert table.traffic("a") == {PEER: Traffic(130, 10)}
+    assert (table.opened, table.closed) == (2, 1)
 
 
 def test_a_connection_with_the_same_ports_is_another_one_if_its_cookie_is() -> None:
-    census, judge = Census(), By({1: "a", 2: "a"})
-    census.take([sock(1, acked=1000)], {"a"}, judge)
-    assert census.take([sock(2, acked=10)], {"a"}, judge) == {"a"}
-    assert census.traffic("a") == {PEER: Traffic(10, 0)}
+    table, judge = SocketTable(), By({1: "a", 2: "a"})
+    table.update([sock(1, acked=1000)], {"a"}, judge)
+    assert table.update([sock(2, acked=10)], {"a"}, judge) == {"a"}
+    assert table.traffic("a") == {PEER: Traffic(10, 0)}
 
 
 def test_each_socket_is_asked_for_once() -> None:
-    census, judge = Census(), By({1: "a"})
+    table, judge = SocketTable(), By({1: "a"})
     for _ in range(5):
-        census.take([sock(1), sock(2)], {"a"}, judge)
+        table.update([sock(1), sock(2)], {"a"}, judge)
     assert judge.asked == [1, 2]
 
 
 def test_what_nobody_holds_is_asked_for_again_for_a_while() -> None:
-    census, judge = Census(), By({}, {1})
+    table, judge = SocketTable(), By({}, {1})
     for _ in range(UNDECIDED_LOOKS + 3):
-        census.take([sock(1)], {"a"}, judge)
+        table.update([sock(1)], {"a"}, judge)
     assert judge.asked == [1] * UNDECIDED_LOOKS
     # Who comes meanwhile is found.
     judge = By({}, {2})
-    census.take([sock(2)], {"a"}, judge)
+    table.update([sock(2)], {"a"}, judge)
     judge.owners = {2: "a"}
-    assert census.take([sock(2)], {"a"}, judge) == {"a"}
+    assert table.update([sock(2)], {"a"}, judge) == {"a"}
 
 
 def test_what_was_looked_for_at_some_jobs_only_is_looked_for_again() -> None:
-    census, asked = Census(), 0
+    table, asked = SocketTable(), 0
 
     def half(new: list[Socket]) -> Verdict:
         nonlocal asked
@@ -101,36 +101,36 @@ def test_what_was_looked_for_at_some_jobs_only_is_looked_for_again() -> None:
         return Verdict({}, frozenset(sock.cookie for sock in new), 0.5)
 
     for _ in range(10):
-        census.take([sock(1)], {"a"}, half)
+        table.update([sock(1)], {"a"}, half)
     assert asked == 2 * UNDECIDED_LOOKS
 
 
 def test_a_job_that_comes_later_gets_what_was_nobodys() -> None:
-    census = Census()
-    census.take([sock(1), sock(2)], {"a"}, By({1: "a"}))
-    assert census.take([sock(1), sock(2)], {"a", "b"}, By({1: "a", 2: "b"})) == {"b"}
-    assert {job: len(found) for job, found in census.by_job().items()} == {"a": 1, "b": 1}
+    table = SocketTable()
+    table.update([sock(1), sock(2)], {"a"}, By({1: "a"}))
+    assert table.update([sock(1), sock(2)], {"a", "b"}, By({1: "a", 2: "b"})) == {"b"}
+    assert {job: len(found) for job, found in table.by_job().items()} == {"a": 1, "b": 1}
     # And what a job that is gone had can be another's.
-    census.take([sock(1), sock(2)], {"b"}, By({}))
-    census.take([sock(1), sock(2)], {"b", "c"}, By({1: "c"}))
-    assert {job: len(found) for job, found in census.by_job().items()} == {"b": 1, "c": 1}
+    table.update([sock(1), sock(2)], {"b"}, By({}))
+    table.update([sock(1), sock(2)], {"b", "c"}, By({1: "c"}))
+    assert {job: len(found) for job, found in table.by_job().items()} == {"b": 1, "c": 1}
 
 
 # Connections that ended between two looks ----------------------------------------------------------------------------
 
 
 class Looks:
-    """A census of job a (and b), whose looks are a list of sockets and those that ended since."""
+    """A table of job a (and b), whose looks are a list of sockets and those that ended since."""
 
     def __init__(self, owners: Mapping[int, str]) -> None:
-        self.census, self.judge = Census(), By(owners)
+        self.table, self.judge = SocketTable(), By(owners)
 
     def take(self, sockets: list[Socket], *ended: Socket, jobs: str = "a", is_all: bool = True) -> None:
-        self.census.take(sockets, set(jobs), self.judge)
-        self.census.settle(ended, {PEER, OTHER}, is_all=is_all)
+        self.table.update(sockets, set(jobs), self.judge)
+        self.table.settle(ended, {PEER, OTHER}, is_all=is_all)
 
     def sent(self, job: str = "a") -> dict[bytes, int]:
-        return {remote: traffic.sent for remote, traffic in self.census.traffic(job).items()}
+        return {remote: traffic.sent for remote, traffic in self.table.traffic(job).items()}
 
 
 def test_a_socket_that_was_a_strangers_counts_from_when_it_is_the_jobs() -> None:
@@ -138,8 +138,8 @@ def test_a_socket_that_was_a_strangers_counts_from_when_it_is_the_jobs() -> None
     looks.take([sock(1, acked=500), sock(2, 40_001, acked=5)])
     looks.judge.owners = {1: "a"}
     looks.take([sock(1, acked=500), sock(2, 40_001, acked=5)])
-    assert looks.census.by_job() == {}, "it was asked for already"
-    looks.census.ask_again({1001})
+    assert looks.table.by_job() == {}, "it was asked for already"
+    looks.table.ask_again({1001})
     assert looks.judge.asked == [1, 2]
     looks.take([sock(1, acked=520), sock(2, 40_001, acked=5)])
     looks.take([sock(1, acked=530), sock(2, 40_001, acked=5)])
@@ -154,13 +154,13 @@ def test_what_was_sent_in_a_namespace_stays_sent_when_that_is_let_go() -> None:
     host.take([sock(1, acked=100)], jobs="ab")
     # One of them is too short to be told whose it was.
     inside.take([sock(2, acked=40), sock(3, remote=OTHER, acked=7)], sock(9, 40_009, 6000, acked=3), jobs="ab")
-    host.census.inherit(inside.census)
+    host.table.inherit(inside.table)
     assert (host.sent("a"), host.sent("b")) == ({PEER: 140}, {OTHER: 7})
-    assert (host.census.missed("a"), host.census.missed("b")) == (3, 3)
+    assert (host.table.missed("a"), host.table.missed("b")) == (3, 3)
     host.take([sock(1, acked=150)], jobs="a")
     assert host.sent("a") == {PEER: 190}
     # Of what is followed no more nothing is left, and nothing comes.
-    host.census.inherit(inside.census)
+    host.table.inherit(inside.table)
     assert (host.sent("a"), host.sent("b")) == ({PEER: 230}, {})
 
 
@@ -171,15 +171,15 @@ def test_a_socket_that_a_list_has_left_out_is_no_new_one() -> None:
     looks.take([])
     looks.take([sock(1, acked=520)])
     assert looks.sent() == {PEER: 520} and looks.judge.asked == [1]
-    assert (looks.census.opened, looks.census.closed) == (1, 0)
+    assert (looks.table.opened, looks.table.closed) == (1, 0)
     looks.take([], sock(1, acked=530))
-    assert looks.sent() == {PEER: 530} and looks.census.closed == 1
+    assert looks.sent() == {PEER: 530} and looks.table.closed == 1
     # Two come back while a third goes.
     looks = Looks({1: "a", 2: "a", 3: "a"})
     looks.take([sock(1), sock(2, 40_001), sock(3, 40_002)])
     looks.take([sock(3, 40_002)])
     looks.take([sock(1), sock(2, 40_001)])
-    assert [sock.cookie for sock in looks.census.by_job()["a"]] == [1, 2] and looks.census.closed == 1
+    assert [sock.cookie for sock in looks.table.by_job()["a"]] == [1, 2] and looks.table.closed == 1
 
 
 def test_the_last_bytes_of_a_connection_count_whenever_the_kernel_tells_them() -> None:
@@ -193,9 +193,9 @@ def test_the_last_bytes_of_a_connection_count_whenever_the_kernel_tells_them() -
     looks.take([sock(3, 40_002, acked=20)], sock(2, 40_001, acked=500))
     assert looks.sent() == {PEER: 535}
     looks.take([], sock(3, 40_002, acked=20))
-    assert looks.sent() == {PEER: 535} and looks.census.missed("a") == 0
+    assert looks.sent() == {PEER: 535} and looks.table.missed("a") == 0
     looks.take([], sock(9, 1, 2, remote=bytes((192, 0, 2, 1)), acked=1000))
-    assert looks.census.missed("a") == 0, "what goes to no host is nobody's demand"
+    assert looks.table.missed("a") == 0, "what goes to no host is nobody's demand"
 
 
 def test_short_connections_to_a_jobs_port_are_its_own_if_nobody_else_uses_it() -> None:
@@ -203,14 +203,14 @@ def test_short_connections_to_a_jobs_port_are_its_own_if_nobody_else_uses_it() -
     looks.take([], jobs="ab")
     looks.take([sock(1), sock(2, 40_001)], jobs="ab")
     looks.take([sock(1), sock(2, 40_001)], sock(5, 40_005, acked=70), jobs="ab")
-    assert looks.sent() == {PEER: 70} and looks.census.missed("a") == 0
+    assert looks.sent() == {PEER: 70} and looks.table.missed("a") == 0
     # Toward another host, or another port, they are anybody's: both jobs hear of them.
     looks.take([sock(1)], sock(6, 40_006, remote=OTHER, acked=30), sock(7, 40_007, 6000, acked=3), jobs="ab")
     assert looks.sent() == {PEER: 70}
-    assert (looks.census.missed("a"), looks.census.missed("b")) == (33, 33)
+    assert (looks.table.missed("a"), looks.table.missed("b")) == (33, 33)
     # Now another job has one there, too.
     looks.take([sock(1), sock(4, 40_009)], sock(8, 40_010, acked=10), jobs="ab")
-    assert looks.sent() == {PEER: 70} and looks.sent("b") == {PEER: 0} and looks.census.missed("b") == 43
+    assert looks.sent() == {PEER: 70} and looks.sent("b") == {PEER: 0} and looks.table.missed("b") == 43
 
 
 def test_short_connections_through_a_port_that_is_listened_on_are_the_listeners() -> None:
@@ -218,32 +218,32 @@ def test_short_connections_through_a_port_that_is_listened_on_are_the_listeners(
     looks.take([listening(1, 5000), listening(2, 22)])
     both = [listening(1, 5000), listening(2, 22)]
     looks.take(both, sock(5, 5000, 40_000, acked=8, received=9), sock(6, 22, 40_001, acked=7))
-    assert looks.census.traffic("a") == {PEER: Traffic(8, 9)}
-    assert looks.census.missed("a") == 0, "what ssh sends is no job's"
+    assert looks.table.traffic("a") == {PEER: Traffic(8, 9)}
+    assert looks.table.missed("a") == 0, "what ssh sends is no job's"
 
 
 def test_a_job_hears_of_what_ended_since_it_is_followed() -> None:
     looks = Looks({1: "a", 2: "a", 3: "b"})
     looks.take([], sock(5, acked=10))
     looks.take([listening(1, 5000)], sock(6, acked=20))
-    assert looks.census.missed("a") == 20
+    assert looks.table.missed("a") == 20
     looks.take([listening(1, 5000), listening(3, 6000)], sock(7, acked=30), sock(8, 6000, acked=5), jobs="ab")
-    assert (looks.census.missed("a"), looks.census.missed("b")) == (50, 0)
+    assert (looks.table.missed("a"), looks.table.missed("b")) == (50, 0)
     assert looks.sent("b") == {}, "it was not followed yet"
     # Where the kernel has told of some only, nobody knows.
     looks.take([], is_all=False, jobs="ab")
-    assert looks.census.missed("a") is None and looks.census.missed("b") is None
+    assert looks.table.missed("a") is None and looks.table.missed("b") is None
     looks.take([], jobs="b")
     looks.take([], jobs="ab")
-    assert looks.census.missed("a") == 0, "followed anew"
+    assert looks.table.missed("a") == 0, "followed anew"
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.dictionaries(st.integers(1, 6), st.integers(0, 50), max_size=6), min_size=1, max_size=8))
 def test_bytes_only_grow_and_are_those_that_were_seen(looks: list[dict[int, int]]) -> None:
     """Against the plain sum: of each socket the most that was seen of it since the first look at the job."""
-    census, judge = Census(), By(dict.fromkeys(range(1, 7), "a"))
-    census.take([], {"a"}, judge)
+    table, judge = SocketTable(), By(dict.fromkeys(range(1, 7), "a"))
+    table.update([], {"a"}, judge)
     most: dict[tuple[int, int], int] = {}
     lives: dict[int, int] = {}
     before, total = set[int](), 0
@@ -255,13 +255,13 @@ def test_bytes_only_grow_and_are_those_that_were_seen(looks: list[dict[int, int]
         for cookie, count in shown.items():
             most[cookie, lives[cookie]] = count
         # A cookie never comes again: each life is another.
-        census.take(
+        table.update(
             [sock(cookie + 100 * lives[cookie], acked=count) for cookie, count in shown.items()],
             {"a"},
             By({cookie + 100 * life: "a" for cookie, life in lives.items()}),
         )
         before = set(drawn)
-        now = census.traffic("a").get(PEER, Traffic(0, 0)).sent
+        now = table.traffic("a").get(PEER, Traffic(0, 0)).sent
         assert now >= total
         total = now
     assert total == sum(most.values())
@@ -360,12 +360,12 @@ def test_links_match_all_connections_of_the_job_and_no_others(
 
 def test_what_is_told_names_hosts_and_leaves_unknown_addresses_out() -> None:
     stranger, self_ = socket.inet_aton("192.0.2.1"), HERE
-    found = Found(
+    found = FoundTraffic(
         frozenset({Link(PEER, None, 5000), Link(OTHER, 5001, 40_000), Link(stranger, 1, 2), Link(self_, 3, 4)}),
         9,
         {PEER: Traffic(10, 20), stranger: Traffic(5, 5), self_: Traffic(1, 1)},
     )
-    told = tell("a", found, ADDRESSES, "h1", as_of=12.0, counter=3)
+    told = traffic_report("a", found, ADDRESSES, "h1", as_of=12.0, counter=3)
     assert told.unknown == {"192.0.2.1"}
     assert [(link.peer, link.port, link.peer_port) for link in told.traffic.links or ()] == [
         ("h2", None, 5000), ("h3", 5001, 40_000),
@@ -373,12 +373,16 @@ def test_what_is_told_names_hosts_and_leaves_unknown_addresses_out() -> None:
     assert [(peer.peer, peer.sent, peer.received) for peer in told.traffic.peers] == [("h2", 10.0, 20.0)]
     assert (told.traffic.connections, told.traffic.left_out, told.traffic.counter) == (9, 0, 3)
     assert told.traffic.missed == 0.0
-    assert tell("a", found._replace(missed=None), ADDRESSES, "h1", as_of=0.0, counter=3).traffic.missed is None
+    assert (
+        traffic_report("a", found._replace(missed=None), ADDRESSES, "h1", as_of=0.0, counter=3).traffic.missed is None
+    )
 
 
 def test_too_many_links_are_counted_and_every_peer_is_still_named() -> None:
     many = {Link(PEER, n, n) for n in range(1, MAX_LINKS + 100)} | {Link(OTHER, 1, 1)}
-    told = tell("a", Found(frozenset(many), len(many), {}), ADDRESSES, "h1", as_of=0.0, counter=1).traffic
+    told = traffic_report(
+        "a", FoundTraffic(frozenset(many), len(many), {}), ADDRESSES, "h1", as_of=0.0, counter=1
+    ).traffic
     assert told.links is not None and len(told.links) == MAX_LINKS
     assert told.left_out == len(many) - MAX_LINKS
     assert {link.peer for link in told.links} == {"h2", "h3"}
@@ -386,7 +390,10 @@ def test_too_many_links_are_counted_and_every_peer_is_still_named() -> None:
 
 def test_a_batch_has_room_for_so_many_links() -> None:
     full = frozenset(Link(PEER, n, n) for n in range(1, MAX_LINKS + 1))
-    parts = [tell(f"j{n}", Found(full, 1, {}), ADDRESSES, "h1", as_of=0.0, counter=1).traffic for n in range(6)]
+    parts = [
+        traffic_report(f"j{n}", FoundTraffic(full, 1, {}), ADDRESSES, "h1", as_of=0.0, counter=1).traffic
+        for n in range(6)
+    ]
     fitted = fitting(parts)
     assert sum(len(part.links or ()) for part in fitted) == MAX_BATCH_LINKS
     assert sum(len(part.links or ()) + part.left_out for part in fitted) == 6 * MAX_LINKS

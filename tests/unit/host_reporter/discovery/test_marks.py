@@ -12,9 +12,10 @@ import pytest
 
 from controller.wire import HostPlan, Mark
 from host_reporter.discovery import cgroups
+from host_reporter.discovery.cgroups import CgroupId
 from host_reporter.discovery.links import Link
-from host_reporter.discovery.packet_sources import Whereabouts
-from host_reporter.jobs.job_file import JobFile, JobFileError, Place, read_job_file
+from host_reporter.discovery.packet_sources import PacketSources
+from host_reporter.jobs.job_file import JobFile, JobFileError, JobProcesses, read_job_file
 from host_reporter.marking import enforcement
 from host_reporter.marking.enforcement import Enforcement
 from host_reporter.marking.iptables import IptablesError, Marker
@@ -23,7 +24,6 @@ from host_reporter.marking.rules_text import (
     CHAIN,
     GENERATIONS,
     AnyMark,
-    Group,
     GroupMark,
     MarkError,
     Sent,
@@ -35,9 +35,9 @@ from host_reporter.notices import Notices
 PEER = socket.inet_aton("10.0.0.2")
 WHOLE = Mark(job="a", service_class=0, dscp=59)
 PORT = Mark(job="b", service_class=1, dscp=51, local_port=5000, remote="10.0.0.3")
-GROUP = Group("/jobs/a", 44)
-BOTH = Whereabouts(frozenset("a"), {"a": GROUP}, {"a": frozenset({Link(PEER, 40_000, 5000), Link(PEER, None, 6000)})})
-LINKS = Whereabouts(frozenset("a"), {}, BOTH.links)
+GROUP = CgroupId("/jobs/a", 44)
+BOTH = PacketSources(frozenset("a"), {"a": GROUP}, {"a": frozenset({Link(PEER, 40_000, 5000), Link(PEER, None, 6000)})})
+LINKS = PacketSources(frozenset("a"), {}, BOTH.links)
 
 
 class Filters(Marker):
@@ -100,7 +100,7 @@ def as_tuples(marks: Iterable[AnyMark]) -> set[tuple[Any, ...]]:
 
 def test_a_whole_job_is_marked_by_its_cgroup_before_all_ports() -> None:
     host = Host()
-    host.enforcement.moved(BOTH)
+    host.enforcement.set_sources(BOTH)
     assert host.enforcement.apply(plan(PORT, WHOLE))
     assert host.filters.marks == (GroupMark("a", 59, GROUP), PORT)
     # Only where no filter of ours sees the packets; see Discovery.
@@ -110,39 +110,39 @@ def test_a_whole_job_is_marked_by_its_cgroup_before_all_ports() -> None:
 def test_connections_that_are_older_than_the_cgroup_are_marked_by_their_ports_beside_it() -> None:
     host = Host()
     brought = Link(PEER, 40_009, 7000)
-    host.enforcement.moved(BOTH)
+    host.enforcement.set_sources(BOTH)
     assert host.enforcement.apply(plan(PORT, WHOLE))
-    host.enforcement.moved(Whereabouts(BOTH.jobs, BOTH.groups, BOTH.links, {"a": frozenset({brought})}))
+    host.enforcement.set_sources(PacketSources(BOTH.jobs, BOTH.groups, BOTH.links, {"a": frozenset({brought})}))
     assert host.filters.marks[0] == GroupMark("a", 59, GROUP)
     assert as_tuples(host.filters.marks) == {("a", 59, 40_009, "10.0.0.2", 7000)}
-    host.enforcement.moved(BOTH)
+    host.enforcement.set_sources(BOTH)
     assert host.filters.marks == (GroupMark("a", 59, GROUP), PORT)
 
 
 def test_new_connections_of_a_job_with_a_cgroup_change_no_rule() -> None:
     host = Host()
-    host.enforcement.moved(BOTH)
+    host.enforcement.set_sources(BOTH)
     host.enforcement.apply(plan(WHOLE))
-    host.enforcement.moved(Whereabouts(BOTH.jobs, BOTH.groups, {"a": frozenset()}))
+    host.enforcement.set_sources(PacketSources(BOTH.jobs, BOTH.groups, {"a": frozenset()}))
     assert host.filters.applied == 1
     # Another group in the first one's place does: the rule is of that which is gone.
-    host.enforcement.moved(Whereabouts(BOTH.jobs, {"a": Group("/jobs/a", 45)}, {}))
-    assert host.filters.marks == (GroupMark("a", 59, Group("/jobs/a", 45)),)
+    host.enforcement.set_sources(PacketSources(BOTH.jobs, {"a": CgroupId("/jobs/a", 45)}, {}))
+    assert host.filters.marks == (GroupMark("a", 59, CgroupId("/jobs/a", 45)),)
 
 
 def test_a_job_without_a_cgroup_is_marked_by_its_links_as_they_come_and_go() -> None:
     host = Host()
-    host.enforcement.moved(LINKS)
+    host.enforcement.set_sources(LINKS)
     host.enforcement.apply(plan(WHOLE, PORT))
     assert as_tuples(host.filters.marks) == link_marks()
-    host.enforcement.moved(Whereabouts(LINKS.jobs, {}, {"a": frozenset({Link(PEER, None, 6000)})}))
+    host.enforcement.set_sources(PacketSources(LINKS.jobs, {}, {"a": frozenset({Link(PEER, None, 6000)})}))
     assert as_tuples(host.filters.marks) == {("a", 59, None, "10.0.0.2", 6000)}
     assert PORT in host.filters.marks
 
 
 def test_a_kernel_that_matches_no_cgroups_is_said_once_and_links_are_marked(caplog: pytest.LogCaptureFixture) -> None:
     host = Host("groups")
-    host.enforcement.moved(BOTH)
+    host.enforcement.set_sources(BOTH)
     for _ in range(3):
         assert host.enforcement.apply(plan(WHOLE), look=False)
     assert as_tuples(host.filters.marks) == link_marks()
@@ -164,20 +164,20 @@ def test_a_group_that_is_gone_costs_its_own_job_alone_the_mark_by_cgroup(
                 raise IptablesError("No such file or directory")
             super().apply(marks)
 
-    host, stays = Host(), Group("/jobs/b", 45)
+    host, stays = Host(), CgroupId("/jobs/b", 45)
     host.enforcement = Enforcement(Refusing(), None, Notices(logging.getLogger("test")))
     filters = host.enforcement._marker
     assert isinstance(filters, Filters)
     monkeypatch.setattr(enforcement, "_is_there", lambda group: group == stays)
-    both = Whereabouts(frozenset("ab"), {"a": GROUP, "b": stays}, BOTH.links)
-    host.enforcement.moved(both)
+    both = PacketSources(frozenset("ab"), {"a": GROUP, "b": stays}, BOTH.links)
+    host.enforcement.set_sources(both)
     other = WHOLE.model_copy(update={"job": "b"})
     assert host.enforcement.apply(plan(WHOLE, other), look=False)
     assert filters.marks[0] == GroupMark("b", 59, stays)
     assert as_tuples(filters.marks) == link_marks()
     # Its successor is marked at once, not only when the kernel is asked again.
-    after = Group("/jobs/a", 46)
-    host.enforcement.moved(Whereabouts(both.jobs, {"a": after, "b": stays}, BOTH.links))
+    after = CgroupId("/jobs/a", 46)
+    host.enforcement.set_sources(PacketSources(both.jobs, {"a": after, "b": stays}, BOTH.links))
     assert filters.marks == (GroupMark("a", 59, after), GroupMark("b", 59, stays))
     assert not caplog.records
 
@@ -195,7 +195,7 @@ def test_a_refusal_that_is_not_the_kernels_is_tried_again_soon(monkeypatch: pyte
     monkeypatch.setattr(enforcement, "_is_there", lambda _group: True)
     filters = Marking("groups")
     host = Enforcement(filters, None, Notices(logging.getLogger("test")))
-    host.moved(BOTH)
+    host.set_sources(BOTH)
     assert host.apply(plan(WHOLE), look=False)
     assert as_tuples(filters.marks) == link_marks()
     filters.refuses = ""
@@ -205,13 +205,13 @@ def test_a_refusal_that_is_not_the_kernels_is_tried_again_soon(monkeypatch: pyte
 
 def test_without_iptables_sockets_are_marked_one_by_one(caplog: pytest.LogCaptureFixture) -> None:
     host = Host("all")
-    host.enforcement.moved(BOTH)
+    host.enforcement.set_sources(BOTH)
     assert not host.enforcement.apply(plan(WHOLE))
     assert host.sockets == ({"a": 59}, {"a"})
     assert "one by one" in caplog.text
     # Each new connection is marked, and iptables is not tried again for it.
     host.filters.refuses = ""
-    host.enforcement.moved(LINKS)
+    host.enforcement.set_sources(LINKS)
     assert host.sockets == ({"a": 59}, {"a"}) and host.filters.applied == 0
     assert host.enforcement.apply(plan(WHOLE))
     assert host.sockets == ({"a": 59}, set()) and host.filters.applied == 1
@@ -229,13 +229,13 @@ def test_nothing_is_marked_for_a_job_whose_file_is_gone() -> None:
 def test_bytes_of_jobs_whose_sockets_are_found_are_counted_there_alone() -> None:
     host = Host()
     assert set(host.enforcement.sent_bytes()) == {"a", "b"}
-    host.enforcement.moved(BOTH)
+    host.enforcement.set_sources(BOTH)
     assert set(host.enforcement.sent_bytes()) == {"b"}
 
 
 def test_too_many_links_are_left_out_and_told() -> None:
     many = frozenset(Link(PEER, n, n) for n in range(1, MAX_LINK_MARKS + 11))
-    made = by_link([WHOLE, PORT], Whereabouts(frozenset("a"), {}, {"a": many}))
+    made = by_link([WHOLE, PORT], PacketSources(frozenset("a"), {}, {"a": many}))
     assert (len(made.marks), made.left_out) == (MAX_LINK_MARKS + 1, 10)
     assert by_group([WHOLE], BOTH).grouped == 1
 
@@ -244,7 +244,7 @@ def test_too_many_links_are_left_out_and_told() -> None:
 
 
 def test_a_cgroup_is_one_quoted_word_of_the_text() -> None:
-    odd = GroupMark("a", 59, Group(r"/system.slice/a job\x2d1.service", 7))
+    odd = GroupMark("a", 59, CgroupId(r"/system.slice/a job\x2d1.service", 7))
     text = switch_over((odd, PORT), 0, jump=True)
     line = next(line for line in text.splitlines() if "cgroup" in line)
     assert (
@@ -256,7 +256,7 @@ def test_a_cgroup_is_one_quoted_word_of_the_text() -> None:
 @pytest.mark.parametrize("path", ["/", "", '/a" -j ACCEPT', "/a\n-A OUTPUT -j DROP", "/a\0"])
 def test_a_path_that_could_be_more_than_one_word_is_refused(path: str) -> None:
     with pytest.raises(MarkError, match="no cgroup"):
-        switch_over((GroupMark("a", 59, Group(path, 7)),), 0, jump=True)
+        switch_over((GroupMark("a", 59, CgroupId(path, 7)),), 0, jump=True)
 
 
 def test_a_mark_of_everything_never_becomes_a_rule() -> None:
@@ -268,7 +268,7 @@ def test_another_class_changes_one_rule_and_another_group_all() -> None:
     before, after = (GroupMark("a", 59, GROUP), PORT), (GroupMark("a", 51, GROUP), PORT)
     text = new_classes(before, after, 0)
     assert text is not None and text.count("-R ") == 1 and f"{CHAIN}-A0 1 -j DSCP --set-dscp 51" in text
-    assert new_classes(before, (GroupMark("a", 59, Group("/jobs/a", 45)), PORT), 0) is None
+    assert new_classes(before, (GroupMark("a", 59, CgroupId("/jobs/a", 45)), PORT), 0) is None
 
 
 # Job files -----------------------------------------------------------------------------------------------------------
@@ -280,11 +280,17 @@ def read(text: str) -> JobFile:
 
 def test_a_job_file_may_name_a_cgroup_a_process_or_its_file() -> None:
     source = Path("/jobs.d/a.yaml")
-    assert read("id: a\n").place is None
-    assert read("id: a\ncgroup: /system.slice/a.service/\n").place == Place(source, cgroup="/system.slice/a.service")
-    assert read("id: a\npid: 4711\n").place == Place(source, pid=4711)
-    assert read("id: a\npidfile: a.pid\n").place == Place(Path("/jobs.d/a.pid"), pidfile=Path("/jobs.d/a.pid"))
-    assert read("id: a\npidfile: /run/a.pid\n").place == Place(Path("/run/a.pid"), pidfile=Path("/run/a.pid"))
+    assert read("id: a\n").processes is None
+    assert read("id: a\ncgroup: /system.slice/a.service/\n").processes == JobProcesses(
+        source, cgroup="/system.slice/a.service"
+    )
+    assert read("id: a\npid: 4711\n").processes == JobProcesses(source, pid=4711)
+    assert read("id: a\npidfile: a.pid\n").processes == JobProcesses(
+        Path("/jobs.d/a.pid"), pidfile=Path("/jobs.d/a.pid")
+    )
+    assert read("id: a\npidfile: /run/a.pid\n").processes == JobProcesses(
+        Path("/run/a.pid"), pidfile=Path("/run/a.pid")
+    )
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from host_reporter.discovery.owners import Owners
 from host_reporter.discovery.pid_files import Named, PidFileError, distrust, read
 from host_reporter.discovery.processes import Process, identify
 from host_reporter.discovery.written_at import WrittenAt, is_younger, stamp_of
-from host_reporter.jobs.job_file import Place
+from host_reporter.jobs.job_file import JobProcesses
 from host_reporter.notices import Notices
 
 NOBODY = 65_534
@@ -27,8 +27,8 @@ def its() -> Owners:
     return Owners(Notices(logging.getLogger("test")))
 
 
-def by_file(file: Path) -> Place:
-    return Place(file, pidfile=file)
+def by_file(file: Path) -> JobProcesses:
+    return JobProcesses(file, pidfile=file)
 
 
 def found(its: Owners) -> set[int]:

@@ -12,7 +12,7 @@ from controller.wire import JobTraffic
 from host_reporter.discovery.links import Link
 from host_reporter.discovery.reports import BYTES_SECONDS, MAX_UNKNOWN_TOLD, RETELL_SECONDS, Reports
 from host_reporter.discovery.socket_table import Traffic
-from host_reporter.discovery.traffic_report import Found
+from host_reporter.discovery.traffic_report import FoundTraffic
 from host_reporter.notices import Notices
 
 PEER = socket.inet_aton("10.0.0.2")
@@ -31,7 +31,7 @@ class Told:
     def tell(self, now: float, *links: Link, sent: int = 0) -> int:
         """How many parts it is told in."""
         before = len(self.parts)
-        self.reports.tell({"a": Found(frozenset(links), len(links), {PEER: Traffic(sent, 0)})}, ADDRESSES, now)
+        self.reports.tell({"a": FoundTraffic(frozenset(links), len(links), {PEER: Traffic(sent, 0)})}, ADDRESSES, now)
         return len(self.parts) - before
 
 

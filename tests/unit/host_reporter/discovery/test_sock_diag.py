@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.bench.support.reporter_server import wait_for
+from evaluation.bench.support.waiting import wait_until
 from host_reporter.discovery import netlink
 from host_reporter.discovery.netlink import Diag
 from host_reporter.discovery.sock_diag import ESTABLISHED, LISTEN, DiagError, Parser, Socket, request
@@ -95,7 +95,7 @@ def test_what_has_ended_is_told_with_its_ports_and_its_last_bytes(diag: Diag) ->
             found.update({(sock.local_port, sock.remote_port): sock for sock in ended.sockets})
             return {(local, port), (port, local), (known.local_port, port)} <= found.keys()
 
-        assert wait_for(all_told, 5)
+        wait_until(all_told, 5)
         assert found[known.local_port, port].cookie == known.cookie
         # The opening and the end count one each.
         assert 3000 <= found[known.local_port, port].acked <= 3002
@@ -109,10 +109,10 @@ def test_more_ends_than_there_is_room_for_are_said_to_be_missing(monkeypatch: py
     for _ in range(100):
         with connections(1):
             pass
-    assert wait_for(lambda: not diag.ended().is_all, 5)
+    wait_until(lambda: not diag.ended().is_all, 5)
     with connections(1):
         pass
-    assert wait_for(lambda: diag.ended() == ([], True), 5), "and it goes on"
+    wait_until(lambda: diag.ended() == ([], True), 5, what="and it goes on")
     diag.close()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.bench.support.reporter_server import wait_for
+from evaluation.bench.support.waiting import wait_until
 from host_reporter import ProgressFile
 from host_reporter.integrations.meter import Meter
 from host_reporter.integrations.trial_files import TrialFiles
@@ -54,7 +54,7 @@ def test_a_thread_and_a_descriptor_are_given_back_at_the_end(tmp_path: Path) -> 
             file.end()
             file.report(iteration=2)
             file.end()
-    assert wait_for(lambda: threading.active_count() <= before[0])
+    wait_until(lambda: threading.active_count() <= before[0])
     assert open_files() <= before[1]
     for file in files:
         assert file.dropped == 0
@@ -76,7 +76,7 @@ def test_no_record_is_lost_between_an_end_and_the_next_beginning(tmp_path: Path)
     for thread in threads:
         thread.join()
     path = Path(file.path)
-    assert wait_for(lambda: path.exists() and len(path.read_text().splitlines()) == 2400)
+    wait_until(lambda: path.exists() and len(path.read_text().splitlines()) == 2400)
     assert file.dropped == 0
 
 

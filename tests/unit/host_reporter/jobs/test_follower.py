@@ -2,94 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import logging
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from controller.wire import JobSpec
-from evaluation.bench.support.reporter_server import wait_for
+from evaluation.bench.support.waiting import wait_until
 from host_reporter.jobs import follower as follower_module
-from host_reporter.jobs.follower import Follower
-from host_reporter.jobs.jobs_dir import JobsDirectory
-from host_reporter.notices import Notices
 from host_reporter.readers import tail as tail_module
+from host_reporter.readers.points import MAX_PENDING
 from host_reporter.readers.tail import Tail
 from host_reporter.readers.waker import Waker
-from host_reporter.uplink.backlog import MAX_PENDING, Told
-
-PATTERN = r"step (?P<iteration>\d+) acc (?P<metric>\S+)"
-
-
-class Recorder:
-    """What was handed on; ``add`` and ``end`` of a job that is not declared are faults."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[str, str, object]] = []
-        self.times: list[float] = []
-        self._running: set[str] = set()
-
-    def declare(self, job: str, spec: JobSpec | None) -> None:
-        self._running.add(job)
-        self.calls.append(("declare", job, spec.weight if spec is not None else None))
-
-    def add(self, job: str, points: list[Told]) -> None:
-        assert job in self._running
-        self.times.append(time.monotonic())
-        self.calls.append(("add", job, [point.iteration for point in points]))
-
-    def end(self, job: str) -> None:
-        self._running.remove(job)
-        self.calls.append(("end", job, None))
-
-    def end_earlier(self, job: str, at: float) -> None:
-        assert job not in self._running
-        self.calls.append(("end earlier", job, at))
-
-    def points(self, job: str) -> list[float]:
-        return [i for what, name, told in self.calls if (what, name) == ("add", job) for i in told]  # type: ignore[attr-defined]
-
-    def order(self, job: str) -> list[str]:
-        return [what for what, name, _ in self.calls if name == job]
-
-
-class World:
-    """A folder, a follower in a thread, and what it handed on."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.jobs = path / "jobs.d"
-        self.jobs.mkdir()
-        self.log = path / "train.log"
-        self.receiver = Recorder()
-        notices = Notices(logging.getLogger("test"))
-        self.follower = Follower(JobsDirectory(self.jobs, path, notices), self.receiver, notices)
-        self._thread = threading.Thread(target=self.follower.run)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        if self._thread.is_alive():
-            self.follower.stop()
-            self._thread.join(5)
-            assert not self._thread.is_alive()
-        self.follower.close()
-
-    def job(self, name: str = "a", **values: object) -> Path:
-        document = {"id": name, "spec": {}, "progress": {"log": str(self.log), "pattern": PATTERN}} | values
-        path = self.jobs / f"{name}.json"
-        path.with_suffix(".new").write_text(json.dumps(document))
-        return path.with_suffix(".new").rename(path)
-
-    def train(self, *steps: int) -> None:
-        with self.log.open("a") as log:
-            log.writelines(f"step {step} acc 0.5\n" for step in steps)
+from tests.support.agent.followed_jobs import World
 
 
 @pytest.fixture
@@ -103,12 +29,12 @@ def test_a_job_from_its_file_to_its_end(world: World) -> None:
     world.start()
     world.train(1, 2)
     file = world.job()
-    assert wait_for(lambda: world.receiver.points("a") == [1, 2])
+    wait_until(lambda: world.receiver.points("a") == [1, 2])
     world.train(3)
-    assert wait_for(lambda: world.receiver.points("a") == [1, 2, 3])
+    wait_until(lambda: world.receiver.points("a") == [1, 2, 3])
     world.train(4)
     file.unlink()
-    assert wait_for(lambda: "end" in world.receiver.order("a"))
+    wait_until(lambda: "end" in world.receiver.order("a"))
     assert world.receiver.points("a") == [1, 2, 3, 4], "what was there when the file went is still told"
     assert world.receiver.order("a")[0] == "declare"
     assert world.receiver.order("a")[-1] == "end"
@@ -118,21 +44,21 @@ def test_a_line_is_handed_on_at_once(world: World) -> None:
     world.log.touch()
     world.job()
     world.start()
-    assert wait_for(lambda: world.receiver.calls)
+    wait_until(lambda: world.receiver.calls)
     took = []
     for step in range(8):
         time.sleep(0.05)
         began = time.monotonic()
         world.train(step)
-        assert wait_for(lambda step=step: world.receiver.points("a")[-1:] == [step])
+        wait_until(lambda step=step: world.receiver.points("a")[-1:] == [step])
         took.append(world.receiver.times[-1] - began)
-    assert sorted(took)[2] < 0.05, took
+    assert sorted(took)[2] < follower_module.LOOK_SECONDS / 4, "a change wakes it, and it waits for no look"
 
 
 def test_the_agents_stop_ends_no_job_but_tells_what_is_there(world: World) -> None:
     world.job()
     world.start()
-    assert wait_for(lambda: world.receiver.calls)
+    wait_until(lambda: world.receiver.calls)
     world.train(1)
     world.stop()
     assert world.receiver.points("a") == [1]
@@ -144,13 +70,13 @@ def test_an_end_record_ends_the_run_and_a_point_after_it_begins_the_next(world: 
     progress.write_text('{"iteration": 1}\n')
     world.job(progress=None)
     world.start()
-    assert wait_for(lambda: world.receiver.points("a") == [1])
+    wait_until(lambda: world.receiver.points("a") == [1])
     with progress.open("a") as file:
         file.write('{"iteration": 2}\n{"ended": true}\n')
-    assert wait_for(lambda: world.receiver.order("a")[-1] == "end")
+    wait_until(lambda: world.receiver.order("a")[-1] == "end")
     with progress.open("a") as file:
         file.write('{"iteration": 1}\n')
-    assert wait_for(lambda: world.receiver.order("a")[-1] == "add")
+    wait_until(lambda: world.receiver.order("a")[-1] == "add")
     assert [what for what in world.receiver.order("a") if what != "add"] == ["declare", "end", "declare"]
 
 
@@ -161,7 +87,7 @@ def test_a_run_that_was_over_before_the_agent_came_is_not_begun_again(world: Wor
     world.job("over", progress=None)
     world.job("again", progress=None)
     world.start()
-    assert wait_for(lambda: world.receiver.points("again") == [1])
+    wait_until(lambda: world.receiver.points("again") == [1])
     assert world.receiver.order("again") == ["declare", "add"]
     assert world.receiver.order("over") == []
 
@@ -181,9 +107,9 @@ def test_what_an_agent_before_began_and_is_over_is_ended(
     half = world.jobs / "half.json"
     half.write_text('{"id": ')
     world.start()
-    assert wait_for(lambda: world.receiver.points("goes-on") == [1])
+    wait_until(lambda: world.receiver.points("goes-on") == [1])
     world.follower.hold(("over", "silent", "goes-on", "gone", "half"))
-    assert wait_for(lambda: world.receiver.order("silent") == world.receiver.order("over") == ["end earlier"])
+    wait_until(lambda: world.receiver.order("silent") == world.receiver.order("over") == ["end earlier"])
     ends = {job: told for what, job, told in world.receiver.calls if what == "end earlier"}
     assert ends == {"over": 3000.5, "silent": 1000.5}, "when it was told, and not when we came"
     time.sleep(0.5)
@@ -191,7 +117,7 @@ def test_what_an_agent_before_began_and_is_over_is_ended(
     said = [record.message for record in caplog.records if "no job file here is known of" in record.message]
     assert said == ["no job file here is known of gone, half: ended when all files here are understood"]
     half.write_text('{"id": "half"}')
-    assert wait_for(lambda: world.receiver.order("gone") == ["end earlier"])
+    wait_until(lambda: world.receiver.order("gone") == ["end earlier"])
     assert world.receiver.order("over") == ["end earlier"]
     assert world.receiver.order("goes-on") == ["declare", "add"]
     assert world.receiver.order("half") == ["declare"]
@@ -202,11 +128,11 @@ def test_a_changed_spec_is_declared_again_without_an_end(world: World) -> None:
     world.train(1)
     world.job()
     world.start()
-    assert wait_for(lambda: world.receiver.points("a") == [1])
+    wait_until(lambda: world.receiver.points("a") == [1])
     world.job(spec={"weight": 5.0})
-    assert wait_for(lambda: ("declare", "a", 5.0) in world.receiver.calls)
+    wait_until(lambda: ("declare", "a", 5.0) in world.receiver.calls)
     world.train(2)
-    assert wait_for(lambda: world.receiver.points("a") == [1, 2]), "and its log is not read anew"
+    wait_until(lambda: world.receiver.points("a") == [1, 2], what="and its log is not read anew")
     assert "end" not in world.receiver.order("a")
 
 
@@ -214,12 +140,12 @@ def test_another_spec_in_the_same_edit_as_another_log_is_declared(world: World) 
     world.train(1)
     world.job()
     world.start()
-    assert wait_for(lambda: world.receiver.points("a") == [1])
+    wait_until(lambda: world.receiver.points("a") == [1])
     world.log = world.path / "elsewhere.log"
     world.job(spec={"weight": 5.0})
-    assert wait_for(lambda: ("declare", "a", 5.0) in world.receiver.calls)
+    wait_until(lambda: ("declare", "a", 5.0) in world.receiver.calls)
     world.train(2)
-    assert wait_for(lambda: world.receiver.points("a") == [1, 2])
+    wait_until(lambda: world.receiver.points("a") == [1, 2])
     assert "end" not in world.receiver.order("a")
 
 
@@ -227,11 +153,11 @@ def test_a_log_that_moves_is_followed_to_its_new_place(world: World) -> None:
     world.train(1)
     world.job()
     world.start()
-    assert wait_for(lambda: world.receiver.points("a") == [1])
+    wait_until(lambda: world.receiver.points("a") == [1])
     world.log = world.path / "elsewhere.log"
     world.train(2)
     world.job()
-    assert wait_for(lambda: world.receiver.points("a") == [1, 2])
+    wait_until(lambda: world.receiver.points("a") == [1, 2])
     assert "end" not in world.receiver.order("a")
 
 
@@ -240,14 +166,14 @@ def test_rotation_loses_nothing(world: World, how: str) -> None:
     world.train(1, 2, 3)
     world.job()
     world.start()
-    assert wait_for(lambda: world.receiver.points("a") == [1, 2, 3])
+    wait_until(lambda: world.receiver.points("a") == [1, 2, 3])
     if how == "rename":
         world.train(4)
         world.log.rename(world.log.with_suffix(".1"))
     else:
         os.truncate(world.log, 0)
     world.train(5, 6)
-    assert wait_for(lambda: world.receiver.points("a")[-2:] == [5, 6])
+    wait_until(lambda: world.receiver.points("a")[-2:] == [5, 6])
     assert world.receiver.points("a") == ([1, 2, 3, 4, 5, 6] if how == "rename" else [1, 2, 3, 5, 6])
 
 
@@ -257,10 +183,10 @@ def test_half_a_line_of_the_old_file_is_not_joined_to_the_new_one(world: World) 
         log.write("step 2")
     world.job()
     world.start()
-    assert wait_for(lambda: world.receiver.points("a") == [1])
+    wait_until(lambda: world.receiver.points("a") == [1])
     world.log.rename(world.log.with_suffix(".1"))
     world.log.write_text(" acc 0.9\nstep 3 acc 0.5\n")
-    assert wait_for(lambda: world.receiver.points("a")[-1:] == [3])
+    wait_until(lambda: world.receiver.points("a")[-1:] == [3])
     assert world.receiver.points("a") == [1, 3]
 
 
@@ -276,14 +202,14 @@ def test_a_log_of_which_nothing_matches_is_said_once(
     def said() -> list[str]:
         return [record.message for record in caplog.records if "tells progress" in record.message]
 
-    assert wait_for(said)
+    wait_until(said)
     for _ in range(5):
         with world.log.open("a") as log:
             log.write("still nothing\n")
         time.sleep(0.06)
     assert len(said()) == 1
     world.train(1)
-    assert wait_for(lambda: world.receiver.points("a") == [1])
+    wait_until(lambda: world.receiver.points("a") == [1])
 
 
 def test_a_log_that_is_not_there_is_said_and_waited_for(
@@ -293,9 +219,9 @@ def test_a_log_that_is_not_there_is_said_and_waited_for(
     monkeypatch.setattr(follower_module, "LOOK_SECONDS", 0.05)
     world.job()
     world.start()
-    assert wait_for(lambda: any("not there yet" in record.message for record in caplog.records))
+    wait_until(lambda: any("not there yet" in record.message for record in caplog.records))
     world.train(1)
-    assert wait_for(lambda: world.receiver.points("a") == [1])
+    wait_until(lambda: world.receiver.points("a") == [1])
 
 
 def test_a_long_log_is_declared_first_read_in_turns_and_told_thinned(
@@ -309,7 +235,7 @@ def test_a_long_log_is_declared_first_read_in_turns_and_told_thinned(
     world.train(7)
     world.job("b")
     world.start()
-    assert wait_for(lambda: steps - 1 in world.receiver.points("a"))
+    wait_until(lambda: steps - 1 in world.receiver.points("a"))
     calls = [(what, job) for what, job, _ in world.receiver.calls]
     assert calls[0] == ("declare", "a")
     assert calls.index(("add", "b")) < calls.index(("add", "a")), "the other job does not wait for it"
@@ -325,9 +251,9 @@ def test_a_log_that_grows_as_fast_as_it_is_read_stops_nobody(world: World, monke
     world.log.write_bytes(line)
     files = [world.job("a"), world.job("b")]
     world.start()
-    assert wait_for(lambda: len(world.receiver.points("a")) > 500 < len(world.receiver.points("b")))
+    wait_until(lambda: len(world.receiver.points("a")) > 500 < len(world.receiver.points("b")))
     files[0].unlink()
-    assert wait_for(lambda: world.receiver.order("a")[-1] == "end")
+    wait_until(lambda: world.receiver.order("a")[-1] == "end")
     world.stop()
 
 
@@ -348,7 +274,7 @@ def test_a_long_file_of_a_run_that_is_over_is_not_begun_again(world: World, monk
     world.job("over", progress=None)
     world.job("again", progress=None)
     world.start()
-    assert wait_for(lambda: world.receiver.points("again") == [5])
+    wait_until(lambda: world.receiver.points("again") == [5])
     world.stop()
     assert world.receiver.order("again") == ["declare", "add"]
     assert world.receiver.order("over") == []
@@ -359,7 +285,7 @@ def test_one_absurd_number_is_left_out_and_said_once(world: World, caplog: pytes
     world.start()
     for step in (5, 900_000_000_000_000, 901, 6):
         world.train(step)
-    assert wait_for(lambda: world.receiver.points("a") == [5, 6])
+    wait_until(lambda: world.receiver.points("a") == [5, 6])
     assert sum("is not believed" in record.message for record in caplog.records) == 1
 
 
@@ -367,10 +293,10 @@ def test_the_walls_clock_delays_no_end(world: World, monkeypatch: pytest.MonkeyP
     real = time.time
     file = world.job()
     world.start()
-    assert wait_for(lambda: world.receiver.calls)
+    wait_until(lambda: world.receiver.calls)
     monkeypatch.setattr(time, "time", lambda: real() - 1000.0 - 10.0 * (time.monotonic() % 100))
     file.unlink()
-    assert wait_for(lambda: world.receiver.order("a")[-1] == "end", 5.0)
+    wait_until(lambda: world.receiver.order("a")[-1] == "end", 5.0)
 
 
 def _watches() -> int:
@@ -386,16 +312,16 @@ def _watches() -> int:
 
 def test_watches_are_given_back(world: World) -> None:
     world.start()
-    assert wait_for(lambda: _watches() == 1)
+    wait_until(lambda: _watches() == 1)
     logs = []
     for n in range(5):
         world.log = world.path / f"{n}.log"
         world.train(1)
         logs.append(world.job(f"j{n}"))
-    assert wait_for(lambda: _watches() == 6)
+    wait_until(lambda: _watches() == 6)
     for file in logs:
         file.unlink()
-    assert wait_for(lambda: _watches() == 1)
+    wait_until(lambda: _watches() == 1)
 
 
 def test_what_is_at_a_path_now_is_watched_and_no_longer_what_was(tmp_path: Path) -> None:

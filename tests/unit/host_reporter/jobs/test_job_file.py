@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from host_reporter.jobs.job_file import JobFile, JobFileError, read_job_file
-from host_reporter.jobs.jobs_dir import GONE_SECONDS, UNFINISHED_SECONDS, Found, JobsDirectory
+from host_reporter.jobs.jobs_dir import GONE_SECONDS, UNFINISHED_SECONDS, JobFound, JobsDirectory
 from host_reporter.notices import Notices
 from host_reporter.readers.parse import Ended, Point
 
@@ -158,7 +158,7 @@ class Folder:
         self.now += after
         self.clock += after + 1e-6  # so that a sum of waits is no less than each
         return [
-            ("+", c.job.id) if isinstance(c, Found) else ("-", c.job_id)
+            ("+", c.job.id) if isinstance(c, JobFound) else ("-", c.job_id)
             for c in self.directory.scan(self.clock, self.now)
         ]
 

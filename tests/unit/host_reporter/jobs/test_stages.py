@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
+from controller.model import Progress
 from controller.wire import JobSpec
 from evaluation.bench.support.api_client import HOST, Controller
-from evaluation.bench.support.reporter_server import wait_for
+from evaluation.bench.support.waiting import wait_until
 from host_reporter.jobs.job_file import JobFileError, read_job_file
 from host_reporter.jobs.stages import StagedSpec, in_stage
 from host_reporter.notices import Notices
 from host_reporter.readers.parse import Staged, json_parser
-from host_reporter.uplink.backlog import Told
 from host_reporter.uplink.connection import Address
 from host_reporter.uplink.sender import Sender
 from tests.support.controller.registry_world import job_spec
@@ -140,13 +140,13 @@ def test_a_stage_that_is_refused_costs_the_job_its_stage_alone(
         staged = in_stage(job_spec(5011), "s.r0", 9.0)
         assert isinstance(staged, StagedSpec)
         agent.declare("mine", staged)
-        agent.add("mine", [Told(3.0, time.time(), 0.5)])
-        assert wait_for(lambda: yard.call("GET", "/v1/jobs/mine").json().get("iterations_done") == 3)
+        agent.add("mine", [Progress(3.0, time.time(), 0.5)])
+        wait_until(lambda: yard.call("GET", "/v1/jobs/mine").json().get("iterations_done") == 3)
         state = yard.call("GET", "/v1/jobs/mine").json()
         assert (state["spec"]["stage"], state["spec"]["iterations"]) == (None, 9.0)
         assert "job mine goes on without stage s.r0" in caplog.text
         agent.declare("mine", in_stage(job_spec(5011), "s.r1", 27.0))
-        assert wait_for(lambda: yard.call("GET", "/v1/jobs/mine").json()["spec"]["stage"] == "s.r1")
+        wait_until(lambda: yard.call("GET", "/v1/jobs/mine").json()["spec"]["stage"] == "s.r1")
     finally:
         agent.stop()
     assert faults == []

@@ -13,7 +13,7 @@ import pytest
 
 from host_reporter.jobs import study, trial_folder
 from host_reporter.jobs.job_file import JobFile, read_job_file
-from host_reporter.jobs.jobs_dir import Found, Gone
+from host_reporter.jobs.jobs_dir import JobFound, JobGone
 from host_reporter.jobs.study import MAX_LOOKED_AT
 from host_reporter.jobs.trials import Trials
 from host_reporter.notices import Notices
@@ -49,7 +49,7 @@ class World:
         changes = list(self.trials.scan(time.monotonic(), self.wall, resting, others))
         return [
             ("found", change.job.id.removeprefix("study."))
-            if isinstance(change, Found)
+            if isinstance(change, JobFound)
             else ("gone", change.job_id.removeprefix("study."))
             for change in changes
         ]
@@ -178,7 +178,7 @@ def test_another_spec_is_that_of_the_trials_that_are_followed(tmp_path: Path) ->
         world.write(f"t{number}", age=10.0 - number)
     assert world.look() == [("found", "t0")]
     (again,) = world.trials.add(file(tmp_path, most=2))
-    assert isinstance(again, Found) and again.job.id == "study.t0"
+    assert isinstance(again, JobFound) and again.job.id == "study.t0"
     assert world.look() == [("found", "t1")]
     gone = list(world.trials.remove("study"))
-    assert [change.job_id for change in gone if isinstance(change, Gone)] == ["study.t0", "study.t1"]
+    assert [change.job_id for change in gone if isinstance(change, JobGone)] == ["study.t0", "study.t1"]

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
+from controller.model import Progress
 from controller.wire import JobSpec
-from evaluation.bench.support.reporter_server import wait_for
+from evaluation.bench.support.waiting import wait_until
 from host_reporter import ProgressFile
 from host_reporter.jobs import followed, follower, study, trials
 from host_reporter.jobs.follower import Follower
 from host_reporter.jobs.jobs_dir import JobsDirectory
 from host_reporter.notices import Notices
-from host_reporter.uplink.backlog import Told
 
 
 def open_files() -> int:
@@ -40,7 +40,7 @@ class Recorder:
         length = "" if spec.iterations is None else f"{spec.iterations:g}"
         self.calls.append(("declare", job, spec.stage or "", length))
 
-    def add(self, job: str, points: list[Told]) -> None:
+    def add(self, job: str, points: list[Progress]) -> None:
         assert job in self.running
         self.calls += [("point", job, f"{point.iteration:g}") for point in points]
 
@@ -102,7 +102,7 @@ def test_a_stage_whose_turn_has_not_come_is_told_at_the_agents_stop(
     of = world.receiver.of
     for stage, until in (("b0.r0", 9), ("b0.r1", 27)):
         trial.stage(stage, until)
-        assert wait_for(lambda told=("declare", f"study.{stage}", str(until)): told in of("study.t0"))
+        wait_until(lambda told=("declare", f"study.{stage}", str(until)): told in of("study.t0"))
     trial.stage("b0.r2", 81)
     trial.report(iteration=30, metric=0.5)
     time.sleep(0.3)
@@ -118,12 +118,12 @@ def test_a_trial_from_its_first_word_to_its_last(world: World) -> None:
     trial.stage("b0.r0", 9)
     trial.report(iteration=3, metric=0.5)
     of = world.receiver.of
-    assert wait_for(lambda: ("point", "3") in of("study.t0"))
+    wait_until(lambda: ("point", "3") in of("study.t0"))
     time.sleep(followed.STAGE_SECONDS)
     trial.stage("b0.r1", 27)
-    assert wait_for(lambda: ("declare", "study.b0.r1", "27") in of("study.t0"))
+    wait_until(lambda: ("declare", "study.b0.r1", "27") in of("study.t0"))
     trial.end()
-    assert wait_for(lambda: of("study.t0")[-1] == ("end",))
+    wait_until(lambda: of("study.t0")[-1] == ("end",))
     assert of("study.t0") == [
         ("declare", "", "100"),
         ("declare", "study.b0.r0", "9"),
@@ -144,7 +144,7 @@ def test_what_was_over_before_is_not_begun_and_what_goes_on_is_in_its_stage(worl
     going.flush(5.0)
     world.file("study", trials={})
     world.start()
-    assert wait_for(lambda: ("point", "12") in world.receiver.of("study.t1"))
+    wait_until(lambda: ("point", "12") in world.receiver.of("study.t1"))
     assert world.receiver.of("study.t1")[0] == ("declare", "study.b0.r1", "27")
     assert world.receiver.of("study.t0") == []
 
@@ -156,9 +156,9 @@ def test_a_trial_that_begins_again_is_another_run(world: World) -> None:
         trial = world.trial("study.t0")
         trial.stage("b0.r0")
         trial.report(iteration=run)
-        assert wait_for(lambda run=run: ("point", str(run)) in world.receiver.of("study.t0"))
+        wait_until(lambda run=run: ("point", str(run)) in world.receiver.of("study.t0"))
         trial.end()
-        assert wait_for(lambda run=run: world.receiver.of("study.t0").count(("end",)) == run)
+        wait_until(lambda run=run: world.receiver.of("study.t0").count(("end",)) == run)
         time.sleep(3 * trials.LOOK_SECONDS)
     points = [call[1] for call in world.receiver.of("study.t0") if call[0] == "point"]
     assert points == ["1", "2"]
@@ -167,14 +167,14 @@ def test_a_trial_that_begins_again_is_another_run(world: World) -> None:
 def test_ended_trials_cost_no_descriptors(world: World) -> None:
     world.file("study", trials={})
     world.start()
-    assert wait_for(lambda: world.follower._trials.folders)
+    wait_until(lambda: world.follower._trials.folders)
     before = open_files()
     for number in range(30):
         trial = world.trial(f"study.t{number}")
         trial.report(iteration=1)
         trial.end()
-    assert wait_for(lambda: sum(call[0] == "end" for call in world.receiver.calls) == 30 or not world.receiver.running)
-    assert wait_for(lambda: open_files() <= before + 2)
+    wait_until(lambda: sum(call[0] == "end" for call in world.receiver.calls) == 30 or not world.receiver.running)
+    wait_until(lambda: open_files() <= before + 2)
 
 
 def test_when_the_studys_file_goes_so_do_its_trials(world: World) -> None:
@@ -182,18 +182,18 @@ def test_when_the_studys_file_goes_so_do_its_trials(world: World) -> None:
     world.start()
     world.trial("study.t0").report(iteration=1)
     world.trial("study.t1").report(iteration=1)
-    assert wait_for(lambda: world.receiver.running == {"study.t0", "study.t1"})
+    wait_until(lambda: world.receiver.running == {"study.t0", "study.t1"})
     file.unlink()
-    assert wait_for(lambda: not world.receiver.running)
+    wait_until(lambda: not world.receiver.running)
 
 
 def test_another_spec_is_that_of_all_its_trials(world: World) -> None:
     world.file("study", trials={})
     world.start()
     world.trial("study.t0").report(iteration=1)
-    assert wait_for(lambda: world.receiver.running)
+    wait_until(lambda: world.receiver.running)
     world.file("study", trials={}, spec={"iterations": 50})
-    assert wait_for(lambda: ("declare", "", "50") in world.receiver.of("study.t0"))
+    wait_until(lambda: ("declare", "", "50") in world.receiver.of("study.t0"))
 
 
 def test_a_file_of_its_own_goes_before_the_studys(world: World) -> None:
@@ -202,7 +202,7 @@ def test_a_file_of_its_own_goes_before_the_studys(world: World) -> None:
     world.start()
     trial = world.trial("study.t0")
     trial.report(iteration=1)
-    assert wait_for(lambda: ("point", "1") in world.receiver.of("study.t0"))
+    wait_until(lambda: ("point", "1") in world.receiver.of("study.t0"))
     assert world.receiver.of("study.t0")[0] == ("declare", "", "7")
 
 
@@ -217,7 +217,7 @@ def test_what_is_no_trial_is_left_alone(world: World) -> None:
     world.file("study", trials={})
     world.start()
     world.trial("study.good").report(iteration=1)
-    assert wait_for(lambda: world.receiver.running)
+    wait_until(lambda: world.receiver.running)
     time.sleep(3 * trials.LOOK_SECONDS)
     assert world.receiver.running == {"study.good"}
 
@@ -230,11 +230,11 @@ def test_more_trials_than_agreed_are_left_out_and_said(world: World, caplog: pyt
         file.report(iteration=1)
         file.flush(5.0)
         os.utime(file.path, (time.time() + number - 10, time.time() + number - 10))
-    assert wait_for(lambda: "more than 2 trials at a time" in caplog.text)
+    wait_until(lambda: "more than 2 trials at a time" in caplog.text)
     assert len(world.receiver.running) == 2
     for job in sorted(world.receiver.running):
         world.trial(job).end()
-    assert wait_for(lambda: sum(call[0] == "declare" for call in world.receiver.calls) == 4)
+    wait_until(lambda: sum(call[0] == "declare" for call in world.receiver.calls) == 4)
 
 
 def test_a_trial_that_waits_for_room_has_not_ended_because_the_agent_began_anew(world: World) -> None:
@@ -246,11 +246,11 @@ def test_a_trial_that_waits_for_room_has_not_ended_because_the_agent_began_anew(
         os.utime(file.path, (time.time() + number - 10, time.time() + number - 10))
     world.follower.hold(["study.t1", "study.gone"])
     world.start()
-    assert wait_for(lambda: ("end earlier", "study.gone") in world.receiver.calls)
+    wait_until(lambda: ("end earlier", "study.gone") in world.receiver.calls)
     time.sleep(follower.LOOK_SECONDS)
     assert world.receiver.of("study.t1") == []
     files[0].end()
-    assert wait_for(lambda: ("point", "1") in world.receiver.of("study.t1"))
+    wait_until(lambda: ("point", "1") in world.receiver.of("study.t1"))
 
 
 def test_a_trial_of_a_tuner_that_was_killed_is_over_after_a_while(
@@ -260,8 +260,8 @@ def test_a_trial_of_a_tuner_that_was_killed_is_over_after_a_while(
     world.file("study", trials={})
     world.start()
     world.trial("study.t0").report(iteration=1)
-    assert wait_for(lambda: world.receiver.running)
-    assert wait_for(lambda: not world.receiver.running)
+    wait_until(lambda: world.receiver.running)
+    wait_until(lambda: not world.receiver.running)
 
 
 def test_a_trial_whose_file_is_removed_is_over(world: World) -> None:
@@ -269,9 +269,9 @@ def test_a_trial_whose_file_is_removed_is_over(world: World) -> None:
     world.start()
     trial = world.trial("study.t0")
     trial.report(iteration=1)
-    assert wait_for(lambda: world.receiver.running)
+    wait_until(lambda: world.receiver.running)
     Path(trial.path).unlink()
-    assert wait_for(lambda: not world.receiver.running)
+    wait_until(lambda: not world.receiver.running)
 
 
 def test_stages_are_told_no_oftener_than_agreed(world: World) -> None:
@@ -279,10 +279,10 @@ def test_stages_are_told_no_oftener_than_agreed(world: World) -> None:
     world.start()
     file = world.trial("job")
     file.report(iteration=1)
-    assert wait_for(lambda: world.receiver.running)
+    wait_until(lambda: world.receiver.running)
     for number in range(2000):
         file.stage(f"r{number}")
-    assert wait_for(lambda: ("declare", "s.r1999", "100") in world.receiver.of("job"))
+    wait_until(lambda: ("declare", "s.r1999", "100") in world.receiver.of("job"))
     assert sum(call[0] == "declare" for call in world.receiver.calls) <= 5
 
 
@@ -293,7 +293,7 @@ def test_points_beyond_a_stages_end_wait_for_the_next_stage(world: World) -> Non
     file = world.trial("job")
     file.stage("r0", 1)
     file.report(iteration=1)
-    assert wait_for(lambda: ("point", "1") in world.receiver.of("job"))
+    wait_until(lambda: ("point", "1") in world.receiver.of("job"))
     file.stage("r1", 3)
     file.report(iteration=3)
     file.stage("r2", 9)
@@ -301,7 +301,7 @@ def test_points_beyond_a_stages_end_wait_for_the_next_stage(world: World) -> Non
     file.stage("r3", 27)
     file.report(iteration=27)
     file.end()
-    assert wait_for(lambda: world.receiver.of("job")[-1] == ("end",))
+    wait_until(lambda: world.receiver.of("job")[-1] == ("end",))
     length = 100.0
     for what, *told in world.receiver.of("job"):
         if what == "declare":
@@ -318,11 +318,11 @@ def test_a_job_speaks_for_its_own_study_alone(world: World, caplog: pytest.LogCa
     world.start()
     file = world.trial("job")
     file.stage("theirs.b0.r0", 5)
-    assert wait_for(lambda: ("declare", "mine.theirs.b0.r0", "5") in world.receiver.of("job"))
+    wait_until(lambda: ("declare", "mine.theirs.b0.r0", "5") in world.receiver.of("job"))
     plain = world.trial("plain")
     plain.stage("theirs.b0.r0")
     plain.report(iteration=1)
-    assert wait_for(lambda: "its job file has no study" in caplog.text)
+    wait_until(lambda: "its job file has no study" in caplog.text)
     assert all(call[1] == "" for call in world.receiver.of("plain") if call[0] == "declare")
     file.stage("x" * 62)
-    assert wait_for(lambda: "can be no stage" in caplog.text)
+    wait_until(lambda: "can be no stage" in caplog.text)

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from evaluation.bench.support.reporter_server import wait_for
-from host_reporter.jobs import unclaimed as strays_module
+from evaluation.bench.support.waiting import wait_until
+from host_reporter.jobs import unclaimed as unclaimed_module
 from host_reporter.jobs.job_file import read_job_file
-from host_reporter.jobs.unclaimed import GRACE_SECONDS, MAX_TOLD, Strays
+from host_reporter.jobs.unclaimed import GRACE_SECONDS, MAX_TOLD, UnclaimedProgress
 from host_reporter.notices import Notices
 from host_reporter.training.progress_file import ProgressFile
+from tests.support.agent.followed_jobs import World
 from tests.support.paths import ROOT
-from tests.unit.host_reporter.jobs.test_follower import World, world
-
-__all__ = ["world"]
 
 Told = Callable[[], list[str]]
 
@@ -28,8 +26,15 @@ def told(caplog: pytest.LogCaptureFixture) -> Told:
     return lambda: [record.message for record in caplog.records if "belongs to no job file" in record.message]
 
 
-def made(path: Path) -> Strays:
-    return Strays(path, Path("/etc/trainyard/jobs.d"), Notices(logging.getLogger("test")))
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    followed = World(tmp_path)
+    yield followed
+    followed.stop()
+
+
+def unclaimed(path: Path) -> UnclaimedProgress:
+    return UnclaimedProgress(path, Path("/etc/trainyard/jobs.d"), Notices(logging.getLogger("test")))
 
 
 def write(path: Path, job: str) -> None:
@@ -40,31 +45,31 @@ def write(path: Path, job: str) -> None:
 def test_the_two_lines_alone_are_told_of_until_there_is_a_job_file(
     world: World, told: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(strays_module, "GRACE_SECONDS", 0.5)
+    monkeypatch.setattr(unclaimed_module, "GRACE_SECONDS", 0.5)
     monkeypatch.setattr("host_reporter.jobs.follower.LOOK_SECONDS", 0.1)
     world.start()
     training = ProgressFile("my-job", world.path)
     training.report(iteration=1, metric=0.5)
-    assert wait_for(lambda: len(told()) == 1)
+    wait_until(lambda: len(told()) == 1)
     assert f"{world.path}/my-job.jsonl belongs to no job file, so its progress is not reported" in told()[0]
     assert f"write {world.jobs}/my-job.yaml with 'id: my-job'" in told()[0]
     # What it asks for is enough.
     (world.jobs / "my-job.yaml").write_text("id: my-job\n")
-    assert wait_for(lambda: world.receiver.points("my-job") == [1])
+    wait_until(lambda: world.receiver.points("my-job") == [1])
     training.report(iteration=2, metric=0.6)
-    assert wait_for(lambda: world.receiver.points("my-job") == [1, 2])
+    wait_until(lambda: world.receiver.points("my-job") == [1, 2])
     assert len(told()) == 1
 
 
 def test_a_file_is_told_of_once_and_after_a_while(tmp_path: Path, told: Told) -> None:
-    strays = made(tmp_path)
-    strays.look(0.0, ())
+    files = unclaimed(tmp_path)
+    files.look(0.0, ())
     write(tmp_path, "a")
-    strays.look(1.0, ())
-    strays.look(1.0 + GRACE_SECONDS / 2, ())
+    files.look(1.0, ())
+    files.look(1.0 + GRACE_SECONDS / 2, ())
     assert told() == []
     for more in range(3):
-        strays.look(1.0 + GRACE_SECONDS + more, ())
+        files.look(1.0 + GRACE_SECONDS + more, ())
         write(tmp_path, "a")
     assert len(told()) == 1
 
@@ -72,52 +77,52 @@ def test_a_file_is_told_of_once_and_after_a_while(tmp_path: Path, told: Told) ->
 def test_what_was_there_before_is_told_of_only_when_it_grows(tmp_path: Path, told: Told) -> None:
     write(tmp_path, "over")
     write(tmp_path, "runs")
-    strays = made(tmp_path)
-    strays.look(0.0, ())
+    files = unclaimed(tmp_path)
+    files.look(0.0, ())
     write(tmp_path, "runs")
-    strays.look(10.0, ())
-    strays.look(20.0, ())
+    files.look(10.0, ())
+    files.look(20.0, ())
     assert len(told()) == 1
     assert "runs.jsonl" in told()[0]
 
 
 def test_a_job_that_had_a_job_file_is_not_told_of_when_that_goes(tmp_path: Path, told: Told) -> None:
-    strays = made(tmp_path)
-    strays.look(0.0, ())
+    files = unclaimed(tmp_path)
+    files.look(0.0, ())
     write(tmp_path, "a")
     for now in (1.0, 10.0):
-        strays.look(now, {"a"})
+        files.look(now, {"a"})
     for now in (20.0, 30.0):
-        strays.look(now, ())
+        files.look(now, ())
     assert told() == []
     write(tmp_path, "a")
     for now in (40.0, 50.0):
-        strays.look(now, ())
+        files.look(now, ())
     assert len(told()) == 1, "it trains on, and nobody listens any more"
 
 
 def test_what_is_no_jobs_file_is_none_of_its_business(tmp_path: Path, told: Told) -> None:
-    strays = made(tmp_path)
-    strays.look(0.0, ())
+    files = unclaimed(tmp_path)
+    files.look(0.0, ())
     for name in ("a\nb", "-a", "x y", "j" * 64):
         write(tmp_path, name)
     (tmp_path / "a.log").write_text("x")
     (tmp_path / "folder.jsonl").mkdir()
     (tmp_path / "link.jsonl").symlink_to("/etc/passwd")
-    strays.look(1.0, ())
-    strays.look(10.0, ())
+    files.look(1.0, ())
+    files.look(10.0, ())
     assert told() == []
-    nowhere = made(tmp_path / "nowhere")
+    nowhere = unclaimed(tmp_path / "nowhere")
     nowhere.look(0.0, ())
 
 
 def test_a_folder_full_of_them_does_not_fill_the_log(tmp_path: Path, told: Told) -> None:
-    strays = made(tmp_path)
-    strays.look(0.0, ())
+    files = unclaimed(tmp_path)
+    files.look(0.0, ())
     for number in range(3 * MAX_TOLD):
         write(tmp_path, f"job-{number}")
     for now in (1.0, 10.0, 20.0):
-        strays.look(now, ())
+        files.look(now, ())
     assert len(told()) == MAX_TOLD
 
 

@@ -13,7 +13,7 @@ import pytest
 from controller.model import Role
 from controller.wire import DemandSpec, JobSpec, TaskSpec
 from host_reporter.nic.errors import NicError, foreign
-from host_reporter.nic.tensorlights import Server, places, server
+from host_reporter.nic.tensorlights import Server, band_queues, server_of
 from host_reporter.nic.tensorlights_thread import TensorLights
 from host_reporter.notices import Notices
 from host_reporter.options import OptionsError, read_options
@@ -36,21 +36,21 @@ def test_a_server_is_a_ps_task_here_with_a_port() -> None:
         DemandSpec(src="h1", dst="h3", bytes=200.0),
         DemandSpec(src="h2", dst="h1", bytes=900.0),
     )
-    assert server("a", spec(ps(7), worker, demand=demand, arrival=3.0), "h1", 9.0) == Server("a", (7,), 300.0, 3.0)
-    assert server("a", spec(ps(8), ps(7), ps(7)), "h1", 9.0) == Server("a", (7, 8), 0.0, 9.0)
+    assert server_of("a", spec(ps(7), worker, demand=demand, arrival=3.0), "h1", 9.0) == Server("a", (7,), 300.0, 3.0)
+    assert server_of("a", spec(ps(8), ps(7), ps(7)), "h1", 9.0) == Server("a", (7, 8), 0.0, 9.0)
     for none in (None, spec(), spec(worker), spec(ps(None)), spec(ps(7, "h2"))):
-        assert server("a", none, "h1", 9.0) is None
+        assert server_of("a", none, "h1", 9.0) is None
 
 
 def test_one_job_with_two_servers_is_ordered_against_nobody() -> None:
-    assert places([Server("a", (7, 8), 1.0, 0.0)], 3) == {}
+    assert band_queues([Server("a", (7, 8), 1.0, 0.0)], 3) == {}
 
 
 def test_a_pair_changes_places_at_every_turn_and_models_that_differ_never_do() -> None:
     pair = [Server("a", (1,), 1.0, 0.0), Server("b", (2,), 1.0, 1.0)]
-    assert [places(pair, turn)["a"].band for turn in range(4)] == [0, 1, 0, 1]
+    assert [band_queues(pair, turn)["a"].band for turn in range(4)] == [0, 1, 0, 1]
     mixed = [Server("a", (1,), 2.0, 0.0), Server("b", (2,), 1.0, 1.0)]
-    assert [places(mixed, turn)["a"].band for turn in range(4)] == [1, 1, 1, 1]
+    assert [band_queues(mixed, turn)["a"].band for turn in range(4)] == [1, 1, 1, 1]
 
 
 def test_the_agent_does_without_a_controller_unless_one_is_named() -> None:

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from host_reporter.readers.plausible import LEAP, SLACK, Sieve
-from host_reporter.uplink.backlog import Told
+from controller.model import Progress
+from host_reporter.readers.plausible import LEAP, SLACK, PlausibilityFilter
 
 
 def sifted(*iterations: float, length: float | None = None) -> tuple[list[float], str | None]:
-    sieve = Sieve()
-    taken = [point.iteration for i in iterations for point in sieve.sift(Told(float(i), 0.0, None), length)]
-    return taken, sieve.complaint
+    plausible = PlausibilityFilter()
+    taken = [point.iteration for i in iterations for point in plausible.accept(Progress(float(i), 0.0, None), length)]
+    return taken, plausible.complaint
 
 
 def test_beyond_the_declared_length_with_slack_nothing_is_believed() -> None:

@@ -143,16 +143,21 @@ def test_a_forked_child_writes_for_itself(tmp_path: Path) -> None:
     assert sorted(record.iteration for record in records if isinstance(record, Point)) == [1.0, 2.0, 3.0]
 
 
-def test_a_report_costs_little(tmp_path: Path) -> None:
+def test_a_report_costs_a_training_little_more_than_a_line_in_memory(tmp_path: Path) -> None:
+    """The training hands a record to a thread; beside it, the same record becomes a line, which goes nowhere."""
     file = ProgressFile("a", tmp_path)
-    best = math.inf
+    report = line = math.inf
     for start in range(0, 5000, 500):
         began = time.perf_counter()
         for i in range(500):
             file.report(iteration=start + i, metric=0.5)
-        best = min(best, (time.perf_counter() - began) / 500)
+        report = min(report, time.perf_counter() - began)
         file.flush(10.0)
-    assert best < 50e-6
+        began = time.perf_counter()
+        for i in range(500):
+            json.dumps({"time": time.time(), "iteration": float(start + i), "metric": 0.5}).encode()
+        line = min(line, time.perf_counter() - began)
+    assert report < 10 * line
     assert file.dropped == 0
 
 

@@ -6,37 +6,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.model import Progress
 from controller.wire import HostReport, JobSpec, Threshold
 from host_reporter.marking.rules_text import Sent
+from host_reporter.readers.points import MAX_PENDING, thin
 from host_reporter.uplink.backlog import (
     BATCH_POINTS,
     MAX_KEPT,
-    MAX_PENDING,
     MAX_PENDING_IN_ALL,
     MAX_RUNS,
     Backlog,
     Batch,
     Registration,
-    Told,
-    thin,
 )
 
 SPEC = JobSpec()
 
 
-def _points(*iterations: float) -> list[Told]:
-    return [Told(i, 1000.0 + i, None) for i in iterations]
+def _points(*iterations: float) -> list[Progress]:
+    return [Progress(i, 1000.0 + i, None) for i in iterations]
 
 
 def _register(backlog: Backlog, *, created: bool = True, now: float = 0.0) -> Registration:
-    call = backlog.take(now, lease=False)
+    call = backlog.next_call(now, lease=False)
     assert isinstance(call, Registration)
     backlog.registered(call, created=created)
     return call
 
 
 def _batch(backlog: Backlog, *, lease: bool = False, now: float = 0.0) -> Batch:
-    call = backlog.take(now, lease=lease)
+    call = backlog.next_call(now, lease=lease)
     assert isinstance(call, Batch)
     HostReport(session="s", seq=call.seq, sent_at=now, jobs=call.parts)
     return call
@@ -44,7 +43,7 @@ def _batch(backlog: Backlog, *, lease: bool = False, now: float = 0.0) -> Batch:
 
 def _tell_of_all(backlog: Backlog) -> Batch:
     """The batch that tells that the agent follows what it has registered; it waits for no period."""
-    batch = backlog.take(0.0, lease=False, progress=False)
+    batch = backlog.next_call(0.0, lease=False, progress=False)
     assert isinstance(batch, Batch)
     backlog.answered(batch, (), 0.0)
     return batch
@@ -72,23 +71,23 @@ def test_progress_can_wait_but_not_past_a_threshold_nor_an_end(direction: str, u
     backlog.add("a", _points(1))
     backlog.add("b", _points(1))
     assert backlog.has_progress(0.0)
-    assert backlog.take(0.0, lease=False, progress=False) is None
+    assert backlog.next_call(0.0, lease=False, progress=False) is None
     first = _batch(backlog)
     threshold = Threshold.model_validate({"metric": urgent, "direction": direction})
     backlog.answered(first, (), 0.0, {"a": threshold})
-    backlog.add("b", [Told(2.0, 1002.0, urgent)])
-    backlog.add("a", [Told(2.0, 1002.0, 0.5), Told(3.0, 1003.0, None)])
-    assert backlog.take(0.0, lease=False, progress=False) is None
-    backlog.add("a", [Told(4.0, 1004.0, urgent), Told(5.0, 1005.0, 0.5)])
-    second = backlog.take(0.0, lease=False, progress=False)
+    backlog.add("b", [Progress(2.0, 1002.0, urgent)])
+    backlog.add("a", [Progress(2.0, 1002.0, 0.5), Progress(3.0, 1003.0, None)])
+    assert backlog.next_call(0.0, lease=False, progress=False) is None
+    backlog.add("a", [Progress(4.0, 1004.0, urgent), Progress(5.0, 1005.0, 0.5)])
+    second = backlog.next_call(0.0, lease=False, progress=False)
     assert isinstance(second, Batch)
     assert _told(second) == [("a", [2, 3, 4, 5], False), ("b", [2], False)]
     assert not backlog.has_progress(0.0)
     backlog.answered(second, (), 0.0, {})
-    backlog.add("a", [Told(6.0, 1006.0, urgent)])
-    assert backlog.take(0.0, lease=False, progress=False) is None
+    backlog.add("a", [Progress(6.0, 1006.0, urgent)])
+    assert backlog.next_call(0.0, lease=False, progress=False) is None
     backlog.end("b")
-    third = backlog.take(0.0, lease=False, progress=False)
+    third = backlog.next_call(0.0, lease=False, progress=False)
     assert isinstance(third, Batch)
     assert ("b", [], True) in _told(third)
 
@@ -101,7 +100,7 @@ def test_it_is_told_at_once_and_once_that_a_job_is_followed() -> None:
     assert backlog.has_news
     assert [(part.job, part.followed) for part in _tell_of_all(backlog).parts] == [("a", True)]
     assert not backlog.has_news
-    assert backlog.take(0.0, lease=False) is None
+    assert backlog.next_call(0.0, lease=False) is None
     backlog.answered(_batch(backlog, lease=True), ("a",), 0.0)
     _register(backlog, created=True)
     assert [part.job for part in _tell_of_all(backlog).parts] == ["a"], "a controller without its memory is told again"
@@ -127,7 +126,7 @@ def test_an_end_from_before_is_told_unless_the_job_has_begun_anew() -> None:
     backlog.declare("again", None)
     backlog.end_earlier("again", 12.5)
     backlog.declare("over", SPEC)
-    batch = backlog.take(0.0, lease=False, progress=False)
+    batch = backlog.next_call(0.0, lease=False, progress=False)
     assert isinstance(batch, Batch)
     assert [(part.job, part.ended, part.as_of) for part in batch.parts] == [
         ("over", True, 12.5),
@@ -171,7 +170,7 @@ def test_a_new_job_does_not_wait_for_a_busy_one() -> None:
     _register(backlog)
     backlog.declare("new", SPEC)
     backlog.add("busy", _points(1))
-    call = backlog.take(0.0, lease=False)
+    call = backlog.next_call(0.0, lease=False)
     assert isinstance(call, Registration)
     assert call.run.job == "new"
 
@@ -191,10 +190,10 @@ def test_a_job_that_the_controller_forgot_is_registered_and_told_again() -> None
 def test_a_refused_job_is_quiet_until_its_file_changes() -> None:
     backlog = Backlog()
     backlog.declare("a", SPEC)
-    call = backlog.take(0.0, lease=False)
+    call = backlog.next_call(0.0, lease=False)
     assert isinstance(call, Registration)
     backlog.not_registered(call, 0.0, retry=False)
-    assert backlog.take(99.0, lease=False) is None
+    assert backlog.next_call(99.0, lease=False) is None
     backlog.declare("a", JobSpec(weight=2.0))
     _register(backlog)
 
@@ -204,7 +203,7 @@ def test_a_conflict_is_tried_again_later_and_later() -> None:
     backlog.declare("a", SPEC)
     now, waits = 0.0, []
     for _ in range(10):
-        call = backlog.take(now, lease=False)
+        call = backlog.next_call(now, lease=False)
         assert isinstance(call, Registration)
         backlog.not_registered(call, now, retry=True)
         due = backlog.next_retry(now)
@@ -222,7 +221,7 @@ def test_counted_bytes_are_told_once() -> None:
     assert (part.job, part.sent_bytes, part.counter, part.followed) == ("elsewhere", 10.0, 0, False)
     backlog.answered(batch, (), 0.0)
     backlog.count_sent({"elsewhere": Sent(10.0)})
-    assert backlog.take(0.0, lease=False) is None
+    assert backlog.next_call(0.0, lease=False) is None
     backlog.count_sent({"elsewhere": Sent(10.0, 3)})
     assert [(part.sent_bytes, part.counter) for part in _batch(backlog).parts] == [(10.0, 3)], "another count"
 
@@ -239,7 +238,7 @@ def test_a_controller_that_is_away_costs_old_points_only(jobs: int) -> None:
     backlog.end("j0")
     told: dict[str, list[float]] = {}
     ended = set()
-    while isinstance(call := backlog.take(0.0, lease=False), Batch):
+    while isinstance(call := backlog.next_call(0.0, lease=False), Batch):
         HostReport(session="s", seq=call.seq, sent_at=0.0, jobs=call.parts)
         assert sum(len(part.points) for part in call.parts) <= BATCH_POINTS
         for part in call.parts:
@@ -260,7 +259,7 @@ def test_more_jobs_than_a_report_holds() -> None:
     names = {f"j{i}" for i in range(MAX_RUNS + 500)}
     backlog.count_sent(dict.fromkeys(names, Sent(1.0)))
     told: list[str] = []
-    while isinstance(call := backlog.take(0.0, lease=False), Batch):
+    while isinstance(call := backlog.next_call(0.0, lease=False), Batch):
         HostReport(session="s", seq=call.seq, sent_at=0.0, jobs=call.parts)
         told += [part.job for part in call.parts]
         backlog.answered(call, (), 0.0)
@@ -272,7 +271,7 @@ def test_thinning_keeps_the_first_and_the_newest(count: int, most: int) -> None:
     points = _points(*range(count))
     left = thin(list(points), most)
     assert len(left) <= most
-    assert left == sorted(left)
+    assert left == sorted(left, key=lambda point: point.iteration)
     if points:
         assert (left[0], left[-1]) == (points[0], points[-1])
 
@@ -280,7 +279,7 @@ def test_thinning_keeps_the_first_and_the_newest(count: int, most: int) -> None:
 def test_an_end_that_is_told_late_says_when_it_was():
     backlog = Backlog()
     backlog.declare("a", None)
-    backlog.add("a", [Told(1, 10.0, 0.5)])
+    backlog.add("a", [Progress(1, 10.0, 0.5)])
     backlog.end("a", at=12.5)
-    (part,) = backlog.take(now=99.0, lease=True).parts
+    (part,) = backlog.next_call(now=99.0, lease=True).parts
     assert (part.ended, part.as_of) == (True, 12.5)

@@ -18,10 +18,10 @@ def registered(*jobs: str) -> Backlog:
     for job in jobs:
         backlog.declare(job, SPEC)
     for _ in jobs:
-        call = backlog.take(0.0, lease=False)
+        call = backlog.next_call(0.0, lease=False)
         assert isinstance(call, Registration)
         backlog.registered(call, created=True)
-    answer(backlog, backlog.take(0.0, lease=True))
+    answer(backlog, backlog.next_call(0.0, lease=True))
     return backlog
 
 
@@ -34,13 +34,13 @@ def answer(backlog: Backlog, batch: object) -> Batch:
 def test_other_links_are_told_at_once_and_bytes_with_the_progress() -> None:
     backlog = registered("a")
     backlog.found([traffic("a", 2)])
-    batch = answer(backlog, backlog.take(0.0, lease=False, progress=False))
+    batch = answer(backlog, backlog.next_call(0.0, lease=False, progress=False))
     assert [len(part.links or ()) for part in batch.traffic] == [2]
-    assert backlog.take(0.0, lease=False) is None, "and not again"
+    assert backlog.next_call(0.0, lease=False) is None, "and not again"
     backlog.found([traffic("a", None, 5.0)])
-    assert backlog.take(0.0, lease=False, progress=False) is None
+    assert backlog.next_call(0.0, lease=False, progress=False) is None
     assert backlog.has_progress(0.0)
-    batch = answer(backlog, backlog.take(0.0, lease=False, progress=True))
+    batch = answer(backlog, backlog.next_call(0.0, lease=False, progress=True))
     assert batch.traffic[0].links is None and batch.traffic[0].peers[0].sent == 5.0
 
 
@@ -48,7 +48,7 @@ def test_links_that_wait_are_not_lost_to_bytes_that_come_after() -> None:
     backlog = registered("a")
     backlog.found([traffic("a", 3, 1.0)])
     backlog.found([traffic("a", None, 2.0)])
-    (part,) = answer(backlog, backlog.take(0.0, lease=False)).traffic
+    (part,) = answer(backlog, backlog.next_call(0.0, lease=False)).traffic
     assert len(part.links or ()) == 3 and part.peers[0].sent == 2.0
 
 
@@ -56,7 +56,7 @@ def test_without_a_controller_for_an_hour_the_latest_of_each_job_waits() -> None
     backlog = registered("a", "b")
     for second in range(3600):
         backlog.found([traffic("a", second % 7, float(second)), traffic("b", None, 1.0)])
-    batch = answer(backlog, backlog.take(0.0, lease=True))
+    batch = answer(backlog, backlog.next_call(0.0, lease=True))
     assert {part.job: len(part.links or ()) for part in batch.traffic} == {"a": 3599 % 7, "b": 0}
     assert batch.traffic[0].peers[0].sent == 3599.0
 
@@ -65,23 +65,23 @@ def test_nothing_is_told_of_a_job_that_the_controller_does_not_know_yet_or_that_
     backlog = Backlog()
     backlog.declare("a", SPEC)
     backlog.found([traffic("a", 1), traffic("nobody", 1)])
-    call = backlog.take(0.0, lease=False)
+    call = backlog.next_call(0.0, lease=False)
     assert isinstance(call, Registration), "first it is registered"
     backlog.registered(call, created=True)
-    (part,) = answer(backlog, backlog.take(0.0, lease=False)).traffic
+    (part,) = answer(backlog, backlog.next_call(0.0, lease=False)).traffic
     assert part.job == "a"
     backlog.end("a", 1.0)
     backlog.found([traffic("a", 1)])
-    assert answer(backlog, backlog.take(0.0, lease=True)).traffic == ()
+    assert answer(backlog, backlog.next_call(0.0, lease=True)).traffic == ()
 
 
 def test_a_controller_that_has_lost_its_memory_is_told_the_links_again() -> None:
     backlog = registered("a")
     backlog.found([traffic("a", 2)])
-    answer(backlog, backlog.take(0.0, lease=False))
+    answer(backlog, backlog.next_call(0.0, lease=False))
     backlog.declare("a", JobSpec(weight=0.5))
-    call = backlog.take(0.0, lease=False)
+    call = backlog.next_call(0.0, lease=False)
     assert isinstance(call, Registration)
     backlog.registered(call, created=True)
-    (part,) = answer(backlog, backlog.take(0.0, lease=False)).traffic
+    (part,) = answer(backlog, backlog.next_call(0.0, lease=False)).traffic
     assert len(part.links or ()) == 2

@@ -14,12 +14,13 @@ from typing import Any
 
 import pytest
 
+from controller.model import Progress
 from controller.wire import HostReport, JobSpec
+from evaluation.bench.support.waiting import wait_until
 from host_reporter.marking.rules_text import Sent
 from host_reporter.notices import Notices
-from host_reporter.uplink.backlog import Told
 from host_reporter.uplink.connection import Address
-from host_reporter.uplink.sender import Sender
+from host_reporter.uplink.sender import FLUSH_SECONDS, Sender
 
 SPEC = JobSpec()
 
@@ -133,15 +134,8 @@ def sender(server: Server, faults: list[Exception]) -> Iterator[Sender]:
     assert faults == []
 
 
-def wait(condition: Callable[[], object], seconds: float = 10.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
-def _points(*iterations: float) -> list[Told]:
-    return [Told(i, 1000.0 + i, 0.5) for i in iterations]
+def _points(*iterations: float) -> list[Progress]:
+    return [Progress(i, 1000.0 + i, 0.5) for i in iterations]
 
 
 @pytest.mark.parametrize("statuses", [[500, 503, 429], [401, 403, 404], [0, 0], [302]])
@@ -149,11 +143,11 @@ def test_a_batch_that_was_not_taken_comes_again_and_counts_once(
     server: Server, sender: Sender, statuses: list[int]
 ) -> None:
     sender.declare("a", SPEC)
-    wait(lambda: "a" in server.jobs)
+    wait_until(lambda: "a" in server.jobs)
     server.post_status[:] = statuses
     sender.add("a", _points(1, 2, 3))
     sender.end("a")
-    wait(lambda: server.ended and not server.post_status)
+    wait_until(lambda: server.ended and not server.post_status)
     sender.stop()
     assert server.jobs["a"] == [1, 2, 3]
     assert server.ended == ["a"]
@@ -162,26 +156,26 @@ def test_a_batch_that_was_not_taken_comes_again_and_counts_once(
 def test_whether_acknowledgements_are_marked_is_told(server: Server, sender: Sender) -> None:
     for value in (True, False, True):
         sender.marks(value)
-        wait(lambda value=value: server.acknowledging is value)
+        wait_until(lambda value=value: server.acknowledging is value)
 
 
 def test_the_controllers_period_is_known_from_its_answer(server: Server, sender: Sender) -> None:
-    wait(lambda: sender.plan_period == 5.0)
+    wait_until(lambda: sender.plan_period == 5.0)
 
 
 def test_a_batch_that_is_wrong_is_dropped_and_the_next_goes_on(server: Server, sender: Sender) -> None:
     sender.declare("a", SPEC)
-    wait(lambda: "a" in server.jobs)
+    wait_until(lambda: "a" in server.jobs)
     server.post_status[:] = [422]
-    wait(lambda: not server.post_status)
+    wait_until(lambda: not server.post_status)
     sender.add("a", _points(2))
-    wait(lambda: server.jobs["a"] == [2])
+    wait_until(lambda: server.jobs["a"] == [2])
 
 
 def test_a_server_that_goes_away_and_returns_without_memory_is_told_all(server: Server, sender: Sender) -> None:
     sender.declare("a", SPEC)
     sender.add("a", _points(1))
-    wait(lambda: server.jobs.get("a") == [1])
+    wait_until(lambda: server.jobs.get("a") == [1])
     port = server.server_port
     server.close()
     sender.add("a", _points(2))
@@ -190,8 +184,8 @@ def test_a_server_that_goes_away_and_returns_without_memory_is_told_all(server: 
     sender.end("b")
     again = Server(port)
     try:
-        wait(lambda: again.jobs.get("a") == [1, 2] and again.jobs.get("b") == [7])
-        wait(lambda: again.ended == ["b"])
+        wait_until(lambda: again.jobs.get("a") == [1, 2] and again.jobs.get("b") == [7])
+        wait_until(lambda: again.ended == ["b"])
         sender.stop()
     finally:
         again.close()
@@ -202,12 +196,12 @@ def test_a_job_at_which_the_controller_fails_holds_up_no_other(server: Server, s
     for job in ("poison", "wrong", "good"):
         sender.declare(job, SPEC)
         sender.add(job, _points(1))
-    wait(lambda: server.jobs.get("good") == [1])
+    wait_until(lambda: server.jobs.get("good") == [1])
     server.put_status = lambda _job: 201
-    wait(lambda: server.jobs.get("poison") == [1])
+    wait_until(lambda: server.jobs.get("poison") == [1])
     assert "wrong" not in server.jobs
     sender.declare("wrong", JobSpec(weight=2.0))
-    wait(lambda: "wrong" in server.jobs)
+    wait_until(lambda: "wrong" in server.jobs)
 
 
 def test_stopping_sends_what_waits_and_is_quick_without_a_controller(
@@ -222,13 +216,13 @@ def test_stopping_sends_what_waits_and_is_quick_without_a_controller(
     lonely.declare("a", SPEC)
     began = time.monotonic()
     lonely.stop()
-    assert time.monotonic() - began < 3.0
+    assert time.monotonic() - began < FLUSH_SECONDS, "it gives up as soon as nobody answers"
 
 
 def test_stopping_tells_the_bytes_that_were_counted_last(server: Server, sender: Sender) -> None:
     sender.declare("a", SPEC)
     sender.add("a", _points(1))
-    wait(lambda: server.jobs.get("a") == [1])
+    wait_until(lambda: server.jobs.get("a") == [1])
     sender.count_sent({"a": Sent(77.0)})
     sender.stop()
     assert server.sent == {"a": 77.0}
@@ -237,7 +231,7 @@ def test_stopping_tells_the_bytes_that_were_counted_last(server: Server, sender:
 def test_a_controller_that_has_no_time_at_the_end_is_asked_again(server: Server, sender: Sender) -> None:
     sender.declare("a", SPEC)
     sender.add("a", _points(1))
-    wait(lambda: server.jobs.get("a") == [1])
+    wait_until(lambda: server.jobs.get("a") == [1])
     server.post_status[:] = [503, 503]
     sender.count_sent({"a": Sent(77.0)})
     sender.stop()
@@ -255,7 +249,7 @@ def test_a_job_at_which_the_controller_fails_keeps_no_other_from_being_told_at_t
 
     server.put_status = put_status
     sender.declare("good", SPEC)
-    wait(lambda: "good" in server.jobs)
+    wait_until(lambda: "good" in server.jobs)
     sender.declare("poison", SPEC)
     sender.declare("late", SPEC)
     sender.add("late", _points(1))
@@ -268,8 +262,8 @@ def test_a_fault_of_our_own_ends_the_thread_and_is_handed_on(server: Server, fau
     sender = Sender(Address(server.url), "h1", 0.2, Notices(logging.getLogger("test")), faults.append)
     sender.start()
     sender.declare("a", SPEC)
-    wait(lambda: "a" in server.jobs)
+    wait_until(lambda: "a" in server.jobs)
     sender.add("a", _points(-1.0))
-    wait(lambda: faults)
+    wait_until(lambda: faults)
     assert "iteration" in str(faults[0])
     sender.stop()
