@@ -237,8 +237,8 @@ def _document(written: Document) -> JobDocument:
     except ValidationError as error:
         problems = described(error, written.data, JobDocument)[:_PROBLEMS_TOLD]
         lines = [written.line(place) for place, _ in problems]
-        told = [
+        sentences = [
             f"line {line}: {problem}" if line is not None and line != lines[0] else problem
             for line, problem in zip(lines, in_lines(problems), strict=True)
         ]
-        raise JobFileError("; ".join(told), lines[0]) from error
+        raise JobFileError("; ".join(sentences), lines[0]) from error
