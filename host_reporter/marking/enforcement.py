@@ -27,8 +27,8 @@ SocketMarker = Callable[[Mapping[str, int], Iterable[str]], None]
 class Enforcement:
     """The host's side of the plan. No method raises; each part goes on without the other.
 
-    ``marker``, ``nic`` of None: that part is left alone. ``mark_sockets`` marks what no packet filter sees; ``is_there``
-    tells whether a cgroup still exists.
+    ``marker``, ``nic`` of None: that part is left alone. ``mark_sockets`` marks what no packet filter sees.
+    ``is_there`` returns whether a cgroup still exists.
 
     All that a job's processes send is marked by their cgroup where the kernel can match that; else by the links that
     were found; and on the sockets themselves where there is no packet filter, or they are in another namespace.
