@@ -126,8 +126,8 @@ def _with_controller(
     discovery = Discovery(
         options.host, book, sender, notices, sources_changed=sources_changed, failed=failed, is_marking=options.marking
     )
-    told = sender if lights is None else Receivers(sender, lights)
-    follower = Follower(directory, told, notices, follow=discovery.follow)
+    receiver = sender if lights is None else Receivers(sender, lights)
+    follower = Follower(directory, receiver, notices, follow=discovery.follow)
     _stop_by_signal(follower.stop)
     nic = None if options.interface is None or lights is not None else Nic(options.interface, options.rate_bps)
     enforcement = Enforcement(Marker() if options.marking else None, nic, notices, mark_sockets=discovery.mark)

@@ -85,6 +85,12 @@ def find(name: str, mounted: tuple[Hierarchy, ...]) -> Cgroup | None:
     return None
 
 
+def is_there(group: CgroupId) -> bool:
+    """Returns whether the cgroup itself is there, and not another one that was made with its path."""
+    present = find(group.path, hierarchies())
+    return present is not None and present.id == group.id
+
+
 def ids(group: Cgroup) -> set[int]:
     """The ids of a group and of all below it; empty for one that sockets do not name."""
     inodes: set[int] = set()

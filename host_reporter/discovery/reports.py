@@ -33,7 +33,7 @@ class Receiver(Protocol):
 
 @dataclass
 class _Job:
-    """What was told of a job. ``counter``: of its bytes, which count from when it is followed."""
+    """What was last reported of a job. ``counter`` numbers its count of bytes, which begins when it is followed."""
 
     counter: int
     found: FoundTraffic | None = None
@@ -43,7 +43,7 @@ class _Job:
 
     @property
     def links(self) -> frozenset[Link] | None:
-        """Those that were told; None: nothing was."""
+        """The links that were last reported; None: nothing was reported."""
         return self.found.links if self.found is not None else None
 
 
@@ -86,23 +86,23 @@ class Reports:
             record.at = _NEVER
 
     def due(self, now: float) -> set[str]:
-        """The jobs whose bytes are to be told."""
+        """Returns the jobs whose bytes are due to be reported."""
         return {job for job, record in self._jobs.items() if now - record.at >= BYTES_SECONDS}
 
     def tell(self, found: Mapping[str, FoundTraffic], addresses: Mapping[str, str], now: float) -> None:
-        """Tell what is to be told of what was found; ``addresses``: hosts by address."""
+        """Report what is due of what was found; ``addresses``: hosts by address."""
         parts = []
         for job, new in found.items():
             record = self._jobs[job]
             is_whole = record.links != new.links or now - record.whole_at >= RETELL_SECONDS
             if not is_whole and (now - record.at < BYTES_SECONDS or new == record.found):
                 continue
-            told = traffic_report(job, new, addresses, self._host, as_of=time.time(), counter=record.counter)
-            parts.append(told.traffic if is_whole else told.traffic.model_copy(update={"links": None}))
+            report = traffic_report(job, new, addresses, self._host, as_of=time.time(), counter=record.counter)
+            parts.append(report.traffic if is_whole else report.traffic.model_copy(update={"links": None}))
             record.found, record.at = new, now
             if is_whole:
                 record.whole_at = now
-            self._say_unknown(job, record, told.unknown)
+            self._say_unknown(job, record, report.unknown)
         if parts:
             self._receiver.found(fitting(parts))
 

@@ -74,12 +74,10 @@ class _Port:
 
 
 class SocketTable:
-    """One namespace's sockets, and whose they are. ``opened`` and ``closed`` count connections of jobs."""
+    """One namespace's sockets, and whose they are."""
 
     def __init__(self) -> None:
         self.sockets: list[Socket] = []
-        self.opened = 0
-        self.closed = 0
         self._known: dict[int, _Entry | None] = {}
         self._undecided: dict[int, float] = {}
         self._jobs: frozenset[str] = frozenset()
@@ -126,7 +124,6 @@ class SocketTable:
                 if sock[8] != entry.acked or sock[9] != entry.received:
                     self._count(entry, sock)
                 entry.socket = sock
-        self.closed -= again
         if len(current) - again < len(known):
             changed |= self._let_go({cookie: known[cookie] for cookie in known.keys() - current.keys()})
         self._known, self.sockets = current, sockets
@@ -210,7 +207,6 @@ class SocketTable:
         """Sockets that are not listed any more; the jobs that had them."""
         for cookie, entry in gone.items():
             if entry is not None and entry.socket.state != LISTEN:
-                self.closed += 1
                 self._leaving[cookie] = entry
         while len(self._leaving) > MAX_LEAVING:
             self._leaving.popitem(last=False)
@@ -228,7 +224,6 @@ class SocketTable:
                 else:
                     self._count(entry, sock)
                 changed.add(job)
-                self.opened += sock.state != LISTEN
                 self._note_port(job, sock)
             elif sock.cookie in verdict.undecided:
                 looks = self._undecided.get(sock.cookie, 0.0) + verdict.asked
@@ -260,8 +255,6 @@ class SocketTable:
                 self._missed += sock.acked
         elif job in self._jobs and job not in self._new_jobs:
             self._count(_Entry(job, sock), sock)
-            self.opened += 1
-            self.closed += 1
 
     def _listeners(self) -> dict[int, str | None]:
         """Whose connections through a port that is listened on are; None: another program's, or several jobs'."""

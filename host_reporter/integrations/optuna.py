@@ -72,15 +72,15 @@ def _attach(study: optuna.Study, trial: optuna.Trial, file: ProgressFile | None,
     if file is None:
         return
     report, should_prune = trial.report, trial.should_prune
-    told: tuple[str, float | None] | None = None
+    reported: tuple[str, float | None] | None = None
     last = 0
 
     def tell_stage() -> None:
-        nonlocal told
+        nonlocal reported
         try:
             stage = stage_of(study, trial)
-            if stage is not None and stage != told:
-                told = stage
+            if stage is not None and stage != reported:
+                reported = stage
                 name, until = stage
                 file.stage(name, until * scale if until is not None else None)
         except Exception as error:
@@ -90,7 +90,7 @@ def _attach(study: optuna.Study, trial: optuna.Trial, file: ProgressFile | None,
     def tell_report(value: float, step: int) -> None:
         nonlocal last
         last = step
-        name, until = told or ("", None)
+        name, until = reported or ("", None)
         if until is not None and step > until:
             # Who reports seldom is beyond the rung's end before the pruner was asked; it is in that rung all the same.
             file.stage(name, step * scale)
@@ -102,12 +102,12 @@ def _attach(study: optuna.Study, trial: optuna.Trial, file: ProgressFile | None,
             # As Optuna itself reads them: it takes whatever becomes a number.
             tell_report(float(value), int(step))
         except Exception as error:
-            log.debug("a report of trial %s is not told: %s", trial.number, error)
+            log.debug("a report of trial %s is not passed on: %s", trial.number, error)
 
     def told_should_prune() -> bool:
         is_over: bool = should_prune()
         # Before the end of its rung a trial is in no other.
-        if not is_over and (told is None or told[1] is None or last >= told[1]):
+        if not is_over and (reported is None or reported[1] is None or last >= reported[1]):
             tell_stage()
         return is_over
 

@@ -33,7 +33,7 @@ class TrialFiles:
         self._lock = threading.Lock()
 
     def begin(self, trial: str) -> ProgressFile | None:
-        """A trial's file, anew if it is not there; None: nothing can be told."""
+        """A trial's file, anew if it is not there; None: nothing can be reported."""
         name = (job_name(trial) or "").replace(".", "-")
         if self.study is None or not name:
             return None

@@ -87,8 +87,8 @@ class Followed:
         self._earlier: list[Progress] | None = []
         self._is_over = False
         self._staged = Staged(None)
-        self._is_stage_told = True
-        self._stage_told_at = float("-inf")
+        self._is_stage_reported = True
+        self._stage_reported_at = float("-inf")
         self._held: list[Progress] = []
 
     @property
@@ -104,7 +104,7 @@ class Followed:
     def declare(self, receiver: Receiver) -> None:
         """Say that its run has begun, or what its spec is now."""
         receiver.declare(self.file.id, self.spec)
-        self.declared = self._is_stage_told = True
+        self.declared = self._is_stage_reported = True
         self.over_at = None
 
     @property
@@ -118,12 +118,12 @@ class Followed:
     def tell_stage(self, receiver: Receiver) -> None:
         """Report the stage if it has changed and the last report is old enough. To be called regularly."""
         now = time.monotonic()
-        if self.declared and not self._is_stage_told and now - self._stage_told_at >= STAGE_SECONDS:
+        if self.declared and not self._is_stage_reported and now - self._stage_reported_at >= STAGE_SECONDS:
             self._tell_held(receiver)
 
     def tell_rest(self, receiver: Receiver) -> None:
         """Report at once what waits for the next report of a stage: the agent stops."""
-        if self.declared and not self._is_stage_told:
+        if self.declared and not self._is_stage_reported:
             self._tell_held(receiver)
 
     def end(self, receiver: Receiver) -> None:
@@ -202,12 +202,12 @@ class Followed:
 
     def _begin_run(self) -> None:
         self._filter = PlausibilityFilter()
-        self._staged, self._is_stage_told = Staged(None), True
-        self._stage_told_at = float("-inf")
+        self._staged, self._is_stage_reported = Staged(None), True
+        self._stage_reported_at = float("-inf")
         self._held = []
 
     def _tell_held(self, receiver: Receiver) -> None:
-        self._stage_told_at = time.monotonic()
+        self._stage_reported_at = time.monotonic()
         self.declare(receiver)
         held, self._held = self._held, []
         self._add(held, receiver)
@@ -222,19 +222,19 @@ class Followed:
                 self.complaint or f"{study}.{staged.stage} can be no stage: a name has 63 characters at most"
             )
         elif staged != self._staged:
-            self._staged, self._is_stage_told = staged, False
+            self._staged, self._is_stage_reported = staged, False
 
     def _add(self, points: list[Progress], receiver: Receiver) -> None:
         if points:
             if not self.declared:
                 self.declare(receiver)
-            if self._is_stage_told:
+            if self._is_stage_reported:
                 receiver.add(self.file.id, points)
             else:
                 self._held = thin(self._held + points, MAX_PENDING)
 
     def _plausible_points(self, point: Point, wall: float) -> tuple[Progress, ...]:
-        told = Progress(point.iteration, wall if point.time is None else point.time, point.metric)
-        believed = self._filter.accept(told, self._length)
+        progress = Progress(point.iteration, wall if point.time is None else point.time, point.metric)
+        believed = self._filter.accept(progress, self._length)
         self.complaint = self.complaint or self._filter.complaint
         return believed

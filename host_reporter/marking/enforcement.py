@@ -27,15 +27,23 @@ SocketMarker = Callable[[Mapping[str, int], Iterable[str]], None]
 class Enforcement:
     """The host's side of the plan. No method raises; each part goes on without the other.
 
-    ``marker``, ``nic`` of None: that part is left alone. ``mark_sockets``: who marks what no packet filter sees.
+    ``marker``, ``nic`` of None: that part is left alone. ``mark_sockets`` marks what no packet filter sees.
+    ``is_there`` returns whether a cgroup still exists.
 
     All that a job's processes send is marked by their cgroup where the kernel can match that; else by the links that
     were found; and on the sockets themselves where there is no packet filter, or they are in another namespace.
     """
 
     def __init__(
-        self, marker: Marker | None, nic: Nic | None, notices: Notices, *, mark_sockets: SocketMarker | None = None
+        self,
+        marker: Marker | None,
+        nic: Nic | None,
+        notices: Notices,
+        *,
+        mark_sockets: SocketMarker | None = None,
+        is_there: Callable[[CgroupId], bool] = cgroups.is_there,
     ) -> None:
+        self._is_there = is_there
         self._marker = marker
         self._nic = nic
         self._notices = notices
@@ -45,11 +53,11 @@ class Enforcement:
         self._sources = PacketSources()
         self._matches_groups = True
         self._groups_again: Pace | None = None
-        """When packets are to be told by their cgroups again, though that was refused a moment ago; None: they are."""
+        """When to try again to match packets by cgroup after a refusal; None: there was no refusal."""
         self._mark_repairs = Repairs("this host's packet filter (iptables, table mangle)", notices)
         self._nic_repairs = Repairs(f"the traffic control of {nic.interface if nic else 'no interface'}", notices)
         self._filters = True
-        """Whether the packet filter took the marks last; where it did not, it is not asked for each connection."""
+        """Whether the packet filter took the last marks; if not, it is not tried for each connection."""
 
     def apply(self, plan: HostPlan, *, look: bool = True) -> bool:
         """Serve and mark as the plan says. Returns whether all of it was done.
@@ -209,13 +217,13 @@ class Enforcement:
             else:
                 if marks.grouped:
                     self._groups_again = None
-                    self._notices.clear("groups", "packets are told by their cgroup")
+                    self._notices.clear("groups", "packets are matched by their cgroup")
         else:
             self._mark(marker, by_link(plan.marks, sources))
 
     def _apply_refused(self, marker: Marker, plan: HostPlan, sources: PacketSources, error: IptablesError) -> None:
         """Mark otherwise where marks by cgroup were refused, and find out why. Raises IptablesError."""
-        there = sources.with_groups(_is_there)
+        there = sources.with_groups(self._is_there)
         is_gone = there != sources
         marks = by_group(plan.marks, there)
         try:
@@ -232,7 +240,7 @@ class Enforcement:
         why = marker.why_no_groups()
         if why is not None:
             self._matches_groups = False
-            reason = f"packets are not told by their cgroup: {why}"
+            reason = f"packets are not matched by their cgroup: {why}"
         elif not is_gone:
             self._groups_again = self._groups_again or Pace()
             self._groups_again.repaired(time.monotonic())
@@ -272,9 +280,3 @@ class Enforcement:
                 how(self._marker)
         except IptablesError as error:
             self._notices.say("marks", f"the marks cannot be taken away: {error}")
-
-
-def _is_there(group: CgroupId) -> bool:
-    """Returns whether the cgroup itself is there, and not another one that was made with its path."""
-    present = cgroups.find(group.path, cgroups.hierarchies())
-    return present is not None and present.id == group.id

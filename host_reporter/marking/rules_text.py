@@ -105,7 +105,7 @@ def new_classes(before: Sequence[AnyMark], after: Sequence[AnyMark], generation:
 
 
 def removal(saved: str) -> str:
-    """Text that takes away all that is ours of what ``iptables-save`` told."""
+    """Returns text that takes away all of ours that ``iptables-save`` has shown."""
     lines = ["*mangle"]
     lines += [f"-D OUTPUT -j {CHAIN}"] * jumps(saved)
     own = _OWN_CHAIN.findall(saved)

@@ -1,4 +1,4 @@
-"""Tells whether the packet filter's mangle table was changed, without a process: it is asked each period.
+"""Tells whether the packet filter's mangle table was changed, without a process, since this is checked each period.
 
 nf_tables counts its transactions: one number says that nobody has changed anything. The older iptables has no such
 number; there the whole table is read, as the kernel hands it out, without its counters. Where neither can be had the
@@ -57,14 +57,14 @@ def _generation() -> int:
         asking.settimeout(_TIMEOUT_SECONDS)
         body = _FAMILY.pack(socket.AF_UNSPEC, 0, 0)
         asking.send(_HEADER.pack(_HEADER.size + len(body), _GET_GENERATION, _REQUEST, 1, 0) + body)
-        told = asking.recv(4096)
-    length, kind, _, _, _ = _HEADER.unpack_from(told)
+        answer = asking.recv(4096)
+    length, kind, _, _, _ = _HEADER.unpack_from(answer)
     at = _HEADER.size + _FAMILY.size
-    size, number = struct.unpack_from("=HH", told, at)
+    size, number = struct.unpack_from("=HH", answer, at)
     # Anything else is an error's number: the kernel has no nf_tables, or we are not permitted to ask.
     if kind >> 8 != _GET_GENERATION >> 8 or number != _GENERATION_ID or size != 8 or length < at + size:
-        raise OSError("no generation was told")
-    return int(struct.unpack_from(">I", told, at + 4)[0])
+        raise OSError("the kernel told no generation")
+    return int(struct.unpack_from(">I", answer, at + 4)[0])
 
 
 def _entries() -> tuple[bytes, ...]:
@@ -72,19 +72,19 @@ def _entries() -> tuple[bytes, ...]:
         info = _ask(asking, _GET_INFO, _TABLE.ljust(_INFO_BYTES, b"\0"))
         (size,) = struct.unpack_from("=I", info, _SIZE_AT)
         header = _TABLE.ljust(32, b"\0") + struct.pack("=I", size)
-        told = _ask(asking, _GET_ENTRIES, header.ljust(_ENTRIES_HEADER_BYTES + size, b"\0"))
-    return split(told[_ENTRIES_HEADER_BYTES:])
+        answer = _ask(asking, _GET_ENTRIES, header.ljust(_ENTRIES_HEADER_BYTES + size, b"\0"))
+    return split(answer[_ENTRIES_HEADER_BYTES:])
 
 
-def split(told: bytes) -> tuple[bytes, ...]:
+def split(table: bytes) -> tuple[bytes, ...]:
     """The entries of a table without their counters. Raises struct.error where it is cut off."""
     entries = []
     at = 0
-    while at < len(told):
-        (length,) = struct.unpack_from("=H", told, at + _NEXT_AT)
-        if length < _COUNTED.stop or at + length > len(told):
+    while at < len(table):
+        (length,) = struct.unpack_from("=H", table, at + _NEXT_AT)
+        if length < _COUNTED.stop or at + length > len(table):
             raise struct.error("an entry is cut off")
-        entries.append(told[at : at + _COUNTED.start] + told[at + _COUNTED.stop : at + length])
+        entries.append(table[at : at + _COUNTED.start] + table[at + _COUNTED.stop : at + length])
         at += length
     return tuple(entries)
 

@@ -64,8 +64,8 @@ def root_of(entries: Iterable[Entry]) -> Root:
     """The root qdisc among an interface's entries."""
     for entry in entries:
         if entry.what == QDISC and entry.parent == ROOT_PARENT:
-            told = entry.options.get(_HTB_INIT, b"") if entry.kind == "htb" else b""
-            return Root(entry.kind, entry.handle >> 16, _number(told[_DEFAULT_CLASS_AT : _DEFAULT_CLASS_AT + 4]))
+            options = entry.options.get(_HTB_INIT, b"") if entry.kind == "htb" else b""
+            return Root(entry.kind, entry.handle >> 16, _number(options[_DEFAULT_CLASS_AT : _DEFAULT_CLASS_AT + 4]))
     return Root()
 
 
@@ -93,24 +93,24 @@ def parts(
     named = {}
     if root and seen.root.major:
         named[f"the root qdisc {major}:"] = f"{seen.root.kind} {seen.root.default}".encode()
-    for minor, told in sorted(seen.classes.items()):
+    for minor, content in sorted(seen.classes.items()):
         if classes(minor):
-            named[f"class {major}:{minor:x}"] = told
-    for minor, told in sorted(seen.queues.items()):
+            named[f"class {major}:{minor:x}"] = content
+    for minor, content in sorted(seen.queues.items()):
         if classes(minor):
-            named[f"the queue of class {major}:{minor:x}"] = told
-    for entry, told in sorted(seen.filters.items()):
+            named[f"the queue of class {major}:{minor:x}"] = content
+    for entry, content in sorted(seen.filters.items()):
         if entry.pref in prefs:
             name = f"the filter for {entry.name}"
             # A second one with the same name is another part.
-            named[name if name not in named else f"{name} ({entry.table:x}::{entry.number:x})"] = told
+            named[name if name not in named else f"{name} ({entry.table:x}::{entry.number:x})"] = content
     return named
 
 
 def differences(installed: Installed, seen: Installed) -> tuple[str, ...]:
     """What was installed and is no longer there or not as it was, and what has come, in words; at most a few."""
     gone = [name for name in installed if name not in seen]
-    other = [name for name, told in installed.items() if name in seen and seen[name] != told]
+    other = [name for name, content in installed.items() if name in seen and seen[name] != content]
     more = [name for name in seen if name not in installed]
     if gone and not any(name in seen for name in installed):
         return (f"all {len(installed)} parts of the tree were gone",)
@@ -136,8 +136,8 @@ def _counted(names: list[str], how: str) -> str:
 
 def _class(entry: Entry) -> bytes:
     """Its place, and its rates: all but what the kernel counts."""
-    told = (entry.options.get(number, b"") for number in (_HTB_PARAMETERS, _HTB_RATE64, _HTB_CEIL64))
-    return struct.pack("=I", entry.parent) + entry.kind.encode() + b"".join(told)
+    options = (entry.options.get(number, b"") for number in (_HTB_PARAMETERS, _HTB_RATE64, _HTB_CEIL64))
+    return struct.pack("=I", entry.parent) + entry.kind.encode() + b"".join(options)
 
 
 def _is_table(entry: Entry) -> bool:
@@ -161,10 +161,10 @@ def _lead(entry: Entry) -> bytes:
 
 def _keys(entry: Entry) -> tuple[tuple[int, int, int], ...]:
     """Masks, values and offsets that a u32 filter compares."""
-    told = entry.options.get(_U32_SELECTOR, b"")[_SELECTOR_BYTES:]
+    keys = entry.options.get(_U32_SELECTOR, b"")[_SELECTOR_BYTES:]
     return tuple(
-        (*struct.unpack_from(">II", told, at), _number(told[at + 8 : at + 12]))
-        for at in range(0, len(told) - _KEY_BYTES + 1, _KEY_BYTES)
+        (*struct.unpack_from(">II", keys, at), _number(keys[at + 8 : at + 12]))
+        for at in range(0, len(keys) - _KEY_BYTES + 1, _KEY_BYTES)
     )
 
 
@@ -178,5 +178,5 @@ def _name(keys: tuple[tuple[int, int, int], ...]) -> str:
     return "all other traffic" if all(mask == _ALL for mask, _, _ in keys) else "something else"
 
 
-def _number(told: bytes) -> int:
-    return int.from_bytes(told, sys.byteorder)
+def _number(content: bytes) -> int:
+    return int.from_bytes(content, sys.byteorder)

@@ -55,7 +55,7 @@ class TensorLights:
         self._period = period
         self._repairs = Repairs(f"the traffic control of {nic.interface}", notices)
         self._served: tuple[tuple[Server, ...], int | None] | None = None
-        """The servers and the turn that the interface was last told; None: it refused."""
+        """The servers and the turn that the interface serves; None: it refused them."""
         self._tidy_at = 0.0
         self._worker = Worker("tensorlights", self._work, self._take_away, failed=failed)
         self._news = self._worker.news
@@ -117,7 +117,7 @@ class TensorLights:
             return not self._worker.is_stopping
 
     def _fitting(self, servers: Collection[Server]) -> tuple[Server, ...]:
-        """As many as can be told apart; that there are more is said."""
+        """Returns as many servers as the kernel can tell apart; it logs that there are more."""
         taken = fitting(servers)
         if left := len(servers) - len(taken):
             self._notices.say(

@@ -48,7 +48,7 @@ class ProgressSource(Protocol):
         """When what is read was last written, in seconds since the epoch; None where that is not known."""
 
     def seems_over(self, limit: MatchLimit) -> bool:
-        """Returns whether the last thing that is told seems to be an end."""
+        """Returns whether the last event seems to be an end."""
 
     def problem(self, *, final: bool = False) -> str | None:
         """What a person should know of it, if anything; ``final``: no more will come."""
@@ -101,7 +101,7 @@ class Source:
         return self.tail.modified
 
     def seems_over(self, limit: MatchLimit) -> bool:
-        """Returns whether the last of the file's lines that tells anything tells an end; a look at its last lines."""
+        """Returns whether the last event among the file's last lines is an end."""
         lines = list(Lines().feed(self.tail.last_bytes()))
         try:
             with limit:
@@ -121,7 +121,7 @@ class Source:
             return f"{self.tail.path}: the job's pattern takes too long on its lines, so it is read seldom; simplify it"
         if self.matched == 0 and self.unmatched >= (1 if final else SILENT_LINES):
             # Without the count, which changes: it is to be said once.
-            return f"{self.tail.path}: none of its lines so far tells progress; see the job's pattern"
+            return f"{self.tail.path}: no line so far matches the job's pattern"
         return None
 
     def close(self) -> None:

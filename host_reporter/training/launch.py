@@ -75,8 +75,8 @@ def own_host() -> str:
 
 
 def _job(environment: Mapping[str, str]) -> str | None:
-    if told := environment.get(JOB_VARIABLE):
-        return job_name(told)
+    if name := environment.get(JOB_VARIABLE):
+        return job_name(name)
     run = environment.get("TORCHELASTIC_RUN_ID", "")
     if run not in _NO_RUN and run != environment.get("SLURM_JOB_ID"):
         return job_name(run)

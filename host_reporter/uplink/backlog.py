@@ -40,7 +40,7 @@ class Run:
     """One run of a job, from its file's appearance to its end.
 
     ``threshold`` is what the controller waits for, ``is_urgent`` whether a pending point has reached it. ``is_told``:
-    a batch has told that this agent follows it.
+    a batch has reported that this agent follows it.
     """
 
     job: str
@@ -142,7 +142,7 @@ class Backlog:
 
     def end_earlier(self, job: str, at: float) -> None:
         """A job that an agent before this one began has ended, ``at`` by the wall's clock, while there was no agent."""
-        # Of what this agent has begun itself it tells the end itself.
+        # This agent reports the end of what it has begun itself.
         if not any(run.job == job for run in self._runs):
             self._runs.append(Run(job, None, State.KNOWN, ended=True, ended_at=at))
             self._drop_oldest()
@@ -155,12 +155,12 @@ class Backlog:
         self._totals = dict(totals)
 
     def found(self, parts: Iterable[JobTraffic]) -> None:
-        """What was found of jobs' connections. Of each job the latest waits, with links that were not told yet."""
-        for told in parts:
-            before = self._found.get(told.job)
-            part = told
-            if told.links is None and before is not None and before.links is not None:
-                part = told.model_copy(update={"links": before.links, "left_out": before.left_out})
+        """What was found of jobs' connections. Of each job the latest waits, with links that were not reported yet."""
+        for traffic in parts:
+            before = self._found.get(traffic.job)
+            part = traffic
+            if traffic.links is None and before is not None and before.links is not None:
+                part = traffic.model_copy(update={"links": before.links, "left_out": before.left_out})
             self._found[part.job] = part
             if part.links is not None:
                 self._links[part.job] = part
@@ -183,7 +183,7 @@ class Backlog:
         for run in ready:
             if run.state is State.NEW and run.spec is not None:
                 return Registration(run, run.spec)
-        # Not put off for a period: if nobody has told that an agent follows a job, nobody asks for its end later.
+        # Not put off for a period: the controller asks for the end of those jobs alone that it knows an agent follows.
         counted = self._unsent or self._tellable(ready)
         if any(_has_news(run) and (progress or not run.is_told) for run in ready) or (progress and counted):
             return self._batch(ready, lease=lease)
@@ -195,7 +195,7 @@ class Backlog:
 
     @property
     def has_news(self) -> bool:
-        """Whether anything waits to be told."""
+        """Whether anything waits to be reported."""
         return any(run.pending or run.ended or run.state is State.NEW or _has_news(run) for run in self._runs)
 
     def has_progress(self, now: float) -> bool:
@@ -206,7 +206,7 @@ class Backlog:
     # How it went ---------------------------------------------------------------------------------------------------
 
     def registered(self, call: Registration, *, created: bool) -> None:
-        """The controller knows the run; where it had not, it is told all again that is remembered."""
+        """The controller knows the run; if it did not know it before, all that is remembered is reported again."""
         run = call.run
         if run.spec == call.spec:
             run.state = State.KNOWN
@@ -238,7 +238,7 @@ class Backlog:
         self, batch: Batch, refused: Collection[str], now: float, urgent: Mapping[str, Threshold] | None = None
     ) -> None:
         """The controller took the batch, but for the parts of ``refused`` jobs, and waits for ``urgent`` values."""
-        # A run may have ended since the batch was made; then its end is still to be told.
+        # A run may have ended since the batch was made; then its end is still to be reported.
         over = {part.job for part in batch.parts if part.ended}
         for run, points in batch.points.items():
             run.threshold = urgent.get(run.job) if urgent else None
@@ -265,7 +265,7 @@ class Backlog:
     # Inside --------------------------------------------------------------------------------------------------------
 
     def _ready(self, now: float) -> list[Run]:
-        """The runs that may be told of: not put off, and none of the same job before them."""
+        """Returns the runs that may be reported: not put off, and none of the same job before them."""
         firsts = {run.job: run for run in reversed(self._runs)}
         return [run for run in self._runs if firsts[run.job] is run and run.not_before <= now]
 

@@ -76,14 +76,14 @@ class PeerBook:
             return AGAIN_SECONDS
         if answer.status == HTTPStatus.OK:
             try:
-                told = Peers.model_validate_json(answer.body)
+                peers = Peers.model_validate_json(answer.body)
             except ValidationError as error:
                 return self._trouble(
                     f"its hosts' addresses are not understood: {in_lines(described(error, None, Peers))[0]}"
                 )
             self._tag = answer.tag
-            if told.addresses != self.addresses:
-                self.addresses = told.addresses
+            if peers.addresses != self.addresses:
+                self.addresses = peers.addresses
                 self._changed()
         elif answer.status != HTTPStatus.NOT_MODIFIED:
             return self._trouble(answer.detail)

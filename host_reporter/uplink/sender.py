@@ -102,19 +102,19 @@ class Sender:
         self._tell(lambda: self._backlog.end_earlier(job, at))
 
     def count_sent(self, totals: Mapping[str, Sent]) -> None:
-        """Bytes that each job has sent from this host, by its present count; told with the next lease at the latest."""
+        """Note the bytes that each job has sent from this host; they are reported with the next lease at the latest."""
         with self._news:
             self._backlog.count_sent(totals)
 
     def marks(self, acknowledgements: bool) -> None:
-        """Returns whether this host marks acknowledgements; what has changed is told soon."""
+        """Note whether this host marks acknowledgements; a change is reported soon."""
         with self._news:
             if acknowledgements != self._marks_acknowledgements:
                 self._marks_acknowledgements, self._lease_at = acknowledgements, 0.0
                 self._news.notify()
 
     def found(self, parts: Iterable[JobTraffic]) -> None:
-        """What was found of jobs' connections: other links are told at once, other bytes with the next progress."""
+        """What was found of jobs' connections: changed links are reported at once, bytes with the next progress."""
         with self._news:
             self._backlog.found(parts)
             self._news.notify()
@@ -158,7 +158,7 @@ class Sender:
                 self._news.wait(self._wait_seconds(now))
 
     def _is_left(self, now: float) -> bool:
-        """Returns whether anything is left to be told: jobs, progress, ends, connections, or bytes."""
+        """Returns whether anything is left to be reported: jobs, progress, ends, connections, or bytes."""
         return self._call is not None or self._backlog.has_news or self._backlog.has_progress(now)
 
     def _wait_seconds(self, now: float) -> float:
@@ -237,16 +237,16 @@ class Sender:
         lease, gap = self._period, GAP_SECONDS
         urgent: Mapping[str, Threshold] = {}
         try:
-            told = ReportAnswer.model_validate_json(answer.body)
-            lease = min(lease, told.lease_seconds / 3)
-            gap, urgent = told.period_seconds, told.urgent
-            self.plan_period = told.period_seconds
-            if told.held:
-                self._held(told.held)
-            for part in told.refused:
+            reply = ReportAnswer.model_validate_json(answer.body)
+            lease = min(lease, reply.lease_seconds / 3)
+            gap, urgent = reply.period_seconds, reply.urgent
+            self.plan_period = reply.period_seconds
+            if reply.held:
+                self._held(reply.held)
+            for part in reply.refused:
                 refused.add(part.job)
                 self._notices.say(f"part {part.job}", f"the report of job {part.job} is refused: {part.reason}")
-            for part in told.left_out:
+            for part in reply.left_out:
                 self._notices.say(f"belief {part.job}", f"job {part.job}: of its report {part.reason}")
         except ValidationError as error:
             said = in_lines(described(error, None, ReportAnswer))[0]

@@ -16,7 +16,6 @@ from host_reporter.discovery.cgroups import CgroupId
 from host_reporter.discovery.links import Link
 from host_reporter.discovery.packet_sources import PacketSources
 from host_reporter.jobs.job_file import JobFile, JobFileError, JobProcesses, read_job_file
-from host_reporter.marking import enforcement
 from host_reporter.marking.enforcement import Enforcement
 from host_reporter.marking.iptables import IptablesError, Marker
 from host_reporter.marking.marks_here import MAX_LINK_MARKS, by_group, by_link
@@ -146,7 +145,7 @@ def test_a_kernel_that_matches_no_cgroups_is_said_once_and_links_are_marked(capl
     for _ in range(3):
         assert host.enforcement.apply(plan(WHOLE), look=False)
     assert as_tuples(host.filters.marks) == link_marks()
-    assert caplog.text.count("not told by their cgroup") == 1
+    assert caplog.text.count("not matched by their cgroup") == 1
     # It is tried again at times: the group may just have gone.
     host.filters.refuses = ""
     assert host.enforcement.apply(plan(WHOLE), look=True)
@@ -154,7 +153,7 @@ def test_a_kernel_that_matches_no_cgroups_is_said_once_and_links_are_marked(capl
 
 
 def test_a_group_that_is_gone_costs_its_own_job_alone_the_mark_by_cgroup(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The filter refuses a path that is not there; the kernel can match cgroups all the same."""
 
@@ -165,10 +164,11 @@ def test_a_group_that_is_gone_costs_its_own_job_alone_the_mark_by_cgroup(
             super().apply(marks)
 
     host, stays = Host(), CgroupId("/jobs/b", 45)
-    host.enforcement = Enforcement(Refusing(), None, Notices(logging.getLogger("test")))
+    host.enforcement = Enforcement(
+        Refusing(), None, Notices(logging.getLogger("test")), is_there=lambda group: group == stays
+    )
     filters = host.enforcement._marker
     assert isinstance(filters, Filters)
-    monkeypatch.setattr(enforcement, "_is_there", lambda group: group == stays)
     both = PacketSources(frozenset("ab"), {"a": GROUP, "b": stays}, BOTH.links)
     host.enforcement.set_sources(both)
     other = WHOLE.model_copy(update={"job": "b"})
@@ -182,7 +182,7 @@ def test_a_group_that_is_gone_costs_its_own_job_alone_the_mark_by_cgroup(
     assert not caplog.records
 
 
-def test_a_refusal_that_is_not_the_kernels_is_tried_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_that_is_not_the_kernels_is_tried_again_soon() -> None:
     class Marking(Filters):
         is_marking = True
 
@@ -192,9 +192,8 @@ def test_a_refusal_that_is_not_the_kernels_is_tried_again_soon(monkeypatch: pyte
         def why_no_groups(self) -> str | None:
             return None
 
-    monkeypatch.setattr(enforcement, "_is_there", lambda _group: True)
     filters = Marking("groups")
-    host = Enforcement(filters, None, Notices(logging.getLogger("test")))
+    host = Enforcement(filters, None, Notices(logging.getLogger("test")), is_there=lambda _group: True)
     host.set_sources(BOTH)
     assert host.apply(plan(WHOLE), look=False)
     assert as_tuples(filters.marks) == link_marks()

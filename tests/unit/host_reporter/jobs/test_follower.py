@@ -200,7 +200,7 @@ def test_a_log_of_which_nothing_matches_is_said_once(
     world.start()
 
     def said() -> list[str]:
-        return [record.message for record in caplog.records if "tells progress" in record.message]
+        return [record.message for record in caplog.records if "matches the job's pattern" in record.message]
 
     wait_until(said)
     for _ in range(5):
