@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from enum import Enum, auto
 from typing import Any, NamedTuple
 
 from ryu.lib import hub
@@ -18,6 +19,18 @@ from controller.rules.compiler import Difference, Rule, difference
 
 MOST_UNLIKE = 3
 """After so many looks in a row at which rules, just put right, read otherwise than they were sent, none are read."""
+
+
+MOST_CROSSED = 3
+"""So often a look is begun again because the rules were changed meanwhile."""
+
+
+class _Found(Enum):
+    """What a look can come to: rules are there as sent, read otherwise than they were sent, or some are missing."""
+
+    AS_WANTED = auto()
+    UNLIKE = auto()
+    MISCOUNTED = auto()
 
 
 class Changed(NamedTuple):
@@ -55,6 +68,7 @@ class RuleTable:
         self._held: frozenset[Rule] | None = None
         self._tags: Mapping[openflow.Place, int] = {}
         self._epoch = 0
+        self._changes = 0
         self._gate_until = 0.0
         self._turn = 0
         self._unlike = 0
@@ -112,37 +126,52 @@ class RuleTable:
         """Compare what the switch holds with what it was given, and put it right.
 
         Returns what was put right, in words, and what the switch refused; None twice: all was as it should be. A look
-        that is not answered says nothing of the rules.
+        that is not answered says nothing of the rules. A plan does not wait for a look: the switch is asked without
+        the lock, and again where a plan was sent meanwhile. The last time a plan waits, or there might be no end.
         """
+        for _ in range(MOST_CROSSED):
+            with self._lock:
+                held, changes = self._held, self._changes
+            found = self._compare(held)
+            with self._lock:
+                if self._held is held and self._changes == changes:
+                    return self._conclude(found)
         with self._lock:
-            if self._held is None:
-                return None, None
-            try:
-                deviates = self._deviates(self._held)
-            except SwitchGoneError:
-                return None, None
-            if deviates:
-                return self._put_right()
-            self._turn += 1
-            self._unlike = 0 if self.is_comparable else self._unlike
-            return None, None
+            return self._conclude(self._compare(self._held))
 
-    def _deviates(self, held: frozenset[Rule]) -> bool:
-        """Whether the switch's answers show that its rules, or the gate, are not as they should be."""
-        for part in self._parts(held):
-            replies, gate = self._ask_for(part)
-            if not audit.agrees(part, held, self._tags, openflow.read_rules(self._channel.dpid, in_turns(replies))):
-                self._unlike += 1
-                return True
-            if gate and part.has_gate and not openflow.shows_gate(replies):
-                return True
-        with_gate = self._gate_is_due()
-        replies, refusals = self._channel.ask(openflow.count_request(self._channel.datapath, with_gate=with_gate))
+    def _compare(self, held: frozenset[Rule] | None) -> _Found | None:
+        """What the switch's answers show of ``held`` and of the gate; None: nothing."""
+        if held is None:
+            return None
+        try:
+            for part in self._parts(held):
+                replies, gate = self._ask_for(part)
+                if not audit.agrees(part, held, self._tags, openflow.read_rules(self._channel.dpid, in_turns(replies))):
+                    return _Found.UNLIKE
+                if gate and part.has_gate and not openflow.shows_gate(replies):
+                    return _Found.MISCOUNTED
+            with_gate = self._gate_is_due()
+            replies, refusals = self._channel.ask(openflow.count_request(self._channel.datapath, with_gate=with_gate))
+        except SwitchGoneError:
+            return None
         # A gate that times out just then says nothing of the rest.
         if refusals or with_gate != self._gate_is_due():
-            return False
+            return _Found.AS_WANTED
         counted: int = sum(reply.body.flow_count for reply in replies)
-        return counted != len(held) + with_gate
+        return _Found.AS_WANTED if counted == len(held) + with_gate else _Found.MISCOUNTED
+
+    def _conclude(self, found: _Found | None) -> tuple[str | None, str | None]:
+        """Act on what a look found. Call with the lock held."""
+        match found:
+            case _Found.AS_WANTED:
+                self._turn += 1
+                self._unlike = 0 if self.is_comparable else self._unlike
+            case _Found.UNLIKE:
+                self._unlike += 1
+                return self._put_right()
+            case _Found.MISCOUNTED:
+                return self._put_right()
+        return None, None
 
     def _gate_is_due(self) -> bool:
         """Whether the gate was opened lately enough that it cannot have timed out yet."""
@@ -195,6 +224,7 @@ class RuleTable:
             change = Difference(change.add, frozenset())
         # Until the switch has answered, what it holds is unknown: a timeout leaves it so, and it is read again.
         self._held = None
+        self._changes += 1
         outcome = transactions.change(self._channel, change, before, self._epoch)
         if outcome.done:
             if keep:

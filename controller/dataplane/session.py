@@ -24,6 +24,7 @@ from controller.dataplane.channel import Channel, SwitchGoneError
 from controller.dataplane.peers.log import PeerLog
 from controller.dataplane.queues import ovsdb
 from controller.dataplane.queues.numbers import queue_ids
+from controller.dataplane.queues.ovsdb_select import OvsdbError
 from controller.dataplane.queues.ports import Ports
 from controller.dataplane.queues.probe import Counters
 from controller.dataplane.rule_table import RuleTable
@@ -299,7 +300,7 @@ class Session:
 
     def _in_words(self, error: Exception) -> str:
         """A fault in one line; one that nobody foresaw with its name. The log gets the trace of a session's first."""
-        if isinstance(error, SwitchGoneError | ovsdb.OvsdbError):
+        if isinstance(error, SwitchGoneError | OvsdbError):
             return str(error)
         text = f"{type(error).__name__}: {error}"
         if not self._is_traced:

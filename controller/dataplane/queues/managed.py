@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 from controller.dataplane.queues import ovsdb
 from controller.dataplane.queues.numbers import PortQueues
-from controller.dataplane.queues.ovsdb import BridgePort, Database, OvsdbError, State
+from controller.dataplane.queues.ovsdb import BridgePort, Database
+from controller.dataplane.queues.ovsdb_select import OvsdbError, State
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ left alone and reported, and rows of ours that no port uses any more are collect
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from eventlet.green import subprocess
 from ryu.lib import hub
 
 from controller.dataplane.queues.numbers import KIND, PortQueues
+from controller.dataplane.queues.ovsdb_select import TIMEOUT_SECONDS, OvsdbError, State, select
 
 TAG = "trainyard"
 _TABLES = {
@@ -24,18 +24,10 @@ _TABLES = {
     "QoS": ("_uuid", "type", "other_config", "queues", "external_ids"),
     "Queue": ("_uuid", "other_config", "external_ids"),
 }
-_TIMEOUT_SECONDS = 5
-
-Row = Mapping[str, Any]
-State = Mapping[str, tuple[Row, ...]]
-
-
-class OvsdbError(Exception):
-    """The switch's database cannot be read or changed; the message says why, in one line."""
 
 
 class Database:
-    """One Open vSwitch database, through ``ovs-vsctl`` in a process of its own: the caller's green thread waits.
+    """One Open vSwitch database; the caller's green thread waits for it. What changes it is a process, ``ovs-vsctl``.
 
     Who reads and then changes by what was read holds ``lock``: several switches may be in one database.
     """
@@ -46,20 +38,11 @@ class Database:
 
     def read(self) -> State:
         """All rows that matter. Raises OvsdbError."""
-        arguments: list[str] = []
-        for table, columns in _TABLES.items():
-            arguments += [*(["--"] if arguments else []), f"--columns={','.join(columns)}", "list", table]
-        answers = self.run("--format=json", "--data=json", "--no-wait", *arguments).splitlines()
-        if len(answers) != len(_TABLES):
-            raise OvsdbError(f"ovs-vsctl answered with {len(answers)} tables, not {len(_TABLES)}")
-        try:
-            return {table: parse_table(text) for table, text in zip(_TABLES, answers, strict=True)}
-        except (ValueError, KeyError, TypeError) as error:
-            raise OvsdbError(f"ovs-vsctl answered with what is no table: {type(error).__name__}: {error}") from error
+        return select(self.address, _TABLES)
 
     def run(self, *arguments: str) -> str:
         """What ``ovs-vsctl`` prints for ``arguments``, one transaction. Raises OvsdbError."""
-        command = ["ovs-vsctl", f"--db={self.address}", f"--timeout={_TIMEOUT_SECONDS}", *arguments]
+        command = ["ovs-vsctl", f"--db={self.address}", f"--timeout={TIMEOUT_SECONDS}", *arguments]
         try:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -92,25 +75,6 @@ class Databases:
         """The database of a switch; None: the settings name none."""
         address = self._addresses if isinstance(self._addresses, str) else self._addresses.get(dpid)
         return None if address is None else self._by_address[address]
-
-
-def parse_table(text: str) -> tuple[Row, ...]:
-    """The rows of one table in ``ovs-vsctl``'s JSON: sets as frozensets, maps as dicts, ids as text."""
-    table = json.loads(text)
-    return tuple(
-        {heading: _value(value) for heading, value in zip(table["headings"], row, strict=True)} for row in table["data"]
-    )
-
-
-def _value(value: Any) -> Any:
-    match value:
-        case ["uuid", name]:
-            return name
-        case ["set", items]:
-            return frozenset(_value(item) for item in items)
-        case ["map", pairs]:
-            return {_value(key): _value(item) for key, item in pairs}
-    return value
 
 
 def _some(value: Any) -> frozenset[Any]:

@@ -18,7 +18,8 @@ from controller.dataplane.channel import Channel
 from controller.dataplane.queues import managed, probe
 from controller.dataplane.queues.managed import Made
 from controller.dataplane.queues.numbers import PortQueues, port_queues, queue_ids
-from controller.dataplane.queues.ovsdb import Database, OvsdbError
+from controller.dataplane.queues.ovsdb import Database
+from controller.dataplane.queues.ovsdb_select import OvsdbError
 from controller.dataplane.queues.probe import Counters, ProbedPort
 from controller.dataplane.values import PortProof, Settings
 

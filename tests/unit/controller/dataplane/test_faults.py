@@ -13,7 +13,8 @@ from ryu.lib import hub
 from controller.dataplane import openflow
 from controller.dataplane.channel import PARTS_AT_ONCE, Channel, in_turns
 from controller.dataplane.queues import ovsdb, probe
-from controller.dataplane.queues.ovsdb import Database, OvsdbError
+from controller.dataplane.queues.ovsdb import Database
+from controller.dataplane.queues.ovsdb_select import OvsdbError, State
 from tests.support.controller.fake_datapath import Behaviour, FakeDatapath
 from tests.unit.controller.dataplane.test_dataplane import (
     connect,
@@ -83,7 +84,7 @@ def test_a_fault_that_nobody_foresaw_is_said_and_tried_again(
     plane = make_plane(queues="managed")
     answers: list[Any] = [ZeroDivisionError("a fault of ours"), ZeroDivisionError("a fault of ours")]
 
-    def read(self: Database) -> ovsdb.State:
+    def read(self: Database) -> State:
         if answers:
             raise answers.pop()
         return dict.fromkeys(("Bridge", "Port", "Interface", "QoS", "Queue"), ())
@@ -117,21 +118,7 @@ class Refusing:
 def test_a_program_that_cannot_be_started_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ovsdb, "subprocess", Refusing)
     with pytest.raises(OvsdbError, match="ovs-vsctl cannot be run: Resource temporarily unavailable"):
-        Database("unix:/x").read()
-
-
-@pytest.mark.parametrize(
-    "text", ["x", "{}", "[]", '{"headings": ["a"], "data": [[1, 2]]}', '{"headings":1,"data":[1]}']
-)
-def test_what_is_no_table_is_said(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setattr(Database, "run", lambda _self, *_arguments: "\n".join([text] * 5))
-    with pytest.raises(OvsdbError, match="what is no table"):
-        Database("unix:/x").read()
-    plane = make_plane(queues="managed")
-    connect(plane)
-    reason_of(plane, "what is no table")
-    hub.sleep(0)
-    plane.close()
+        Database("unix:/x").run("show")
 
 
 def test_a_refusal_that_is_repeated_counts_once() -> None:

@@ -9,7 +9,8 @@ import pytest
 from ryu.lib import hub
 
 from controller.dataplane.plane import Dataplane
-from controller.dataplane.queues.ovsdb import Database, OvsdbError
+from controller.dataplane.queues.ovsdb import Database
+from controller.dataplane.queues.ovsdb_select import OvsdbError
 from controller.dataplane.values import SwitchStatus
 from tests.support.controller.fake_datapath import Behaviour, FakeDatapath
 from tests.unit.controller.dataplane.queues.test_databases import Server, own_tags, reason

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import struct
 from typing import Any
 
@@ -10,14 +9,15 @@ import pytest
 
 from controller.dataplane.queues import ovsdb
 from controller.dataplane.queues.numbers import class_of, port_queues, queue_ids, queue_of
-from controller.dataplane.queues.ovsdb import BridgePort, Database, OvsdbError
+from controller.dataplane.queues.ovsdb import BridgePort, Database
+from controller.dataplane.queues.ovsdb_select import OvsdbError, State
 from controller.dataplane.queues.probe import frame
 
 DPID = 0x2A
 WANTED = port_queues(100e6, classes=7, job_floor=0.01, other_floor=0.10)
 
 
-def state(**tables: list[dict[str, Any]]) -> ovsdb.State:
+def state(**tables: list[dict[str, Any]]) -> State:
     return {name: tuple(tables.get(name, ())) for name in ("Bridge", "Port", "Interface", "QoS", "Queue")}
 
 
@@ -125,16 +125,6 @@ def test_queues_that_somebody_elses_port_still_uses_are_kept() -> None:
     foreign = dict(tables["QoS"][0]) | {"_uuid": "s2", "external_ids": {}, "queues": {0: "q0"}}
     tables["QoS"].append(foreign)
     assert "destroy queue q0" not in " ".join(ovsdb.collect_garbage(state(**tables)))
-
-
-def test_the_databases_json_is_read() -> None:
-    text = json.dumps(
-        {
-            "headings": ["_uuid", "qos", "queues", "ofport"],
-            "data": [[["uuid", "u"], ["set", []], ["map", [[0, ["uuid", "a"]]]], 3]],
-        }
-    )
-    assert ovsdb.parse_table(text) == ({"_uuid": "u", "qos": frozenset(), "queues": {0: "a"}, "ofport": 3},)
 
 
 def test_a_database_that_is_not_there_is_one_clear_line() -> None:

@@ -1,0 +1,105 @@
+"""What the tables of an Open vSwitch database hold, asked over a connection of our own: JSON-RPC as in RFC 7047.
+
+The controller looks at every database each few seconds. ``ovs-vsctl`` would be a process for each look, and whoever
+starts a process stands still, with all its threads, until the other program runs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from eventlet.green import socket
+from ryu.lib import hub
+
+TIMEOUT_SECONDS = 5
+MAX_ANSWER = 32 << 20
+"""The longest answer in bytes: about 100,000 queues."""
+_DEFAULT_PORT = 6640
+_RUN_FOLDER = "/var/run/openvswitch"
+_AT_ONCE = 1 << 18
+
+Row = Mapping[str, Any]
+State = Mapping[str, tuple[Row, ...]]
+
+
+class OvsdbError(Exception):
+    """The switch's database cannot be read or changed; the message says why, in one line."""
+
+
+def select(address: str, tables: Mapping[str, Sequence[str]]) -> State:
+    """All rows of some tables, of each its columns named here, as they are at one moment. Raises OvsdbError."""
+    operations = [
+        {"op": "select", "table": table, "where": [], "columns": list(columns)} for table, columns in tables.items()
+    ]
+    question = {"method": "transact", "params": ["Open_vSwitch", *operations], "id": 0}
+    late = OvsdbError(f"{address}: the database has not answered within {TIMEOUT_SECONDS} s")
+    try:
+        with hub.Timeout(TIMEOUT_SECONDS, late), _connect(address) as connection:
+            connection.sendall(json.dumps(question).encode())
+            answer = _receive(connection)
+    except OSError as error:
+        raise OvsdbError(f"{address}: the database cannot be reached: {error.strerror or error}") from error
+    except ValueError as error:
+        raise OvsdbError(f"{address}: {error}") from error
+    return parse_answer(address, answer, tables)
+
+
+def parse_answer(address: str, answer: Any, tables: Mapping[str, Sequence[str]]) -> State:
+    """The rows in an answer: sets as frozensets, maps as dicts, ids as text. Raises OvsdbError."""
+    try:
+        refusals = [answer["error"], *(each.get("error") for each in answer["result"] or ())]
+        refusal = next((each for each in refusals if each is not None), None)
+        if refusal is not None:
+            raise OvsdbError(f"{address}: the database refuses to be read: {json.dumps(refusal)}")
+        return {
+            table: tuple({name: _value(row[name]) for name in columns} for row in found["rows"])
+            for (table, columns), found in zip(tables.items(), answer["result"], strict=True)
+        }
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise OvsdbError(f"{address}: the answer is none of a database: {type(error).__name__}: {error}") from error
+
+
+def _connect(address: str) -> Any:
+    """A connection to an address as Open vSwitch writes it: ``unix:PATH`` or ``tcp:HOST:PORT``. Raises OSError."""
+    kind, _, place = address.partition(":")
+    if kind == "tcp":
+        host, _, port = place.rpartition(":") if not place.endswith("]") and ":" in place else (place, "", "")
+        return socket.create_connection((host.strip("[]"), int(port or _DEFAULT_PORT)))
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        # A path that is not absolute begins where Open vSwitch has its sockets.
+        connection.connect(str(Path(os.environ.get("OVS_RUNDIR", _RUN_FOLDER)) / place))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _receive(connection: Any) -> Any:
+    """One JSON text, which nothing marks the end of but itself. Raises ValueError."""
+    data = bytearray()
+    while part := connection.recv(_AT_ONCE):
+        data += part
+        if len(data) > MAX_ANSWER:
+            raise ValueError(f"the database's answer has more than {MAX_ANSWER} bytes")
+        if data.endswith(b"}"):
+            try:
+                return json.loads(data)
+            except ValueError:
+                continue  # the brace was one inside, and more is to come
+    raise ValueError("the database has hung up before the end of its answer")
+
+
+def _value(value: Any) -> Any:
+    match value:
+        case ["uuid", name]:
+            return name
+        case ["set", items]:
+            return frozenset(_value(item) for item in items)
+        case ["map", pairs]:
+            return {_value(key): _value(item) for key, item in pairs}
+    return value

@@ -1,0 +1,83 @@
+"""A plan and a look at the rules at the same time: neither waits for the other without end, and neither is wrong."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from ryu.lib import hub
+from ryu.ofproto import ofproto_v1_3_parser as parser
+
+from controller.dataplane.plane import Dataplane
+from tests.support.controller.fake_datapath import FakeDatapath
+from tests.unit.controller.dataplane.test_dataplane import held_rules, make_plane, ready, rules_for, until, wanted_rules
+
+ONE, OTHER = rules_for({"a": 0, "b": 1}), rules_for({"a": 0, "c": 1})
+LATE = 0.2
+
+
+class Slow(FakeDatapath):
+    """Says late what its rules were when it was asked, once ``late`` is set, and all else at once."""
+
+    late = 0.0
+    asked = 0
+
+    def _reply(self, reply: Any, to: Any) -> None:
+        reply.xid = to.xid
+        if isinstance(reply, parser.OFPFlowStatsReply | parser.OFPAggregateStatsReply) and self.late:
+            self.asked += 1
+            hub.spawn_after(self.late, self.deliver, reply)
+        else:
+            self.deliver(reply)
+
+
+@pytest.fixture
+def plane() -> Iterator[Dataplane]:
+    made = make_plane(audit_seconds=0.02)
+    yield made
+    made.close()
+
+
+def started(plane: Dataplane) -> Slow:
+    switch = Slow(1, plane.deliver)
+    plane.connected(switch)
+    ready(plane)
+    assert plane.apply(ONE).errors == ()
+    switch.late = LATE
+    return switch
+
+
+def test_a_plan_does_not_wait_for_a_look_which_then_says_nothing(plane: Dataplane) -> None:
+    switch = started(plane)
+    for rules in (OTHER, ONE):
+        asked = switch.asked
+        until(lambda asked=asked: switch.asked > asked)
+        began = time.monotonic()
+        assert plane.apply(rules).errors == ()
+        assert time.monotonic() - began < LATE / 2
+        assert held_rules(switch) == wanted_rules(rules)
+    # The answers that tell of the rules before are there by now, and so are those to the looks begun again.
+    asked = switch.asked
+    until(lambda: switch.asked >= asked + 3)
+    assert (plane.status()[0].repairs, plane.status()[0].ready) == (0, True)
+    assert held_rules(switch) == wanted_rules(ONE)
+
+
+def test_plans_without_end_keep_no_look_from_its_end(plane: Dataplane) -> None:
+    switch = started(plane)
+    lost = next(key for key, m in switch.table.items() if m.cookie & 0xFFFFFFFF and (*key, m.cookie & 0xFFFFFFFF) in
+                wanted_rules(ONE) & wanted_rules(OTHER))  # fmt: skip
+    del switch.table[lost]
+
+    def plans() -> None:
+        while True:
+            for rules in (OTHER, ONE):
+                plane.apply(rules)
+                hub.sleep(LATE / 4)
+
+    thread = hub.spawn(plans)
+    until(lambda: lost in switch.table, 10.0)
+    until(lambda: plane.status()[0].repairs == 1)
+    hub.kill(thread)
