@@ -18,10 +18,10 @@ from deepprophet.choices import TYPES, WHOLE_SECONDS
 FAILED, WRONG_INPUT, INTERRUPTED = 1, 2, 130
 OPTIMIZERS = ("sgd", "momentum", "adam", "adamw", "none")
 MEASURE_SECONDS = 60.0
-MOST_WORKERS = 4095
+MAX_WORKERS = 4095
 """With a parameter server beside them they are all the processes that a job's registration can name."""
 
-MOST_THREADS = 1024
+MAX_THREADS = 1024
 """More would not be computing side by side on any machine, and a runtime that cannot start them ends the program."""
 
 
@@ -53,8 +53,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--dtype", type=_several(_choice(*TYPES)), default=["fp32"], metavar="T[,T...]", help="fp32 or bf16 (fp32)"
     )
     what.add_argument(
-        "--workers", type=_several(_whole(MOST_WORKERS)), default=[1], metavar="N[,N...]",
-        help=f"how many, at most {MOST_WORKERS} (1)",
+        "--workers", type=_several(_whole(MAX_WORKERS)), default=[1], metavar="N[,N...]",
+        help=f"how many, at most {MAX_WORKERS} (1)",
     )  # fmt: skip
     what.add_argument(
         "--architecture", type=_several(_choice("ring", "ps")), default=["ring"], metavar="A[,A...]",
@@ -70,9 +70,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--latency", type=_latency, default=None, metavar="S", help="of a message (50e-6, or --network's)"
     )
     where.add_argument("--device", default="cpu", metavar="D", help="cpu or cuda (cpu)")
-    where.add_argument(
-        "--threads", type=_whole(MOST_THREADS), default=1, metavar="N", help="of one worker on a CPU (1)"
-    )
+    where.add_argument("--threads", type=_whole(MAX_THREADS), default=1, metavar="N", help="of one worker on a CPU (1)")
     where.add_argument("--calibration", type=Path, metavar="FILE", help="instead of this device's own")
     where.add_argument(
         "--measure", type=_seconds, nargs="?", const=MEASURE_SECONDS, metavar="S",
@@ -80,13 +78,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         f"({MEASURE_SECONDS:g}); 0: none. Without it a few calls are measured each, for as long as all takes under "
         f"{WHOLE_SECONDS:g} s, and not kept",
     )  # fmt: skip
-    told = parser.add_argument_group("what is told")
-    told.add_argument("--json", action="store_true", help="one JSON document on stdout")
-    told.add_argument("--timeline", type=Path, metavar="FILE", help="a picture of the iteration (.png, .svg, .pdf)")
-    told.add_argument(
+    output = parser.add_argument_group("what is told")
+    output.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    output.add_argument("--timeline", type=Path, metavar="FILE", help="a picture of the iteration (.png, .svg, .pdf)")
+    output.add_argument(
         "--registration", type=Path, metavar="FILE", help="write what the controller is told (PUT /v1/jobs/ID)"
     )
-    told.add_argument("--iterations", type=_positive, metavar="N", help="of the whole run, for the registration")
+    output.add_argument("--iterations", type=_positive, metavar="N", help="of the whole run, for the registration")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -138,9 +136,9 @@ def _fail(message: str, status: int) -> int:
     return status
 
 
-def _several(one: Callable[[str], Any]) -> Callable[[str], list[Any]]:
+def _several(convert: Callable[[str], Any]) -> Callable[[str], list[Any]]:
     def values(text: str) -> list[Any]:
-        return list(dict.fromkeys(one(part.strip()) for part in text.split(",")))
+        return list(dict.fromkeys(convert(part.strip()) for part in text.split(",")))
 
     return values
 

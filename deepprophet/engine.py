@@ -26,21 +26,21 @@ from deepprophet.device.missing import measure
 from deepprophet.errors import InputError
 from deepprophet.graph import subject
 from deepprophet.graph.graph import Graph
-from deepprophet.graph.trace import How, trace
+from deepprophet.graph.trace import TraceOptions, trace
 from deepprophet.predict import document, network
-from deepprophet.predict.document import Made
+from deepprophet.predict.document import PredictionReport
 from deepprophet.predict.network import NetworkSpec
-from deepprophet.predict.prediction import Asked, Prediction, predict
+from deepprophet.predict.prediction import Configuration, Prediction, predict
 
 Doing = Callable[[str, bool], None]
 
-MOST_TABLE = 20_000
+MAX_TABLE_ENTRIES = 20_000
 """Operators that a calibration keeps; older measurements that were made while predicting go first."""
 
 MEASURED_BY = WHOLE_SECONDS - 1.0
 """Seconds after the command began. What is left is for the predictions, and for what is measured last."""
 
-LEAST_MEASURING = 0.3
+MIN_MEASURE_SECONDS = 0.3
 """Seconds for each graph, however long the rest takes."""
 
 PICTURES = (".png", ".svg", ".pdf")
@@ -53,17 +53,19 @@ def predict_all(options: argparse.Namespace, began: float, doing: Doing) -> str:
     whatever the factory's code raises that is no exception of an error.
     """
     _check(options)
-    made, head = _predictions(options, began, doing)
+    reports, head = _predictions(options, began, doing)
     if options.json:
-        return json.dumps(document.document(made, head), indent=2, allow_nan=False) + "\n"
-    return "".join(f"{_clean(line)}\n" for line in _lines(made, head["notes"]))
+        return json.dumps(document.document(reports, head), indent=2, allow_nan=False) + "\n"
+    return "".join(f"{_clean(line)}\n" for line in _lines(reports, head["notes"]))
 
 
-def _predictions(options: argparse.Namespace, began: float, doing: Doing) -> tuple[list[Made], dict[str, Any]]:
+def _predictions(
+    options: argparse.Namespace, began: float, doing: Doing
+) -> tuple[list[PredictionReport], dict[str, Any]]:
     """Every prediction, with what they were made with; the files that were asked for are written."""
     where = device.pick(options.device)
     here = device.describe(where)
-    path = options.calibration or store.place(os.environ, here, options.threads)
+    path = options.calibration or store.path_of(os.environ, here, options.threads)
     known = store.read(path, here, options.threads, _how(options))
     described = network.read(options.network) if options.network is not None else None
     torch.set_num_threads(options.threads)
@@ -74,7 +76,7 @@ def _predictions(options: argparse.Namespace, began: float, doing: Doing) -> tup
         )
     sizes = options.batch_size or [None]
     measuring = _Measuring(known, where, options.measure, began, len(sizes) * len(options.dtype))
-    made: list[Made] = []
+    reports: list[PredictionReport] = []
     traced = 0.0
     try:
         for size in sizes:
@@ -83,39 +85,39 @@ def _predictions(options: argparse.Namespace, began: float, doing: Doing) -> tup
             for dtype in options.dtype:
                 start = time.perf_counter()
                 doing(f"an iteration of {options.factory} was traced", True)
-                graph = trace(example, How(options.optimizer, TYPES[dtype], size, where))
+                graph = trace(example, TraceOptions(options.optimizer, TYPES[dtype], size, where))
                 traced += time.perf_counter() - start
                 doing(f"operators of {options.factory} were measured", False)
                 # What another device takes cannot be measured here.
                 if known.provenance.device == here:
                     measuring.add(graph)
-                made += [
-                    _made(predict(graph, known, measuring.fresh, asked), dtype, link, options)
-                    for asked, link in _asked(described, options)
+                reports += [
+                    _made(predict(graph, known, measuring.fresh, configuration), dtype, link, options)
+                    for configuration, link in _asked(described, options)
                 ]
     finally:
         # A fault in the last of several sizes costs no measurement of those before.
         if measuring.fresh and options.measure is not None:
             _keep(path, known, measuring.fresh)
-    if measuring.fresh and (said := busy.words(measuring.others, device.cores())) is not None:
-        notes.append(f"while operators were measured just now {said}: their times are too long")
+    if measuring.fresh and (load := busy.describe(measuring.others, device.cores())) is not None:
+        notes.append(f"while operators were measured just now {load}: their times are too long")
     head = {
         "command": shlex.join(["trainyard", *sys.argv[1:]]) if sys.argv[1:2] == ["predict"] else "trainyard predict",
         "calibration": {"file": str(path), **known.provenance.model_dump()},
         "seconds": {"tracing": traced, "measuring": measuring.seconds, "all": time.perf_counter() - began},
         "notes": notes,
     }
-    _write_files(made, options)
-    return made, head
+    _write_files(reports, options)
+    return reports, head
 
 
 @dataclass
 class _Measuring:
-    """What is measured for a command's graphs: for as long as was ``asked`` (seconds), or as there is time left."""
+    """Measures operators of a command's graphs for ``budget_seconds``; None: while the command has time left."""
 
     known: Calibration
     where: torch.device
-    asked: float | None
+    budget_seconds: float | None
     began: float
     graphs_left: int
     fresh: dict[str, Measurement] = field(default_factory=dict)
@@ -126,10 +128,13 @@ class _Measuring:
     def add(self, graph: Graph) -> None:
         """Measure what a graph has that nobody has measured."""
         start = time.perf_counter()
-        if self.asked is not None:
-            effort, left = bench.THOROUGH, self.asked - self.seconds
+        if self.budget_seconds is not None:
+            effort, left = bench.THOROUGH, self.budget_seconds - self.seconds
         else:
-            effort, left = bench.BRIEF, max((MEASURED_BY - (start - self.began)) / self.graphs_left, LEAST_MEASURING)
+            effort, left = (
+                bench.BRIEF,
+                max((MEASURED_BY - (start - self.began)) / self.graphs_left, MIN_MEASURE_SECONDS),
+            )
         before = busy.reading()
         known = self.known.with_table(self.fresh)
         measure(graph, known, self.where, seconds=left, effort=effort, fresh=self.fresh)
@@ -138,12 +143,12 @@ class _Measuring:
         self.seconds += time.perf_counter() - start
 
 
-def _made(found: Prediction, dtype: str, link: float | None, options: argparse.Namespace) -> Made:
-    spec = found.registration(options.factory, options.iterations)
-    return Made(options.factory, found.graph.batch_size, dtype, link, found, spec)
+def _made(prediction: Prediction, dtype: str, link: float | None, options: argparse.Namespace) -> PredictionReport:
+    spec = prediction.registration(options.factory, options.iterations)
+    return PredictionReport(options.factory, prediction.graph.batch_size, dtype, link, prediction, spec)
 
 
-def _asked(described: NetworkSpec | None, options: argparse.Namespace) -> Iterator[tuple[Asked, float | None]]:
+def _asked(described: NetworkSpec | None, options: argparse.Namespace) -> Iterator[tuple[Configuration, float | None]]:
     """Every combination, with the rate of its links where they are all the same."""
     for workers in options.workers:
         for architecture in options.architecture:
@@ -152,7 +157,7 @@ def _asked(described: NetworkSpec | None, options: argparse.Namespace) -> Iterat
             for rate in (options.link_rate or [None])[: 1 if alone else None]:
                 over = _network(described, workers, architecture, rate, options.latency)
                 link = rate if rate is not None or described is not None else over.hosts[0].egress_bps
-                yield Asked(workers, architecture, over), None if alone else link
+                yield Configuration(workers, architecture, over), None if alone else link
 
 
 def _how(options: argparse.Namespace) -> str:
@@ -168,8 +173,8 @@ def _network(
         # A server of its own beside the workers, so that its link is seen.
         count = workers + 1 if architecture == "ps" else workers
         return network.uniform(count, rate or 1e9, 50e-6 if latency is None else latency)
-    found = described if rate is None else network.at_rate(described, rate)
-    return found if latency is None else found.model_copy(update={"latency_seconds": latency})
+    chosen = described if rate is None else network.at_rate(described, rate)
+    return chosen if latency is None else chosen.model_copy(update={"latency_seconds": latency})
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -180,7 +185,7 @@ def _check(options: argparse.Namespace) -> None:
     ]
     for name in ("timeline", "registration"):
         if getattr(options, name) is not None and several:
-            given = ", ".join(f"--{one.replace('_', '-')}" for one in several)
+            given = ", ".join(f"--{option.replace('_', '-')}" for option in several)
             raise InputError(f"--{name} is of one prediction; give one value to {given}")
     if options.timeline is not None and options.timeline.suffix not in PICTURES:
         raise InputError(f"--timeline {options.timeline}: it must end with {', '.join(PICTURES)}")
@@ -202,15 +207,15 @@ def _provenance_notes(known: Calibration, threads: int, here: str) -> list[str]:
         )
     if known.provenance.threads != threads:
         notes.append(f"the calibration is of {known.provenance.threads} threads a worker, not {threads}")
-    if (said := busy.words(known.provenance.others_cores, known.provenance.cores)) is not None:
-        notes.append(f"while the calibration was measured {said}: its times are too long; calibrate again")
+    if (load := busy.describe(known.provenance.others_cores, known.provenance.cores)) is not None:
+        notes.append(f"while the calibration was measured {load}: its times are too long; calibrate again")
     return notes
 
 
 def _keep(path: Path, known: Calibration, fresh: dict[str, Measurement]) -> None:
     merged = known.with_table(fresh)
-    if len(merged.table) > MOST_TABLE:
-        kept = dict(list(merged.table.items())[-MOST_TABLE:])
+    if len(merged.table) > MAX_TABLE_ENTRIES:
+        kept = dict(list(merged.table.items())[-MAX_TABLE_ENTRIES:])
         merged = merged.model_copy(update={"table": kept})
     try:
         store.write(path, merged)
@@ -218,28 +223,30 @@ def _keep(path: Path, known: Calibration, fresh: dict[str, Measurement]) -> None
         sys.stderr.write(f"predict: what was measured is not kept: {error}\n")
 
 
-def _write_files(made: Sequence[Made], options: argparse.Namespace) -> None:
+def _write_files(reports: Sequence[PredictionReport], options: argparse.Namespace) -> None:
     if options.registration is not None:
-        text = made[0].spec.model_dump_json(indent=2, exclude_none=True) + "\n"
+        text = reports[0].spec.model_dump_json(indent=2, exclude_none=True) + "\n"
         scratch = options.registration.with_name(f"{options.registration.name}.{os.getpid()}.tmp")
         scratch.write_text(text, encoding="utf-8")
         scratch.replace(options.registration)
     if options.timeline is not None:
         from deepprophet.predict import timeline  # noqa: PLC0415 - matplotlib takes a while
 
-        timeline.draw(made[0], options.timeline)
+        timeline.draw(reports[0], options.timeline)
 
 
-def _lines(made: Sequence[Made], notes: Sequence[str]) -> Iterator[str]:
+def _lines(reports: Sequence[PredictionReport], notes: Sequence[str]) -> Iterator[str]:
     """What is told to people."""
     facts: list[tuple[str, str]] = []
-    if len(made) > 1:
-        titles, rows = document.rows(made)
+    if len(reports) > 1:
+        titles, rows = document.rows(reports)
         yield from _columns([titles, *rows])
-        facts += [("note", note) for note in dict.fromkeys(note for one in made for note in one.found.notes)]
-        facts += document.unseen_facts(max((one.found.unseen for one in made), key=len))
+        facts += [
+            ("note", note) for note in dict.fromkeys(note for report in reports for note in report.prediction.notes)
+        ]
+        facts += document.unseen_facts(max((report.prediction.unseen for report in reports), key=len))
     else:
-        facts += document.facts(made[0])
+        facts += document.facts(reports[0])
     facts += [("note", note) for note in notes]
     width = max((len(name) for name, _ in facts), default=0)
     yield from (f"{name.ljust(width)}  {value}" for name, value in facts)

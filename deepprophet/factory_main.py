@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from deepprophet.errors import InputError, ProphetError, exited
-from deepprophet.factory_process import FAILED, MUTE, WRONG_INPUT, Answer
+from deepprophet.factory_process import CANNOT_ANSWER, FAILED, WRONG_INPUT, Answer
 
 INTERRUPTED = 130
 PATHS = ("network", "calibration", "timeline", "registration")
@@ -63,13 +63,13 @@ def predict(options: argparse.Namespace, began: float, doing: Doing) -> Answer:
 
 def as_json(options: argparse.Namespace) -> dict[str, Any]:
     """The command's options as a spec has them."""
-    found = {name: value for name, value in vars(options).items() if not callable(value)}
-    return found | {name: str(found[name]) for name in PATHS if found[name] is not None}
+    values = {name: value for name, value in vars(options).items() if not callable(value)}
+    return values | {name: str(values[name]) for name in PATHS if values[name] is not None}
 
 
-def options_of(found: Mapping[str, Any]) -> argparse.Namespace:
+def options_of(values: Mapping[str, Any]) -> argparse.Namespace:
     """The command's options from a spec."""
-    return argparse.Namespace(**{**found, **{name: Path(found[name]) for name in PATHS if found[name] is not None}})
+    return argparse.Namespace(**{**values, **{name: Path(values[name]) for name in PATHS if values[name] is not None}})
 
 
 def _tell(descriptor: int, message: Mapping[str, Any]) -> None:
@@ -78,7 +78,7 @@ def _tell(descriptor: int, message: Mapping[str, Any]) -> None:
         while left:
             left = left[os.write(descriptor, left) :]
     except OSError:
-        os._exit(MUTE)
+        os._exit(CANNOT_ANSWER)
 
 
 def _end_with(parent: int) -> None:

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from typing import Any
 
 FAILED, WRONG_INPUT = 1, 2
-MUTE = 97
+CANNOT_ANSWER = 97
 """The status of a process that cannot answer any more."""
 
-LEAST_DESCRIPTOR = 3
+MIN_DESCRIPTOR = 3
 """Those below are the standard streams, even where whoever started us has closed them."""
 
 PATIENCE_SECONDS = 2.0
@@ -52,10 +52,10 @@ class Answer:
 def run(options: Mapping[str, Any], began: float) -> Answer:
     """Predict by the command's options. ``began``: the command, by ``time.perf_counter``. Raises OSError."""
     spec = {"path": sys.path, "arguments": sys.argv, "options": options, "began": began, "parent": os.getpid()}
-    return heard([sys.executable, "-P", "-c", _BOOT], spec)
+    return run_process([sys.executable, "-P", "-c", _BOOT], spec)
 
 
-def heard(command: Sequence[str], spec: Mapping[str, Any]) -> Answer:
+def run_process(command: Sequence[str], spec: Mapping[str, Any]) -> Answer:
     """Start a process with a spec, as JSON in its last argument, and hear its answer. Raises OSError.
 
     The spec is given the descriptor that it answers to (``answer``): lines of JSON, ``{"doing": ..., "theirs": ...}``
@@ -73,7 +73,7 @@ def heard(command: Sequence[str], spec: Mapping[str, Any]) -> Answer:
         finally:
             os.close(theirs)
         try:
-            return _heard(process, ours)
+            return _read_answer(process, ours)
         except KeyboardInterrupt:
             # A terminal has interrupted both. It may keep what it has measured; a second time ends this too.
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -88,7 +88,7 @@ def heard(command: Sequence[str], spec: Mapping[str, Any]) -> Answer:
 def _pipe() -> Iterator[tuple[int, int]]:
     """A pipe's ends, none with the number of a standard stream. Who hands the second on closes it."""
     ends = os.pipe()
-    ours, theirs = (fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, LEAST_DESCRIPTOR) for end in ends)
+    ours, theirs = (fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, MIN_DESCRIPTOR) for end in ends)
     for end in ends:
         os.close(end)
     try:
@@ -97,7 +97,7 @@ def _pipe() -> Iterator[tuple[int, int]]:
         os.close(ours)
 
 
-def _heard(process: subprocess.Popen[bytes], pipe: int) -> Answer:
+def _read_answer(process: subprocess.Popen[bytes], pipe: int) -> Answer:
     doing, is_theirs = "the process was starting", False
     for message in _messages(process, pipe):
         if "status" in message:
@@ -131,11 +131,11 @@ def _messages(process: subprocess.Popen[bytes], pipe: int) -> Iterator[dict[str,
 @contextlib.contextmanager
 def _descriptor(process: subprocess.Popen[bytes]) -> Iterator[int]:
     """One that can be read from once the process has ended."""
-    found = os.pidfd_open(process.pid)
+    descriptor = os.pidfd_open(process.pid)
     try:
-        yield found
+        yield descriptor
     finally:
-        os.close(found)
+        os.close(descriptor)
 
 
 def _ended(process: subprocess.Popen[bytes], doing: str, *, is_theirs: bool) -> Answer:
@@ -143,8 +143,8 @@ def _ended(process: subprocess.Popen[bytes], doing: str, *, is_theirs: bool) -> 
     try:
         code = process.wait(PATIENCE_SECONDS)
     except subprocess.TimeoutExpired:
-        code = MUTE
-    if code == MUTE:
+        code = CANNOT_ANSWER
+    if code == CANNOT_ANSWER:
         problem = f"while {doing} the code closed all open files, and with them the way to answer"
         return Answer(WRONG_INPUT, problem=problem)
     if code >= 0:

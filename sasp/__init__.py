@@ -66,8 +66,8 @@ def join(
     ``patience``: seconds to wait for the server. Raises SaspError.
     """
     from sasp.training import wrapping  # noqa: PLC0415 (torch is loaded by who trains)
-    from sasp.training.worker import Joining  # noqa: PLC0415 (as above)
+    from sasp.training.worker import JoinOptions  # noqa: PLC0415 (as above)
 
     known = parse(scheme) if isinstance(scheme, str) else scheme
-    who = Joining(rank, known, token, chunk_bytes, patience)
+    who = JoinOptions(rank, known, token, chunk_bytes, patience)
     return wrapping.over_server(model, optimizer, server, who)

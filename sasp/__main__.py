@@ -14,7 +14,7 @@ from pathlib import Path
 from sasp.core.errors import SaspError
 from sasp.core.scheme import Scheme, parse
 
-MOST_WORKERS = 1024
+MAX_WORKERS = 1024
 
 
 def _scheme(text: str) -> Scheme:
@@ -32,8 +32,8 @@ def _endpoint(text: str) -> tuple[str, int]:
 
 
 def _workers(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MOST_WORKERS):
-        raise argparse.ArgumentTypeError(f"{text!r}; it must be a whole number from 1 to {MOST_WORKERS}")
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_WORKERS):
+        raise argparse.ArgumentTypeError(f"{text!r}; it must be a whole number from 1 to {MAX_WORKERS}")
     return int(text)
 
 
@@ -49,13 +49,15 @@ def _seconds(text: str) -> float:
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    made = argparse.ArgumentParser(prog="python -m sasp", description=__doc__)
-    made.add_argument("--listen", type=_endpoint, default=("127.0.0.1", 29600), metavar="ADDRESS:PORT")
-    made.add_argument("--workers", type=_workers, required=True, metavar="N")
-    made.add_argument("--scheme", type=_scheme, default=Scheme(), help="bsp, ssp:S, asp; each with +overlap or +sasp")
-    made.add_argument("--token-file", type=Path, metavar="FILE", help="what workers must know; needed off loopback")
-    made.add_argument("--patience", type=_seconds, default=60.0, metavar="S", help="how long workers are waited for")
-    return made
+    options = argparse.ArgumentParser(prog="python -m sasp", description=__doc__)
+    options.add_argument("--listen", type=_endpoint, default=("127.0.0.1", 29600), metavar="ADDRESS:PORT")
+    options.add_argument("--workers", type=_workers, required=True, metavar="N")
+    options.add_argument(
+        "--scheme", type=_scheme, default=Scheme(), help="bsp, ssp:S, asp; each with +overlap or +sasp"
+    )
+    options.add_argument("--token-file", type=Path, metavar="FILE", help="what workers must know; needed off loopback")
+    options.add_argument("--patience", type=_seconds, default=60.0, metavar="S", help="how long workers are waited for")
+    return options
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -20,24 +20,24 @@ from simulator.jobs import Compute, SimJob, Transfer, Workload
 from simulator.kernel import jit
 from simulator.limits import Limits
 
-Tell = Callable[[str], None]
+Announce = Callable[[str], None]
 
 
-def prepare(tell: Tell = lambda _line: None) -> None:
+def prepare(tell: Announce = lambda _line: None) -> None:
     """Load the compiled loops, or compile and keep them: before time is taken, before all processes do it at once.
 
     ``tell`` gets a sentence where something has to be compiled, and another when it is done.
     """
-    teller = _Teller(tell)
+    teller = _Announcer(tell)
     with compilations(teller.begins):
         _use_everything()
     teller.end()
 
 
-class _Teller:
+class _Announcer:
     """Says that functions are compiled, when the first is."""
 
-    def __init__(self, tell: Tell) -> None:
+    def __init__(self, tell: Announce) -> None:
         self._tell = tell
         self._began: float | None = None
 
@@ -70,16 +70,16 @@ def _file_name(function: Any) -> str:
 
 @contextmanager
 def compilations(begins: Callable[[str], None]) -> Iterator[None]:
-    """Tell of each function that is compiled in the block, not taken from disk: by its module and name, before it."""
+    """Call ``begins`` with the module and name of each function that is compiled in the block, before that."""
 
-    class Told(Listener):
+    class CompileListener(Listener):
         def on_start(self, event: Event) -> None:
             begins(_file_name(event.data["dispatcher"].py_func))
 
         def on_end(self, event: Event) -> None:
             pass
 
-    with install_listener("numba:compile", Told()):
+    with install_listener("numba:compile", CompileListener()):
         yield
 
 

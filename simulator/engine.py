@@ -115,13 +115,13 @@ class _Run:
                 due = self._planning.next_look
             limit = min(due, planned, self._arrivals[0][0] if self._arrivals else float("inf"))
             why = advance(self._tables.state, limit, self._limits.rates == "madd")
-            self._take_rows()
-            changed = self._take_ended()
+            self._collect_rows()
+            changed = self._handle_ended()
             if why == IDLE and running:
                 stuck = self._tables.jobs[min(running)].id
                 raise InputError(f"job {stuck}: it would never end: its bytes take longer than can be counted")
-            crossed = self._take_crossed()
-            new = self._take_arrived()
+            crossed = self._reset_crossed()
+            new = self._handle_arrivals()
             ticked = self._now >= due - together(self._now)
             if new or changed or crossed or ticked:
                 tick += ticked
@@ -163,7 +163,7 @@ class _Run:
             else:
                 heappush(self._arrivals, (self._arrival[number], number))
 
-    def _take_arrived(self) -> list[int]:
+    def _handle_arrivals(self) -> list[int]:
         new: list[int] = []
         while self._arrivals and self._arrivals[0][0] <= self._now + together(self._now):
             when, number = heappop(self._arrivals)
@@ -171,7 +171,7 @@ class _Run:
             new.append(number)
         return new
 
-    def _take_ended(self) -> bool:
+    def _handle_ended(self) -> bool:
         state = self._tables.state
         numbers = sorted(int(number) for number in state.ended[: state.num[ENDED]])
         state.num[ENDED] = 0
@@ -191,13 +191,13 @@ class _Run:
             self._progress(len(self._end) / len(self._tables.jobs))
         return bool(numbers)
 
-    def _take_crossed(self) -> bool:
+    def _reset_crossed(self) -> bool:
         state = self._tables.state
         crossed = bool(state.num[CROSSED])
         state.num[CROSSED] = 0
         return crossed
 
-    def _take_rows(self) -> None:
+    def _collect_rows(self) -> None:
         state = self._tables.state
         if state.num[ROWS]:
             self._stretches.append(state.rows[: state.num[ROWS]].copy())
@@ -239,7 +239,7 @@ class _Run:
     def _timeline(self) -> dict[Port, F8]:
         """Of each watched port the stretches (start, end, job, bit/s) by start, then job."""
         note_rates(self._tables.state)
-        self._take_rows()
+        self._collect_rows()
         rows = np.concatenate(self._stretches) if self._stretches else np.zeros((0, 5))
         rows = rows[np.lexsort((rows[:, 3], rows[:, 1]))]
         rows[:, 4] *= BITS_PER_BYTE

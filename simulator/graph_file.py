@@ -43,11 +43,11 @@ class GraphFile:
 def read(path: Path) -> GraphFile:
     """The text of a graph's file. Raises InputError where it cannot be read or is no graph."""
     try:
-        found = GraphFile(text_file.name(path), text_file.read(path, holds="a graph"))
+        file = GraphFile(text_file.name(path), text_file.read(path, holds="a graph"))
     except text_file.FileError as error:
         raise InputError(str(error)) from None
-    parse(found)
-    return found
+    parse(file)
+    return file
 
 
 @lru_cache(maxsize=1)
@@ -57,22 +57,24 @@ def parse(file: GraphFile) -> nx.Graph[str]:
     if ending not in _READERS:
         raise InputError(f"{file.source}: a graph's file ends in {', '.join(_READERS)}")
     try:
-        found = _READERS[ending](file.text)
+        parsed = _READERS[ending](file.text)
     except DocumentError as error:
         raise InputError(f"{file.source}:{error.line}: {field_name(error.path)}: {error.problem}") from None
     except ParseError as error:
         raise InputError(f"{file.source}:{error.position[0]}: not XML: {error.msg}") from None
     except (nx.NetworkXException, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise InputError(f"{file.source}: not a graph in the format that {ending} stands for: {error}") from None
-    if found.is_directed() or found.is_multigraph():
+    if parsed.is_directed() or parsed.is_multigraph():
         raise InputError(f"{file.source}: the graph must be undirected, with at most one edge between two nodes")
-    graph: nx.Graph[str] = nx.relabel_nodes(found, {node: str(node) for node in found})
-    if len(graph) != len(found):
+    graph: nx.Graph[str] = nx.relabel_nodes(parsed, {node: str(node) for node in parsed})
+    if len(graph) != len(parsed):
         raise InputError(f"{file.source}: two nodes have the same name")
-    for one, other, attributes in graph.edges(data=True):
+    for first, second, attributes in graph.edges(data=True):
         rate = attributes.get("rate_bps")
         if rate is not None and not _is_rate(rate):
-            raise InputError(f"{file.source}: edge {one} to {other}: rate_bps is {rate!r}; it must be a number above 0")
+            raise InputError(
+                f"{file.source}: edge {first} to {second}: rate_bps is {rate!r}; it must be a number above 0"
+            )
     return graph
 
 

@@ -7,10 +7,10 @@ from typing import Literal
 
 from simulator.errors import InputError
 
-LEAST_QUANTUM = 1e-6
+MIN_QUANTUM = 1e-6
 """Seconds; finer is exact, but for rounding."""
 
-SOONEST = 1e-3
+MIN_PLAN_GAP_SECONDS = 1e-3
 """Seconds between a plan and one that follows because the policy says that time has passed."""
 
 
@@ -37,9 +37,11 @@ class Limits:
     def __post_init__(self) -> None:
         if self.classes is not None and self.classes < 1:
             raise InputError(f"classes: {self.classes}; it must be at least 1")
-        if self.period is not None and not SOONEST <= self.period < float("inf"):
-            raise InputError(f"period: {self.period}; it must be a number of at least {SOONEST:g}, in seconds")
+        if self.period is not None and not MIN_PLAN_GAP_SECONDS <= self.period < float("inf"):
+            raise InputError(
+                f"period: {self.period}; it must be a number of at least {MIN_PLAN_GAP_SECONDS:g}, in seconds"
+            )
         if not 0 <= self.delay < float("inf"):
             raise InputError(f"delay: {self.delay}; it must be a number of 0 or more, in seconds")
-        if self.quantum and not LEAST_QUANTUM <= self.quantum < float("inf"):
-            raise InputError(f"quantum: {self.quantum}; it must be 0, or at least {LEAST_QUANTUM:g}, in seconds")
+        if self.quantum and not MIN_QUANTUM <= self.quantum < float("inf"):
+            raise InputError(f"quantum: {self.quantum}; it must be 0, or at least {MIN_QUANTUM:g}, in seconds")

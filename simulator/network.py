@@ -54,11 +54,11 @@ class Network(ABC):
 
     def bytes_on(self, flows: Sequence[Demand]) -> NDArray[np.float64]:
         """Bytes of flows that cross each link, (L,). Raises InputError as ``path``."""
-        found = np.zeros(len(self.ports))
+        by_link = np.zeros(len(self.ports))
         for flow in flows:
             for link in self.path(flow.src, flow.dst):
-                found[link] += flow.bytes
-        return found
+                by_link[link] += flow.bytes
+        return by_link
 
     @abstractmethod
     def shown(self, hosts: Mapping[str, Host]) -> Mapping[str, Host]:
@@ -123,8 +123,8 @@ class Graph(Network):
         ports: list[Port] = []
         rates: list[float] = []
         self._link: dict[tuple[str, str], int] = {}
-        for one, other in sorted(tuple(sorted(edge, key=str)) for edge in graph.edges):
-            for a, b in ((one, other), (other, one)):
+        for first, second in sorted(tuple(sorted(edge, key=str)) for edge in graph.edges):
+            for a, b in ((first, second), (second, first)):
                 port, bounds = _port_of(graph, hosts, a, b)
                 rate = graph.edges[a, b].get("rate_bps")
                 if rate is not None:
@@ -148,11 +148,11 @@ class Graph(Network):
     @property
     def hops(self) -> int:
         """Twice the way from any node to the node farthest from it: no two nodes are farther from each other."""
-        found = 1
+        longest = 1
         for part in nx.connected_components(self._graph):
             away = nx.single_source_shortest_path_length(self._graph, min(part, key=str))
-            found = max(found, 2 * max(away.values()))
-        return found
+            longest = max(longest, 2 * max(away.values()))
+        return longest
 
     def path(self, src: str, dst: str) -> tuple[int, ...]:
         """A shortest path: where several next hops are as near, the hash of the pair and the place picks."""
@@ -162,21 +162,21 @@ class Graph(Network):
 
     def shown(self, hosts: Mapping[str, Host]) -> Mapping[str, Host]:
         """With the rates of their edges, all together where there are several."""
-        found = {}
+        shown_hosts = {}
         for name, host in hosts.items():
             out, into = (
                 sum(float(self.capacity[self._link[hop]]) for hop in hops) * BITS_PER_BYTE
                 for hops in ([(name, n) for n in self._graph[name]], [(n, name) for n in self._graph[name]])
             )
-            found[name] = replace(host, egress_bps=out, ingress_bps=into) if out else host
-        return found
+            shown_hosts[name] = replace(host, egress_bps=out, ingress_bps=into) if out else host
+        return shown_hosts
 
     def _crossed(self, src: str, dst: str) -> tuple[int, ...]:
-        found = self._between.get((src, dst))
-        if found is None:
-            found = tuple(self._inner[link] for link in self.path(src, dst) if link in self._inner)
-            self._between[src, dst] = found
-        return found
+        crossed = self._between.get((src, dst))
+        if crossed is None:
+            crossed = tuple(self._inner[link] for link in self.path(src, dst) if link in self._inner)
+            self._between[src, dst] = crossed
+        return crossed
 
     def _out_and_in(self, host: str) -> tuple[int, ...]:
         self._check(host)

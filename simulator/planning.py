@@ -16,7 +16,7 @@ from controller.planner import Plan, PlanError, check, no_judgement, plan
 from controller.policies.base import DependsOn, OptionError, Policy
 from simulator.errors import InputError
 from simulator.jobs import Workload
-from simulator.limits import SOONEST, Limits
+from simulator.limits import MIN_PLAN_GAP_SECONDS, Limits
 from simulator.network import Network
 from simulator.ranks import Ranks
 from simulator.tables import Tables
@@ -58,7 +58,11 @@ class Planning:
     @property
     def next_look(self) -> float:
         """The moment from which the policy's order may be another though nothing has happened; infinite: none is."""
-        return float("inf") if self._ordering is None else max(self._ordering.until, self._planned_at + SOONEST)
+        return (
+            float("inf")
+            if self._ordering is None
+            else max(self._ordering.until, self._planned_at + MIN_PLAN_GAP_SECONDS)
+        )
 
     def begin(self, number: int, arrival: float) -> None:
         """Take in a job that could begin at ``arrival``."""
@@ -82,7 +86,7 @@ class Planning:
         elif self._depends_on is DependsOn.ARRIVALS and not self._came:
             self._bands = self._without_the_ended()
         else:
-            self._bands = self._asked(now)
+            self._bands = self._ask_policy(now)
         self._came = False
         self._planned_at = now
         self.plans += 1
@@ -98,10 +102,10 @@ class Planning:
     def _without_the_ended(self) -> list[list[int]]:
         return [[number for number in band if number in self._arrival] for band in self._bands]
 
-    def _asked(self, now: float) -> list[list[int]]:
+    def _ask_policy(self, now: float) -> list[list[int]]:
         """The bands that the policy answers now."""
         try:
-            ordering, bands = self._ordered(self._snapshot(now))
+            ordering, bands = self._ask_for_bands(self._snapshot(now))
         except (PlanError, InputError):
             raise
         except OptionError as error:
@@ -112,7 +116,7 @@ class Planning:
         self._set_watch(ordering)
         return bands
 
-    def _ordered(self, snapshot: Snapshot) -> tuple[Ordering, list[list[int]]]:
+    def _ask_for_bands(self, snapshot: Snapshot) -> tuple[Ordering, list[list[int]]]:
         number_of = self._tables.number
         if self._limits.classes is None:
             ordering = self._policy.order(snapshot, self._ordering)

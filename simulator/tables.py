@@ -88,7 +88,7 @@ class Tables:
 
     def add(self, jobs: Sequence[SimJob]) -> range:
         """Append jobs; their numbers. Raises InputError for what cannot be run, and for an id that is there already."""
-        part = _Part(self.state)
+        part = _NewRows(self.state)
         first = len(self.jobs)
         for job in jobs:
             check(job)
@@ -194,7 +194,7 @@ def check(job: SimJob) -> None:
                 raise InputError(f"{where}: a step waits for step {step.step} of lane {step.lane}, {step.lag} before")
 
 
-class _Part:
+class _NewRows:
     """New rows of every table, with numbers that go on from those of ``before``."""
 
     def __init__(self, before: State) -> None:

@@ -112,8 +112,8 @@ class View:
         """What a coflow has left, of which ``_out`` and ``_into`` are the sums a host."""
         if self._tables.network.routes is None:
             src, dst, size = self._pairs
-            found = paired(self._out, self._into, src, dst, size)
-            src, dst, size = src[:found], dst[:found], size[:found]
+            pairs = paired(self._out, self._into, src, dst, size)
+            src, dst, size = src[:pairs], dst[:pairs], size[:pairs]
         else:
             src, dst, size = self._left_by_pair(number)
         host = self._tables.hosts.__getitem__
@@ -134,8 +134,8 @@ class View:
         left = bundle["left"] - bundle["rate"] * (self.now - bundle["since"])
         by_path = summed(bundle["path"], np.maximum(left, 0.0) * bundle["flows"], len(ends.pairs))
         by_pair = np.repeat(by_path, ends.pairs)
-        found = np.flatnonzero(by_pair)
-        return ends.src[found], ends.dst[found], by_pair[found]
+        places = np.flatnonzero(by_pair)
+        return ends.src[places], ends.dst[places], by_pair[places]
 
     @property
     def now(self) -> float:
@@ -178,10 +178,12 @@ class _Training:
             progress=self._history.until(done, ends[self._place : self._place + done]),
             metric=job.metric,
             tasks=job.tasks,
-            sent_bytes=dict(zip(self._names, sent, strict=True)) if min(sent, default=1.0) > 0 else self._some(sent),
+            sent_bytes=dict(zip(self._names, sent, strict=True))
+            if min(sent, default=1.0) > 0
+            else self._positive(sent),
         )
 
-    def _some(self, sent: Sequence[float]) -> dict[str, float]:
+    def _positive(self, sent: Sequence[float]) -> dict[str, float]:
         """What was sent from those hosts that have sent anything."""
         return {host: amount for host, amount in zip(self._names, sent, strict=True) if amount > 0}
 
@@ -238,8 +240,8 @@ def _share(part: F8, whole: F8) -> float:
 
 
 def _by_host(hosts: tuple[str, ...], amounts: F8) -> dict[str, float]:
-    some = np.flatnonzero(amounts > 0)
-    return dict(zip(map(hosts.__getitem__, some.tolist()), amounts[some].tolist(), strict=True))
+    senders = np.flatnonzero(amounts > 0)
+    return dict(zip(map(hosts.__getitem__, senders.tolist()), amounts[senders].tolist(), strict=True))
 
 
 def _compute_seconds(job: SimJob) -> float:

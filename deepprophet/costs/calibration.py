@@ -107,8 +107,8 @@ class Calibration(Message):
 
     def measured(self, key: str) -> Measurement | None:
         """An operator's measurement, if it is in the table."""
-        found = self.table.get(key)
-        return None if found is None else Measurement(*found)
+        numbers = self.table.get(key)
+        return None if numbers is None else Measurement(*numbers)
 
     def with_table(self, more: Mapping[str, Measurement]) -> Calibration:
         """The same with more in its table."""
@@ -134,17 +134,17 @@ def from_text(text: str, path: str) -> Calibration:
         return InputError(f"{path}: format {number}; this version reads {FORMAT}; {again}")
 
     try:
-        found = Calibration.model_validate_json(text)
+        calibration = Calibration.model_validate_json(text)
     except ValidationError as error:
         # Another format is said to be that, not to be a wrong one of this.
         if (number := _format(text)) not in (None, FORMAT):
             raise other(number) from error
-        place, said = described(error, None, Calibration)[0]
+        place, reason = described(error, None, Calibration)[0]
         field = ".".join(str(part)[:60] for part in place)
-        raise InputError(f"{path}: {field + ': ' if field else ''}{said}; {again}") from error
-    if found.format != FORMAT:
-        raise other(found.format)
-    return found
+        raise InputError(f"{path}: {field + ': ' if field else ''}{reason}; {again}") from error
+    if calibration.format != FORMAT:
+        raise other(calibration.format)
+    return calibration
 
 
 def _format(text: str) -> int | None:

@@ -22,7 +22,7 @@ SUFFIX = ".partial"
 
 
 @dataclass
-class Kept:
+class JournalContents:
     """Measurements so far. ``alone`` and ``beside`` are by exercise: of whole iterations.
 
     ``operators`` has those of an exercise only once its whole iterations are there too, for they are measured at one
@@ -42,7 +42,7 @@ class Kept:
         wall = sum(length for _, length in self.others)
         return sum(cores * length for cores, length in self.others) / wall if wall else 0.0
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """How much there is, for people."""
         return f"{len(self.operators)} operators, {len(self.alone)} models alone, {len(self.beside)} beside others"
 
@@ -53,7 +53,7 @@ class Journal:
     def __init__(self, calibration: Path, about: Mapping[str, Any], *, anew: bool = False) -> None:
         """``about``: all that must be the same for measurements to be gone on from; ``anew``: keep nothing."""
         self.path = calibration.with_name(calibration.name + SUFFIX)
-        self.kept = Kept()
+        self.kept = JournalContents()
         self.left_out: str | None = None
         """Why what was there is not gone on from."""
         self._file = self.path.open("a+b")
@@ -69,7 +69,7 @@ class Journal:
 
     def add(self, **record: Any) -> None:
         """Note a measurement. Raises ImplausibleError, and notes nothing, where it cannot be true."""
-        _take(self.kept, record)
+        _merge(self.kept, record)
         self._write(record)
 
     def close(self) -> None:
@@ -94,7 +94,7 @@ class Journal:
                 self.left_out = "a new one was asked for" if anew else _difference(record.get("of"), about)
                 if self.left_out is not None:
                     break
-            elif not self._taken(record, waiting):
+            elif not self._accept(record, waiting):
                 break
             good += len(line)
         self._file.truncate(good)
@@ -102,16 +102,16 @@ class Journal:
         if good == 0:
             self._write({"of": about})
 
-    def _taken(self, record: dict[str, Any], waiting: dict[str, list[dict[str, Any]]]) -> bool:
+    def _accept(self, record: dict[str, Any], waiting: dict[str, list[dict[str, Any]]]) -> bool:
         """Whether a record that was read is one. Operators of an exercise wait for its whole iterations."""
         try:
             if "exercise" in record:
-                _take(Kept(), record)
+                _merge(JournalContents(), record)
                 waiting.setdefault(record["exercise"], []).append(record)
                 return True
-            _take(self.kept, record)
+            _merge(self.kept, record)
             for operator in waiting.pop(record.get("alone", ""), []):
-                _take(self.kept, operator)
+                _merge(self.kept, operator)
         except (StopIteration, KeyError, TypeError, ValueError):
             return False
         return True
@@ -137,45 +137,45 @@ def _difference(before: object, about: Mapping[str, Any]) -> str | None:
     return ", ".join(f"{name} was {before.get(name)}, and is {about[name]}" for name in names) or None
 
 
-def _take(kept: Kept, record: Mapping[str, Any]) -> None:
+def _merge(kept: JournalContents, record: Mapping[str, Any]) -> None:
     """Add a record. Raises ImplausibleError, KeyError, TypeError, ValueError for what is none."""
     kind = next(iter(record))
     _KINDS[kind](kept, record)
 
 
-def _operator(kept: Kept, record: Mapping[str, Any]) -> None:
+def _operator(kept: JournalContents, record: Mapping[str, Any]) -> None:
     near, far, low, high = record["seconds"]
     kept.operators[record["operator"]] = checked(Measurement(near, far, low, high), "an operator")
 
 
-def _alone(kept: Kept, record: Mapping[str, Any]) -> None:
+def _alone(kept: JournalContents, record: Mapping[str, Any]) -> None:
     name, fresh = record["alone"], float(record["fresh"])
     kept.alone[name] = {"seconds": seconds(record["seconds"], f"an iteration of {name}"), "fresh": fresh}
 
 
-def _beside(kept: Kept, record: Mapping[str, Any]) -> None:
+def _beside(kept: JournalContents, record: Mapping[str, Any]) -> None:
     name = record["beside"]
     kept.beside[name] = seconds(record["seconds"], f"an iteration of {name} beside others")
 
 
-def _wrapping(kept: Kept, record: Mapping[str, Any]) -> None:
+def _wrapping(kept: JournalContents, record: Mapping[str, Any]) -> None:
     for row in record["wrapping"]:
         seconds(row["whole"], f"an iteration of {row['name']}")
     kept.wrapping = record["wrapping"]
 
 
-def _collective(kept: Kept, record: Mapping[str, Any]) -> None:
+def _collective(kept: JournalContents, record: Mapping[str, Any]) -> None:
     for row in record["collective"]:
         for sample in row["seconds"]:
             seconds(sample, f"an all-reduce of {row['bytes']} bytes")
     kept.collective = record["collective"]
 
 
-def _others(kept: Kept, record: Mapping[str, Any]) -> None:
+def _others(kept: JournalContents, record: Mapping[str, Any]) -> None:
     kept.others.append((float(record["others"]), float(record["wall"])))
 
 
-_KINDS: Mapping[str, Callable[[Kept, Mapping[str, Any]], None]] = {
+_KINDS: Mapping[str, Callable[[JournalContents, Mapping[str, Any]], None]] = {
     "operator": _operator,
     "refused": lambda kept, record: kept.refused.add(record["refused"]),
     "alone": _alone,

@@ -16,27 +16,27 @@ from deepprophet.costs.calibration import Roofline
 NONE = 1.0
 """As much as a measured operator of the same length counts that nothing is off."""
 
-MOST_OFF = math.log(4.0)
+MAX_LOG_ERROR = math.log(4.0)
 """What is further off than by a factor of four says nothing of others."""
 
 
-class Kin:
+class FamilyCorrection:
     """Corrections of rooflines, from pairs of what they say of an operator and what was measured of it, in seconds."""
 
     def __init__(self, measured: Iterable[tuple[Roofline, str, float, float]] = ()) -> None:
         """``measured``: a roofline, the type of number that it was asked for, and the two."""
         self._off: dict[tuple[str, str, str], list[tuple[float, float]]] = defaultdict(list)
-        for roofline, dtype, said, found in measured:
-            if said > 0 and found > 0:
-                off = math.log(found / said)
-                self._off[_kind(roofline, dtype)].append((said, max(-MOST_OFF, min(off, MOST_OFF))))
+        for roofline, dtype, predicted, seconds in measured:
+            if predicted > 0 and seconds > 0:
+                off = math.log(seconds / predicted)
+                self._off[_kind(roofline, dtype)].append((predicted, max(-MAX_LOG_ERROR, min(off, MAX_LOG_ERROR))))
 
-    def factor(self, roofline: Roofline, dtype: str, said: float) -> float:
+    def factor(self, roofline: Roofline, dtype: str, predicted: float) -> float:
         """How many times as long as a roofline says an operator is thought to take."""
         known = self._off.get(_kind(roofline, dtype))
-        if not known or said <= 0:
+        if not known or predicted <= 0:
             return 1.0
-        weights = [min(said, other) / max(said, other) for other, _ in known]
+        weights = [min(predicted, other) / max(predicted, other) for other, _ in known]
         off = sum(weight * by for weight, (_, by) in zip(weights, known, strict=True))
         return math.exp(off / (sum(weights) + NONE))
 

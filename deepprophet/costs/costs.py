@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from deepprophet.costs.calibration import Calibration, Context, Roofline
-from deepprophet.costs.corrections import Kin
+from deepprophet.costs.corrections import FamilyCorrection
 from deepprophet.costs.measured import Measurement
 from deepprophet.graph import shapes
 from deepprophet.graph.families import short
@@ -59,14 +59,14 @@ class Unseen:
 def costs(graph: Graph, known: Calibration, fresh: Mapping[str, Measurement], neighbours: float = 0.0) -> list[Cost]:
     """The cost of each operator, beside so many busy neighbours."""
     context = context_for(known.contexts, neighbours)
-    kin = _kin(graph, known.rooflines, fresh)
-    found: dict[tuple[str, Phase, float, float], Cost] = {}
+    corrections = _family_correction(graph, known.rooflines, fresh)
+    known_costs: dict[tuple[str, Phase, float, float], Cost] = {}
     answer = []
     for operator in graph.operators:
         same = (operator.key, operator.phase, round(operator.far_share, 2), operator.fresh_bytes)
-        if same not in found:
-            found[same] = _cost(operator, known, fresh, context, kin)
-        answer.append(found[same])
+        if same not in known_costs:
+            known_costs[same] = _cost(operator, known, fresh, context, corrections)
+        answer.append(known_costs[same])
     return answer
 
 
@@ -80,8 +80,8 @@ def context_for(contexts: Sequence[Context], neighbours: float) -> Context:
         return low
     share = (neighbours - low.neighbours) / (high.neighbours - low.neighbours)
 
-    def between(one: float, other: float) -> float:
-        return one + share * (other - one)
+    def between(first: float, second: float) -> float:
+        return first + share * (second - first)
 
     mixed = {
         name: between(getattr(low, name), getattr(high, name))
@@ -108,25 +108,33 @@ def unseen(graph: Graph, parts: Sequence[Cost]) -> dict[str, Unseen]:
     """Operators that the calibration has not seen, by key. Those of unknown families come first, then the longest of
     those predicted by family, then those that were measured for this prediction.
     """
-    found: dict[str, Unseen] = {}
+    by_key: dict[str, Unseen] = {}
     for operator, part in zip(graph.operators, parts, strict=True):
         if part.way != "table":
-            so_far = found[operator.key].seconds if operator.key in found else 0.0
-            found[operator.key] = Unseen(so_far + part.seconds, part.way)
-    return dict(sorted(found.items(), key=lambda item: (_LEAST_KNOWN.index(item[1].way), -item[1].seconds)))
+            so_far = by_key[operator.key].seconds if operator.key in by_key else 0.0
+            by_key[operator.key] = Unseen(so_far + part.seconds, part.way)
+    return dict(sorted(by_key.items(), key=lambda item: (_LEAST_KNOWN.index(item[1].way), -item[1].seconds)))
 
 
-def _kin(graph: Graph, rooflines: Sequence[Roofline], fresh: Mapping[str, Measurement]) -> Kin:
-    """What was just measured beside what rooflines say of it."""
+def _family_correction(
+    graph: Graph, rooflines: Sequence[Roofline], fresh: Mapping[str, Measurement]
+) -> FamilyCorrection:
+    """Returns the corrections that follow from what was just measured and what rooflines predict of it."""
     measured = {operator.key: operator for operator in graph.operators if operator.key in fresh}
-    told = []
+    pairs = []
     for key, operator in measured.items():
         if (roofline := roofline_for(operator, rooflines)) is not None:
-            told.append((roofline, dtype_of(key), roofline_seconds(roofline, operator), fresh[key].near))
-    return Kin(told)
+            pairs.append((roofline, dtype_of(key), roofline_seconds(roofline, operator), fresh[key].near))
+    return FamilyCorrection(pairs)
 
 
-def _cost(operator: Operator, known: Calibration, fresh: Mapping[str, Measurement], context: Context, kin: Kin) -> Cost:
+def _cost(
+    operator: Operator,
+    known: Calibration,
+    fresh: Mapping[str, Measurement],
+    context: Context,
+    corrections: FamilyCorrection,
+) -> Cost:
     call = context.calls[PHASES.index(operator.phase)]
     each = call * (VIEW_WEIGHT if operator.family == "view" else 1.0) + context.byte * operator.bytes
     each += context.fresh * operator.fresh_bytes
@@ -140,7 +148,7 @@ def _cost(operator: Operator, known: Calibration, fresh: Mapping[str, Measuremen
         low = seconds - context.near * (measurement.near - measurement.low)
         high = seconds + context.near * (measurement.high - measurement.near)
         return Cost(seconds, min(low, seconds), max(high, seconds), way, operator.key)
-    return _by_roofline(operator, known.rooflines, context, each, kin)
+    return _by_roofline(operator, known.rooflines, context, each, corrections)
 
 
 def roofline_for(operator: Operator, rooflines: Sequence[Roofline]) -> Roofline | None:
@@ -150,7 +158,9 @@ def roofline_for(operator: Operator, rooflines: Sequence[Roofline]) -> Roofline 
     return max(fitting, key=lambda r: (r.dtype == dtype, r.name == name), default=None)
 
 
-def _by_roofline(operator: Operator, rooflines: Sequence[Roofline], context: Context, each: float, kin: Kin) -> Cost:
+def _by_roofline(
+    operator: Operator, rooflines: Sequence[Roofline], context: Context, each: float, corrections: FamilyCorrection
+) -> Cost:
     roofline, dtype = roofline_for(operator, rooflines), dtype_of(operator.key)
     way: Way = "roofline"
     if roofline is not None:
@@ -165,7 +175,7 @@ def _by_roofline(operator: Operator, rooflines: Sequence[Roofline], context: Con
         roofline, widen, way = ordered[len(ordered) // 2], UNSEEN, "guess"
     near = roofline_seconds(roofline, operator)
     alone = context.near * near + context.far * far_seconds(roofline, operator) * operator.far_share
-    alone *= 1.0 if way == "guess" else kin.factor(roofline, dtype, near)
+    alone *= 1.0 if way == "guess" else corrections.factor(roofline, dtype, near)
     low, high = min(roofline.low, 1.0) / widen, max(roofline.high, 1.0) * widen
     return Cost(
         alone + each,

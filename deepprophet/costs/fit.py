@@ -17,7 +17,7 @@ SWEEPS = 400
 CLOSE = 1e-10
 """A column whose share of a row moves by less does not move any more."""
 
-LEAST_RATIO = 1e-3
+MIN_RATIO = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,8 @@ def fit(
         left = relative[fold::FOLDS]
         others = [row for place, row in enumerate(relative) if place % FOLDS != fold]
         enough = len(others) >= len(before)
-        found = _robust(others, before, trust, factors, ROUNDS_AGAIN) if enough else factors
-        ratios += [1.0 / max(_dot(found, row), LEAST_RATIO) for row in left]
+        fold_factors = _robust(others, before, trust, factors, ROUNDS_AGAIN) if enough else factors
+        ratios += [1.0 / max(_dot(fold_factors, row), MIN_RATIO) for row in left]
     return Fitted(tuple(factors), quantile(ratios, 0.1), quantile(ratios, 0.9))
 
 
@@ -82,7 +82,7 @@ def _weight(ratio: float) -> float:
     """Of a row's square error, so that together they are the error of the logarithm: twice too much is as far off as
     half.
     """
-    ratio = max(ratio, LEAST_RATIO)
+    ratio = max(ratio, MIN_RATIO)
     off = abs(ratio - 1.0)
     return 1.0 / 0.02 if off < 0.02 else abs(math.log(ratio)) / off**2
 

@@ -33,19 +33,19 @@ def seconds(value: float, what: str) -> float:
     return value
 
 
-def checked(found: Measurement, what: str) -> Measurement:
+def checked(measurement: Measurement, what: str) -> Measurement:
     """The measurement, if its seconds are times and in order: low, near, high, and far no less than near.
 
     Raises ImplausibleError.
     """
-    for value in (found.near, found.far, found.low, found.high):
+    for value in (measurement.near, measurement.far, measurement.low, measurement.high):
         seconds(value, what)
-    if not (found.low <= found.near <= found.high and found.near <= found.far):
+    if not (measurement.low <= measurement.near <= measurement.high and measurement.near <= measurement.far):
         raise ImplausibleError(
-            f"{what} took {found.near:g} s near and {found.far:g} s far, and {found.low:g} to {found.high:g} s near; "
-            "these are not in order"
+            f"{what} took {measurement.near:g} s near and {measurement.far:g} s far, "
+            f"and {measurement.low:g} to {measurement.high:g} s near; these are not in order"
         )
-    return found
+    return measurement
 
 
 def summary(near: Sequence[float], far: Sequence[float], what: str, *, disturbed: bool = False) -> Measurement:

@@ -15,8 +15,8 @@ from deepprophet.graph import families, shapes
 from deepprophet.graph.graph import Operator
 from deepprophet.graph.spec import parse
 
-LEAST_OF_FAMILY = 4
-LEAST_OF_NAME = 8
+MIN_FAMILY_SAMPLES = 4
+MIN_OPERATOR_SAMPLES = 8
 """Calls that were measured, for a roofline."""
 
 
@@ -31,12 +31,15 @@ def rooflines(operators: Iterable[Operator], table: Mapping[str, Measurement]) -
                 group = groups.setdefault((operator.family, name, dtype_of(operator.key)), {})
                 group[operator.key] = operator
     for (family, name, dtype), members in groups.items():
-        if len(members) < (LEAST_OF_NAME if name else LEAST_OF_FAMILY):
+        if len(members) < (MIN_OPERATOR_SAMPLES if name else MIN_FAMILY_SAMPLES):
             continue
-        rows = [(1.0, one.flops, one.bytes, *shapes.terms(parse(key), one.flops)) for key, one in members.items()]
+        rows = [
+            (1.0, member.flops, member.bytes, *shapes.terms(parse(key), member.flops))
+            for key, member in members.items()
+        ]
         near = fit(rows, [table[key].near for key in members])
         further = [table[key].far - table[key].near for key in members]
-        moved = sum(one.bytes for one in members.values())
+        moved = sum(member.bytes for member in members.values())
         once, flop, byte, *terms = near.factors
         yield Roofline(
             family=family, name=name, dtype=dtype, once=once, flop=flop, byte=byte, terms=tuple(terms),

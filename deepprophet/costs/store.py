@@ -22,7 +22,7 @@ def folder(environment: Mapping[str, str]) -> Path:
     return (Path(cache) if cache else Path.home() / ".cache") / "trainyard" / "prophet"
 
 
-def place(environment: Mapping[str, str], device: str, threads: int) -> Path:
+def path_of(environment: Mapping[str, str], device: str, threads: int) -> Path:
     """The file of a device."""
     name = re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-")[:80]
     return folder(environment) / f"{name}-{threads}-threads.json"

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ctypes
 from functools import cache
 
-from deepprophet.graph.heap import MOST_THRESHOLD_BYTES
+from deepprophet.graph.heap import MAX_THRESHOLD_BYTES
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 NEVER = -1
@@ -22,5 +22,5 @@ def keep_memory() -> bool:
     library = ctypes.CDLL(None)
     if not hasattr(library, "gnu_get_libc_version"):
         return False
-    kept = library.mallopt(M_MMAP_THRESHOLD, int(MOST_THRESHOLD_BYTES))
+    kept = library.mallopt(M_MMAP_THRESHOLD, int(MAX_THRESHOLD_BYTES))
     return bool(kept and library.mallopt(M_TRIM_THRESHOLD, NEVER))

@@ -23,7 +23,7 @@ from torch.utils._pytree import tree_flatten
 from deepprophet.costs.measured import Measurement, summary
 from deepprophet.device import busy
 from deepprophet.device.allocator import keep_memory
-from deepprophet.device.made_inputs import CannotMakeError, make
+from deepprophet.device.random_inputs import UnsupportedArgumentError, make
 from deepprophet.graph.spec import Call, parse
 
 LOOPS = 9
@@ -60,14 +60,14 @@ BRIEF = Effort(seconds=0.01, least=2, most=12, warm=1, far=False, fastest=0.5)
 """A few calls: for who waits."""
 
 
-class CannotMeasureError(Exception):
+class MeasurementError(Exception):
     """An operator that does not run alone on random tensors."""
 
 
 def measure(key: str, device: torch.device, effort: Effort = THOROUGH) -> Measurement:
     """What the operator of a key takes; with effort that is not ``far`` far inputs take what near ones do.
 
-    Raises CannotMeasureError.
+    Raises MeasurementError.
     """
     call = parse(key)
     keep_memory()
@@ -75,11 +75,11 @@ def measure(key: str, device: torch.device, effort: Effort = THOROUGH) -> Measur
         # As an iteration calls them: after autograd had its turn, in the mode for training.
         with _collected(), torch._C._AutoDispatchBelowAutograd():
             return _measured(call, device, effort)
-    except CannotMakeError as error:
-        raise CannotMeasureError(str(error)) from error
+    except UnsupportedArgumentError as error:
+        raise MeasurementError(str(error)) from error
     except Exception as error:  # random values may be none that the operator takes
-        said = str(error).splitlines() or [""]
-        raise CannotMeasureError(f"{type(error).__name__}: {said[0][:200]}") from error
+        lines = str(error).splitlines() or [""]
+        raise MeasurementError(f"{type(error).__name__}: {lines[0][:200]}") from error
 
 
 def _measured(call: Call, device: torch.device, effort: Effort) -> Measurement:
@@ -113,13 +113,13 @@ def _measured(call: Call, device: torch.device, effort: Effort) -> Measurement:
 
 
 def resolve(name: str) -> Callable[..., Any]:
-    """``aten.mm.default`` as PyTorch's operator. Raises CannotMakeError."""
+    """``aten.mm.default`` as PyTorch's operator. Raises UnsupportedArgumentError."""
     library, operator, overload = (*name.split("."), "default", "default")[:3]
     try:
-        found: Callable[..., Any] = getattr(getattr(getattr(torch.ops, library), operator), overload)
+        function: Callable[..., Any] = getattr(getattr(getattr(torch.ops, library), operator), overload)
     except AttributeError as error:
-        raise CannotMakeError(f"this PyTorch has no operator {name}") from error
-    return found
+        raise UnsupportedArgumentError(f"this PyTorch has no operator {name}") from error
+    return function
 
 
 def _is_view(operator: Any) -> bool:
@@ -159,7 +159,7 @@ def _clocked(run: Callable[[], None], device: torch.device) -> tuple[float, bool
     run()
     took = time.perf_counter() - start
     used = processor() - used
-    return took, device.type != "cpu" or used >= busy.LEAST_SHARE * took
+    return took, device.type != "cpu" or used >= busy.MIN_PROCESSOR_SHARE * took
 
 
 def _singles(

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 STAT = Path("/proc/stat")
-LEAST_SHARE = 0.9
+MIN_PROCESSOR_SHARE = 0.9
 """Who had a processor for less of the time was kept from it by something else."""
 
-MUCH = 0.15
+NOTICEABLE_CORES = 0.15
 """Cores. The system's own small work is less; so much of others' work shows in what is measured."""
 
 _WORKING = (1, 2, 3, 6, 7, 8)
@@ -50,13 +50,13 @@ def others(before: Reading | None, after: Reading | None) -> float:
     return max(used / (after.wall - before.wall), 0.0)
 
 
-def look(seconds: float) -> float:
+def other_cores(seconds: float) -> float:
     """How many cores others use, while this process sleeps for so long."""
     before = reading()
     time.sleep(seconds)
     return others(before, reading())
 
 
-def words(cores: float, of: int) -> str | None:
+def describe(cores: float, of: int) -> str | None:
     """What is said of so many cores that others used, of those that there are; None where that is little."""
-    return None if cores < MUCH else f"other programs used {cores:.1f} of {of} core{'' if of == 1 else 's'}"
+    return None if cores < NOTICEABLE_CORES else f"other programs used {cores:.1f} of {of} core{'' if of == 1 else 's'}"

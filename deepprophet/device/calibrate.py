@@ -27,7 +27,7 @@ from deepprophet.device.loop import iteration, timed
 from deepprophet.device.probe import REST
 from deepprophet.device.probe_processes import lines, neighbours_training, probe, trained
 from deepprophet.graph.graph import PHASES, Graph
-from deepprophet.graph.trace import How, trace
+from deepprophet.graph.trace import TraceOptions, trace
 
 Say = Callable[[str], None]
 
@@ -48,7 +48,7 @@ WHOLE_SECONDS = 0.8
 """That a model's whole iterations are measured."""
 
 
-class Calibrating:
+class Calibrator:
     """Measures a device, and notes each measurement in a journal, from whose own it goes on.
 
     ``device``, ``threads`` of one worker; ``say`` is told how far it is, for people.
@@ -66,9 +66,18 @@ class Calibrating:
         device = self._device
         torch.set_num_threads(self._threads)
         chosen = list(exercises(quick=self._quick))
-        graphs = {one.name: trace(one.subject(), How(one.optimizer, device=device)) for one in chosen}
-        half = [trace(one.subject(), How(one.optimizer, "bfloat16", device=device)) for one in chosen[-HALF_TYPES:]]
-        parts = [trace(one.subject(), How(one.optimizer, device=device)) for one in layers(quick=self._quick)]
+        graphs = {
+            exercise.name: trace(exercise.subject(), TraceOptions(exercise.optimizer, device=device))
+            for exercise in chosen
+        }
+        half = [
+            trace(exercise.subject(), TraceOptions(exercise.optimizer, "bfloat16", device=device))
+            for exercise in chosen[-HALF_TYPES:]
+        ]
+        parts = [
+            trace(exercise.subject(), TraceOptions(exercise.optimizer, device=device))
+            for exercise in layers(quick=self._quick)
+        ]
         keys = [operator.key for graph in parts for operator in graph.operators if operator.family != "view"]
         keys += [operator.key for graph in half for operator in graph.operators]
         self._operators(keys)
@@ -77,9 +86,9 @@ class Calibrating:
         contexts = [_context(rows, alone, 0, happens)]
         if neighbours := _neighbours(self._about.cores, self._threads, device):
             self._beside(chosen, neighbours)
-            beside = [self._kept.beside[one.name] for one in chosen]
+            beside = [self._kept.beside[exercise.name] for exercise in chosen]
             contexts.append(_context(rows, beside, neighbours, happens))
-        wrapping, collective = self._exchange([one.name for one in chosen if one.name in WRAPPED])
+        wrapping, collective = self._exchange([exercise.name for exercise in chosen if exercise.name in WRAPPED])
         table = self._kept.operators
         operators = [operator for graph in (*graphs.values(), *half, *parts) for operator in graph.operators]
         if self._disturbed:
@@ -106,39 +115,41 @@ class Calibrating:
             if before is not None and after is not None:
                 self._journal.add(others=others, wall=after.wall - before.wall)
             if exercise is None:
-                self._say(f"operators alone: {min(first + ROUND, len(wanted))} of {len(wanted)}{self._aside(others)}")
+                self._say(f"operators alone: {min(first + ROUND, len(wanted))} of {len(wanted)}{self._cached(others)}")
 
-    def _aside(self, others: float) -> str:
-        said = busy.words(others, self._about.cores)
-        return "" if said is None else f"; {said}"
+    def _cached(self, others: float) -> str:
+        load = busy.describe(others, self._about.cores)
+        return "" if load is None else f"; {load}"
 
     def _operator(self, key: str, exercise: str | None) -> None:
         try:
-            found = bench.measure(key, self._device)
-            if found.disturbed:
+            measurement = bench.measure(key, self._device)
+            if measurement.disturbed:
                 # Once more: what had the processor may have ended.
-                found = bench.measure(key, self._device)
-        except bench.CannotMeasureError:
+                measurement = bench.measure(key, self._device)
+        except bench.MeasurementError:
             self._journal.add(refused=key)
             return
-        self._disturbed += found.disturbed
+        self._disturbed += measurement.disturbed
         of = {} if exercise is None else {"exercise": exercise}
-        self._journal.add(operator=key, seconds=[found.near, found.far, found.low, found.high], **of)
+        self._journal.add(
+            operator=key, seconds=[measurement.near, measurement.far, measurement.low, measurement.high], **of
+        )
 
     def _alone(self, chosen: Sequence[Exercise], graphs: Mapping[str, Graph]) -> None:
         """The operators of each model, and then at once its whole iterations: a machine is not as fast all the time."""
-        left = [one for one in chosen if one.name not in self._kept.alone]
+        left = [exercise for exercise in chosen if exercise.name not in self._kept.alone]
         if not left:
             return
         with trained("alone", str(self._threads), str(self._device)) as tell:
-            for one in left:
-                self._operators((operator.key for operator in graphs[one.name].operators), one.name)
-                found = tell(f"{one.name} {WHOLE_SECONDS}")
-                self._journal.add(alone=one.name, seconds=found["seconds"], fresh=found["fresh"])
-                late = "" if found["share"] >= busy.LEAST_SHARE else (
-                    f"; it had a processor for {found['share']:.0%} of that: something else runs on this device"
+            for exercise in left:
+                self._operators((operator.key for operator in graphs[exercise.name].operators), exercise.name)
+                answer = tell(f"{exercise.name} {WHOLE_SECONDS}")
+                self._journal.add(alone=exercise.name, seconds=answer["seconds"], fresh=answer["fresh"])
+                late = "" if answer["share"] >= busy.MIN_PROCESSOR_SHARE else (
+                    f"; it had a processor for {answer['share']:.0%} of that: something else runs on this device"
                 )  # fmt: skip
-                self._say(f"whole iterations of {one.name}: {1e3 * found['seconds']:.2f} ms{late}")
+                self._say(f"whole iterations of {exercise.name}: {1e3 * answer['seconds']:.2f} ms{late}")
 
     def _fitted(
         self, chosen: Sequence[Exercise], graphs: Mapping[str, Graph]
@@ -146,30 +157,29 @@ class Calibrating:
         """The rows to be fitted, the seconds of whole iterations, and how much there is of the new pages that are
         played.
         """
-        alone = [self._kept.alone[one.name] for one in chosen]
+        alone = [self._kept.alone[exercise.name] for exercise in chosen]
         rows = [
-            row(graphs[one.name], self._kept.operators, found["fresh"])
-            for one, found in zip(chosen, alone, strict=True)
+            row(graphs[exercise.name], self._kept.operators, iteration_of["fresh"])
+            for exercise, iteration_of in zip(chosen, alone, strict=True)
         ]
-        played = sum(operator.fresh_bytes for one in chosen for operator in graphs[one.name].operators)
-        counted = sum(found["fresh"] for found in alone)
-        return rows, [found["seconds"] for found in alone], min(counted / played, 1.0) if played else 0.0
+        played = sum(operator.fresh_bytes for exercise in chosen for operator in graphs[exercise.name].operators)
+        counted = sum(iteration_of["fresh"] for iteration_of in alone)
+        return rows, [iteration_of["seconds"] for iteration_of in alone], min(counted / played, 1.0) if played else 0.0
 
     def _beside(self, chosen: Sequence[Exercise], neighbours: int) -> None:
         """Whole iterations beside busy neighbours: by as much longer as they take than without them a moment before."""
-        left = [one for one in chosen if one.name not in self._kept.beside]
+        left = [exercise for exercise in chosen if exercise.name not in self._kept.beside]
         if not left:
             return
         with neighbours_training(neighbours, self._threads) as tell:
-            for one in left:
+            for exercise in left:
                 tell(REST)
-                quiet = seconds(_seconds(one, self._device, 0.4), f"an iteration of {one.name}")
-                tell(one.name)
-                ratio = _seconds(one, self._device, WHOLE_SECONDS) / quiet
-                self._journal.add(beside=one.name, seconds=self._kept.alone[one.name]["seconds"] * ratio)
-                self._say(
-                    f"beside {neighbours} busy neighbours, {one.name}: {1e3 * self._kept.beside[one.name]:.2f} ms"
-                )
+                quiet = seconds(_seconds(exercise, self._device, 0.4), f"an iteration of {exercise.name}")
+                tell(exercise.name)
+                ratio = _seconds(exercise, self._device, WHOLE_SECONDS) / quiet
+                self._journal.add(beside=exercise.name, seconds=self._kept.alone[exercise.name]["seconds"] * ratio)
+                milliseconds = 1e3 * self._kept.beside[exercise.name]
+                self._say(f"beside {neighbours} busy neighbours, {exercise.name}: {milliseconds:.2f} ms")
 
     def _exchange(self, names: Sequence[str]) -> tuple[Wrapping, Collective | None]:
         """What distributed training adds: to a worker alone, and at a host for each message and byte."""
@@ -190,8 +200,8 @@ def _neighbours(cores: int, threads: int, device: torch.device) -> int:
     return max(cores // threads, 1) - 1 if device.type == "cpu" else 0
 
 
-def _seconds(one: Exercise, device: torch.device, length: float) -> float:
-    return statistics.median(timed(iteration(one.subject(), one.optimizer, device), device, seconds=length))
+def _seconds(exercise: Exercise, device: torch.device, length: float) -> float:
+    return statistics.median(timed(iteration(exercise.subject(), exercise.optimizer, device), device, seconds=length))
 
 
 def row(graph: Graph, table: Mapping[str, Measurement], fresh: float) -> tuple[float, ...]:
@@ -201,33 +211,33 @@ def row(graph: Graph, table: Mapping[str, Measurement], fresh: float) -> tuple[f
     for operator in graph.operators:
         calls[operator.phase] += VIEW_WEIGHT if operator.family == "view" else 1.0
         moved += operator.bytes
-        if (found := table.get(operator.key)) is not None:
-            near += found.near
-            far += (found.far - found.near) * operator.far_share
+        if (measurement := table.get(operator.key)) is not None:
+            near += measurement.near
+            far += (measurement.far - measurement.near) * operator.far_share
     return near, far, moved, fresh, *calls.values()
 
 
 def _context(rows: Sequence[Sequence[float]], whole: Sequence[float], neighbours: int, happens: float) -> Context:
     """``happens``: so much of the new pages that are played a process needs indeed, on average."""
-    found = fit(rows, whole, priors=PRIORS, trust=TRUST)
-    near, far, byte, fresh, forward, backward, update = found.factors
+    fitted = fit(rows, whole, priors=PRIORS, trust=TRUST)
+    near, far, byte, fresh, forward, backward, update = fitted.factors
     return Context(
         neighbours=neighbours, near=near, far=far, byte=byte, fresh=happens * fresh, calls=(forward, backward, update),
-        low=found.low, high=found.high, samples=len(rows),
+        low=fitted.low, high=fitted.high, samples=len(rows),
     )  # fmt: skip
 
 
 def _wrapping(rows: Sequence[Mapping[str, Any]]) -> Wrapping:
     # What is less than nothing is chance.
-    found = fit([(row["parameters"], row["bytes"]) for row in rows], [max(row["extra"], 1e-7) for row in rows])
-    return Wrapping(parameter=found.factors[0], byte=found.factors[1])
+    fitted = fit([(row["parameters"], row["bytes"]) for row in rows], [max(row["extra"], 1e-7) for row in rows])
+    return Wrapping(parameter=fitted.factors[0], byte=fitted.factors[1])
 
 
 def _collective(rows: Sequence[Mapping[str, Any]]) -> Collective:
     """A ring of two over loopback: two rounds, in which each sends as many bytes as there are."""
-    found = fit([(2.0, row["bytes"]) for row in rows], [statistics.median(row["seconds"]) for row in rows])
+    fitted = fit([(2.0, row["bytes"]) for row in rows], [statistics.median(row["seconds"]) for row in rows])
     work = statistics.median(row["work"] / row["bytes"] for row in rows if row["bytes"] >= 2**20)
     return Collective(
-        message=found.factors[0], byte=found.factors[1], processor_byte=work,
-        low=found.low, high=found.high,
+        message=fitted.factors[0], byte=fitted.factors[1], processor_byte=work,
+        low=fitted.low, high=fitted.high,
     )  # fmt: skip

@@ -29,8 +29,8 @@ SIDES = (5, 6, 9, 11, 13, 18, 22, 26, 36, 44, 54, 72, 90, 110)
 COUNTS = (2, 3, 5, 6, 10, 12, 20, 24, 40, 48, 72, 120)
 LENGTHS = (10, 18, 30, 44, 72, 100, 150)
 
-_LEAST_FLOPS, _MOST_FLOPS = 1e6, 2.5e9
-_MOST_BYTES = 48 * 2**20
+_MIN_FLOPS, _MAX_FLOPS = 1e6, 2.5e9
+_MAX_BYTES = 48 * 2**20
 """Of a layer's input and output: the largest of one kind takes milliseconds, all together minutes."""
 
 
@@ -46,9 +46,9 @@ class _Layer(nn.Module):
     def forward(self, given: torch.Tensor, *more: torch.Tensor) -> torch.Tensor:
         """The output, as one number."""
         first = given if self.scale is None else given * self.scale
-        found: torch.Tensor = self.run(*self.layers, first, *more)
+        output: torch.Tensor = self.run(*self.layers, first, *more)
         # Of a square, for then the gradient that comes back is as dense as amid a model.
-        return (found * found).mean() if found.dim() else found
+        return (output * output).mean() if output.dim() else output
 
 
 def layers(*, quick: bool = False) -> Iterator[Exercise]:
@@ -60,14 +60,14 @@ def layers(*, quick: bool = False) -> Iterator[Exercise]:
 
 
 def _fits(flops: float, elements: float) -> bool:
-    return _LEAST_FLOPS <= flops <= _MOST_FLOPS and 4 * elements <= _MOST_BYTES
+    return _MIN_FLOPS <= flops <= _MAX_FLOPS and 4 * elements <= _MAX_BYTES
 
 
 def _drawn(draw: random.Random, fits: Callable[..., bool], *choices: tuple[int, ...]) -> tuple[int, ...]:
     while True:
-        found = tuple(draw.choice(choice) for choice in choices)
-        if fits(*found):
-            return found
+        sizes = tuple(draw.choice(choice) for choice in choices)
+        if fits(*sizes):
+            return sizes
 
 
 def _dense(draw: random.Random) -> Callable[[], Any]:
@@ -156,9 +156,9 @@ def _words(draw: random.Random) -> Callable[[], Any]:
     )  # fmt: skip
 
     def run(table: nn.Module, tokens: torch.Tensor) -> torch.Tensor:
-        found = table(tokens).flatten(0, -2)
+        vectors = table(tokens).flatten(0, -2)
         # Of as many classes as there are words, but without the product, which others measure.
-        scores = found.repeat(1, math.ceil(words / width))[:, :words]
+        scores = vectors.repeat(1, math.ceil(words / width))[:, :words]
         return functional.cross_entropy(scores, tokens.flatten())
 
     return lambda: (_Layer(run, None, nn.Embedding(words, width)), torch.randint(words, (count, length)))

@@ -13,7 +13,7 @@ from deepprophet.costs import store
 from deepprophet.costs.calibration import Calibration
 from deepprophet.costs.calibration_journal import Journal
 from deepprophet.device import busy, device
-from deepprophet.device.calibrate import Calibrating
+from deepprophet.device.calibrate import Calibrator
 from deepprophet.errors import ProphetError
 
 LOOK_SECONDS = 1.0
@@ -25,7 +25,7 @@ def calibrate_device(options: argparse.Namespace) -> int:
     where = device.pick(options.device)
     path = options.calibration
     if path is None:
-        path = store.place(os.environ, device.describe(where), options.threads)
+        path = store.path_of(os.environ, device.describe(where), options.threads)
         path.parent.mkdir(parents=True, exist_ok=True)
     targets.check(path, "--calibration")
     began = time.monotonic()
@@ -34,34 +34,34 @@ def calibrate_device(options: argparse.Namespace) -> int:
         sys.stderr.write(f"{time.monotonic() - began:5.0f} s  {text}\n")
 
     say(f"calibrating {device.describe(where)}, {options.threads} threads a worker: let nothing else run")
-    if (said := busy.words(busy.look(LOOK_SECONDS), device.cores())) is not None:
-        say(f"the device is busy: {said}; what is measured now will be too long")
+    if (load := busy.describe(busy.other_cores(LOOK_SECONDS), device.cores())) is not None:
+        say(f"the device is busy: {load}; what is measured now will be too long")
     about = device.identity(device.provenance(where, options.threads, quick=options.quick))
     journal = Journal(path, about, anew=options.anew)
     if journal.left_out is not None:
         say(f"what an earlier calibration has kept is left out: {journal.left_out}")
     elif journal.kept.operators:
-        say(f"going on from an earlier calibration: {journal.kept.told()}; --anew begins again")
+        say(f"going on from an earlier calibration: {journal.kept.summary()}; --anew begins again")
     try:
-        found = _measured(Calibrating(where, options.threads, say, journal, quick=options.quick))
-        store.write(path, found)
+        calibration = _measured(Calibrator(where, options.threads, say, journal, quick=options.quick))
+        store.write(path, calibration)
     except BaseException:
         journal.close()
-        say(f"kept so far: {journal.kept.told()}, in {journal.path}; the same command goes on from there")
+        say(f"kept so far: {journal.kept.summary()}, in {journal.path}; the same command goes on from there")
         raise
     journal.remove()
-    others = busy.words(found.provenance.others_cores, found.provenance.cores)
+    others = busy.describe(calibration.provenance.others_cores, calibration.provenance.cores)
     if options.json:
-        told = {"calibration": str(path), "operators": len(found.table), **found.provenance.model_dump()}
-        sys.stdout.write(json.dumps(told, indent=2) + "\n")
+        summary = {"calibration": str(path), "operators": len(calibration.table), **calibration.provenance.model_dump()}
+        sys.stdout.write(json.dumps(summary, indent=2) + "\n")
     else:
-        sys.stdout.write(f"{len(found.table)} operators measured; kept in {path}\n")
+        sys.stdout.write(f"{len(calibration.table)} operators measured; kept in {path}\n")
     if others is not None:
         say(f"while this was measured {others}: its times are too long; calibrate again when the device is idle")
     return 0
 
 
-def _measured(calibrating: Calibrating) -> Calibration:
+def _measured(calibrating: Calibrator) -> Calibration:
     """The calibration. Raises ProphetError, also for what cannot be fitted or measured, and OSError."""
     try:
         return calibrating.run()

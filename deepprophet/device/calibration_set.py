@@ -78,8 +78,8 @@ def _residual(channels: int, side: int, count: int, depth: int, *, grouped: bool
 
     def run(part: Any, x: torch.Tensor) -> torch.Tensor:
         x = part["stem"](x)
-        for one in part["blocks"]:
-            x = functional.relu(x + one(x), inplace=True)
+        for block in part["blocks"]:
+            x = functional.relu(x + block(x), inplace=True)
         return part["head"](part["norm"](x).mean((2, 3)))
 
     net = _Net(
@@ -117,9 +117,9 @@ def _attention(width: int, heads: int, length: int, count: int, depth: int, *, c
 
     def run(part: Any, tokens: torch.Tensor) -> torch.Tensor:
         x = part["words"](tokens)
-        for one in part["blocks"]:
-            x = one["first"](x + attend(one, x))
-            x = one["second"](x + functional.dropout(one["wide"](x), 0.1))
+        for block in part["blocks"]:
+            x = block["first"](x + attend(block, x))
+            x = block["second"](x + functional.dropout(block["wide"](x), 0.1))
         return part["out"](x)
 
     def block() -> nn.Module:
@@ -136,10 +136,10 @@ def _attention(width: int, heads: int, length: int, count: int, depth: int, *, c
 
 def _tables(tables: int, rows: int, width: int, count: int, *, bags: bool) -> Any:
     def run(part: Any, dense: torch.Tensor, sparse: torch.Tensor) -> torch.Tensor:
-        found = [table(sparse[:, number]) for number, table in enumerate(part["tables"])]
-        stacked = torch.stack([part["bottom"](dense), *found], 1)
+        vectors = [table(sparse[:, number]) for number, table in enumerate(part["tables"])]
+        stacked = torch.stack([part["bottom"](dense), *vectors], 1)
         products = torch.bmm(stacked, stacked.transpose(1, 2)).flatten(1)
-        return part["top"](torch.cat([products, *found], 1)).squeeze(1)
+        return part["top"](torch.cat([products, *vectors], 1)).squeeze(1)
 
     kind: Callable[[], nn.Module] = (
         (lambda: nn.EmbeddingBag(rows, width, mode="sum")) if bags else (lambda: nn.Embedding(rows, width))

@@ -70,17 +70,17 @@ def identity(about: Provenance) -> dict[str, object]:
     digest = hashlib.sha256()
     for name in sorted(package.rglob("*.py")):
         digest.update(name.read_bytes())
-    found = about.model_dump(exclude={"date", "commit", "others_cores"})
-    return {**found, "host": platform.node(), "measured by": digest.hexdigest()[:16]}
+    facts = about.model_dump(exclude={"date", "commit", "others_cores"})
+    return {**facts, "host": platform.node(), "measured by": digest.hexdigest()[:16]}
 
 
 def _commit() -> str:
     """The commit of this checkout, with "+" where files differ from it; "unknown" outside a checkout."""
     try:
-        told = subprocess.run(
+        described = subprocess.run(
             ["git", "describe", "--always", "--abbrev=12", "--dirty=+", "--exclude=*"],
             cwd=Path(__file__).parent, capture_output=True, text=True, check=True, timeout=10,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
         return "unknown"
-    return told.stdout.strip() or "unknown"
+    return described.stdout.strip() or "unknown"

@@ -13,7 +13,7 @@ import torch
 from deepprophet.graph.subject import Subject, optimiser, total
 
 WARM_ITERATIONS = 3
-LEAST_ITERATIONS = 7
+MIN_ITERATIONS = 7
 
 
 def iteration(
@@ -39,13 +39,13 @@ def timed(run: Callable[[], None], device: torch.device, *, seconds: float, most
     for _ in range(WARM_ITERATIONS):
         run()
     finish(device)
-    found: list[float] = []
-    while len(found) < LEAST_ITERATIONS or (sum(found) < seconds and len(found) < most):
+    samples: list[float] = []
+    while len(samples) < MIN_ITERATIONS or (sum(samples) < seconds and len(samples) < most):
         began = time.perf_counter()
         run()
         finish(device)
-        found.append(time.perf_counter() - began)
-    return found
+        samples.append(time.perf_counter() - began)
+    return samples
 
 
 def finish(device: torch.device) -> None:

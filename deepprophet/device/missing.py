@@ -14,7 +14,7 @@ from deepprophet.costs.calibration import Calibration
 from deepprophet.costs.measured import Measurement
 from deepprophet.device import bench
 from deepprophet.device.bench import Effort
-from deepprophet.device.what_to_measure import in_order, wanted
+from deepprophet.device.what_to_measure import in_order, unmeasured
 from deepprophet.graph.graph import Graph, Operator
 
 SPREAD = 0.15
@@ -36,26 +36,28 @@ def measure(
     """
     until = time.perf_counter() + seconds
     calls = effort.warm + effort.least * (2 if effort.far else 1)
-    for one in in_order(wanted(graph, known), calls):
+    for candidate in in_order(unmeasured(graph, known), calls):
         left = until - time.perf_counter()
         if left <= 0:
             break
-        if one.takes(calls) > left:
+        if candidate.takes(calls) > left:
             continue
         try:
-            found = bench.measure(one.operator.key, where, effort)
-        except bench.CannotMeasureError:
+            measurement = bench.measure(candidate.operator.key, where, effort)
+        except bench.MeasurementError:
             continue
-        fresh[one.operator.key] = found if effort.far else _completed(found, one.operator, known)
+        fresh[candidate.operator.key] = (
+            measurement if effort.far else _completed(measurement, candidate.operator, known)
+        )
 
 
-def _completed(found: Measurement, operator: Operator, known: Calibration) -> Measurement:
+def _completed(measurement: Measurement, operator: Operator, known: Calibration) -> Measurement:
     """With what far inputs add by the roofline, and with the doubt of few calls."""
     roofline = costs.roofline_for(operator, known.rooflines)
     further = 0.0 if roofline is None else costs.far_seconds(roofline, operator)
     return replace(
-        found,
-        far=found.near + further,
-        low=min(found.low, found.near / (1 + SPREAD)),
-        high=max(found.high, found.near * (1 + SPREAD)),
+        measurement,
+        far=measurement.near + further,
+        low=min(measurement.low, measurement.near / (1 + SPREAD)),
+        high=max(measurement.high, measurement.near * (1 + SPREAD)),
     )

@@ -32,7 +32,7 @@ from deepprophet.device.loop import WARM_ITERATIONS, iteration, timed
 
 CPU = torch.device("cpu")
 SIZES = (4 * 1024, 64 * 1024, 2**19, 2**21, 2**23, 25 * 2**20)
-LEAST_SAMPLES, MOST_SAMPLES, SECONDS_A_SIZE = 7, 200, 0.5
+MIN_SAMPLES, MAX_SAMPLES, SECONDS_A_SIZE = 7, 200, 0.5
 PATIENCE = timedelta(seconds=60)
 REST = "-"
 
@@ -79,12 +79,12 @@ def _whole(run: Callable[[], None], device: torch.device, seconds: float) -> dic
         run()
         pages.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 
-    found = timed(counted, device, seconds=seconds)
+    samples = timed(counted, device, seconds=seconds)
     share = (time.process_time() - used) / (time.perf_counter() - began)
     fresh = statistics.median(pages[WARM_ITERATIONS:]) * resource.getpagesize()
     on_cpu = device.type == "cpu"
     return {
-        "seconds": statistics.median(found),
+        "seconds": statistics.median(samples),
         "fresh": fresh if on_cpu else 0.0,
         # A GPU's work is not this process's.
         "share": min(share, 1.0) if on_cpu else 1.0,
@@ -150,8 +150,8 @@ def _collective(rank: int, world: int, store: Path) -> None:
             work.append(time.process_time() - used)
             values.fill_(1.0)
             # All ranks stop after the same number: who decided for itself would leave others waiting.
-            early = len(samples) < LEAST_SAMPLES or time.perf_counter() - began_all < SECONDS_A_SIZE
-            again.fill_(float(early and len(samples) < MOST_SAMPLES))
+            early = len(samples) < MIN_SAMPLES or time.perf_counter() - began_all < SECONDS_A_SIZE
+            again.fill_(float(early and len(samples) < MAX_SAMPLES))
             dist.broadcast(again, 0)
         if rank == 0:
             _tell({"bytes": size, "seconds": sorted(samples), "work": statistics.median(work)})

@@ -21,8 +21,8 @@ def neighbours_training(neighbours: int, threads: int) -> Iterator[Callable[[str
         running = [stack.enter_context(trained("neighbour", str(threads))) for _ in range(neighbours)]
 
         def tell(name: str) -> None:
-            for one in running:
-                one(name)
+            for tell_process in running:
+                tell_process(name)
 
         yield tell
 
@@ -37,11 +37,11 @@ def trained(*arguments: str) -> Iterator[Callable[[str], dict[str, Any]]]:
 
     def answer(line: str) -> dict[str, Any]:
         assert process.stdout is not None
-        said = process.stdout.readline()
-        if not said:
+        text = process.stdout.readline()
+        if not text:
             raise ProphetError(f"a process that trains models for the calibration ended by itself ({line})")
-        found: dict[str, Any] = json.loads(said)
-        return found
+        content: dict[str, Any] = json.loads(text)
+        return content
 
     def tell(line: str) -> dict[str, Any]:
         assert process.stdin is not None
@@ -71,19 +71,19 @@ def probe(*arguments: str, talks: bool = False) -> subprocess.Popen[str]:
 
 def lines(*processes: subprocess.Popen[str]) -> list[dict[str, Any]]:
     """What the first tells, a JSON object a line; all of them must end well. Raises ProphetError."""
-    told = ""
+    output = ""
     try:
-        for number, one in enumerate(processes):
-            said, wrong = one.communicate(timeout=PATIENCE_SECONDS)
-            if one.returncode:
-                last = (wrong.strip().splitlines() or [f"status {one.returncode}"])[-1]
+        for number, process in enumerate(processes):
+            stdout, stderr = process.communicate(timeout=PATIENCE_SECONDS)
+            if process.returncode:
+                last = (stderr.strip().splitlines() or [f"status {process.returncode}"])[-1]
                 raise ProphetError(f"what an exchange costs could not be measured: {last}")
-            told = said if number == 0 else told
+            output = stdout if number == 0 else output
     except subprocess.TimeoutExpired:
         raise ProphetError("what an exchange costs could not be measured: it did not end") from None
     finally:
-        for one in processes:
-            if one.poll() is None:
-                one.kill()
-                one.communicate()
-    return [json.loads(line) for line in told.splitlines()]
+        for process in processes:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
+    return [json.loads(line) for line in output.splitlines()]

@@ -14,7 +14,7 @@ SET_UP_SECONDS = 0.004
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Candidate:
     """An operator to be measured: seconds of one call, of all of an iteration, and whose roofline says so.
 
     ``kind`` of None: it is a guess by all others'.
@@ -30,39 +30,44 @@ class Wanted:
         return SET_UP_SECONDS + calls * self.once
 
 
-def wanted(graph: Graph, known: Calibration) -> list[Wanted]:
+def unmeasured(graph: Graph, known: Calibration) -> list[Candidate]:
     """The operators of a graph that are not in the calibration's table."""
     parts = costs.costs(graph, known, {})
     operators = {operator.key: (operator, part) for operator, part in zip(graph.operators, parts, strict=True)}
-    found = []
+    candidates = []
     for key, unseen in costs.unseen(graph, parts).items():
         operator, part = operators[key]
-        found.append(Wanted(operator, part.seconds, unseen.seconds, None if part.way == "guess" else part.alike))
-    return found
+        candidates.append(
+            Candidate(operator, part.seconds, unseen.seconds, None if part.way == "guess" else part.alike)
+        )
+    return candidates
 
 
-def in_order(found: Sequence[Wanted], calls: int) -> Iterator[Wanted]:
-    """Unknown families first, then what takes away most doubt for its time.
+def in_order(candidates: Sequence[Candidate], calls: int) -> Iterator[Candidate]:
+    """Yield the operators of unknown families first, then those whose measurement removes most doubt for its time.
 
-    [ours] What is doubtful of an operator is what it takes in an iteration, over one more than have been measured of
-    its kind (``kin``): measuring it takes away its own, and of its kin's the difference that one more makes.
+    [ours] The doubt about an operator is its time in an iteration, divided by one more than the number of measured
+    operators of its kind. A measurement removes the operator's own doubt, and lowers that of the others of its kind
+    (``FamilyCorrection``).
     """
-    left = {one.operator.key: one for one in found}
+    left = {candidate.operator.key: candidate for candidate in candidates}
     of_kind: dict[str, float] = {}
     seen: dict[str, int] = {}
-    for one in found:
-        if one.kind is not None:
-            of_kind[one.kind] = of_kind.get(one.kind, 0.0) + one.all
+    for candidate in candidates:
+        if candidate.kind is not None:
+            of_kind[candidate.kind] = of_kind.get(candidate.kind, 0.0) + candidate.all
 
-    def worth(one: Wanted) -> tuple[bool, float]:
-        if one.kind is None:
-            return True, one.all / one.takes(calls)
-        measured = seen.get(one.kind, 0)
-        others = of_kind[one.kind] - one.all
-        return False, (one.all / (1 + measured) + others / ((1 + measured) * (2 + measured))) / one.takes(calls)
+    def benefit(candidate: Candidate) -> tuple[bool, float]:
+        if candidate.kind is None:
+            return True, candidate.all / candidate.takes(calls)
+        measured = seen.get(candidate.kind, 0)
+        others = of_kind[candidate.kind] - candidate.all
+        return False, (candidate.all / (1 + measured) + others / ((1 + measured) * (2 + measured))) / candidate.takes(
+            calls
+        )
 
     while left:
-        best = max(left.values(), key=worth)
+        best = max(left.values(), key=benefit)
         yield best
         del left[best.operator.key]
         if best.kind is not None:

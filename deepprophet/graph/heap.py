@@ -27,17 +27,17 @@ FIRST_THRESHOLD_BYTES = 0.9 * 2**20
 """Where mapping begins once PyTorch is imported: glibc begins with 128 KiB, and the import unmaps blocks of so many
 bytes (measured)."""
 
-MOST_THRESHOLD_BYTES = 32 * 2**20
+MAX_THRESHOLD_BYTES = 32 * 2**20
 PAD_BYTES = 128 * 1024
 """So much more than asked the heap grows, and so much of a free end is left."""
 
 LOOK_BYTES = 64 * 1024
 """A free chunk from this size on has the end of the heap looked at."""
 
-DESCRIPTION_BYTES = (208, 112)
+OBJECT_BYTES = (208, 112)
 """A tensor and its storage, as C++ objects."""
 
-ASIDE = 7
+MAX_CACHED_CHUNKS = 7
 """So many small chunks of one size are put aside and not joined."""
 
 ROUNDS, WARM_ROUNDS = 6, 2
@@ -45,7 +45,7 @@ ROUNDS, WARM_ROUNDS = 6, 2
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Allocation:
     """Memory of one tensor: ``size`` bytes, taken by the operator at ``born``, given back before the one at ``died``.
 
     ``died`` of None: with the next iteration's beginning, as gradients are.
@@ -56,7 +56,7 @@ class Held:
     died: int | None
 
 
-def fresh_bytes(held: Sequence[Held], count: int) -> list[float]:
+def fresh_bytes(allocations: Sequence[Allocation], count: int) -> list[float]:
     """For each of ``count`` operators the bytes of new pages that it is the first to touch, a mean over iterations.
 
     Without tensors over 32 MiB: these are mapped whenever the operator is called, alone too.
@@ -64,27 +64,27 @@ def fresh_bytes(held: Sequence[Held], count: int) -> list[float]:
     taken: list[list[int]] = [[] for _ in range(count)]
     given: list[list[int]] = [[] for _ in range(count + 1)]
     left = []
-    for number, one in enumerate(held):
-        taken[one.born].append(number)
-        if one.died is None:
+    for number, allocation in enumerate(allocations):
+        taken[allocation.born].append(number)
+        if allocation.died is None:
             left.append(number)
         else:
-            given[one.died].append(number)
+            given[allocation.died].append(number)
     heap = Heap()
     tensors: dict[int, list[Chunk]] = {}
     fresh = [0.0] * count
     for turn in range(ROUNDS):
         for number in left:
-            heap.give_tensor(tensors.pop(number, []))
+            heap.free_tensor(tensors.pop(number, []))
         for place in range(count):
             for number in given[place]:
-                heap.give_tensor(tensors.pop(number))
+                heap.free_tensor(tensors.pop(number))
             for number in taken[place]:
-                tensors[number], new = heap.take_tensor(held[number].size)
+                tensors[number], new = heap.allocate_tensor(allocations[number].size)
                 if turn >= WARM_ROUNDS:
                     fresh[place] += new / (ROUNDS - WARM_ROUNDS)
         for number in given[count]:
-            heap.give_tensor(tensors.pop(number))
+            heap.free_tensor(tensors.pop(number))
     return fresh
 
 
@@ -104,31 +104,34 @@ class Heap:
     _by_size: list[tuple[int, int]] = field(default_factory=list)
     _starts: dict[int, int] = field(default_factory=dict)
     _ends: dict[int, int] = field(default_factory=dict)
-    _aside: dict[int, list[Chunk]] = field(default_factory=lambda: {size: [] for size in DESCRIPTION_BYTES})
+    _cached: dict[int, list[Chunk]] = field(default_factory=lambda: {size: [] for size in OBJECT_BYTES})
     _top: int = 0
     _end: int = 0
     _touched: int = 0
     _map_from: float = FIRST_THRESHOLD_BYTES
     _trim_from: float = 2 * FIRST_THRESHOLD_BYTES
 
-    def take_tensor(self, size: int) -> tuple[list[Chunk], int]:
+    def allocate_tensor(self, size: int) -> tuple[list[Chunk], int]:
         """Its memory and its description; the bytes of its memory that are new."""
-        memory, new = self._take(size)
-        described = [self._aside[one].pop() if self._aside[one] else self._take(one)[0] for one in DESCRIPTION_BYTES]
-        return [memory, *described], new if size <= MOST_THRESHOLD_BYTES else 0
+        memory, new = self._allocate(size)
+        described = [
+            self._cached[size_of_object].pop() if self._cached[size_of_object] else self._allocate(size_of_object)[0]
+            for size_of_object in OBJECT_BYTES
+        ]
+        return [memory, *described], new if size <= MAX_THRESHOLD_BYTES else 0
 
-    def give_tensor(self, chunks: Sequence[Chunk]) -> None:
-        """Give back what ``take_tensor`` gave."""
+    def free_tensor(self, chunks: Sequence[Chunk]) -> None:
+        """Give back what ``allocate_tensor`` gave."""
         for chunk in chunks[:1]:
-            self._give(chunk)
+            self._free(chunk)
         for chunk in chunks[1:]:
-            aside = self._aside[chunk.asked]
-            if len(aside) < ASIDE:
+            aside = self._cached[chunk.asked]
+            if len(aside) < MAX_CACHED_CHUNKS:
                 aside.append(chunk)
             else:
-                self._give(chunk)
+                self._free(chunk)
 
-    def _take(self, size: int) -> tuple[Chunk, int]:
+    def _allocate(self, size: int) -> tuple[Chunk, int]:
         need = _up(size + HEADER_BYTES, 16)
         at = bisect_left(self._by_size, (need, -1))
         if at < len(self._by_size):
@@ -148,9 +151,9 @@ class Heap:
         self._touched = max(self._touched, self._top)
         return Chunk(start, need, size), new
 
-    def _give(self, chunk: Chunk) -> None:
+    def _free(self, chunk: Chunk) -> None:
         if chunk.start is None:
-            if self._map_from < chunk.size <= MOST_THRESHOLD_BYTES:
+            if self._map_from < chunk.size <= MAX_THRESHOLD_BYTES:
                 self._map_from, self._trim_from = chunk.size, 2 * chunk.size
             return
         start, size = chunk.start, chunk.size

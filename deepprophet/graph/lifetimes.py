@@ -12,7 +12,7 @@ from dataclasses import replace
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from deepprophet.graph.heap import Held
+from deepprophet.graph.heap import Allocation
 
 
 class Lifetimes:
@@ -20,7 +20,7 @@ class Lifetimes:
 
     def __init__(self) -> None:
         """Nothing was taken yet."""
-        self.held: list[Held] = []
+        self.held: list[Allocation] = []
         self._alive: dict[int, tuple[StorageWeakRef, int]] = {}
         self._dead: list[StorageWeakRef] = []
 
@@ -40,4 +40,4 @@ class Lifetimes:
             address = storage._cdata
             if address not in self._alive and address not in read:
                 self._alive[address] = StorageWeakRef(storage), len(self.held)
-                self.held.append(Held(storage.nbytes(), place, None))
+                self.held.append(Allocation(storage.nbytes(), place, None))

@@ -63,22 +63,22 @@ def load(path: str, batch_size: int | None = None) -> Subject:
     try:
         factory = _find(module_name, name)
         sized = batch_size is not None and _takes_batch_size(factory)
-        made = factory(batch_size=batch_size) if sized else factory()
+        answer = factory(batch_size=batch_size) if sized else factory()
     except (InputError, KeyboardInterrupt):
         raise
     except BaseException as error:  # it is anybody's code
         raise InputError(f"{path} failed: {_told(error)}") from error
-    return subject(made, path)
+    return subject(answer, path)
 
 
-def subject(made: Any, path: str = "the factory") -> Subject:
+def subject(answer: Any, path: str = "the factory") -> Subject:
     """A model and an example batch, or these and a loss. Raises InputError."""
-    if not isinstance(made, tuple) or len(made) not in (2, 3):
+    if not isinstance(answer, tuple) or len(answer) not in (2, 3):
         raise InputError(
-            f"{path} must return (model, batch) or (model, batch, loss); it returned {_kind(made)}. A batch is a "
+            f"{path} must return (model, batch) or (model, batch, loss); it returned {_kind(answer)}. A batch is a "
             "tensor, a tuple of the model's arguments, or a dict of its keywords"
         )
-    model, batch, loss = (*made, None) if len(made) == 2 else made
+    model, batch, loss = (*answer, None) if len(answer) == 2 else answer
     if not isinstance(model, torch.nn.Module):
         raise InputError(f"{path}: the model must be a torch.nn.Module; it is {_kind(model)}")
     if loss is not None and not callable(loss):
@@ -126,9 +126,9 @@ def optimiser(name: str, parameters: list[Any]) -> torch.optim.Optimizer | None:
     return makers[name]()
 
 
-def with_batch(found: Subject, batch: Any) -> Subject:
+def with_batch(subject_: Subject, batch: Any) -> Subject:
     """The same with another batch."""
-    return replace(found, batch=as_batch(batch))
+    return replace(subject_, batch=as_batch(batch))
 
 
 def _find(module_name: str, name: str) -> Callable[..., Any]:
@@ -147,18 +147,18 @@ def _find(module_name: str, name: str) -> Callable[..., Any]:
         raise
     except BaseException as error:
         raise InputError(f"{module_name} cannot be imported: {_told(error)}") from error
-    found: Any = module
+    target: Any = module
     for part in name.split("."):
-        if not hasattr(found, part):
+        if not hasattr(target, part):
             near = [key for key in vars(module) if callable(getattr(module, key)) and not key.startswith("_")]
             raise InputError(
                 f"{module_name} has no {name}; it has {', '.join(sorted(near)[:12]) or 'nothing callable'}"
             )
-        found = getattr(found, part)
-    if not callable(found):
-        raise InputError(f"{module_name}:{name} must be a function that returns (model, batch); it is {_kind(found)}")
-    made: Callable[..., Any] = found
-    return made
+        target = getattr(target, part)
+    if not callable(target):
+        raise InputError(f"{module_name}:{name} must be a function that returns (model, batch); it is {_kind(target)}")
+    factory: Callable[..., Any] = target
+    return factory
 
 
 def _takes_batch_size(factory: Callable[..., Any]) -> bool:

@@ -42,7 +42,7 @@ _QUIET = ("prim.", "profiler.")
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class TraceOptions:
     """What an iteration is traced with. ``batch_size`` of None: the example batch's."""
 
     optimizer: str = "sgd"
@@ -51,7 +51,7 @@ class How:
     device: torch.device = CPU
 
 
-def trace(subject: Subject, how: How = How()) -> Graph:
+def trace(subject: Subject, how: TraceOptions = TraceOptions()) -> Graph:
     """The graph of one iteration. Raises TraceError, with the operator and the line, where that is not possible."""
     _refuse_compiled(subject.model)
     recorder = _Recorder()
@@ -84,7 +84,7 @@ def _refuse_compiled(model: torch.nn.Module) -> None:
         )
 
 
-def _traced(subject: Subject, recorder: _Recorder, how: How) -> Graph:
+def _traced(subject: Subject, recorder: _Recorder, how: TraceOptions) -> Graph:
     mode = FakeTensorMode()
     with FakeCopyMode(mode):
         model = copy.deepcopy(subject.model)
@@ -168,7 +168,7 @@ class _Recorder(TorchDispatchMode):
         read = [(x.untyped_storage()._cdata, tensor_spec(x).bytes) for x in inputs]
         result = func(*args, **options)
         results = [x for x in tree_flatten(result)[0] if isinstance(x, torch.Tensor)]
-        if any(one.layout != torch.strided for one in results):
+        if any(tensor.layout != torch.strided for tensor in results):
             raise _SparseError
         self.at = None
         self._note(call, read, results)
@@ -214,7 +214,7 @@ def _asks_for_sparse_gradients(func: Any, args: tuple[Any, ...], options: dict[s
     """Whether an embedding's weights, its first argument, are to get them."""
     if not (args and isinstance(args[0], torch.Tensor) and args[0].requires_grad):
         return False
-    names = [one.name for one in func._schema.arguments]
+    names = [parameter.name for parameter in func._schema.arguments]
     return "sparse" in names and bool((dict(zip(names, args, strict=False)) | options).get("sparse"))
 
 
@@ -264,10 +264,10 @@ def _convert(model: torch.nn.Module, kind: torch.dtype, device: torch.device) ->
 
 
 def _buffer_bytes(model: torch.nn.Module) -> tuple[int, ...]:
-    found: dict[torch.dtype, int] = {}
+    sizes: dict[torch.dtype, int] = {}
     for buffer in model.buffers():
-        found[buffer.dtype] = found.get(buffer.dtype, 0) + buffer.numel() * buffer.element_size()
-    return tuple(size for size in found.values() if size)
+        sizes[buffer.dtype] = sizes.get(buffer.dtype, 0) + buffer.numel() * buffer.element_size()
+    return tuple(size for size in sizes.values() if size)
 
 
 def _noting(ready: dict[str, int], name: str, recorder: _Recorder) -> Any:
@@ -313,16 +313,16 @@ def _named_modules(model: torch.nn.Module, recorder: _Recorder) -> Iterator[None
             hook.remove()
 
 
-def _resized(batch: Any, was: int, how: How, kind: torch.dtype) -> tuple[Any, int]:
+def _resized(batch: Any, was: int, how: TraceOptions, kind: torch.dtype) -> tuple[Any, int]:
     size = was if how.batch_size is None else how.batch_size
 
-    def one(tensor: torch.Tensor) -> torch.Tensor:
+    def resize(tensor: torch.Tensor) -> torch.Tensor:
         if size != was and tensor.dim() > 0 and tensor.shape[0] == was:
             tensor = tensor.new_empty((size, *tensor.shape[1:]))
         tensor = tensor.to(how.device)
         return tensor.to(kind) if tensor.is_floating_point() and kind is not torch.float32 else tensor
 
-    return batch.each(one), size
+    return batch.each(resize), size
 
 
 def _problem(error: BaseException, recorder: _Recorder) -> str:
@@ -349,9 +349,9 @@ def _problem(error: BaseException, recorder: _Recorder) -> str:
         )
     if isinstance(error, SystemExit):
         return f"{at}the model cannot be traced: {exited(error)}"
-    said = str(error).strip().splitlines()[0] if str(error).strip() else "it says nothing more"
+    reason = str(error).strip().splitlines()[0] if str(error).strip() else "it says nothing more"
     doing = f" in {operator}" if operator else ""
-    return f"{at}the model cannot be traced{doing}: {type(error).__name__}: {said}"
+    return f"{at}the model cannot be traced{doing}: {type(error).__name__}: {reason}"
 
 
 def _line(error: BaseException) -> str:

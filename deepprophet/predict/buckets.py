@@ -28,7 +28,7 @@ class Bucket:
 def buckets(graph: Graph, *, first: int = FIRST_BYTES, limit: int = LIMIT_BYTES) -> list[Bucket]:
     """The buckets of a graph's gradients, in the order in which they are sent."""
     coming = sorted(
-        (parameter for parameter in graph.parameters if parameter.ready is not None), key=lambda one: one.ready or 0
+        (parameter for parameter in graph.parameters if parameter.ready is not None), key=lambda item: item.ready or 0
     )
     open_now: dict[str, list[Parameter]] = {}
     limits: dict[str, int] = {}

@@ -12,72 +12,74 @@ from deepprophet.costs.costs import Unseen
 from deepprophet.graph.spec import parse, readable
 from deepprophet.predict.prediction import Prediction
 
-MOST_UNSEEN = 20
-MOST_TOLD = 5
+MAX_UNSEEN = 20
+MAX_LISTED = 5
 """Of operators of known families, among the lines for people."""
 
 
 @dataclass(frozen=True)
-class Made:
+class PredictionReport:
     """A prediction with what it is of."""
 
     model: str
     batch_size: int
     dtype: str
     link_bps: float | None
-    found: Prediction
+    prediction: Prediction
     spec: JobSpec
 
 
-def document(made: Sequence[Made], head: dict[str, Any]) -> dict[str, Any]:
+def document(reports: Sequence[PredictionReport], head: dict[str, Any]) -> dict[str, Any]:
     """The whole answer: what it was made with, and a prediction for each combination that was asked."""
-    return {**head, "predictions": [one(prediction) for prediction in made]}
+    return {**head, "predictions": [as_json(report) for report in reports]}
 
 
-def one(made: Made) -> dict[str, Any]:
+def as_json(report: PredictionReport) -> dict[str, Any]:
     """One prediction."""
-    found, played = made.found, made.found.played
+    prediction, played = report.prediction, report.prediction.played
     return {
-        "model": made.model,
-        "batch_size": made.batch_size,
-        "dtype": made.dtype,
-        "workers": found.asked.workers,
-        "architecture": found.asked.architecture,
-        "link_bps": made.link_bps,
-        "iteration_seconds": found.seconds,
-        "interval_seconds": [found.low, found.high],
+        "model": report.model,
+        "batch_size": report.batch_size,
+        "dtype": report.dtype,
+        "workers": prediction.configuration.workers,
+        "architecture": prediction.configuration.architecture,
+        "link_bps": report.link_bps,
+        "iteration_seconds": prediction.seconds,
+        "interval_seconds": [prediction.low, prediction.high],
         "interval_share": 0.8,
         "compute_seconds": played.compute,
-        "model_compute_seconds": list(found.compute),
+        "model_compute_seconds": list(prediction.compute),
         "exposed_communication_seconds": played.exposed,
         "overlapped_communication_seconds": played.overlapped,
-        "examples_per_second": made.batch_size * found.asked.workers / found.seconds if found.seconds else None,
-        "bytes_per_iteration": found.bytes,
-        "gradient_bytes": found.graph.gradient_bytes,
-        "buckets": [{"bytes": b.bytes, "parameters": len(b.parameters)} for b in found.buckets],
-        "critical_path": critical_path(found),
-        "cost_shares": shares(found),
+        "examples_per_second": report.batch_size * prediction.configuration.workers / prediction.seconds
+        if prediction.seconds
+        else None,
+        "bytes_per_iteration": prediction.bytes,
+        "gradient_bytes": prediction.graph.gradient_bytes,
+        "buckets": [{"bytes": b.bytes, "parameters": len(b.parameters)} for b in prediction.buckets],
+        "critical_path": critical_path(prediction),
+        "cost_shares": shares(prediction),
         "unseen_operators": [
             {"operator": readable(parse(key)), "seconds": operator.seconds, "known_by": operator.way}
-            for key, operator in list(found.unseen.items())[:MOST_UNSEEN]
+            for key, operator in list(prediction.unseen.items())[:MAX_UNSEEN]
         ],
-        "unseen_count": len(found.unseen),
-        "operators": len(found.graph.operators),
-        "workers_per_core": found.stretch,
-        "notes": list(found.notes),
-        "registration": made.spec.model_dump(mode="json", exclude_none=True),
+        "unseen_count": len(prediction.unseen),
+        "operators": len(prediction.graph.operators),
+        "workers_per_core": prediction.stretch,
+        "notes": list(prediction.notes),
+        "registration": report.spec.model_dump(mode="json", exclude_none=True),
     }
 
 
-def shares(found: Prediction) -> dict[str, float]:
+def shares(prediction: Prediction) -> dict[str, float]:
     """How much of the operators' time is known in which way."""
-    whole = sum(found.ways.values())
-    return {way: seconds / whole if whole else 0.0 for way, seconds in found.ways.items()}
+    whole = sum(prediction.ways.values())
+    return {way: seconds / whole if whole else 0.0 for way, seconds in prediction.ways.items()}
 
 
-def critical_path(found: Prediction) -> list[dict[str, Any]]:
+def critical_path(prediction: Prediction) -> list[dict[str, Any]]:
     """What decides how long an iteration takes, one after the other; neighbours of a kind as one."""
-    spans = [found.played.spans[place] for place in found.played.critical]
+    spans = [prediction.played.spans[place] for place in prediction.played.critical]
     path = []
     for (name, kind), group in groupby(spans, key=lambda span: (span.name, span.kind)):
         parts = list(group)
@@ -85,7 +87,7 @@ def critical_path(found: Prediction) -> list[dict[str, Any]]:
     return path
 
 
-def rows(made: Sequence[Made]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def rows(reports: Sequence[PredictionReport]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """A table of several predictions: titles, and a row each."""
     titles = (
         "batch",
@@ -100,39 +102,40 @@ def rows(made: Sequence[Made]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         "hidden",
         "bytes",
     )
-    found: list[tuple[str, ...]] = []
-    for part in made:
-        p = part.found
-        found.append(
+    lines: list[tuple[str, ...]] = []
+    for part in reports:
+        p = part.prediction
+        lines.append(
             (
-                str(part.batch_size), part.dtype, str(p.asked.workers), p.asked.architecture if p.demand else "-",
+                str(part.batch_size), part.dtype, str(p.configuration.workers),
+                p.configuration.architecture if p.demand else "-",
                 rate(part.link_bps) if p.demand else "-", span(p.seconds), f"{span(p.low)} to {span(p.high)}",
                 span(p.played.compute), span(p.played.exposed), span(p.played.overlapped), size(p.bytes),
             )
         )  # fmt: skip
-    return titles, found
+    return titles, lines
 
 
-def facts(made: Made) -> list[tuple[str, str]]:
+def facts(report: PredictionReport) -> list[tuple[str, str]]:
     """One prediction for people."""
-    found, played = made.found, made.found.played
-    told = [
-        ("model", f"{made.model}, batch {made.batch_size}, {made.dtype}"),
-        ("iteration", f"{span(found.seconds)} (80 %: {span(found.low)} to {span(found.high)})"),
+    prediction, played = report.prediction, report.prediction.played
+    lines = [
+        ("model", f"{report.model}, batch {report.batch_size}, {report.dtype}"),
+        ("iteration", f"{span(prediction.seconds)} (80 %: {span(prediction.low)} to {span(prediction.high)})"),
         ("compute", span(played.compute)),
         ("exposed communication", span(played.exposed)),
         ("overlapped communication", span(played.overlapped)),
         (
             "bytes an iteration",
-            f"{size(found.bytes)} over the network, {size(found.graph.gradient_bytes)} of gradients",
+            f"{size(prediction.bytes)} over the network, {size(prediction.graph.gradient_bytes)} of gradients",
         ),
-        ("buckets", ", ".join(size(bucket.bytes) for bucket in found.buckets)),
-        ("critical path", "; ".join(f"{p['name']} {span(p['seconds'])}" for p in critical_path(found))),
-        ("known by", ", ".join(f"{way} {share:.0%}" for way, share in shares(found).items() if share > 0)),
+        ("buckets", ", ".join(size(bucket.bytes) for bucket in prediction.buckets)),
+        ("critical path", "; ".join(f"{p['name']} {span(p['seconds'])}" for p in critical_path(prediction))),
+        ("known by", ", ".join(f"{way} {share:.0%}" for way, share in shares(prediction).items() if share > 0)),
     ]
-    told += unseen_facts(found.unseen)
-    told += [("note", note) for note in found.notes]
-    return told
+    lines += unseen_facts(prediction.unseen)
+    lines += [("note", note) for note in prediction.notes]
+    return lines
 
 
 def unseen_facts(unseen: Mapping[str, Unseen]) -> list[tuple[str, str]]:
@@ -140,17 +143,17 @@ def unseen_facts(unseen: Mapping[str, Unseen]) -> list[tuple[str, str]]:
     guessed = [item for item in unseen.items() if item[1].way == "guess"]
     by_family = [item for item in unseen.items() if item[1].way == "roofline"]
     measured = [item for item in unseen.items() if item[1].way == "measured"]
-    told = []
+    lines = []
     if guessed:
         count = f"{_count(guessed)}, guessed from all other families; --measure has more time. "
-        told.append(("unknown family", count + _longest(guessed, MOST_UNSEEN)))
+        lines.append(("unknown family", count + _longest(guessed, MAX_UNSEEN)))
     if by_family:
         count = f"{_count(by_family)}, predicted by family; --measure has more time. "
-        told.append(("never measured", count + _longest(by_family, MOST_TOLD)))
+        lines.append(("never measured", count + _longest(by_family, MAX_LISTED)))
     if measured:
         count = f"{_count(measured)} that the calibration has not seen. "
-        told.append(("measured just now", count + _longest(measured, MOST_TOLD)))
-    return told
+        lines.append(("measured just now", count + _longest(measured, MAX_LISTED)))
+    return lines
 
 
 def _count(operators: Sequence[object]) -> str:
@@ -158,7 +161,9 @@ def _count(operators: Sequence[object]) -> str:
 
 
 def _longest(ordered: Sequence[tuple[str, Unseen]], most: int) -> str:
-    return "The longest: " + "; ".join(f"{readable(parse(key))} ({span(one.seconds)})" for key, one in ordered[:most])
+    return "The longest: " + "; ".join(
+        f"{readable(parse(key))} ({span(operator.seconds)})" for key, operator in ordered[:most]
+    )
 
 
 def span(seconds: float) -> str:

@@ -92,10 +92,10 @@ class Wire:
         for place in range(1, self.workers):
             parent = place - (1 << (place.bit_length() - 1))
             edges.append((names[parent], names[place], float(size)))
-        found = self._transfer(edges, rounds, size * rounds)
-        slowest = max((network.seconds(self.left_bps, [part]) for part in found.demand), default=0.0)
+        transfer = self._transfer(edges, rounds, size * rounds)
+        slowest = max((network.seconds(self.left_bps, [part]) for part in transfer.demand), default=0.0)
         fixed = rounds * (self.host.message + self.network.latency_seconds)
-        return Transfer(max(found.seconds, fixed + rounds * slowest), found.work, found.demand, found.links)
+        return Transfer(max(transfer.seconds, fixed + rounds * slowest), transfer.work, transfer.demand, transfer.links)
 
     def _transfer(self, ends: Sequence[tuple[str, str, float]], rounds: int, handled: float) -> Transfer:
         demand = added([DemandSpec(src=src, dst=dst, bytes=size) for src, dst, size in ends if src != dst])

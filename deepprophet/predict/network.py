@@ -20,7 +20,7 @@ from deepprophet.errors import InputError
 GOODPUT = 0.95
 """Of a link's rate this is left for data beside the headers of Ethernet, IP and TCP."""
 
-MOST_FILE_BYTES = 4 * 2**20
+MAX_FILE_BYTES = 4 * 2**20
 
 Port = tuple[str, bool]
 """A host's link: its name, and True for what it sends, False for what it gets."""
@@ -126,14 +126,14 @@ def left_bps(network: NetworkSpec) -> dict[Port, float]:
         if load.src != load.dst:
             loads.setdefault((load.src, True), []).append(load)
             loads.setdefault((load.dst, False), []).append(load)
-    found = {}
+    left = {}
     for host in network.hosts:
         for out, rate in ((True, host.egress_bps), (False, host.ingress_bps)):
             crossing = loads.get((host.name, out), [])
             rest = rate - sum(load.bps for load in crossing)
             share = rate / (1 + sum(load.flows for load in crossing))
-            found[host.name, out] = max(rest, share) * GOODPUT
-    return found
+            left[host.name, out] = max(rest, share) * GOODPUT
+    return left
 
 
 def read(path: Path) -> NetworkSpec:
@@ -141,7 +141,7 @@ def read(path: Path) -> NetworkSpec:
     from controller.documents.yaml_lines import read_yaml  # noqa: PLC0415 - its import is slow, and few predictions need it
 
     try:
-        document = read_yaml(text_file.read(path, holds="a network: hosts, at least", most_bytes=MOST_FILE_BYTES))
+        document = read_yaml(text_file.read(path, holds="a network: hosts, at least", most_bytes=MAX_FILE_BYTES))
     except text_file.FileError as error:
         raise InputError(str(error)) from error
     except DocumentError as error:
@@ -151,6 +151,6 @@ def read(path: Path) -> NetworkSpec:
     try:
         return NetworkSpec.model_validate(document.data)
     except ValidationError as error:
-        at, line, said = described_with_lines(error, document, NetworkSpec)[0]
+        at, line, reason = described_with_lines(error, document, NetworkSpec)[0]
         field = f"{field_name(at)}: " if at else ""
-        raise InputError(f"{path}:{line}: {field}{said}") from error
+        raise InputError(f"{path}:{line}: {field}{reason}") from error

@@ -26,13 +26,13 @@ from deepprophet.predict.exchange import NO_HOST, Architecture, Transfer, Wire, 
 from deepprophet.predict.network import NetworkSpec, Placement, place
 from deepprophet.predict.schedule import Plan, Played, Step, play
 
-MOST_PROCESSES = 4096
-MOST_PAIRS = 65_536
+MAX_PROCESSES = 4096
+MAX_PAIRS = 65_536
 """Of hosts that send to each other: both are what a job's registration (``JobSpec``) can name."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Configuration:
     """What is predicted: so many workers, exchanging so, over this network."""
 
     workers: int
@@ -46,7 +46,7 @@ class Prediction:
     waiting.
     """
 
-    asked: Asked
+    configuration: Configuration
     graph: Graph
     seconds: float
     low: float
@@ -68,7 +68,7 @@ class Prediction:
 
     def registration(self, model: str, iterations: float | None = None) -> JobSpec:
         """What the controller is told, so that it knows the job before its first iteration. Raises InputError."""
-        role = Role.WORKER if self.asked.architecture == "ps" else Role.PEER
+        role = Role.WORKER if self.configuration.architecture == "ps" else Role.PEER
         tasks = [TaskSpec(role=role, host=host) for host in self.placement.workers]
         tasks += [TaskSpec(role=Role.PS, host=host) for host in self.placement.ps]
         try:
@@ -80,22 +80,24 @@ class Prediction:
                 model="".join(char if char.isprintable() else "?" for char in model)[:127],
             )
         except ValidationError as error:
-            place, said = described(error, None, JobSpec)[0]
-            raise InputError(f"no job can be registered with this prediction: {field_name(place)}: {said}") from error
+            place, reason = described(error, None, JobSpec)[0]
+            raise InputError(f"no job can be registered with this prediction: {field_name(place)}: {reason}") from error
 
 
-def predict(graph: Graph, known: Calibration, fresh: Mapping[str, Measurement], asked: Asked) -> Prediction:
+def predict(
+    graph: Graph, known: Calibration, fresh: Mapping[str, Measurement], configuration: Configuration
+) -> Prediction:
     """Predict an iteration. Raises InputError for a job of more processes than one can have."""
-    placement = place(asked.network, asked.workers, asked.architecture)
+    placement = place(configuration.network, configuration.workers, configuration.architecture)
     _check_size(placement)
-    stretch, neighbours, crowded = _sharing(asked.network, placement, known)
+    stretch, neighbours, crowded = _sharing(configuration.network, placement, known)
     parts = costing.costs(graph, known, fresh, neighbours)
     context = costing.context_for(known.contexts, neighbours)
     compute = costing.total(parts, context)
     cut = buckets(graph)
     host = known.collective or NO_HOST
-    wrapped = asked.workers > 1 or asked.architecture == "ps"
-    wire = Wire(asked.network, placement, asked.architecture, host)
+    wrapped = configuration.workers > 1 or configuration.architecture == "ps"
+    wire = Wire(configuration.network, placement, configuration.architecture, host)
 
     def played(compute_factor: float, wire_factor: float) -> Played:
         transfers = tuple(tuple(_slowed(t, wire_factor) for t in wire.of_bucket(bucket.bytes)) for bucket in cut)
@@ -111,7 +113,7 @@ def predict(graph: Graph, known: Calibration, fresh: Mapping[str, Measurement], 
     ways = {way: sum(p.seconds for p in parts if p.way == way) for way in WAYS}
     sent = [t for bucket in cut for t in wire.of_bucket(bucket.bytes)] + wire.of_buffers(graph.buffer_bytes)
     return Prediction(
-        asked=asked,
+        configuration=configuration,
         graph=graph,
         seconds=middle.seconds,
         low=below.seconds,
@@ -130,17 +132,17 @@ def predict(graph: Graph, known: Calibration, fresh: Mapping[str, Measurement], 
 
 def _check_size(placement: Placement) -> None:
     processes = len(placement.workers) + len(placement.ps)
-    if processes > MOST_PROCESSES:
+    if processes > MAX_PROCESSES:
         raise InputError(
             f"{len(placement.workers)} workers and {len(placement.ps)} parameter servers: a job has at most "
-            f"{MOST_PROCESSES} processes"
+            f"{MAX_PROCESSES} processes"
         )
     workers, servers = set(placement.workers), set(placement.ps)
     pairs = 2 * (len(workers) * len(servers) - len(workers & servers))
-    if pairs > MOST_PAIRS:
+    if pairs > MAX_PAIRS:
         raise InputError(
             f"workers on {len(workers)} hosts and parameter servers on {len(servers)} send between {pairs} pairs of "
-            f"hosts: a job has at most {MOST_PAIRS}"
+            f"hosts: a job has at most {MAX_PAIRS}"
         )
 
 
@@ -202,17 +204,17 @@ def _slowed(transfer: Transfer, factor: float) -> Transfer:
 
 
 def _notes(graph: Graph, known: Calibration, stretch: float, *, wrapped: bool) -> list[str]:
-    found = []
+    notes = []
     without = [parameter.name for parameter in graph.parameters if parameter.ready is None]
     if without and wrapped:
-        found.append(
+        notes.append(
             f"{len(without)} parameters get no gradient ({', '.join(without[:3])}): DistributedDataParallel would wait "
             "for them without find_unused_parameters=True; they are left out here"
         )
     if wrapped and known.collective is None:
-        found.append("what the hosts themselves need for an exchange was not measured: only the links count")
+        notes.append("what the hosts themselves need for an exchange was not measured: only the links count")
     if stretch > 1:
-        found.append(f"more workers than cores on a machine: they are taken to need {stretch:g} times as long")
+        notes.append(f"more workers than cores on a machine: they are taken to need {stretch:g} times as long")
     if known.provenance.quick:
-        found.append("the calibration is a quick one, of one model a kind: its intervals are wide")
-    return found
+        notes.append("the calibration is a quick one, of one model a kind: its intervals are wide")
+    return notes

@@ -117,9 +117,9 @@ class _Player:
             at = until
         return self._span(step.name, "compute", now, at, before) if at > now else (now, before)
 
-    def _send(self, name: str, transfer: Transfer, asked: float, cause: int | None) -> tuple[float, int | None]:
+    def _send(self, name: str, transfer: Transfer, requested: float, cause: int | None) -> tuple[float, int | None]:
         """A transfer starts when all of its links are free, in the order of asking."""
-        start = asked
+        start = requested
         for link in transfer.links:
             free, held = self._free.get(link, (0.0, 0))
             if free > start:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 
-from deepprophet.predict.document import Made, span
+from deepprophet.predict.document import PredictionReport, span
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -18,11 +18,11 @@ COLOURS = {
 }  # fmt: skip
 
 
-def draw(made: Made, path: Path) -> None:
+def draw(report: PredictionReport, path: Path) -> None:
     """Write the picture, of the kind that the file's name ends with. Raises OSError, and ValueError for a kind that
     is none.
     """
-    played = made.found.played
+    played = report.prediction.played
     figure, axis = plt.subplots(figsize=(11, 3.2), layout="constrained", dpi=110)
     critical = set(played.critical)
     for place, part in enumerate(played.spans):
@@ -38,14 +38,18 @@ def draw(made: Made, path: Path) -> None:
             axis.text(
                 (part.start + part.end) / 2, lane, part.name[7:], ha="center", va="center", color="white", zorder=4
             )
-    found = made.found
-    axis.axvspan(found.low, found.high, color="#c1121f", alpha=0.08, zorder=0)
-    axis.axvline(found.seconds, color="#c1121f", lw=1)
+    prediction = report.prediction
+    axis.axvspan(prediction.low, prediction.high, color="#c1121f", alpha=0.08, zorder=0)
+    axis.axvline(prediction.seconds, color="#c1121f", lw=1)
     axis.set_yticks([0, 1], ["wire", "device"])
-    axis.set(xlim=(0, max(found.high, found.seconds) * 1.02), xlabel="seconds")
-    workers = f"{found.asked.workers} workers, {found.asked.architecture}" if found.asked.workers > 1 else "one worker"
+    axis.set(xlim=(0, max(prediction.high, prediction.seconds) * 1.02), xlabel="seconds")
+    workers = (
+        f"{prediction.configuration.workers} workers, {prediction.configuration.architecture}"
+        if prediction.configuration.workers > 1
+        else "one worker"
+    )
     axis.set_title(
-        f"{made.model}, batch {made.batch_size}, {made.dtype}, {workers}: {span(found.seconds)} an iteration"
+        f"{report.model}, batch {report.batch_size}, {report.dtype}, {workers}: {span(prediction.seconds)} an iteration"
     )
     names = dict.fromkeys("bucket" if part.name.startswith("bucket") else part.name for part in played.spans)
     legend = [Patch(color=COLOURS[name], label=name) for name in names]

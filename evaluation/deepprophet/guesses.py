@@ -28,7 +28,7 @@ from deepprophet.graph.graph import Graph
 from deepprophet.graph.subject import Subject, subject
 from deepprophet.graph.trace import trace
 from deepprophet.predict import network
-from deepprophet.predict.prediction import Asked, predict
+from deepprophet.predict.prediction import Configuration, predict
 from evaluation.deepprophet import models
 from evaluation.deepprophet.arms import one_machine
 
@@ -62,7 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
         }  # fmt: skip
         for workers, rate in cases_of_size:
             described = network.NetworkSpec.model_validate(one_machine(workers))
-            asked = Asked(workers, "ring", described if rate is None else network.at_rate(described, rate))
+            asked = Configuration(workers, "ring", described if rate is None else network.at_rate(described, rate))
             row: dict[str, Any] = {"batch_size": batch_size, "workers": workers, "rate_bps": rate}
             row["measuring_seconds"] = measuring
             for way, (calibration, more) in ways.items():
@@ -128,7 +128,7 @@ def _again(graph: Graph, fresh: dict[str, Measurement]) -> float | None:
     for key in found:
         try:
             second = bench.measure(key, CPU)
-        except bench.CannotMeasureError:
+        except bench.MeasurementError:
             continue
         apart += abs(second.near - fresh[key].near)
         whole += (second.near + fresh[key].near) / 2

@@ -17,7 +17,7 @@ def main() -> None:
     """Load all that a job loads, then take orders."""
     # Made for what the first one loads, which takes seconds.
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
-    rules.described(optimizer)
+    rules.describe(optimizer)
     assert wrapping.over_server is not None
     launch({"job": job.main})
 

@@ -57,6 +57,6 @@ class Agreement:
                     heappush(self._unsent, (iteration, chunk))
             self._agreed[layer] = max(self._agreed[layer], count)
 
-    def take(self) -> tuple[int, int] | None:
+    def dequeue(self) -> tuple[int, int] | None:
         """The iteration and the chunk to send now; None: nothing is agreed on."""
         return heappop(self._unsent) if self._unsent else None

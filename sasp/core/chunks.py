@@ -9,7 +9,7 @@ from sasp.core.errors import SaspError
 
 CHUNK_BYTES = 128 * 1024
 """A tenth of a second at 10 Mbit/s: so long at most does an urgent chunk wait behind one that has begun."""
-LEAST_CHUNK_BYTES = 1024
+MIN_CHUNK_BYTES = 1024
 
 
 class Chunk(NamedTuple):

@@ -42,7 +42,7 @@ class ChunkQueue:
         self._turn += 1
         heappush(self._heap, (self._turn if self._fifo else iteration, chunk, iteration))
 
-    def take(self) -> tuple[int, int] | None:
+    def dequeue(self) -> tuple[int, int] | None:
         """The chunk to send now, and its iteration; None: nothing waits."""
         if not self._heap:
             return None
@@ -70,31 +70,33 @@ class Turns:
         ``waiting``: the clock of each destination that something waits for; ``writable``: those that can take a chunk
         without blocking. The destination that is furthest behind is served alone while it can take chunks at all.
         """
-        for gone in [one for one in self._blocked_since if one not in waiting or one in writable]:
+        for gone in [
+            destination for destination in self._blocked_since if destination not in waiting or destination in writable
+        ]:
             del self._blocked_since[gone]
         if not self.stragglers_first:
-            return self._in_turn([one for one in waiting if one in writable]), None
+            return self._in_turn([destination for destination in waiting if destination in writable]), None
         least = min(waiting.values(), default=0)
-        behind = [one for one, clock in waiting.items() if clock == least]
-        for one in waiting:
-            if one not in writable:
-                self._blocked_since.setdefault(one, now)
-        if ready := [one for one in behind if one in writable]:
+        behind = [destination for destination, clock in waiting.items() if clock == least]
+        for destination in waiting:
+            if destination not in writable:
+                self._blocked_since.setdefault(destination, now)
+        if ready := [destination for destination in behind if destination in writable]:
             return self._in_turn(ready), None
-        until = min((self._blocked_since[one] + self.patience for one in behind), default=now)
-        others = [one for one in waiting if one in writable]
+        until = min((self._blocked_since[destination] + self.patience for destination in behind), default=now)
+        others = [destination for destination in waiting if destination in writable]
         if until > now:
             return None, (until - now if others else None)
         if others:
-            for one in behind:
-                self._blocked_since[one] = now
-            nearest = min(waiting[one] for one in others)
-            return self._in_turn([one for one in others if waiting[one] == nearest]), None
+            for destination in behind:
+                self._blocked_since[destination] = now
+            nearest = min(waiting[destination] for destination in others)
+            return self._in_turn([destination for destination in others if waiting[destination] == nearest]), None
         return None, None
 
     def _in_turn(self, ready: Sequence[int]) -> int | None:
         """The next after the last one served, by number."""
         if not ready:
             return None
-        self._last = min(ready, key=lambda one: (one <= self._last, one))
+        self._last = min(ready, key=lambda destination: (destination <= self._last, destination))
         return self._last

@@ -20,7 +20,7 @@ Name = Literal["bsp", "ssp", "asp"]
 Sending = Literal["after", "overlap", "sasp"]
 """When gradients leave: after the whole backward pass; each as soon as it is there, in that order; by priority."""
 
-LARGEST_STALENESS = 1_000_000
+MAX_STALENESS = 1_000_000
 _NAMES: Mapping[str, Name] = {"bsp": "bsp", "ssp": "ssp", "asp": "asp"}
 _SENDING: Mapping[str, Sending] = {"overlap": "overlap", "sasp": "sasp"}
 
@@ -34,8 +34,8 @@ class Scheme:
     sending: Sending = "sasp"
 
     def __post_init__(self) -> None:
-        if not 0 <= self.staleness <= LARGEST_STALENESS:
-            raise SaspError(f"staleness is {self.staleness}; it must be a whole number of 0 to {LARGEST_STALENESS}")
+        if not 0 <= self.staleness <= MAX_STALENESS:
+            raise SaspError(f"staleness is {self.staleness}; it must be a whole number of 0 to {MAX_STALENESS}")
         if self.name == "bsp" and self.staleness:
             raise SaspError(f"bsp with a staleness of {self.staleness}: that is ssp:{self.staleness}")
         if self.name == "ssp" and not self.staleness:
@@ -78,11 +78,11 @@ def parse(text: str) -> Scheme:
     base, plus, sending = text.partition("+")
     name, colon, number = base.partition(":")
     sending, second_colon, own = sending.partition(":")
-    found: Sending | None = "after" if not plus else _SENDING.get(sending)
+    timing: Sending | None = "after" if not plus else _SENDING.get(sending)
     known = _NAMES.get(name)
-    if found is None or known is None or bool(colon) != (name == "ssp"):
+    if timing is None or known is None or bool(colon) != (name == "ssp"):
         raise SaspError(fault)
-    if second_colon and (known != "asp" or found != "sasp"):
+    if second_colon and (known != "asp" or timing != "sasp"):
         raise SaspError(fault)
     digits = own if second_colon else number
     if digits == "":
@@ -91,7 +91,7 @@ def parse(text: str) -> Scheme:
         digits = "0"
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 7):
         raise SaspError(fault)
-    return Scheme(known, int(digits), found)
+    return Scheme(known, int(digits), timing)
 
 
 class Versions:
@@ -130,13 +130,13 @@ class Versions:
 
     def leave(self, worker: int) -> list[tuple[int, int, int]]:
         """``worker`` sends nothing more: (chunk, worker, iteration) of the answers to others that are due now."""
-        self._there = [one for one in self._there if one != worker]
-        return [(chunk, one, due) for chunk in range(len(self._pushed)) for one, due in self._due(chunk)]
+        self._there = [other for other in self._there if other != worker]
+        return [(chunk, other, due) for chunk in range(len(self._pushed)) for other, due in self._due(chunk)]
 
     def least(self, chunk: int) -> int:
         """The iteration up to which every worker that is still there has sent this chunk; without any, the last one."""
         pushed = self._pushed[chunk]
-        return min((pushed[one] for one in self._there), default=max(pushed))
+        return min((pushed[worker] for worker in self._there), default=max(pushed))
 
     def clock(self, worker: int) -> int:
         """Iterations of which a worker has sent all chunks."""
@@ -145,9 +145,9 @@ class Versions:
     def _due(self, chunk: int) -> list[tuple[int, int]]:
         pushed, answered = self._pushed[chunk], self._answered[chunk]
         least, answers = self.least(chunk), []
-        for one in self._there:
-            due = pushed[one] if self._release is None else min(pushed[one], least + self._release)
-            if due > answered[one]:
-                answered[one] = due
-                answers.append((one, due))
+        for worker in self._there:
+            due = pushed[worker] if self._release is None else min(pushed[worker], least + self._release)
+            if due > answered[worker]:
+                answered[worker] = due
+                answers.append((worker, due))
         return answers

@@ -11,10 +11,10 @@ from sasp.exchange.frames import HEADER_BYTES, Frame
 
 
 @dataclass(eq=False)
-class Worker:
+class WorkerConnection:
     """One connection. ``rank`` is known once it has greeted, ``order`` once it has finished a forward pass.
 
-    ``done``: it sends nothing more; ``deaf``: nothing more is sent to it; ``ended``: the connection is closed.
+    ``done``: it sends nothing more; ``send_closed``: nothing more is sent to it; ``ended``: the connection is closed.
     """
 
     sock: socket.socket
@@ -24,33 +24,33 @@ class Worker:
     rank: int | None = None
     order: tuple[int, ...] | None = None
     done: bool = False
-    deaf: bool = False
+    send_closed: bool = False
     ended: bool = False
-    talk: deque[bytes] = field(default_factory=deque)
+    messages: deque[bytes] = field(default_factory=deque)
     sending: deque[memoryview] = field(default_factory=deque)
     head: bytearray = field(default_factory=lambda: bytearray(HEADER_BYTES))
     frame: Frame | None = None
     body: bytearray = field(default_factory=bytearray)
     got: int = 0
 
-    def deafen(self) -> None:
+    def stop_sending(self) -> None:
         """Let what waits to be sent to it go."""
-        self.deaf = True
-        self.talk.clear()
+        self.send_closed = True
+        self.messages.clear()
         self.sending.clear()
 
     def send_on(self) -> bool:
         """Send on what has begun, and what is told beside the chunks; whether all of it went."""
-        while self.sending or self.talk:
+        while self.sending or self.messages:
             if not self.sending:
-                self.sending.append(memoryview(self.talk.popleft()))
+                self.sending.append(memoryview(self.messages.popleft()))
             try:
                 sent = self.sock.sendmsg(list(self.sending))
             except BlockingIOError:
                 return False
             except OSError:
                 # What it said before its end waits to be read, perhaps that it is done. Reading then meets the end.
-                self.deafen()
+                self.stop_sending()
                 return True
             while self.sending and sent >= len(self.sending[0]):
                 sent -= len(self.sending.popleft())

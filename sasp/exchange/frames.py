@@ -15,9 +15,9 @@ _HEADER = struct.Struct("!2sBxIIdQ")
 _MAGIC = b"Sp"
 HEADER_BYTES = _HEADER.size
 VERSION = 1
-LARGEST_TALK = 1024 * 1024
+MAX_JSON_BYTES = 1024 * 1024
 """Bytes of a greeting or an order: a list of layers."""
-LARGEST_LAYER = 1 << 36
+MAX_LAYER_BYTES = 1 << 36
 UNSENT_BYTES = 64 * 1024
 """So much at most lies unsent in the kernel, in an order that can no longer be changed: half a chunk.
 
@@ -66,26 +66,28 @@ class Frame(NamedTuple):
     value: float = 0.0
 
 
-def packed(frame: Frame) -> bytes:
+def pack(frame: Frame) -> bytes:
     """A header as bytes."""
     return _HEADER.pack(_MAGIC, frame.kind, frame.chunk, frame.iteration, frame.value, frame.length)
 
 
-def unpacked(head: bytes | bytearray | memoryview) -> Frame:
+def unpack(head: bytes | bytearray | memoryview) -> Frame:
     """The opposite. Raises SaspError for anything else."""
     magic, kind, chunk, iteration, value, length = _HEADER.unpack(head)
     if magic != _MAGIC or kind not in _KINDS:
         raise SaspError("something that is no message of this protocol")
-    limit = LARGEST_TALK if kind in {Kind.HELLO, Kind.WELCOME, Kind.REFUSED, Kind.ORDER, Kind.DONE} else LARGEST_LAYER
+    limit = (
+        MAX_JSON_BYTES if kind in {Kind.HELLO, Kind.WELCOME, Kind.REFUSED, Kind.ORDER, Kind.DONE} else MAX_LAYER_BYTES
+    )
     if length > limit:
         raise SaspError(f"a message of {length} bytes")
     return Frame(Kind(kind), length, chunk, iteration, value)
 
 
-def talk(kind: Kind, content: Any) -> bytes:
+def json_message(kind: Kind, content: Any) -> bytes:
     """A whole message with JSON."""
     body = json.dumps(content, allow_nan=False).encode()
-    return packed(Frame(kind, len(body))) + body
+    return pack(Frame(kind, len(body))) + body
 
 
 def small_buffer(sock: socket.socket) -> None:
@@ -126,14 +128,14 @@ def send_all(sock: socket.socket, *parts: bytes | memoryview) -> None:
             waiting[0] = waiting[0][sent:]
 
 
-def receive(sock: socket.socket, longest: int = LARGEST_LAYER) -> tuple[Frame, bytearray]:
+def receive(sock: socket.socket, longest: int = MAX_LAYER_BYTES) -> tuple[Frame, bytearray]:
     """The next message; ``longest``: bytes of contents, of which no more are taken in.
 
     Raises SaspError for the end of the stream or a message of something else, OSError.
     """
     head = _exactly(sock, HEADER_BYTES)
-    frame = unpacked(head)
-    if frame.length > max(longest, LARGEST_TALK):
+    frame = unpack(head)
+    if frame.length > max(longest, MAX_JSON_BYTES):
         raise SaspError(f"a message of {frame.length} bytes")
     return frame, _exactly(sock, frame.length)
 

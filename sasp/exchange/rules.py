@@ -29,7 +29,7 @@ _FLAGS = frozenset({"nesterov", "maximize", "amsgrad", "centered"})
 _PAIRS = frozenset({"betas"})
 
 
-def described(optimizer: Optimizer) -> tuple[str, dict[str, Any]]:
+def describe(optimizer: Optimizer) -> tuple[str, dict[str, Any]]:
     """An optimiser's kind and options, for the server. Raises SaspError."""
     kind = type(optimizer).__name__
     if kind not in KNOWN or type(optimizer) is not KNOWN[kind][0]:
@@ -40,35 +40,35 @@ def described(optimizer: Optimizer) -> tuple[str, dict[str, Any]]:
     if kind == "Adam" and group.get("decoupled_weight_decay"):
         raise SaspError("a parameter server's Adam has no decoupled weight decay; use AdamW")
     options = {name: _plain(group[name]) for name in sorted(KNOWN[kind][1]) if name in group}
-    maker(kind, options)
+    optimizer_factory(kind, options)
     return kind, options
 
 
-def maker(kind: object, options: object) -> Callable[[torch.nn.Parameter], Optimizer]:
+def optimizer_factory(kind: object, options: object) -> Callable[[torch.nn.Parameter], Optimizer]:
     """Makes the optimiser of one chunk. Raises SaspError for what a stranger may have sent."""
     if not isinstance(kind, str) or kind not in KNOWN:
         raise SaspError(f"an optimiser called {reprlib.repr(kind)}; choose from {', '.join(KNOWN)}")
-    made, names = KNOWN[kind]
+    optimizer_class, names = KNOWN[kind]
     if not isinstance(options, dict) or not set(options) <= names:
         raise SaspError(f"options of {kind} that are not numbers of {', '.join(sorted(names))}")
     values = {name: _value(kind, name, value) for name, value in options.items()}
     try:
-        made([torch.nn.Parameter(torch.zeros(1))], **values)
+        optimizer_class([torch.nn.Parameter(torch.zeros(1))], **values)
     except (TypeError, ValueError) as error:
         raise SaspError(f"options of {kind} that it does not take: {error}") from error
-    return lambda parameter: made([parameter], **values)
+    return lambda parameter: optimizer_class([parameter], **values)
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return float(value)
-    return [_plain(one) for one in value] if isinstance(value, tuple) else value
+    return [_plain(part) for part in value] if isinstance(value, tuple) else value
 
 
 def _value(kind: str, name: str, given: object) -> Any:
     """An option as the optimiser takes it. Raises SaspError."""
-    if name in _PAIRS and isinstance(given, list) and len(given) == 2 and all(_is_number(one) for one in given):
-        return tuple(float(one) for one in given)
+    if name in _PAIRS and isinstance(given, list) and len(given) == 2 and all(_is_number(number) for number in given):
+        return tuple(float(number) for number in given)
     if name in _PAIRS or not _is_number(given):
         wanted = "two finite numbers" if name in _PAIRS else "a finite number"
         raise SaspError(f"{name} of {kind} is {reprlib.repr(given)}; it must be {wanted}")

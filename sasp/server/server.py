@@ -20,8 +20,8 @@ from typing import Any, TypeVar
 from sasp.core.errors import SaspError
 from sasp.core.order import ChunkQueue, Turns
 from sasp.core.scheme import Scheme
-from sasp.exchange.connection import Worker
-from sasp.exchange.frames import Frame, Kind, notice_silence, packed, small_buffer, talk, unpacked
+from sasp.exchange.connection import WorkerConnection
+from sasp.exchange.frames import Frame, Kind, json_message, notice_silence, pack, small_buffer, unpack
 from sasp.exchange.peers import read_hello, read_order
 from sasp.server.store import Store
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 log = logging.getLogger("sasp")
 
-MOST_STRANGERS = 64
+MAX_UNGREETED = 64
 GREETING_SECONDS = 10.0
 _READ_BYTES = 256 * 1024
 _GOODBYE_SECONDS = 1.0
@@ -48,8 +48,8 @@ class Server:
         self._patience = patience
         self._workers = workers
         self._store = Store(workers, scheme)
-        self._all: set[Worker] = set()
-        self._by_rank: dict[int, Worker] = {}
+        self._all: set[WorkerConnection] = set()
+        self._by_rank: dict[int, WorkerConnection] = {}
         self._clock = [0] * workers
         self._turns = Turns(stragglers_first=scheme.sending == "sasp")
         self._selector = selectors.DefaultSelector()
@@ -61,10 +61,10 @@ class Server:
         self._selector.register(self._listener, selectors.EVENT_READ)
         deadline = time.monotonic() + self._patience
         try:
-            while not (len(self._by_rank) == self._workers and all(one.ended for one in self._by_rank.values())):
+            while not (len(self._by_rank) == self._workers and all(worker.ended for worker in self._by_rank.values())):
                 timeout = self._serve(time.monotonic())
                 if len(self._by_rank) < self._workers:
-                    self._check_strangers(deadline)
+                    self._check_ungreeted(deadline)
                     timeout = min(1.0, timeout) if timeout is not None else 1.0
                 for key, events in self._selector.select(timeout):
                     if key.fileobj is self._listener:
@@ -84,7 +84,7 @@ class Server:
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             sock, address = self._listener.accept()
-            if len(self._all) - len(self._by_rank) >= MOST_STRANGERS:
+            if len(self._all) - len(self._by_rank) >= MAX_UNGREETED:
                 sock.close()
                 return
             sock.setblocking(False)
@@ -94,27 +94,27 @@ class Server:
             if sasp:
                 small_buffer(sock)
             queue = ChunkQueue("priority" if sasp else "fifo", supersede=True)
-            worker = Worker(sock, f"{address[0]}:{address[1]}", time.monotonic(), queue)
+            worker = WorkerConnection(sock, f"{address[0]}:{address[1]}", time.monotonic(), queue)
             self._all.add(worker)
             self._selector.register(sock, selectors.EVENT_READ, worker)
 
-    def _check_strangers(self, deadline: float) -> None:
+    def _check_ungreeted(self, deadline: float) -> None:
         now = time.monotonic()
-        for worker in [one for one in self._all if one.rank is None and now - one.since > GREETING_SECONDS]:
+        for worker in [other for other in self._all if other.rank is None and now - other.since > GREETING_SECONDS]:
             self._drop(worker, "it did not greet")
         if now > deadline:
             missing = sorted(set(range(self._workers)) - self._by_rank.keys())
             raise SaspError(f"worker {', '.join(map(str, missing))} did not come within {self._patience:g} s")
 
-    def _drop(self, worker: Worker, why: str) -> None:
-        """Send a stranger away. Raises SaspError where it is a worker that is not done."""
+    def _drop(self, worker: WorkerConnection, why: str) -> None:
+        """Close a connection. Raises SaspError where it is that of a worker that is not done."""
         self._selector.unregister(worker.sock)
         self._all.discard(worker)
         if worker.rank is None:
             log.warning("%s was sent away: %s", worker.name, why)
             with contextlib.suppress(OSError):
                 text = why.encode()
-                worker.sock.send(packed(Frame(Kind.REFUSED, len(text))) + text)
+                worker.sock.send(pack(Frame(Kind.REFUSED, len(text))) + text)
             worker.sock.close()
             return
         worker.sock.close()
@@ -125,15 +125,15 @@ class Server:
     def _say_goodbye(self, why: str) -> None:
         """Tell everybody why, each after the rest of what it is being sent; who takes too long is not told."""
         text, until = why.encode(), time.monotonic() + _GOODBYE_SECONDS
-        left = {worker for worker in self._all if not worker.deaf}
+        left = {worker for worker in self._all if not worker.send_closed}
         for worker in left:
-            worker.talk.append(packed(Frame(Kind.REFUSED, len(text))) + text)
+            worker.messages.append(pack(Frame(Kind.REFUSED, len(text))) + text)
         while (left := {worker for worker in left if not worker.send_on()}) and time.monotonic() < until:
             _writable({worker: worker.sock for worker in left}, until - time.monotonic())
 
     # Reading -------------------------------------------------------------------------------------------------------
 
-    def _read(self, worker: Worker) -> None:
+    def _read(self, worker: WorkerConnection) -> None:
         """Take what is there; whole messages are acted on."""
         budget = _READ_BYTES
         while budget > 0 and worker in self._all:
@@ -158,11 +158,11 @@ class Server:
             except SaspError as error:
                 self._drop(worker, str(error))
 
-    def _advance(self, worker: Worker) -> None:
+    def _advance(self, worker: WorkerConnection) -> None:
         """A header, or all of a message, is there."""
         worker.got = 0
         if worker.frame is None:
-            frame = unpacked(worker.head)
+            frame = unpack(worker.head)
             self._store.check_length(frame, known=worker.rank is not None)
             try:
                 worker.frame, worker.body = frame, bytearray(frame.length)
@@ -174,7 +174,7 @@ class Server:
         worker.frame = None
         self._act(worker, frame, body)
 
-    def _act(self, worker: Worker, frame: Frame, body: bytearray) -> None:
+    def _act(self, worker: WorkerConnection, frame: Frame, body: bytearray) -> None:
         if worker.rank is None:
             if frame.kind is not Kind.HELLO:
                 raise SaspError("it sent something before it greeted")
@@ -182,7 +182,7 @@ class Server:
         elif worker.done:
             raise SaspError(f"it sent {frame.kind.name} after it was done")
         elif frame.kind is Kind.LAYER and worker.rank == 0:
-            self._store.take_layer(frame.chunk, body)
+            self._store.accept_layer(frame.chunk, body)
             self._hand_out()
         elif frame.kind is Kind.ORDER and self._store.complete and worker.order is None:
             worker.order = read_order(body, self._store.layer_count)
@@ -197,15 +197,15 @@ class Server:
         else:
             raise SaspError(f"it sent {frame.kind.name} where that makes no sense")
 
-    def _welcome(self, worker: Worker, body: bytearray) -> None:
+    def _welcome(self, worker: WorkerConnection, body: bytearray) -> None:
         hello = read_hello(body, self._workers, self._scheme)
         if not hmac.compare_digest(hello.token.encode(), self._token.encode()):
             raise SaspError("its token is wrong")
         if hello.rank in self._by_rank:
             raise SaspError(f"there is a worker {hello.rank} already")
-        self._store.take_hello(hello)
+        self._store.accept_hello(hello)
         worker.rank = hello.rank
-        worker.talk.append(talk(Kind.WELCOME, {"workers": self._workers}))
+        worker.messages.append(json_message(Kind.WELCOME, {"workers": self._workers}))
         self._by_rank[hello.rank] = worker
         self._hand_out()
 
@@ -214,34 +214,34 @@ class Server:
         if not self._store.complete:
             return
         for worker in self._by_rank.values():
-            if worker.rank != 0 and not worker.deaf and worker.rank not in self._store.handed:
+            if worker.rank != 0 and not worker.send_closed and worker.rank not in self._store.sent_layers_to:
                 assert worker.rank is not None
-                self._store.handed.add(worker.rank)
+                self._store.sent_layers_to.add(worker.rank)
                 for number, layer in enumerate(self._store.layers()):
-                    worker.talk += (packed(Frame(Kind.LAYER, len(layer), number)), layer)
+                    worker.messages += (pack(Frame(Kind.LAYER, len(layer), number)), layer)
 
     def _settle_order(self) -> None:
         """The order of the first worker that trains at all is everybody's; who has told its own gets it."""
         if self._order is None:
-            done = {rank for rank, one in self._by_rank.items() if one.done}
+            done = {rank for rank, worker in self._by_rank.items() if worker.done}
             first = self._by_rank.get(min(set(range(self._workers)) - done, default=0))
             if first is None or first.order is None:
                 return
             self._order = first.order
             self._store.begin(self._order)
-        for rank, one in self._by_rank.items():
-            if one.order is not None and not one.deaf and rank not in self._store.ordered:
-                self._store.ordered.add(rank)
-                one.talk.append(talk(Kind.ORDER, self._order))
+        for rank, worker in self._by_rank.items():
+            if worker.order is not None and not worker.send_closed and rank not in self._store.sent_order_to:
+                self._store.sent_order_to.add(rank)
+                worker.messages.append(json_message(Kind.ORDER, self._order))
 
-    def _let_go(self, worker: Worker, rank: int) -> None:
+    def _let_go(self, worker: WorkerConnection, rank: int) -> None:
         """A worker is done: from here on the others are answered without it."""
         for number, other, iteration in self._store.leave(rank):
             self._by_rank[other].queue.put(number, iteration)
         worker.done = True
-        worker.deafen()
+        worker.stop_sending()
         self._settle_order()
-        going = self._workers - sum(one.done for one in self._by_rank.values())
+        going = self._workers - sum(other.done for other in self._by_rank.values())
         log.info("worker %d is done after %d iterations; %d go on", rank, self._store.iterations(rank), going)
 
     # Sending -------------------------------------------------------------------------------------------------------
@@ -251,9 +251,11 @@ class Server:
         again: float | None = None
         while True:
             waiting = {
-                rank: self._clock[rank] for rank, one in self._by_rank.items() if len(one.queue) and not one.deaf
+                rank: self._clock[rank]
+                for rank, worker in self._by_rank.items()
+                if len(worker.queue) and not worker.send_closed
             }
-            busy = {rank for rank, one in self._by_rank.items() if one.sending or one.talk}
+            busy = {rank for rank, worker in self._by_rank.items() if worker.sending or worker.messages}
             blocked = {rank for rank in busy if not self._sends_on(self._by_rank[rank])}
             ready = {rank for rank in waiting if rank not in blocked and self._by_rank[rank] in self._all}
             can_take = _writable({rank: self._by_rank[rank].sock for rank in ready}, 0.0)
@@ -264,15 +266,15 @@ class Server:
         self._watch(waiting, blocked)
         return again
 
-    def _begin(self, worker: Worker) -> None:
+    def _begin(self, worker: WorkerConnection) -> None:
         """Begin the worker's most urgent chunk: its contents are those of now."""
-        taken = worker.queue.take()
+        taken = worker.queue.dequeue()
         assert taken is not None
         number, iteration = taken
         body = self._store.contents(number)
-        worker.sending += (memoryview(packed(Frame(Kind.FRESH, len(body), number, iteration))), memoryview(body))
+        worker.sending += (memoryview(pack(Frame(Kind.FRESH, len(body), number, iteration))), memoryview(body))
 
-    def _sends_on(self, worker: Worker) -> bool:
+    def _sends_on(self, worker: WorkerConnection) -> bool:
         """Whether nothing of what has begun is left to be sent to it."""
         return worker in self._all and worker.send_on()
 
@@ -297,15 +299,15 @@ def _writable(sockets: Mapping[T, socket.socket], seconds: float) -> set[T]:
     if not sockets:
         return set()
     with selectors.PollSelector() as poll:
-        for one, sock in sockets.items():
-            poll.register(sock, selectors.EVENT_WRITE, one)
+        for name, sock in sockets.items():
+            poll.register(sock, selectors.EVENT_WRITE, name)
         return {key.data for key, _events in poll.select(seconds)}
 
 
 def listen(address: str, port: int) -> socket.socket:
     """A listening socket. Raises SaspError."""
     try:
-        return socket.create_server((address, port), backlog=MOST_STRANGERS)
+        return socket.create_server((address, port), backlog=MAX_UNGREETED)
     except OSError as error:
         raise SaspError(f"cannot listen on {address}:{port}: {error}") from error
 

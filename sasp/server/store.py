@@ -12,7 +12,7 @@ from sasp.core.chunks import Layout, chunk_elements
 from sasp.core.errors import SaspError
 from sasp.core.scheme import Scheme, Versions
 from sasp.exchange import rules
-from sasp.exchange.frames import LARGEST_TALK, Frame, Kind
+from sasp.exchange.frames import MAX_JSON_BYTES, Frame, Kind
 from sasp.exchange.peers import TYPES, Hello
 
 
@@ -40,17 +40,17 @@ class Store:
         self._steps: list[torch.optim.Optimizer] = []
         self._sums: list[_Sum | None] = []
         self._left: set[int] = set()
-        self.handed: set[int] = set()
-        self.ordered: set[int] = set()
+        self.sent_layers_to: set[int] = set()
+        self.sent_order_to: set[int] = set()
 
     @property
     def complete(self) -> bool:
         """Whether all of worker 0's parameters are there."""
         return self._hello is not None and len(self._layers) == len(self._hello.layers)
 
-    def take_hello(self, hello: Hello) -> None:
+    def accept_hello(self, hello: Hello) -> None:
         """Raises SaspError where it trains another model than those before."""
-        rules.maker(hello.optimizer, hello.options)
+        rules.optimizer_factory(hello.optimizer, hello.options)
         mine = (hello.type, hello.chunk_bytes, hello.layers, hello.optimizer)
         known = self._hello
         if known is not None and mine != (known.type, known.chunk_bytes, known.layers, known.optimizer):
@@ -60,7 +60,7 @@ class Store:
 
     def check_length(self, frame: Frame, *, known: bool) -> None:
         """Before so much memory is taken. Raises SaspError."""
-        limit = LARGEST_TALK
+        limit = MAX_JSON_BYTES
         if frame.kind in {Kind.LAYER, Kind.PUSH}:
             if not known or self._hello is None:
                 raise SaspError("it sent something before it greeted")
@@ -82,7 +82,7 @@ class Store:
         chunk = self._layout.chunks[frame.chunk]
         return (chunk.stop - chunk.start) * each
 
-    def take_layer(self, number: int, body: bytearray) -> None:
+    def accept_layer(self, number: int, body: bytearray) -> None:
         """Worker 0's parameters of a layer. Raises SaspError for a second time."""
         assert self._hello is not None
         if number in self._layers:
@@ -110,7 +110,7 @@ class Store:
         self._versions = Versions(self._workers, len(self._layout), self._scheme)
         for rank in self._left:
             self._versions.leave(rank)
-        make = rules.maker(self._hello.optimizer, self._hello.options)
+        make = rules.optimizer_factory(self._hello.optimizer, self._hello.options)
         for chunk in self._layout.chunks:
             flat = self._layers[order[chunk.layer]][chunk.start : chunk.stop]
             self._chunks.append(torch.nn.Parameter(flat.clone()))

@@ -29,7 +29,7 @@ _CLOSE_SECONDS = 10.0
 
 
 class AllReduce:
-    """A courier among ranks. Raises SaspError."""
+    """A transport among ranks. Raises SaspError."""
 
     def __init__(self, options: AllReduceOptions) -> None:
         if not (dist.is_available() and dist.is_initialized()):
@@ -57,7 +57,7 @@ class AllReduce:
 
     def share(self, tensors: Sequence[torch.Tensor]) -> None:
         """Give all ranks the first one's. Raises SaspError."""
-        with _told("the ranks cannot begin with the same parameters"):
+        with _explained("the ranks cannot begin with the same parameters"):
             for tensor in tensors:
                 copy = tensor.detach().cpu().contiguous()
                 dist.broadcast(copy, self._first, group=self._chunks)
@@ -66,7 +66,7 @@ class AllReduce:
 
     def check_same(self, numbers: Sequence[int], what: str) -> None:
         """Raise SaspError where ranks differ in these."""
-        with _told(f"the ranks cannot compare their {what}"):
+        with _explained(f"the ranks cannot compare their {what}"):
             for wanted in (len(numbers), *numbers):
                 pair = torch.tensor([wanted, -wanted])
                 dist.all_reduce(pair, dist.ReduceOp.MAX, group=self._rounds)
@@ -77,7 +77,7 @@ class AllReduce:
     def agree_on_order(self, order: Sequence[int]) -> tuple[int, ...]:
         """The first rank's."""
         tensor = torch.tensor(list(order))
-        with _told("the ranks cannot agree on the order of layers"):
+        with _explained("the ranks cannot agree on the order of layers"):
             dist.broadcast(tensor, self._first, group=self._rounds)
         return tuple(tensor.tolist())
 
@@ -104,7 +104,7 @@ class AllReduce:
             self._left[layer, iteration] = len(self._layout.of(layer))
             self._changed.notify_all()
 
-    def take(self, layer: int, at_least: int, until: int) -> tuple[int, list[Piece]]:
+    def receive(self, layer: int, at_least: int, until: int) -> tuple[int, list[Piece]]:
         """Averaged gradients, an iteration a piece."""
         if not self._done:
             return 0, []
@@ -170,7 +170,7 @@ class AllReduce:
             dist.all_reduce(counts, dist.ReduceOp.MIN, group=self._rounds)
             with self._changed:
                 agreement.learn(counts.tolist())
-                taken = agreement.take()
+                taken = agreement.dequeue()
             if taken is not None:
                 flying.append(self._begin_chunk(*taken))
 
@@ -192,7 +192,7 @@ class AllReduce:
 
 
 @contextlib.contextmanager
-def _told(what: str) -> Any:
+def _explained(what: str) -> Any:
     """Say in one line what a collective could not do."""
     try:
         yield

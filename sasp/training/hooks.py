@@ -18,7 +18,7 @@ from sasp.core.clocks import Clocks
 from sasp.core.errors import SaspError
 from sasp.core.scheme import Sending
 from sasp.training.layers import Layer, in_forward_order
-from sasp.training.transport import Courier, Piece
+from sasp.training.transport import GradientTransport, Piece
 
 Absorb = Callable[[Layer, Sequence[Piece]], None]
 """Puts what has come for a layer into its parameters."""
@@ -31,7 +31,7 @@ class Decoupled:
         self,
         model: nn.Module,
         layers: Sequence[Layer],
-        courier: Courier,
+        transport: GradientTransport,
         absorb: Absorb,
         *,
         lead: int,
@@ -39,7 +39,7 @@ class Decoupled:
         learning_rate: Callable[[], float],
     ) -> None:
         self._model = model
-        self._courier = courier
+        self._transport = transport
         self._absorb = absorb
         self._sending = sending
         self._learning_rate = learning_rate
@@ -53,7 +53,7 @@ class Decoupled:
         self._place: dict[int, int] = {}
         self._missing: list[set[int]] = []
         self._sent: list[bool] = []
-        self._take_order(range(len(self._layers)))
+        self._set_order(range(len(self._layers)))
         self._handles: list[Any] = [
             parameter.register_post_accumulate_grad_hook(self._on_gradient)
             for layer in self._layers
@@ -108,7 +108,7 @@ class Decoupled:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
-        self._courier.close()
+        self._transport.close()
 
     def _on_gradient(self, parameter: torch.Tensor) -> None:
         if self._silent:
@@ -126,8 +126,8 @@ class Decoupled:
 
     def _send(self, layer: int) -> None:
         self._sent[layer] = True
-        flat = self._layers[layer].flat_gradients(self._courier.divisor)
-        self._courier.send(layer, flat, self._learning_rate())
+        flat = self._layers[layer].flat_gradients(self._transport.divisor)
+        self._transport.send(layer, flat, self._learning_rate())
 
     def _before_forward(self, module: nn.Module, _arguments: Any) -> None:
         if self._called is not None:
@@ -154,7 +154,7 @@ class Decoupled:
         """Let at least ``iteration`` be in the layer's parameters."""
         if self._touched[layer] > self.clocks.computed or self.clocks.synchronised(layer) == self.clocks.computed:
             return
-        reached, pieces = self._courier.take(layer, iteration, self.clocks.computed)
+        reached, pieces = self._transport.receive(layer, iteration, self.clocks.computed)
         if pieces:
             self._absorb(self._layers[layer], pieces)
         self.clocks.synchronise(layer, reached)
@@ -164,14 +164,14 @@ class Decoupled:
         if self._called is None:
             return
         called, self._called = self._called, None
-        order = self._courier.agree_on_order(in_forward_order(self._layers, called))
+        order = self._transport.agree_on_order(in_forward_order(self._layers, called))
         if sorted(order) != list(range(len(self._layers))):
             raise SaspError("the workers' models have different layers")
-        self._take_order(order)
+        self._set_order(order)
         self._needs = _needs(self._model, self._layers, {id(module) for module in called})
-        self._courier.begin(self._layers)
+        self._transport.begin(self._layers)
 
-    def _take_order(self, order: Iterable[int]) -> None:
+    def _set_order(self, order: Iterable[int]) -> None:
         self._layers = tuple(self._layers[number] for number in order)
         self._place = {id(p): number for number, layer in enumerate(self._layers) for p in layer.parameters}
         self._begin_iteration()

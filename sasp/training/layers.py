@@ -88,18 +88,18 @@ def find_layers(model: nn.Module, trained: Iterable[nn.Parameter]) -> tuple[Laye
             holders.setdefault(id(parameter), []).append(module)
     layers: list[Layer] = []
     for name, module in model.named_modules():
-        own = tuple(one for one in module.parameters(recurse=False) if id(one) in wanted)
-        wanted -= {id(one) for one in own}
+        own = tuple(item for item in module.parameters(recurse=False) if id(item) in wanted)
+        wanted -= {id(item) for item in own}
         if not own:
             continue
         where = name or type(module).__name__
-        if len({one.dtype for one in own}) > 1:
+        if len({item.dtype for item in own}) > 1:
             raise SaspError(f"layer {where} has parameters of several types; give all of a layer one type")
         if not own[0].is_floating_point():
             raise SaspError(f"layer {where} has parameters of type {own[0].dtype}; only real numbers can be exchanged")
-        if any(not one.is_contiguous() for one in own):
+        if any(not item.is_contiguous() for item in own):
             raise SaspError(f"layer {where} has a parameter that is not contiguous; call .contiguous() on its data")
-        layers.append(Layer(where, tuple(dict.fromkeys(one for p in own for one in holders[id(p)])), own))
+        layers.append(Layer(where, tuple(dict.fromkeys(item for p in own for item in holders[id(p)])), own))
     if wanted:
         raise SaspError("the optimiser trains parameters that are not the model's; wrap the model that it was made for")
     if not layers:
@@ -118,6 +118,6 @@ def in_forward_order(layers: Sequence[Layer], called: Sequence[nn.Module]) -> tu
         met.setdefault(id(module), place)
     keys, following = [], len(called)
     for number in range(len(layers) - 1, -1, -1):
-        following = min((met[id(one)] for one in layers[number].holders if id(one) in met), default=following)
+        following = min((met[id(holder)] for holder in layers[number].holders if id(holder) in met), default=following)
         keys.append((following, number))
     return tuple(number for _place, number in sorted(keys))

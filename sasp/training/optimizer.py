@@ -45,7 +45,7 @@ class LayerSteps:
 
     def forget(self, before: int) -> None:
         """Iterations before this one are in all layers."""
-        for iteration in [one for one in self._options if one < before]:
+        for iteration in [known for known in self._options if known < before]:
             del self._options[iteration]
 
     @contextmanager

@@ -6,7 +6,7 @@ import math
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from sasp.core.chunks import CHUNK_BYTES, LEAST_CHUNK_BYTES
+from sasp.core.chunks import CHUNK_BYTES, MIN_CHUNK_BYTES
 from sasp.core.errors import SaspError
 
 
@@ -19,8 +19,8 @@ class AllReduceOptions(NamedTuple):
 
     def check(self) -> None:
         """Raises SaspError."""
-        if self.chunk_bytes < LEAST_CHUNK_BYTES:
-            raise SaspError(f"chunks of {self.chunk_bytes} bytes; they must have at least {LEAST_CHUNK_BYTES}")
+        if self.chunk_bytes < MIN_CHUNK_BYTES:
+            raise SaspError(f"chunks of {self.chunk_bytes} bytes; they must have at least {MIN_CHUNK_BYTES}")
         if self.patience is not None and not (self.patience > 0 and math.isfinite(self.patience)):
             raise SaspError(f"a patience of {self.patience!r} s; it must be more than 0")
 

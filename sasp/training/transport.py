@@ -13,7 +13,7 @@ Piece = tuple[int, torch.Tensor]
 """All-reduce: an iteration, and a layer's averaged gradients. Parameter server: an element, and contents from there."""
 
 
-class Courier(Protocol):
+class GradientTransport(Protocol):
     """Layers are numbered front first, as ``begin`` is given them. All calls are of the training thread."""
 
     divisor: int
@@ -28,7 +28,7 @@ class Courier(Protocol):
     def send(self, layer: int, flat: torch.Tensor, rate: float) -> None:
         """The gradients of the layer's next iteration; returns at once. ``rate``: the learning rate now."""
 
-    def take(self, layer: int, at_least: int, until: int) -> tuple[int, list[Piece]]:
+    def receive(self, layer: int, at_least: int, until: int) -> tuple[int, list[Piece]]:
         """Wait until the layer is synchronised for iteration ``at_least``; then for which it is (``until`` at most),
         and what has come since the last call. Raises SaspError."""
 

@@ -14,21 +14,21 @@ from typing import Any
 
 import torch
 
-from sasp.core.chunks import LEAST_CHUNK_BYTES, Layout, chunk_elements
+from sasp.core.chunks import MIN_CHUNK_BYTES, Layout, chunk_elements
 from sasp.core.errors import SaspError
 from sasp.core.order import ChunkQueue
 from sasp.core.scheme import Scheme
 from sasp.exchange.frames import (
-    LARGEST_TALK,
+    MAX_JSON_BYTES,
     VERSION,
     Frame,
     Kind,
+    json_message,
     notice_silence,
-    packed,
+    pack,
     receive,
     send_all,
     small_buffer,
-    talk,
 )
 from sasp.exchange.peers import read_order, read_welcome
 from sasp.training.layers import Layer
@@ -41,7 +41,7 @@ _LAST_WORD_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Joining:
+class JoinOptions:
     """How a worker joins; ``patience``: seconds to wait for the server."""
 
     rank: int
@@ -55,19 +55,19 @@ class Joining:
 class Greeting:
     """What a worker tells the server first."""
 
-    who: Joining
+    who: JoinOptions
     optimizer: str
     options: dict[str, Any]
 
 
 class ServerLink:
-    """A courier between one worker and its server. ``workers`` is known once it is made."""
+    """A transport between one worker and its server. ``workers`` is known once it is made."""
 
     def __init__(self, address: tuple[str, int], greeting: Greeting, layers: Sequence[Layer]) -> None:
         """Connect, say what the model is, and give all workers the parameters of worker 0. Raises SaspError."""
         self.divisor = 1  # the server knows how many there are
-        if greeting.who.chunk_bytes < LEAST_CHUNK_BYTES:
-            raise SaspError(f"chunks of {greeting.who.chunk_bytes} bytes; they must have at least {LEAST_CHUNK_BYTES}")
+        if greeting.who.chunk_bytes < MIN_CHUNK_BYTES:
+            raise SaspError(f"chunks of {greeting.who.chunk_bytes} bytes; they must have at least {MIN_CHUNK_BYTES}")
         if len({layer.dtype for layer in layers}) > 1:
             raise SaspError("the model has parameters of several types; a parameter server needs one type")
         self._greeting = greeting
@@ -94,9 +94,9 @@ class ServerLink:
 
     def agree_on_order(self, order: Sequence[int]) -> tuple[int, ...]:
         """That of the first worker, by rank, that trains at all."""
-        self._send(talk(Kind.ORDER, list(order)))
+        self._send(json_message(Kind.ORDER, list(order)))
         body = self._expect(Kind.ORDER)
-        with self._told():
+        with self._explained():
             return read_order(body, len(order))
 
     def begin(self, layers: Sequence[Layer]) -> None:
@@ -126,7 +126,7 @@ class ServerLink:
                 self._queue.put(number, iteration)
             self._changed.notify_all()
 
-    def take(self, layer: int, at_least: int, until: int) -> tuple[int, list[Piece]]:
+    def receive(self, layer: int, at_least: int, until: int) -> tuple[int, list[Piece]]:
         """Parameters, a chunk a piece."""
         if self._layout is None:
             return 0, []
@@ -164,7 +164,7 @@ class ServerLink:
                 self._threads[0].join(_CLOSE_SECONDS)
             else:
                 with contextlib.suppress(OSError):
-                    send_all(self._sock, talk(Kind.DONE, None))
+                    send_all(self._sock, json_message(Kind.DONE, None))
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
@@ -207,16 +207,16 @@ class ServerLink:
             "optimizer": greeting.optimizer,
             "options": greeting.options,
         }
-        self._send(talk(Kind.HELLO, hello))
+        self._send(json_message(Kind.HELLO, hello))
         welcome = self._expect(Kind.WELCOME)
-        with self._told():
+        with self._explained():
             workers = read_welcome(welcome)
         # The answer to a greeting comes at once; what follows, when the others do.
         self._sock.settimeout(None)
         for number, layer in enumerate(layers):
             if greeting.who.rank == 0:
                 body = as_bytes(layer.flat_parameters())
-                self._send(packed(Frame(Kind.LAYER, len(body), number)), body)
+                self._send(pack(Frame(Kind.LAYER, len(body), number)), body)
                 continue
             frame, data = self._next(layer.elements * self._dtype.itemsize)
             if (frame.kind, frame.chunk) != (Kind.LAYER, number) or len(data) != layer.elements * self._dtype.itemsize:
@@ -232,8 +232,8 @@ class ServerLink:
             self._next()
             raise SaspError(f"{self._where}: {error}") from error
 
-    def _next(self, longest: int = LARGEST_TALK) -> tuple[Frame, bytearray]:
-        with self._told():
+    def _next(self, longest: int = MAX_JSON_BYTES) -> tuple[Frame, bytearray]:
+        with self._explained():
             frame, data = receive(self._sock, longest)
         if frame.kind is Kind.REFUSED:
             raise SaspError(f"{self._where} refuses: {data.decode(errors='replace')}")
@@ -246,7 +246,7 @@ class ServerLink:
         return data
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _explained(self) -> Iterator[None]:
         """Say whose fault it is."""
         try:
             yield
@@ -277,13 +277,13 @@ class ServerLink:
                 self._changed.wait_for(lambda: len(self._queue) or self._closing or self._fault is not None)
                 if self._fault is not None:
                     return
-                taken = self._queue.take()
+                taken = self._queue.dequeue()
                 part, rate = self._waiting.pop(taken) if taken is not None else (None, 0.0)
             if taken is None or part is None:
-                send_all(self._sock, talk(Kind.DONE, None))
+                send_all(self._sock, json_message(Kind.DONE, None))
                 return
             body = as_bytes(part)
-            send_all(self._sock, packed(Frame(Kind.PUSH, len(body), taken[0], taken[1], rate)), body)
+            send_all(self._sock, pack(Frame(Kind.PUSH, len(body), taken[0], taken[1], rate)), body)
 
     def _run_receiver(self) -> None:
         assert self._layout is not None

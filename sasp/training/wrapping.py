@@ -1,4 +1,4 @@
-"""Puts a model, an optimiser and a courier together."""
+"""Puts a model, an optimiser and a transport together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sasp.training.hooks import Decoupled
 from sasp.training.layers import Layer, find_layers
 from sasp.training.optimizer import DecoupledOptimizer, LayerSteps, learning_rate, trained_by
 from sasp.training.options import AllReduceOptions
-from sasp.training.worker import Greeting, Joining, ServerLink
+from sasp.training.worker import Greeting, JoinOptions, ServerLink
 
 
 def over_all_reduce(
@@ -27,19 +27,19 @@ def over_all_reduce(
         raise SaspError(f"staleness is {staleness!r}; it must be a whole number of 0 or more")
     layers = find_layers(model, trained_by(optimizer))
     steps = LayerSteps(optimizer)
-    courier = AllReduce(options)
+    transport = AllReduce(options)
     try:
-        courier.check_same([staleness], "staleness")
-        courier.check_same([options.chunk_bytes], "chunk_bytes")
-        courier.check_same([layer.elements for layer in layers], "layers")
-        courier.share([*model.parameters(), *model.buffers()])
+        transport.check_same([staleness], "staleness")
+        transport.check_same([options.chunk_bytes], "chunk_bytes")
+        transport.check_same([layer.elements for layer in layers], "layers")
+        transport.share([*model.parameters(), *model.buffers()])
     except BaseException:
-        courier.close()
+        transport.close()
         raise
     decoupled = Decoupled(
         model,
         layers,
-        courier,
+        transport,
         steps.apply,
         lead=staleness,
         sending="sasp",
@@ -49,12 +49,12 @@ def over_all_reduce(
 
 
 def over_server(
-    model: nn.Module, optimizer: Optimizer, server: tuple[str, int], who: Joining
+    model: nn.Module, optimizer: Optimizer, server: tuple[str, int], who: JoinOptions
 ) -> tuple[nn.Module, DecoupledOptimizer]:
     """See ``sasp.join``."""
     _check(model, optimizer)
     layers = find_layers(model, trained_by(optimizer))
-    greeting = Greeting(who, *rules.described(optimizer))
+    greeting = Greeting(who, *rules.describe(optimizer))
     decoupled = Decoupled(
         model,
         layers,

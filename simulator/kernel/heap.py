@@ -9,7 +9,7 @@ import numpy as np
 from simulator.kernel.jit import inner
 from simulator.kernel.state import HEAP, QUANTUM, State
 
-LEAST_PARTS, MOST_PARTS = 64.0, 512.0
+MIN_PARTS, MAX_PARTS = 64.0, 512.0
 """With a quantum, the rest of a step's time is looked at in no fewer parts, and in no more."""
 
 
@@ -102,9 +102,9 @@ def gathered(s: State, soonest: float, latest: float) -> float:
     step = float(s.clk[QUANTUM])
     if step > 0.0 and soonest < latest and soonest < float("inf"):
         rest = latest - soonest
-        if rest < LEAST_PARTS * step:
-            step *= 2.0 ** math.floor(math.log2(rest / (LEAST_PARTS * step)))
-        elif MOST_PARTS * step < rest < float("inf"):
-            step *= 2.0 ** math.floor(math.log2(rest / (MOST_PARTS * step)))
+        if rest < MIN_PARTS * step:
+            step *= 2.0 ** math.floor(math.log2(rest / (MIN_PARTS * step)))
+        elif MAX_PARTS * step < rest < float("inf"):
+            step *= 2.0 ** math.floor(math.log2(rest / (MAX_PARTS * step)))
         return min(float(np.ceil(soonest / step)) * step, latest)
     return soonest

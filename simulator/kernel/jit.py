@@ -94,9 +94,9 @@ def inner(function: F) -> F:
 
 def _compiled(function: F, options: dict[str, Any]) -> F:
     with _keeping():
-        made = numba.njit(cache=_KEPT is not None, **options)(function)
-    functions.append(made)
-    return cast(F, made)
+        compiled = numba.njit(cache=_KEPT is not None, **options)(function)
+    functions.append(compiled)
+    return cast(F, compiled)
 
 
 @contextmanager

@@ -89,7 +89,7 @@ def paired(out: F8, into: F8, src: I4, dst: I4, size: F8) -> int:
     ``src``, ``dst`` and ``size`` take them, and must have room for as many as both have hosts together.
     """
     hosts = len(out)
-    i = k = found = 0
+    i = k = pairs = 0
     gives = takes = 0.0
     while True:
         while gives <= 0.0 and i < hosts:
@@ -99,10 +99,10 @@ def paired(out: F8, into: F8, src: I4, dst: I4, size: F8) -> int:
             takes = into[k]
             k += 1
         if gives <= 0.0 and takes <= 0.0:
-            return found
+            return pairs
         # Both sum up to the same but for rounding, so at the end one side may have a grain left: it goes to the last.
         amount = min(gives, takes) if gives > 0.0 and takes > 0.0 else max(gives, takes)
-        src[found], dst[found], size[found] = i - 1, k - 1, amount
-        found += 1
+        src[pairs], dst[pairs], size[pairs] = i - 1, k - 1, amount
+        pairs += 1
         gives -= amount
         takes -= amount

@@ -24,31 +24,31 @@ def document(runs: Runs, *, seeds: Sequence[int], baseline: str, detail: bool) -
     ``makespan_seconds`` is the mean over seeds, ``wall_seconds`` and ``cpu_seconds`` are sums. With several seeds the
     keys of ``per_coflow`` are SEED/ID.
     """
-    made: dict[str, Any] = {
-        "policies": {policy: _policy(found) for policy, found in runs.items()},
-        "per_coflow": {policy: _per_coflow(found, seeds) for policy, found in runs.items()},
+    content: dict[str, Any] = {
+        "policies": {policy: _policy(policy_runs) for policy, policy_runs in runs.items()},
+        "per_coflow": {policy: _per_coflow(policy_runs, seeds) for policy, policy_runs in runs.items()},
     }
     if detail:
-        made["seeds"] = list(seeds)
-        made["baseline"] = baseline
-        for policy, found in runs.items():
-            made["policies"][policy] |= {
-                "plans": sum(run.plans for run in found),
-                "iterations": sum(run.iterations for run in found),
-                "measures": {name: _measure(summary) for name, summary in summarise(found).items()},
-                "versus_baseline": {name: _plain(asdict(v)) for name, v in versus(runs[baseline], found).items()},
+        content["seeds"] = list(seeds)
+        content["baseline"] = baseline
+        for policy, policy_runs in runs.items():
+            content["policies"][policy] |= {
+                "plans": sum(run.plans for run in policy_runs),
+                "iterations": sum(run.iterations for run in policy_runs),
+                "measures": {name: _measure(summary) for name, summary in summarise(policy_runs).items()},
+                "versus_baseline": {name: _plain(asdict(v)) for name, v in versus(runs[baseline], policy_runs).items()},
             }
-    return made
+    return content
 
 
-def dumps(made: Mapping[str, Any]) -> str:
+def dumps(content: Mapping[str, Any]) -> str:
     """A document as text, with its last line ended. There is no NaN in one."""
-    return json.dumps(made, indent=1, allow_nan=False) + "\n"
+    return json.dumps(content, indent=1, allow_nan=False) + "\n"
 
 
 def _policy(runs: Sequence[Measures]) -> dict[str, Any]:
-    found = summarise(runs)
-    cct = found.get("cct_seconds")
+    summaries = summarise(runs)
+    cct = summaries.get("cct_seconds")
     return {
         "coflows": cct.count if cct else 0,
         "mean_cct_seconds": cct.mean if cct else None,
@@ -58,9 +58,9 @@ def _policy(runs: Sequence[Measures]) -> dict[str, Any]:
         "makespan_seconds": float(np.mean([run.makespan_seconds for run in runs])),
         "wall_seconds": sum(run.wall_seconds for run in runs),
         "cpu_seconds": sum(run.cpu_seconds for run in runs),
-        "mean_sct_seconds": _mean(found.get("sct_seconds")),
-        "mean_t90_seconds": _mean(found.get("t90_seconds")),
-        "mean_jct_seconds": _mean(found.get("jct_seconds")),
+        "mean_sct_seconds": _mean(summaries.get("sct_seconds")),
+        "mean_t90_seconds": _mean(summaries.get("t90_seconds")),
+        "mean_jct_seconds": _mean(summaries.get("jct_seconds")),
     }
 
 
@@ -86,11 +86,11 @@ def _measure(summary: Summary) -> dict[str, Any]:
     }
 
 
-def _plain(found: dict[str, Any]) -> dict[str, Any]:
-    bounds = found["interval"]
-    finite = math.isfinite(found["reduction"])
+def _plain(comparison: dict[str, Any]) -> dict[str, Any]:
+    bounds = comparison["interval"]
+    finite = math.isfinite(comparison["reduction"])
     return {
-        "reduction": found["reduction"] if finite else None,
+        "reduction": comparison["reduction"] if finite else None,
         "ci95": None if bounds is None else list(bounds),
-        "ci95_over": found["over"],
+        "ci95_over": comparison["over"],
     }

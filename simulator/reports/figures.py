@@ -38,23 +38,23 @@ CDF_STEPS = 2000
 
 def figures(results: Results) -> dict[str, Figure]:
     """Every picture that applies, by name."""
-    made: dict[str, Figure] = {}
+    by_name: dict[str, Figure] = {}
     for load, runs in results.runs.items():
         suffix = "" if len(results.runs) == 1 else f"-load-{load!r}"
         measured = next(iter(map(summarise, runs.values())), {})
         for name in measured:
-            made[f"cdf-{name.removesuffix('_seconds').replace('_', '-')}{suffix}"] = _cdf(name, runs)
+            by_name[f"cdf-{name.removesuffix('_seconds').replace('_', '-')}{suffix}"] = _cdf(name, runs)
         shown = [name for name in COMPARED if name in measured]
         if shown:
-            made[f"means{suffix}"] = _bars(shown, runs)
+            by_name[f"means{suffix}"] = _bars(shown, runs)
         if shown and len(runs) > 1:
-            made[f"saved{suffix}"] = _saved(shown, runs, results.baseline)
-        for policy, found in runs.items():
-            if found[0].timeline is not None:
-                made[f"timeline-{policy}{suffix}"] = _timeline(policy, found[0])
+            by_name[f"saved{suffix}"] = _saved(shown, runs, results.baseline)
+        for policy, policy_runs in runs.items():
+            if policy_runs[0].timeline is not None:
+                by_name[f"timeline-{policy}{suffix}"] = _timeline(policy, policy_runs[0])
     if len(results.runs) > 1:
-        made["loads"] = _loads(results)
-    return made
+        by_name["loads"] = _loads(results)
+    return by_name
 
 
 def colours(policies: Sequence[str]) -> dict[str, str]:
@@ -88,8 +88,8 @@ def _cdf(name: str, runs: Mapping[str, Sequence[Measures]]) -> Figure:
     figure, (axis,) = _figure(4.0)
     shade = colours(list(runs))
     smallest = np.inf
-    for policy, found in runs.items():
-        values = np.sort(np.concatenate([MEASURES[name](run) for run in found]))
+    for policy, policy_runs in runs.items():
+        values = np.sort(np.concatenate([MEASURES[name](run) for run in policy_runs]))
         if len(values):
             # A million iterations would look no other.
             steps = np.unique(np.linspace(0, len(values) - 1, CDF_STEPS).astype(np.int64))
@@ -107,8 +107,8 @@ def _bars(shown: Sequence[str], runs: Mapping[str, Sequence[Measures]]) -> Figur
     figure, axes = _figure(3.6, len(shown))
     shade = colours(list(runs))
     for axis, name in zip(axes, shown, strict=True):
-        for place, (policy, found) in enumerate(runs.items()):
-            summary = summarise(found).get(name)
+        for place, (policy, policy_runs) in enumerate(runs.items()):
+            summary = summarise(policy_runs).get(name)
             if summary is not None and summary.mean is not None:
                 half = half_width(summary.interval)
                 axis.bar(place, summary.mean, color=shade[policy], yerr=half, ecolor=INK, capsize=3)
@@ -123,10 +123,14 @@ def _saved(shown: Sequence[str], runs: Mapping[str, Sequence[Measures]], baselin
     others = [policy for policy in runs if policy != baseline]
     for axis, name in zip(axes, shown, strict=True):
         for place, policy in enumerate(others):
-            one = versus(runs[baseline], runs[policy]).get(name)
-            if one is not None:
-                error = None if one.interval is None else [[100 * arm] for arm in arms(one.reduction, one.interval)]
-                axis.bar(place, 100 * one.reduction, color=shade[policy], yerr=error, ecolor=INK, capsize=3)
+            comparison = versus(runs[baseline], runs[policy]).get(name)
+            if comparison is not None:
+                error = (
+                    None
+                    if comparison.interval is None
+                    else [[100 * arm] for arm in arms(comparison.reduction, comparison.interval)]
+                )
+                axis.bar(place, 100 * comparison.reduction, color=shade[policy], yerr=error, ecolor=INK, capsize=3)
         axis.axhline(0, color=INK, lw=0.8)
         axis.set_xticks(range(len(others)), others, rotation=40, ha="right")
         _finish(axis, title=f"{TITLES[name].removesuffix(' (s)')} saved to {baseline} (%)")
@@ -152,14 +156,20 @@ def _loads(results: Results) -> Figure:
 
 def _timeline(policy: str, run: Measures) -> Figure:
     figure, (axis,) = _figure(3.4)
-    found = run.timeline
-    if found is not None and found.jobs:
-        palette = [GREY if job == OTHERS else mpl.colormaps["tab10"](i) for i, job in enumerate(found.jobs)]
+    timeline = run.timeline
+    if timeline is not None and timeline.jobs:
+        palette = [GREY if job == OTHERS else mpl.colormaps["tab10"](i) for i, job in enumerate(timeline.jobs)]
         axis.stackplot(
-            found.edges[:-1], found.rates_bps / 1e9, labels=found.jobs, colors=palette, step="post", lw=0, alpha=0.9
+            timeline.edges[:-1],
+            timeline.rates_bps / 1e9,
+            labels=timeline.jobs,
+            colors=palette,
+            step="post",
+            lw=0,
+            alpha=0.9,
         )
-        axis.set_xlim(found.edges[0], found.edges[-1])
-        axis.set_ylim(0, found.capacity_bps / 1e9 * 1.02)
-        _finish(axis, title=f"{policy}: {found.port} by job", x="seconds", y="Gbit/s")
+        axis.set_xlim(timeline.edges[0], timeline.edges[-1])
+        axis.set_ylim(0, timeline.capacity_bps / 1e9 * 1.02)
+        _finish(axis, title=f"{policy}: {timeline.port} by job", x="seconds", y="Gbit/s")
         _legend(axis, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure

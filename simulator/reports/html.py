@@ -79,18 +79,20 @@ def _facts(results: Results) -> str:
 
 def _measure(name: str, runs: Mapping[str, Sequence[Measures]], results: Results) -> str:
     rows = []
-    for policy, found in runs.items():
-        summary = summarise(found).get(name)
+    for policy, policy_runs in runs.items():
+        summary = summarise(policy_runs).get(name)
         if summary is None:
             continue
-        one = versus(runs[results.baseline], found).get(name)
+        comparison = versus(runs[results.baseline], policy_runs).get(name)
         rows.append(
             [
                 policy,
                 *map(number, (summary.mean, half_width(summary.interval), summary.p50, summary.p95, summary.p99)),
                 str(summary.count),
                 str(summary.censored),
-                "-" if one is None or policy == results.baseline else percent(one.reduction, one.interval),
+                "-"
+                if comparison is None or policy == results.baseline
+                else percent(comparison.reduction, comparison.interval),
             ]
         )
     if not rows:
@@ -103,11 +105,11 @@ def _running(runs: Mapping[str, Sequence[Measures]]) -> str:
     rows = [
         [
             policy,
-            number(float(np.mean([run.makespan_seconds for run in found]))),
-            str(sum(run.plans for run in found)),
-            f"{sum(run.cpu_seconds for run in found):.2f}",
+            number(float(np.mean([run.makespan_seconds for run in policy_runs]))),
+            str(sum(run.plans for run in policy_runs)),
+            f"{sum(run.cpu_seconds for run in policy_runs):.2f}",
         ]
-        for policy, found in runs.items()
+        for policy, policy_runs in runs.items()
     ]
     return f"<h3>The runs</h3>{_table(['policy', 'makespan (s)', 'plans', 'CPU (s)'], rows)}"
 

@@ -30,7 +30,7 @@ TARGETS: Mapping[str, float] = {"t90": 0.90, "t95": 0.95}
 class Facts:
     """What is known of a job before it runs: its time alone, and the iterations of its targets (None: never)."""
 
-    alone_seconds: float
+    solo_seconds: float
     targets: Mapping[str, int | None]
 
 
@@ -78,26 +78,26 @@ def measure(jobs: Iterable[SimJob], network: Network, outcome: Outcome, facts: M
     iterations: list[Array] = []
     ran = list(jobs)
     for job in ran:
-        found = outcome.jobs[job.id]
-        seconds = _iteration_seconds(found)
+        job_outcome = outcome.jobs[job.id]
+        seconds = _iteration_seconds(job_outcome)
         if is_coflow(job):
-            cct[job.id] = found.end - found.arrival
+            cct[job.id] = job_outcome.end - job_outcome.arrival
             ccts.append(seconds)
         else:
-            jct[job.id] = found.end - found.arrival
+            jct[job.id] = job_outcome.end - job_outcome.arrival
             iterations.append(seconds)
             if len(job.lanes) == 1:
                 own = np.maximum(seconds - sum(s.seconds for s in job.lanes[0] if isinstance(s, Compute)), 0.0)
                 cct[job.id] = float(own.mean())
                 ccts.append(own)
-        alone = facts[job.id].alone_seconds
+        alone = facts[job.id].solo_seconds
         if alone > 0:
-            slowdown[job.id] = (found.end - found.arrival) / alone
+            slowdown[job.id] = (job_outcome.end - job_outcome.arrival) / alone
         for name, iteration in facts[job.id].targets.items():
-            times[name][job.id] = None if iteration is None else _done(found, iteration) - found.arrival
+            times[name][job.id] = None if iteration is None else _done(job_outcome, iteration) - job_outcome.arrival
         if job.stage is not None:
-            begin, end = stages.get(job.stage, (found.arrival, found.end))
-            stages[job.stage] = (min(begin, found.arrival), max(end, found.end))
+            begin, end = stages.get(job.stage, (job_outcome.arrival, job_outcome.end))
+            stages[job.stage] = (min(begin, job_outcome.arrival), max(end, job_outcome.end))
     first = min((job.arrival for job in outcome.jobs.values()), default=0.0)
     makespan = max((job.end for job in outcome.jobs.values()), default=0.0) - first
     return Measures(
@@ -120,14 +120,14 @@ def measure(jobs: Iterable[SimJob], network: Network, outcome: Outcome, facts: M
     )
 
 
-def _iteration_seconds(found: JobOutcome) -> Array:
-    if len(found.iteration_ends) == 0:
-        return np.array([found.end - found.arrival])
-    return np.diff(found.iteration_ends, prepend=found.arrival)
+def _iteration_seconds(job_outcome: JobOutcome) -> Array:
+    if len(job_outcome.iteration_ends) == 0:
+        return np.array([job_outcome.end - job_outcome.arrival])
+    return np.diff(job_outcome.iteration_ends, prepend=job_outcome.arrival)
 
 
-def _done(found: JobOutcome, iteration: int) -> float:
-    return float(found.iteration_ends[iteration - 1]) if len(found.iteration_ends) else found.end
+def _done(job_outcome: JobOutcome, iteration: int) -> float:
+    return float(job_outcome.iteration_ends[iteration - 1]) if len(job_outcome.iteration_ends) else job_outcome.end
 
 
 def _joined(parts: list[Array]) -> Array:

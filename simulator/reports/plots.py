@@ -13,24 +13,24 @@ from simulator.reports.results import Results
 
 def pictures(results: Results) -> dict[str, bytes]:
     """PNG files by file name."""
-    made = {}
+    files = {}
     for name, figure in figures(results).items():
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", metadata={"Software": None})
-        made[f"{file_name(name)}.png"] = buffer.getvalue()
-    return made
+        files[f"{file_name(name)}.png"] = buffer.getvalue()
+    return files
 
 
 def drawings(results: Results) -> dict[str, str]:
     """SVG elements by name, to stand in a page: its text colour is theirs, and the ids of no two are the same."""
-    made = {}
+    elements = {}
     for name, figure in figures(results).items():
         buffer = io.StringIO()
         with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "trainyard"}):
             figure.patch.set_alpha(0.0)
             figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-        made[name] = _inline(buffer.getvalue(), file_name(name))
-    return made
+        elements[name] = _inline(buffer.getvalue(), file_name(name))
+    return elements
 
 
 def file_name(name: str) -> str:

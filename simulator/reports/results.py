@@ -27,10 +27,10 @@ class Results:
 
     def document(self) -> dict[str, Any]:
         """The JSON document; with several loads one for each under ``loads``."""
-        made = {
+        by_load = {
             load: document(runs, seeds=self.seeds, baseline=self.baseline, detail=self.detail)
             for load, runs in self.runs.items()
         }
-        if len(made) == 1:
-            return next(iter(made.values()))
-        return {"loads": {f"{load!r}": one for load, one in made.items()}}
+        if len(by_load) == 1:
+            return next(iter(by_load.values()))
+        return {"loads": {f"{load!r}": by_policy for load, by_policy in by_load.items()}}

@@ -35,11 +35,11 @@ def paired_bootstrap(pairs: Sequence[tuple[float, float]], statistic: Callable[[
     random = np.random.default_rng(0)
     rows = max(1, _AT_ONCE // len(data))
     with np.errstate(divide="ignore", invalid="ignore"):  # a resample of zeros alone has no ratio
-        found = [
+        parts = [
             statistic(data[random.integers(0, len(data), size=(min(rows, RESAMPLES - done), len(data)))])
             for done in range(0, RESAMPLES, rows)
         ]
-    values = np.concatenate(found)
+    values = np.concatenate(parts)
     low, high = np.quantile(values[np.isfinite(values)], (0.025, 0.975))
     return (float(low), float(high))
 

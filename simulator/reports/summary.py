@@ -75,14 +75,14 @@ COMPARED = ("cct_seconds", "jct_seconds", "sct_seconds", "t90_seconds", "t95_sec
 
 def summarise(runs: Sequence[Measures]) -> dict[str, Summary]:
     """Every measure that applies, over the runs of one policy (one a seed)."""
-    found: dict[str, Summary] = {}
+    summaries: dict[str, Summary] = {}
     for name, values_of in MEASURES.items():
         parts = [values_of(run) for run in runs]
         values = np.concatenate(parts) if parts else np.zeros(0)
         censored = sum(value is None for run in runs for value in _BY_JOB[name](run).values()) if name in _BY_JOB else 0
         if len(values) or censored:
-            found[name] = _summary(values, [part for part in parts if len(part)], censored)
-    return found
+            summaries[name] = _summary(values, [part for part in parts if len(part)], censored)
+    return summaries
 
 
 def versus(baseline: Sequence[Measures], subject: Sequence[Measures]) -> dict[str, Versus]:
@@ -90,21 +90,21 @@ def versus(baseline: Sequence[Measures], subject: Sequence[Measures]) -> dict[st
 
     A target counts for the jobs that reached it under both.
     """
-    found: dict[str, Versus] = {}
+    comparisons: dict[str, Versus] = {}
     for name in COMPARED:
         shares = []
-        for one, other in zip(baseline, subject, strict=True):
-            before, after = _paired(name, one, other)
+        for baseline_run, subject_run in zip(baseline, subject, strict=True):
+            before, after = _paired(name, baseline_run, subject_run)
             if len(before) and len(after) and before.mean() > 0:
                 shares.append(reduction(before.tolist(), after.tolist()))
         if shares:
-            found[name] = Versus(float(np.mean(shares)), interval(shares))
-    if len(subject) == 1 and is_trace(subject[0]) and "cct_seconds" in found:
+            comparisons[name] = Versus(float(np.mean(shares)), interval(shares))
+    if len(subject) == 1 and is_trace(subject[0]) and "cct_seconds" in comparisons:
         ccts = [(baseline[0].cct[coflow], cct) for coflow, cct in subject[0].cct.items()]
         low, high = reduction_interval_over_jobs(*zip(*ccts, strict=True))
         bounds = None if math.isnan(low) else (low, high)
-        found["cct_seconds"] = replace(found["cct_seconds"], interval=bounds, over="coflows")
-    return found
+        comparisons["cct_seconds"] = replace(comparisons["cct_seconds"], interval=bounds, over="coflows")
+    return comparisons
 
 
 def is_trace(run: Measures) -> bool:
@@ -118,10 +118,10 @@ def interval(values: Sequence[float]) -> Interval:
     return None if math.isnan(low) else (low, high)
 
 
-def _paired(name: str, one: Measures, other: Measures) -> tuple[Array, Array]:
+def _paired(name: str, baseline_run: Measures, subject_run: Measures) -> tuple[Array, Array]:
     if name not in _BY_JOB:
-        return MEASURES[name](one), MEASURES[name](other)
-    first, second = _BY_JOB[name](one), _BY_JOB[name](other)
+        return MEASURES[name](baseline_run), MEASURES[name](subject_run)
+    first, second = _BY_JOB[name](baseline_run), _BY_JOB[name](subject_run)
     common = [job for job, value in first.items() if value is not None and second.get(job) is not None]
     return _known({job: first[job] for job in common}), _known({job: second[job] for job in common})
 

@@ -17,12 +17,12 @@ from simulator.reports.summary import TITLES, Interval, Versus, summarise, versu
 
 def tables(results: Results) -> list[Table]:
     """Every measure that applies, by load."""
-    made = []
+    all_tables = []
     for load, runs in results.runs.items():
         where = results.title if load is None else f"{results.title}, load {load!r}"
-        made += [_measure(name, where, runs, results) for name in TITLES if _applies(name, runs)]
-        made.append(_running(where, runs))
-    return made
+        all_tables += [_measure(name, where, runs, results) for name in TITLES if _applies(name, runs)]
+        all_tables.append(_running(where, runs))
+    return all_tables
 
 
 def number(value: float | None) -> str:
@@ -52,18 +52,18 @@ def arms(value: float, bounds: tuple[float, float]) -> tuple[float, float]:
 
 
 def _applies(name: str, runs: Mapping[str, Sequence[Measures]]) -> bool:
-    return any(name in summarise(found) for found in runs.values())
+    return any(name in summarise(policy_runs) for policy_runs in runs.values())
 
 
 def _measure(name: str, where: str, runs: Mapping[str, Sequence[Measures]], results: Results) -> Table:
-    saved = {policy: versus(runs[results.baseline], found).get(name) for policy, found in runs.items()}
-    summaries = {policy: summarise(found).get(name) for policy, found in runs.items()}
+    saved = {policy: versus(runs[results.baseline], policy_runs).get(name) for policy, policy_runs in runs.items()}
+    summaries = {policy: summarise(policy_runs).get(name) for policy, policy_runs in runs.items()}
     several = len(results.seeds) > 1
     censored = any(summary is not None and summary.censored for summary in summaries.values())
     compared = len(runs) > 1 and any(saved.values())
     titles = ["policy", "mean ± 95 %" if several else "mean", "p50", "p95", "p99"]
     titles += ["censored"] if censored else []
-    over_coflows = any(one is not None and one.over == "coflows" for one in saved.values())
+    over_coflows = any(comparison is not None and comparison.over == "coflows" for comparison in saved.values())
     titles += [f"saved to {results.baseline}" + (" (coflows)" if over_coflows else "")] if compared else []
     table = _table(f"{TITLES[name]}: {where}", titles)
     for policy, summary in summaries.items():
@@ -73,8 +73,8 @@ def _measure(name: str, where: str, runs: Mapping[str, Sequence[Measures]], resu
         mean = number(summary.mean) + (f" ± {half:.2g}" if half is not None else "")
         cells = [policy, mean, number(summary.p50), number(summary.p95), number(summary.p99)]
         cells += [str(summary.censored)] if censored else []
-        one = saved[policy]
-        cells += [_saved(one, policy == results.baseline)] if compared else []
+        comparison = saved[policy]
+        cells += [_saved(comparison, policy == results.baseline)] if compared else []
         table.add_row(*map(Text, cells))
     return table
 
@@ -86,15 +86,15 @@ def _table(title: str, columns: Sequence[str]) -> Table:
     return table
 
 
-def _saved(one: Versus | None, itself: bool) -> str:
-    return "-" if one is None or itself else percent(one.reduction, one.interval)
+def _saved(comparison: Versus | None, is_baseline: bool) -> str:
+    return "-" if comparison is None or is_baseline else percent(comparison.reduction, comparison.interval)
 
 
 def _running(where: str, runs: Mapping[str, Sequence[Measures]]) -> Table:
     table = _table(f"the runs: {where}", ("policy", "makespan (s)", "plans", "CPU (s)"))
-    for policy, found in runs.items():
-        makespan = float(np.mean([run.makespan_seconds for run in found]))
+    for policy, policy_runs in runs.items():
+        makespan = float(np.mean([run.makespan_seconds for run in policy_runs]))
         # Not the wall time: runs share the processors with each other.
-        plans, cpu = sum(run.plans for run in found), sum(run.cpu_seconds for run in found)
+        plans, cpu = sum(run.plans for run in policy_runs), sum(run.cpu_seconds for run in policy_runs)
         table.add_row(Text(policy), number(makespan), str(plans), f"{cpu:.2f}")
     return table

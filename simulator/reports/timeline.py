@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 STEPS = 240
-MOST_JOBS = 9
+MAX_JOBS = 9
 OTHERS = "all others"
 
 
@@ -35,7 +35,7 @@ def timeline(port: str, capacity_bps: float, rows: Array, names: Sequence[str]) 
     edges = np.linspace(rows[:, 0].min(), max(rows[:, 1].max(), rows[:, 0].min() + 1e-9), STEPS + 1)
     numbers = rows[:, 2].astype(int)
     sent = np.bincount(numbers, weights=(rows[:, 1] - rows[:, 0]) * rows[:, 3], minlength=len(names))
-    most = [int(job) for job in np.argsort(-sent, kind="stable")[:MOST_JOBS] if sent[job] > 0]
+    most = [int(job) for job in np.argsort(-sent, kind="stable")[:MAX_JOBS] if sent[job] > 0]
     # First come, first drawn: a job's colour follows its first byte.
     most.sort(key=lambda job: float(rows[numbers == job, 0].min()))
     groups = [np.flatnonzero(numbers == job) for job in most]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-MOST_BARS = 12
+MAX_BARS = 12
 """With more simulations than that, one bar is for all."""
 
 
@@ -23,7 +23,7 @@ class Bars:
             TimeElapsedColumn(),
         )
         self._bars = Progress(*columns, console=console, disable=not console.is_terminal)
-        self._single = len(names) > MOST_BARS
+        self._single = len(names) > MAX_BARS
         self._bar_of: list[TaskID] = []
         if self._single:
             self._bar_of.append(self._bars.add_task(f"{len(names)} simulations", total=float(len(names))))

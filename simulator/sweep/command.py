@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from controller.model import MAX_CLASSES, MAX_OFFLINE_CLASSES
 from simulator.sweep.values import (
-    MOST_SEED,
+    MAX_SEED,
     architectures,
     at_least_zero,
     numbers,
@@ -101,7 +101,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     seeds = jobs.add_mutually_exclusive_group()
     seeds.add_argument(
-        "--seed", type=whole(0, MOST_SEED), metavar="S", help="what everything random comes from (default 1)"
+        "--seed", type=whole(0, MAX_SEED), metavar="S", help="what everything random comes from (default 1)"
     )
     seeds.add_argument("--seeds", type=seed_list, metavar="N or S,S...", help="seeds 1 to N, or these; with intervals")
     jobs.add_argument("--workers", type=span, metavar="N or A-B", help="workers of a job")
@@ -117,12 +117,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     sweep = parser.add_argument_group("running it")
     sweep.add_argument("--processes", type=whole(1), default=None, metavar="N", help="at once; default: one a core")
     sweep.add_argument("--ray", metavar="ADDRESS", help="run on this Ray cluster instead (needs trainyard[ray])")
-    told = parser.add_argument_group("what is told")
-    told.add_argument("--json", action="store_true", help="one JSON document on stdout")
-    told.add_argument("--detail", action="store_true", help="every measure, for a trace too")
-    told.add_argument("--baseline", metavar="P", help="what others are compared with (default fair, else the first)")
-    told.add_argument("--html", type=Path, metavar="FILE", help="write a report, complete in one file")
-    told.add_argument("--plots", type=Path, metavar="FOLDER", help="write the plots as PNG files")
+    output = parser.add_argument_group("what is told")
+    output.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    output.add_argument("--detail", action="store_true", help="every measure, for a trace too")
+    output.add_argument("--baseline", metavar="P", help="what others are compared with (default fair, else the first)")
+    output.add_argument("--html", type=Path, metavar="FILE", help="write a report, complete in one file")
+    output.add_argument("--plots", type=Path, metavar="FOLDER", help="write the plots as PNG files")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -135,9 +135,9 @@ def run(options: argparse.Namespace) -> int:
     from simulator.sweep.sweep import SweepError
 
     try:
-        asked = request(options)
-        found = simulate(asked, options)
-        tell(asked, found, options)
+        wanted = request(options)
+        runs = simulate(wanted, options)
+        tell(wanted, runs, options)
     except (InputError, PolicyError) as error:
         return _fail(str(error), WRONG_INPUT)
     except BrokenPipeError:
@@ -149,33 +149,33 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def simulate(asked: Request, options: argparse.Namespace) -> list[Run]:
+def simulate(wanted: Request, options: argparse.Namespace) -> list[Run]:
     """Run all tasks, with bars on stderr where that is a terminal."""
     from simulator.compiling import prepare
     from simulator.sweep import ray_sweep, sweep
     from simulator.sweep.bars import Bars
 
     prepare(_say)
-    names = [_task_name(task) for task in asked.tasks]
+    names = [_task_name(task) for task in wanted.tasks]
     with Bars(names) as bars:
         if options.ray is not None:
-            return ray_sweep.run_all(asked.tasks, address=options.ray, progress=bars.show)
+            return ray_sweep.run_all(wanted.tasks, address=options.ray, progress=bars.show)
         processes = options.processes or os.cpu_count() or 1
-        return sweep.run_all(asked.tasks, processes=processes, progress=bars.show)
+        return sweep.run_all(wanted.tasks, processes=processes, progress=bars.show)
 
 
-def tell(asked: Request, runs: list[Run], options: argparse.Namespace) -> None:
+def tell(wanted: Request, runs: list[Run], options: argparse.Namespace) -> None:
     """Make everything first, then write files, then stdout."""
-    results = _results(asked, runs)
+    results = _results(wanted, runs)
     if options.html is not None or options.plots is not None:
         from simulator.reports import files, html, plots
 
-        made: dict[Path, bytes] = {}
+        contents: dict[Path, bytes] = {}
         if options.plots is not None:
-            made |= {options.plots / name: content for name, content in plots.pictures(results).items()}
+            contents |= {options.plots / name: content for name, content in plots.pictures(results).items()}
         if options.html is not None:
-            made[options.html] = html.page(results).encode()
-        files.write_all(made)
+            contents[options.html] = html.page(results).encode()
+        files.write_all(contents)
     if options.json:
         from simulator.reports.document import dumps
 
@@ -188,7 +188,7 @@ def tell(asked: Request, runs: list[Run], options: argparse.Namespace) -> None:
         Console().print(*tables(results))
 
 
-def _results(asked: Request, runs: Sequence[Run]) -> Results:
+def _results(wanted: Request, runs: Sequence[Run]) -> Results:
     from simulator.reports.results import Results
 
     grouped: dict[float | None, dict[str, list[Measures]]] = {}
@@ -196,12 +196,12 @@ def _results(asked: Request, runs: Sequence[Run]) -> Results:
         grouped.setdefault(run.task.load, {}).setdefault(run.task.policy, []).append(run.measures)
     given = sys.argv[1:]
     return Results(
-        title=asked.title,
+        title=wanted.title,
         command=shlex.join(["trainyard", *given]) if given[:1] == ["sim"] else "trainyard sim, called by a program",
-        seeds=asked.seeds,
-        seeded=asked.loads != (None,),
-        baseline=asked.baseline,
-        detail=asked.detail,
+        seeds=wanted.seeds,
+        seeded=wanted.loads != (None,),
+        baseline=wanted.baseline,
+        detail=wanted.detail,
         runs=grouped,
     )
 

@@ -19,10 +19,10 @@ def facts_of(job: SimJob, hosts: Mapping[str, Host], network: Network) -> Facts:
     targets: dict[str, int | None] = {}
     if job.curve and job.stage is None:
         targets = {name: target_iteration(job.curve, share, job.metric.direction) for name, share in TARGETS.items()}
-    return Facts(alone_seconds(job, hosts, network), targets)
+    return Facts(solo_seconds(job, hosts, network), targets)
 
 
-def alone_seconds(job: SimJob, hosts: Mapping[str, Host], network: Network) -> float:
+def solo_seconds(job: SimJob, hosts: Mapping[str, Host], network: Network) -> float:
     """Seconds from its arrival to its end on ``network``, on its own.
 
     One lane takes its steps in turn, each transfer as long as its busiest link is, which no rate allocation beats.

@@ -9,7 +9,7 @@ from typing import Any
 from simulator.errors import InputError
 from simulator.sweep.sweep import POLL_SECONDS, Progress, Run, SweepError, Task, run_task
 
-KNOCK_SECONDS = 5.0
+CONNECT_SECONDS = 5.0
 
 
 def run_all(tasks: Sequence[Task], *, address: str, progress: Progress = lambda _shares: None) -> list[Run]:
@@ -21,7 +21,7 @@ def run_all(tasks: Sequence[Task], *, address: str, progress: Progress = lambda 
         import ray  # noqa: PLC0415 - an extra
     except ImportError:
         raise SweepError("--ray needs Ray, which is not installed; pip install 'trainyard[ray]' installs it") from None
-    _knock(address)
+    _check_reachable(address)
     try:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR")
     except Exception as error:  # Ray raises ConnectionError, RuntimeError, ValueError and others here
@@ -33,7 +33,7 @@ def run_all(tasks: Sequence[Task], *, address: str, progress: Progress = lambda 
         ray.shutdown()
 
 
-def _knock(address: str) -> None:
+def _check_reachable(address: str) -> None:
     """Ray itself waits for minutes where nobody answers."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not colon:
@@ -41,7 +41,7 @@ def _knock(address: str) -> None:
     if not (port.isascii() and port.isdigit() and len(port) < 6 and int(port) < 2**16):
         raise InputError(f"--ray {address}: it must be local, auto, or HOST:PORT with a port below {2**16}")
     try:
-        socket.create_connection((host, int(port)), timeout=KNOCK_SECONDS).close()
+        socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS).close()
     except OSError as error:
         raise SweepError(f"--ray {address}: no Ray cluster answers there: {error}") from None
 
@@ -49,15 +49,15 @@ def _knock(address: str) -> None:
 def _run(ray: Any, tasks: Sequence[Task], progress: Progress) -> list[Run]:
     remote = ray.remote(run_task)
     shares = [0.0] * len(tasks)
-    asked = [remote.remote(task) for task in tasks]
-    numbers = {reference: number for number, reference in enumerate(asked)}
-    found: dict[int, Run] = {}
-    left = list(asked)
+    references = [remote.remote(task) for task in tasks]
+    numbers = {reference: number for number, reference in enumerate(references)}
+    runs: dict[int, Run] = {}
+    left = list(references)
     while left:
         done, left = ray.wait(left, num_returns=1, timeout=POLL_SECONDS)
         for reference in done:
             try:
-                found[numbers[reference]] = ray.get(reference)
+                runs[numbers[reference]] = ray.get(reference)
             except ray.exceptions.RayTaskError as error:
                 # What Ray makes of it would say the other machine's frames, too.
                 raise error.cause from None
@@ -65,4 +65,4 @@ def _run(ray: Any, tasks: Sequence[Task], progress: Progress) -> list[Run]:
                 raise SweepError(f"a task of the sweep was lost: {next(iter(str(error).splitlines()), '')}") from None
             shares[numbers[reference]] = 1.0
         progress(shares)
-    return [found[number] for number in range(len(tasks))]
+    return [runs[number] for number in range(len(tasks))]

@@ -116,12 +116,12 @@ def _trace(options: argparse.Namespace) -> Trace:
 
 
 def _workload(options: argparse.Namespace) -> Training | Tuning:
-    made = catalogue.named(options.workload)
+    workload = catalogue.named(options.workload)
     changes: dict[str, Any] = {
         name: getattr(options, name) for name in ("hosts", "jobs", "workers") if getattr(options, name) is not None
     }
     changes["port_rate_bps"] = options.port_rate
-    if isinstance(made, Training):
+    if isinstance(workload, Training):
         if options.eta is not None:
             raise InputError("--eta is for tuning workloads")
         if options.iterations is not None:
@@ -132,7 +132,7 @@ def _workload(options: argparse.Namespace) -> Training | Tuning:
             changes["architectures"] = options.architecture
         elif _needs_server(changes):
             changes["architectures"] = ("ps",)
-        return replace(made, **changes)
+        return replace(workload, **changes)
     for name in ("architecture", "sync"):
         if getattr(options, name) is not None:
             raise InputError(f"--{name} is for training workloads")
@@ -140,7 +140,7 @@ def _workload(options: argparse.Namespace) -> Training | Tuning:
         changes["eta"] = options.eta
     if options.iterations is not None:
         changes["shortest"], changes["longest"] = options.iterations
-    return replace(made, **changes)
+    return replace(workload, **changes)
 
 
 def _needs_server(changes: Mapping[str, Any]) -> bool:

@@ -25,34 +25,34 @@ def at_least_zero(text: str) -> float:
     return value
 
 
-LEAST_RATE, MOST_RATE = 1e-3, 1e18
+MIN_RATE, MAX_RATE = 1e-3, 1e18
 """Of a port, in bit/s, as in a snapshot."""
 
 
 def rate(text: str) -> float:
     """Bit/s."""
     value = _number(text)
-    if not LEAST_RATE <= value <= MOST_RATE:
-        raise ArgumentTypeError(f"{text!r}; it must be a number from {LEAST_RATE:g} to {MOST_RATE:g}, in bit/s")
+    if not MIN_RATE <= value <= MAX_RATE:
+        raise ArgumentTypeError(f"{text!r}; it must be a number from {MIN_RATE:g} to {MAX_RATE:g}, in bit/s")
     return value
 
 
 def share(text: str) -> float:
-    """A number of at least ``LEAST_LOAD`` and at most 1."""
+    """A number of at least ``MIN_LOAD`` and at most 1."""
     value = _number(text)
-    if not LEAST_LOAD <= value <= 1:
-        raise ArgumentTypeError(f"{text!r}; it must be at least {LEAST_LOAD:g} and at most 1")
+    if not MIN_LOAD <= value <= 1:
+        raise ArgumentTypeError(f"{text!r}; it must be at least {MIN_LOAD:g} and at most 1")
     return value
 
 
-MOST = 1_000_000
+MAX_COUNT = 1_000_000
 """Of anything that is counted: more would take all memory before anything is simulated."""
-MOST_SEED = 999_999_999
-MOST_SEEDS = 10_000
-LEAST_LOAD = 1e-6
+MAX_SEED = 999_999_999
+MAX_SEEDS = 10_000
+MIN_LOAD = 1e-6
 
 
-def whole(least: int, most: int = MOST) -> Callable[[str], int]:
+def whole(least: int, most: int = MAX_COUNT) -> Callable[[str], int]:
     """A whole number from ``least`` to ``most``."""
 
     def parse(text: str) -> int:
@@ -63,11 +63,11 @@ def whole(least: int, most: int = MOST) -> Callable[[str], int]:
     return parse
 
 
-def numbers(one: Callable[[str], float]) -> Callable[[str], tuple[float, ...]]:
+def numbers(convert: Callable[[str], float]) -> Callable[[str], tuple[float, ...]]:
     """Several, with commas between; each once."""
 
     def parse(text: str) -> tuple[float, ...]:
-        values = tuple(one(part) for part in text.split(","))
+        values = tuple(convert(part) for part in text.split(","))
         if len(set(values)) < len(values):
             raise ArgumentTypeError(f"{text!r}; one of them is given twice")
         return values
@@ -77,9 +77,9 @@ def numbers(one: Callable[[str], float]) -> Callable[[str], tuple[float, ...]]:
 
 def seed_list(text: str) -> tuple[int, ...]:
     """N: the seeds 1 to N; with a comma: these seeds."""
-    parts = [whole(0, MOST_SEED)(part) for part in text.split(",") if part or "," not in text]
+    parts = [whole(0, MAX_SEED)(part) for part in text.split(",") if part or "," not in text]
     if "," not in text:
-        return tuple(range(1, whole(1, MOST_SEEDS)(text) + 1))
+        return tuple(range(1, whole(1, MAX_SEEDS)(text) + 1))
     if not parts or len(set(parts)) < len(parts):
         raise ArgumentTypeError(f"{text!r}; it must be seeds, each once, such as 3,7,11")
     return tuple(parts)
@@ -97,9 +97,9 @@ def span(text: str) -> tuple[int, int]:
 
 def architectures(text: str) -> tuple[Architecture, ...]:
     """Names of architectures, with commas between."""
-    found = tuple(next((known for known in ARCHITECTURES if known == part), None) for part in text.split(","))
-    chosen = tuple(one for one in found if one is not None)
-    if len(chosen) < len(found):
+    matches = tuple(next((known for known in ARCHITECTURES if known == part), None) for part in text.split(","))
+    chosen = tuple(architecture for architecture in matches if architecture is not None)
+    if len(chosen) < len(matches):
         raise ArgumentTypeError(f"{text!r}; choose from {', '.join(ARCHITECTURES)}")
     return chosen
 

@@ -36,7 +36,7 @@ MEGABYTE = 2.0**20
 MILLISECOND = 1e-3
 DEFAULT_PORT_RATE_BPS = 1e9
 MAX_PORTS = 1_000_000
-MOST = 1e15
+MAX_VALUE = 1e15
 """Milliseconds and megabytes."""
 _WHOLE = re.compile(r"[0-9]{1,15}", re.ASCII)
 _DECIMAL = re.compile(r"([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?", re.ASCII)
@@ -59,9 +59,11 @@ def parse(text: str, source: str, *, port_rate_bps: float = DEFAULT_PORT_RATE_BP
     try:
         return _parse(text, source, port_rate_bps, offline)
     except InputError:
-        if (found := recognised(text, COFLOW_TRACE)) is None:
+        if (other_format := recognised(text, COFLOW_TRACE)) is None:
             raise
-        raise InputError(f"{source}:1: this looks like {found}; trainyard sim reads coflow traces: {FORMAT}") from None
+        raise InputError(
+            f"{source}:1: this looks like {other_format}; trainyard sim reads coflow traces: {FORMAT}"
+        ) from None
 
 
 def _parse(text: str, source: str, port_rate_bps: float, offline: bool) -> Workload:
@@ -146,8 +148,8 @@ class _Line:
     def once(self, field: str, port: str, known: dict[str, str]) -> None:
         """Note the port of a field among those ``known``; one that is there already is refused."""
         if (first := known.setdefault(port, field)) != field:
-            one = field.partition(" ")[0]
-            raise self.error(field, f"port {port} is named twice, first as {first}; name each {one} once")
+            kind = field.partition(" ")[0]
+            raise self.error(field, f"port {port} is named twice, first as {first}; name each {kind} once")
 
     def whole(self, field: str) -> int:
         """A whole number of at least 0."""
@@ -172,14 +174,14 @@ class _Line:
             raise self.error(field, f"is {_shown(word)}; it must be PORT:MEGABYTES, such as 3:10.5")
         return self._to_port(f"{field} port", port, ports), self._to_decimal(f"{field} megabytes", size)
 
-    def counted(self, one: str, many: str) -> Iterator[str]:
+    def counted(self, singular: str, plural: str) -> Iterator[str]:
         """The name of each field of a list that is preceded by its length."""
-        count = self.whole(many)
+        count = self.whole(plural)
         left = len(self._words) - self._next
         if count > left:
-            raise self.error(many, f"is {count}, but only {left} words follow in the line")
+            raise self.error(plural, f"is {count}, but only {left} words follow in the line")
         for number in range(1, count + 1):
-            yield f"{one} {number}"
+            yield f"{singular} {number}"
 
     def end(self) -> None:
         """Nothing may follow."""
@@ -202,8 +204,8 @@ class _Line:
         return int(word)
 
     def _to_decimal(self, field: str, word: str) -> float:
-        if not _DECIMAL.fullmatch(word) or float(word) > MOST:
-            raise self.error(field, f"is {_shown(word)}; it must be a number from 0 to {MOST:g}")
+        if not _DECIMAL.fullmatch(word) or float(word) > MAX_VALUE:
+            raise self.error(field, f"is {_shown(word)}; it must be a number from 0 to {MAX_VALUE:g}")
         return float(word)
 
     def _to_port(self, field: str, word: str, ports: int) -> int:

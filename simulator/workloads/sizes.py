@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from simulator.errors import InputError
 
-MOST_REPORTS = 20_000_000
+MAX_REPORTS = 20_000_000
 """Points of learning curves over all jobs; each is held, at 8 bytes and more."""
 
 
 def check_reports(reports: int) -> None:
     """Raises InputError where the jobs of a workload would have more points on their learning curves than that."""
-    if reports > MOST_REPORTS:
+    if reports > MAX_REPORTS:
         raise InputError(
-            f"jobs and iterations: together up to {reports} reports, and memory holds {MOST_REPORTS}; take fewer jobs, "
+            f"jobs and iterations: together up to {reports} reports, and memory holds {MAX_REPORTS}; take fewer jobs, "
             "or shorter runs"
         )

@@ -79,12 +79,12 @@ def draw_study(
     """A study whose trials all train one model of the table in one architecture, on hosts at random."""
     model = models.scaled(random.choice(models.MODELS), port_rate_bps)
     architecture: Architecture = random.choice(("ps", "ring"))
-    made = []
+    drawn = []
     for number in range(1, configs + 1):
         count = random.randint(*workers)
         hosts = tuple(random.sample(names, count + (architecture == "ps")))
         seconds = model.compute_seconds * random.uniform(*COMPUTE_RANGE)
         lane = barrier_lane(architecture, hosts, model.model_bytes, max(draw_compute(random, seconds, count)))
         curve = curves.replay(curves.load(random.choice(curves.names("claim"))), rungs[-1])
-        made.append(Config(number, lane, curve, architecture, hosts))
-    return Study(name, model.name, tuple(made), rungs, eta, port)
+        drawn.append(Config(number, lane, curve, architecture, hosts))
+    return Study(name, model.name, tuple(drawn), rungs, eta, port)

@@ -92,11 +92,11 @@ def generate(tuning: Tuning, offline: bool = False) -> Scenario:
 
 def stages(jobs: Sequence[SimJob]) -> dict[str, tuple[str, ...]]:
     """Job ids by the stage that jobs name."""
-    found: dict[str, list[str]] = {}
+    members_of: dict[str, list[str]] = {}
     for job in jobs:
         if job.stage is not None:
-            found.setdefault(job.stage, []).append(job.id)
-    return {stage: tuple(members) for stage, members in found.items()}
+            members_of.setdefault(job.stage, []).append(job.id)
+    return {stage: tuple(members) for stage, members in members_of.items()}
 
 
 def check(tuning: Tuning) -> None:

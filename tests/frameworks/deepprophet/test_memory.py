@@ -14,7 +14,7 @@ import torch
 
 from deepprophet.graph.lifetimes import Lifetimes
 from deepprophet.graph.subject import subject
-from deepprophet.graph.trace import How, trace
+from deepprophet.graph.trace import TraceOptions, trace
 from evaluation.deepprophet import models
 from tests.support.frameworks import prophet_subjects
 from tests.support.paths import ROOT
@@ -25,9 +25,9 @@ TRAINED = """
 import json, resource, statistics, sys, torch
 from deepprophet.device.loop import iteration
 from deepprophet.graph.subject import subject
-from topologies import prophet_models
+from evaluation.deepprophet import models
 torch.set_num_threads(1)
-run = iteration(subject(prophet_models.factory(sys.argv[1])(32)), "sgd", torch.device("cpu"))
+run = iteration(subject(models.factory(sys.argv[1])(32)), "sgd", torch.device("cpu"))
 found = []
 for _ in range(15):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -106,7 +106,7 @@ def test_a_small_model_needs_no_new_page() -> None:
 
 
 def test_accelerators_keep_their_memory() -> None:
-    graph = trace(subject(models.factory("mlp-deep")(8)), How(device=torch.device("meta")))
+    graph = trace(subject(models.factory("mlp-deep")(8)), TraceOptions(device=torch.device("meta")))
     assert sum(operator.fresh_bytes for operator in graph.operators) == 0.0
 
 

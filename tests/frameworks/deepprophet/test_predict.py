@@ -89,10 +89,12 @@ def test_calibration_knows_where_it_comes_from(calibrated: Path) -> None:
 
 
 def test_prediction_runs_no_training_step(predict: Predict, calibrated: Path) -> None:
-    prophet_subjects.SEEN.clear()
+    # The command imports the factories' module by this name, which is another copy than that of this test.
+    subjects = import_module("prophet_subjects")
+    subjects.SEEN.clear()
     told = document(predict("prophet_subjects:watched", "--calibration", calibrated, "--json"))
-    assert set(prophet_subjects.SEEN) == {"FakeTensor"}
-    assert all(parameter.grad is None for parameter in prophet_subjects.MODELS[-1].parameters())
+    assert set(subjects.SEEN) == {"FakeTensor"}
+    assert all(parameter.grad is None for parameter in subjects.MODELS[-1].parameters())
     (one,) = told["predictions"]
     assert one["iteration_seconds"] > 0
     assert one["interval_seconds"][0] <= one["iteration_seconds"] <= one["interval_seconds"][1]
@@ -394,18 +396,18 @@ def test_files_are_looked_at_before_the_work(
     assert status == 2
     assert f"there is no folder {target.parent}" in errors
     assert not target.parent.exists()
-    monkeypatch.setattr("deepprophet.device.calibration_run.Calibrating", nobody)
+    monkeypatch.setattr("deepprophet.device.calibration_run.Calibrator", nobody)
     status, _, errors = predict("--calibrate", "--calibration", target)
     assert status == 2
     assert f"there is no folder {target.parent}" in errors
 
 
 def test_thousands_of_workers(predict: Predict, calibrated: Path, tmp_path: Path) -> None:
-    most = str(command.MOST_WORKERS)
+    most = str(command.MAX_WORKERS)
     asked = ("prophet_subjects:adapted", "--calibration", calibrated, "--json", "--workers", most)
     ring, servers = document(predict(*asked, "--architecture", "ring,ps"))["predictions"]
-    assert ring["workers"] == servers["workers"] == command.MOST_WORKERS
-    assert len(servers["registration"]["tasks"]) == command.MOST_WORKERS + 1
+    assert ring["workers"] == servers["workers"] == command.MAX_WORKERS
+    assert len(servers["registration"]["tasks"]) == command.MAX_WORKERS + 1
     net = tmp_path / "net.yaml"
     net.write_text("hosts:\n  - {name: a}\n  - {name: b}\nps: [a, b]\n")
     status, out, errors = predict(*asked, "--architecture", "ps", "--network", net)

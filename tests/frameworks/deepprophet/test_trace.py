@@ -18,7 +18,7 @@ from deepprophet.device.loop import iteration
 from deepprophet.graph.graph import Graph, Parameter
 from deepprophet.graph.spec import Call, parse, readable
 from deepprophet.graph.subject import Subject, subject
-from deepprophet.graph.trace import How, argument, trace
+from deepprophet.graph.trace import TraceOptions, argument, trace
 from deepprophet.predict.buckets import FIRST_BYTES, LIMIT_BYTES, buckets
 from evaluation.deepprophet import models
 from tests.support.frameworks import prophet_subjects
@@ -75,9 +75,9 @@ def test_recurrent_library_differs_in_its_own_workspace_only() -> None:
 @pytest.mark.parametrize("optimizer", ["momentum", "adam", "adamw", "none"])
 def test_optimisers_are_traced_as_they_run(optimizer: str) -> None:
     given = subject(prophet_subjects.adapted())
-    traced = [forget(operator.key) for operator in trace(given, How(optimizer)).operators]
+    traced = [forget(operator.key) for operator in trace(given, TraceOptions(optimizer)).operators]
     assert traced == [forget(key) for key in really(given, optimizer)]
-    assert ("optimizer" in {operator.phase for operator in trace(given, How(optimizer)).operators}) == (
+    assert ("optimizer" in {operator.phase for operator in trace(given, TraceOptions(optimizer)).operators}) == (
         optimizer != "none"
     )
 
@@ -86,7 +86,7 @@ def test_tracing_computes_nothing_and_changes_nothing() -> None:
     given = subject(prophet_subjects.watched())
     before = {name: value.clone() for name, value in given.model.state_dict().items()}
     prophet_subjects.SEEN.clear()
-    graph = trace(given, How("adam"))
+    graph = trace(given, TraceOptions("adam"))
     assert set(prophet_subjects.SEEN) == {"FakeTensor"}
     assert all(parameter.grad is None for parameter in given.model.parameters())
     assert all(torch.equal(value, before[name]) for name, value in given.model.state_dict().items())
@@ -120,8 +120,8 @@ def test_operators_know_whose_results_they_use() -> None:
 
 def test_other_batch_and_other_numbers() -> None:
     given = subject(prophet_subjects.adapted())
-    plain, double = trace(given), trace(given, How(batch_size=8))
-    half = trace(given, How(dtype="bfloat16"))
+    plain, double = trace(given), trace(given, TraceOptions(batch_size=8))
+    half = trace(given, TraceOptions(dtype="bfloat16"))
     assert (plain.batch_size, double.batch_size) == (4, 8)
     assert sum(o.flops for o in double.operators if o.family == "matmul") == pytest.approx(
         2 * sum(o.flops for o in plain.operators if o.family == "matmul")
@@ -161,7 +161,7 @@ def test_buckets_of_two_types_of_numbers_are_those_of_pytorch() -> None:
 @pytest.mark.parametrize("name", ["alexnet", "resnet18", "lstm", "gru", "encoder", "decoder", "dlrm", "wide-deep"])
 def test_every_operator_of_a_model_runs_alone(name: str) -> None:
     torch.set_num_threads(1)
-    keys = {operator.key for operator in trace(subject(models.factory(name)(2)), How("adam")).operators}
+    keys = {operator.key for operator in trace(subject(models.factory(name)(2)), TraceOptions("adam")).operators}
     for key in keys:
         found = bench.measure(key, CPU, replace(bench.THOROUGH, seconds=0.0005))
         assert 0 < found.near <= found.far
@@ -192,7 +192,7 @@ def test_roots_are_taken_of_what_has_one() -> None:
 def test_what_cannot_run_alone_is_said() -> None:
     spec = argument(torch.empty(3, 4))
     for name, said in (("aten.mm.default", "shapes cannot be multiplied"), ("aten.nonsense.default", "no operator")):
-        with pytest.raises(bench.CannotMeasureError, match=said):
+        with pytest.raises(bench.MeasurementError, match=said):
             bench.measure(Call(name, (spec, spec), {}).key(), CPU)
 
 
@@ -203,7 +203,7 @@ def test_calibration_shares_no_operator_of_weight_with_what_is_judged() -> None:
     def keys(graph: Graph) -> set[str]:
         return {o.key for o in graph.operators if o.family in heavy or o.family.startswith("conv")}
 
-    mine = set().union(*(keys(trace(one.subject(), How("none"))) for one in (*exercises(), *layers())))
+    mine = set().union(*(keys(trace(one.subject(), TraceOptions("none"))) for one in (*exercises(), *layers())))
     for name in models.FAMILIES:
         for size in (8, 16, 32, 64):
             assert not mine & keys(trace(subject(models.factory(name)(size)))), name
@@ -215,7 +215,7 @@ def test_calibration_shares_no_operator_of_weight_with_what_is_judged() -> None:
 )
 def test_exercises_are_traced_as_they_run(make: Any) -> None:
     given = make.subject()
-    assert [o.key for o in trace(given, How(make.optimizer)).operators] == really(given, make.optimizer)
+    assert [o.key for o in trace(given, TraceOptions(make.optimizer)).operators] == really(given, make.optimizer)
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from torch import nn
 import sasp
 from sasp.core.errors import SaspError
 from sasp.exchange import frames, rules
-from sasp.exchange.frames import Frame, Kind, packed, receive, talk
+from sasp.exchange.frames import Frame, Kind, json_message, pack, receive
 from sasp.server.server import Server, listen
 
 HELLO = {
@@ -59,23 +59,23 @@ def said_to(address: tuple[str, int], *parts: bytes) -> str:
 
 
 def hello(**changes: object) -> bytes:
-    return talk(Kind.HELLO, HELLO | changes)
+    return json_message(Kind.HELLO, HELLO | changes)
 
 
 def raw(kind: Kind, body: bytes) -> bytes:
-    return packed(Frame(kind, len(body))) + body
+    return pack(Frame(kind, len(body))) + body
 
 
 def layers() -> bytes:
-    return b"".join(packed(Frame(Kind.LAYER, 4 * n, i)) + bytes(4 * n) for i, n in enumerate(HELLO["layers"]))
+    return b"".join(pack(Frame(Kind.LAYER, 4 * n, i)) + bytes(4 * n) for i, n in enumerate(HELLO["layers"]))
 
 
 def ready() -> bytes:
-    return hello() + layers() + talk(Kind.ORDER, [0, 1])
+    return hello() + layers() + json_message(Kind.ORDER, [0, 1])
 
 
 def push(chunk: int = 0, iteration: int = 1, rate: float = 0.1) -> bytes:
-    return packed(Frame(Kind.PUSH, 16, chunk, iteration, rate)) + struct.pack("4f", 1, 2, 3, 4)
+    return pack(Frame(Kind.PUSH, 16, chunk, iteration, rate)) + struct.pack("4f", 1, 2, 3, 4)
 
 
 def reason(value: object) -> str:
@@ -90,7 +90,7 @@ def reason(value: object) -> str:
         (raw(Kind.HELLO, b"\xff\xfe\x00"), "its HELLO is not understood"),
         (raw(Kind.HELLO, b"[" * 100_000), "its HELLO is not understood"),
         (raw(Kind.HELLO, DEEP.encode()), "its HELLO is not understood"),
-        (talk(Kind.HELLO, {"rank": 0}), "its HELLO is not understood"),
+        (json_message(Kind.HELLO, {"rank": 0}), "its HELLO is not understood"),
         (hello(version=10**400), "it speaks version 1000"),
         (hello(version=json.loads(DEEP)), "it speaks version [[[["),
         (hello(rank="0"), "its rank is '0'; there are 0 to 0"),
@@ -117,7 +117,7 @@ def test_a_greeting_that_is_none_is_refused_and_the_job_waits_on(sent: bytes, wh
         assert len(said) < 300
         assert not ends
         with socket.create_connection(address) as sock:
-            sock.sendall(hello() + talk(Kind.DONE, None))
+            sock.sendall(hello() + json_message(Kind.DONE, None))
     assert "worker 0 (" in ends[0]
     assert "done before it had sent the parameters" in ends[0]
 
@@ -127,20 +127,20 @@ def test_a_greeting_that_is_none_is_refused_and_the_job_waits_on(sent: bytes, wh
     [
         (raw(Kind.ORDER, b"[0,"), "its ORDER is not understood"),
         (raw(Kind.ORDER, b"[" * 100_000), "its ORDER is not understood"),
-        (talk(Kind.ORDER, {"0": 1}), "its ORDER is not understood"),
-        (talk(Kind.ORDER, [0, "1"]), "its ORDER is not understood"),
-        (talk(Kind.ORDER, [False, True]), "its ORDER is not understood"),
-        (talk(Kind.ORDER, [0, 10**400]), "its order is not one of 2 layers"),
-        (talk(Kind.ORDER, [0]), "its order is not one of 2 layers"),
-        (talk(Kind.ORDER, [0, 1]) * 2, "it sent ORDER where that makes no sense"),
+        (json_message(Kind.ORDER, {"0": 1}), "its ORDER is not understood"),
+        (json_message(Kind.ORDER, [0, "1"]), "its ORDER is not understood"),
+        (json_message(Kind.ORDER, [False, True]), "its ORDER is not understood"),
+        (json_message(Kind.ORDER, [0, 10**400]), "its order is not one of 2 layers"),
+        (json_message(Kind.ORDER, [0]), "its order is not one of 2 layers"),
+        (json_message(Kind.ORDER, [0, 1]) * 2, "it sent ORDER where that makes no sense"),
         (push(), "it sent chunk 0, which there is not"),
-        (talk(Kind.ORDER, [0, 1]) + push(chunk=2), "it sent chunk 2, which there is not"),
-        (talk(Kind.ORDER, [0, 1]) + push(chunk=1), "it sent 16 bytes where 24 were due"),
-        (talk(Kind.ORDER, [0, 1]) + push(iteration=2), "sent iteration 2 of chunk 0 after 0"),
-        (talk(Kind.ORDER, [0, 1]) + push(rate=float("nan")), "with a learning rate of nan"),
-        (talk(Kind.ORDER, [0, 1]) + push(rate=float("inf")), "with a learning rate of inf"),
-        (talk(Kind.ORDER, [0, 1]) + push(rate=1e300), "cannot be applied with a learning rate of 1e+300"),
-        (packed(Frame(Kind.FRESH, 0)), "it sent FRESH where that makes no sense"),
+        (json_message(Kind.ORDER, [0, 1]) + push(chunk=2), "it sent chunk 2, which there is not"),
+        (json_message(Kind.ORDER, [0, 1]) + push(chunk=1), "it sent 16 bytes where 24 were due"),
+        (json_message(Kind.ORDER, [0, 1]) + push(iteration=2), "sent iteration 2 of chunk 0 after 0"),
+        (json_message(Kind.ORDER, [0, 1]) + push(rate=float("nan")), "with a learning rate of nan"),
+        (json_message(Kind.ORDER, [0, 1]) + push(rate=float("inf")), "with a learning rate of inf"),
+        (json_message(Kind.ORDER, [0, 1]) + push(rate=1e300), "cannot be applied with a learning rate of 1e+300"),
+        (pack(Frame(Kind.FRESH, 0)), "it sent FRESH where that makes no sense"),
     ],
     ids=reason,
 )
@@ -192,12 +192,12 @@ def test_another_workers_order_is_read_too() -> None:
 )
 def test_options_that_an_optimiser_cannot_have_are_refused(kind: str, options: object) -> None:
     with pytest.raises(SaspError, match=kind):
-        rules.maker(kind, options)
+        rules.optimizer_factory(kind, options)
 
 
 def test_options_that_are_whole_numbers_beyond_64_bits_do_not_fail_at_the_first_step() -> None:
     parameter = nn.Parameter(torch.ones(2))
-    optimizer = rules.maker("SGD", {"lr": 1, "weight_decay": 10**20, "nesterov": 0})(parameter)
+    optimizer = rules.optimizer_factory("SGD", {"lr": 1, "weight_decay": 10**20, "nesterov": 0})(parameter)
     parameter.grad = torch.ones(2)
     optimizer.step()
 
@@ -205,9 +205,9 @@ def test_options_that_are_whole_numbers_beyond_64_bits_do_not_fail_at_the_first_
 def test_what_a_server_cannot_run_is_said_before_anything_is_sent() -> None:
     model = nn.Linear(2, 2)
     with pytest.raises(SaspError, match="use AdamW"):
-        rules.described(torch.optim.Adam(model.parameters(), decoupled_weight_decay=True))
+        rules.describe(torch.optim.Adam(model.parameters(), decoupled_weight_decay=True))
     with pytest.raises(SaspError, match="lr of SGD is inf"):
-        rules.described(torch.optim.SGD(model.parameters(), lr=float("inf")))
+        rules.describe(torch.optim.SGD(model.parameters(), lr=float("inf")))
 
 
 @contextlib.contextmanager
@@ -231,7 +231,7 @@ def false_server(*answers: bytes) -> Iterator[tuple[str, int]]:
         assert not thread.is_alive()
 
 
-WELCOME, ORDER = talk(Kind.WELCOME, {"workers": 1}), talk(Kind.ORDER, [0])
+WELCOME, ORDER = json_message(Kind.WELCOME, {"workers": 1}), json_message(Kind.ORDER, [0])
 
 
 @pytest.mark.parametrize(
@@ -239,21 +239,21 @@ WELCOME, ORDER = talk(Kind.WELCOME, {"workers": 1}), talk(Kind.ORDER, [0])
     [
         ([raw(Kind.WELCOME, b"{")], "its WELCOME is not understood"),
         ([raw(Kind.WELCOME, b"[" * 100_000)], "its WELCOME is not understood"),
-        ([talk(Kind.WELCOME, [1])], "its WELCOME is not understood"),
-        ([talk(Kind.WELCOME, {"workers": "1"})], "its WELCOME is not understood"),
-        ([talk(Kind.WELCOME, {"workers": -1})], "its WELCOME is not understood"),
+        ([json_message(Kind.WELCOME, [1])], "its WELCOME is not understood"),
+        ([json_message(Kind.WELCOME, {"workers": "1"})], "its WELCOME is not understood"),
+        ([json_message(Kind.WELCOME, {"workers": -1})], "its WELCOME is not understood"),
         ([raw(Kind.REFUSED, b"\xff")], "refuses: "),
         ([WELCOME, raw(Kind.ORDER, b"[0")], "its ORDER is not understood"),
-        ([WELCOME, talk(Kind.ORDER, 0)], "its ORDER is not understood"),
-        ([WELCOME, talk(Kind.ORDER, [0.5])], "its ORDER is not understood"),
+        ([WELCOME, json_message(Kind.ORDER, 0)], "its ORDER is not understood"),
+        ([WELCOME, json_message(Kind.ORDER, [0.5])], "its ORDER is not understood"),
         ([WELCOME, raw(Kind.ORDER, b"[Infinity]")], "its ORDER is not understood"),
-        ([WELCOME, talk(Kind.ORDER, [10**400])], "its order is not one of 1 layers"),
+        ([WELCOME, json_message(Kind.ORDER, [10**400])], "its order is not one of 1 layers"),
         ([WELCOME, ORDER, raw(Kind.FRESH, b"")], "sent 0 bytes for a chunk of 24"),
         ([WELCOME, ORDER, raw(Kind.FRESH, b"12345")], "sent 5 bytes for a chunk of 24"),
-        ([WELCOME, ORDER, packed(Frame(Kind.FRESH, 1 << 34))], "a message of 17179869184 bytes"),
-        ([WELCOME, ORDER, packed(Frame(Kind.FRESH, 24, 7, 1)) + bytes(24)], "where parameters were due"),
-        ([WELCOME, ORDER, packed(Frame(Kind.FRESH, 24, 0, 9)) + bytes(24)], "an answer to what was never sent"),
-        ([WELCOME, ORDER, packed(Frame(Kind.FRESH, 24, 0, 0)) + bytes(24)], "an answer to what was never sent"),
+        ([WELCOME, ORDER, pack(Frame(Kind.FRESH, 1 << 34))], "a message of 17179869184 bytes"),
+        ([WELCOME, ORDER, pack(Frame(Kind.FRESH, 24, 7, 1)) + bytes(24)], "where parameters were due"),
+        ([WELCOME, ORDER, pack(Frame(Kind.FRESH, 24, 0, 9)) + bytes(24)], "an answer to what was never sent"),
+        ([WELCOME, ORDER, pack(Frame(Kind.FRESH, 24, 0, 0)) + bytes(24)], "an answer to what was never sent"),
         ([WELCOME, ORDER, b"GET / HTTP/1.1\r\nHost: somewhere"], "no message of this protocol"),
     ],
     ids=reason,
@@ -269,7 +269,7 @@ def test_a_server_that_talks_nonsense_is_an_error_in_the_training(answers: list[
             optimizer.step()
             optimizer.flush()
         finally:
-            optimizer._decoupled._courier.close()
+            optimizer._decoupled._transport.close()
 
 
 def test_a_server_that_never_answers_a_greeting_is_not_waited_for_for_ever() -> None:
@@ -286,7 +286,7 @@ def test_both_ends_notice_when_the_other_falls_silent() -> None:
             made, torch.optim.SGD(made.parameters(), lr=0.1), server=address, rank=0, scheme="asp+sasp"
         )
         (theirs,) = (worker.sock for worker in server._all)
-        for sock in (theirs, optimizer._decoupled._courier._sock):
+        for sock in (theirs, optimizer._decoupled._transport._sock):
             assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
             assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == frames.SILENCE_SECONDS * 1000
             asked = [

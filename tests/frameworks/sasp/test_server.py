@@ -191,11 +191,11 @@ def pushed_over_a_slow_link(scheme: str) -> list[int]:
             _, body = frames.receive(sock)
             hello = json.loads(body)
             sizes = hello["layers"]
-            sock.sendall(frames.talk(frames.Kind.WELCOME, {"workers": 1}))
+            sock.sendall(frames.json_message(frames.Kind.WELCOME, {"workers": 1}))
             for _ in sizes:
                 frames.receive(sock)
             _, body = frames.receive(sock)
-            sock.sendall(frames.talk(frames.Kind.ORDER, json.loads(body)))
+            sock.sendall(frames.json_message(frames.Kind.ORDER, json.loads(body)))
             whole = "sasp" not in scheme
             layout = Layout(sizes, chunk_elements(sizes, hello["chunk_bytes"], 4, whole_layers=whole))
             while len(order) < len(layout):
@@ -215,7 +215,7 @@ def pushed_over_a_slow_link(scheme: str) -> list[int]:
         plain[3].register_full_backward_hook(lambda *_: time.sleep(0.3))
         model(torch.randn(4, 8)).sum().backward()
         thread.join(60)
-        optimizer._decoupled._courier.close()
+        optimizer._decoupled._transport.close()
     return order
 
 
@@ -289,8 +289,8 @@ class TestCommand:
         for thread in threads:
             thread.join(20)
         # Worker 1 goes without a word.
-        courier = joined[1][1]._decoupled._courier
-        courier._sock.shutdown(socket.SHUT_RDWR)
+        transport = joined[1][1]._decoupled._transport
+        transport._sock.shutdown(socket.SHUT_RDWR)
         model, optimizer = joined[0]
         with pytest.raises(sasp.SaspError, match="parameter server"):
             for iteration in range(5):

@@ -78,7 +78,7 @@ def test_all_ranks_send_the_same_chunks_in_the_same_order_within_the_bound(data,
             taken = set()
             for one in all_ranks:
                 one.agreement.learn(least)
-                chunk = one.agreement.take()
+                chunk = one.agreement.dequeue()
                 taken.add(chunk)
                 one.order.append(chunk)
             assert len(taken) == 1
@@ -177,7 +177,7 @@ def test_the_queue_gives_the_oldest_iteration_and_then_the_front_first(supersede
             if not same:
                 waiting.append([iteration, chunk, iteration])
             continue
-        taken = queue.take()
+        taken = queue.dequeue()
         if not waiting:
             assert taken is None
             continue
@@ -192,7 +192,7 @@ def test_first_in_first_out_is_what_it_says(chunks):
     queue = ChunkQueue("fifo")
     for chunk in chunks:
         queue.put(*chunk)
-    assert [queue.take() for _ in chunks] == chunks
+    assert [queue.dequeue() for _ in chunks] == chunks
 
 
 @given(

@@ -16,7 +16,7 @@ from controller.model import Role
 from controller.wire import DemandSpec, JobSpec, TaskSpec
 from deepprophet import command
 from deepprophet.predict import network
-from deepprophet.predict.prediction import MOST_PAIRS, MOST_PROCESSES
+from deepprophet.predict.prediction import MAX_PAIRS, MAX_PROCESSES
 from tests.support.paths import ROOT
 
 
@@ -88,15 +88,15 @@ def test_numbers_outside_their_range_are_told_the_range(
 
 
 def test_what_the_options_allow_the_network_and_the_registration_take() -> None:
-    most = network.uniform(command.MOST_WORKERS + 1, 1e15, 10.0)
+    most = network.uniform(command.MAX_WORKERS + 1, 1e15, 10.0)
     tasks = [TaskSpec(role=Role.WORKER, host=host.name) for host in most.hosts]
-    assert len(JobSpec(tasks=tuple(tasks), iterations=1e15).tasks) == MOST_PROCESSES
+    assert len(JobSpec(tasks=tuple(tasks), iterations=1e15).tasks) == MAX_PROCESSES
     with pytest.raises(ValidationError):
         JobSpec(tasks=(*tasks, tasks[0]))
     pair = DemandSpec(src="a", dst="b", bytes=1.0)
-    assert len(JobSpec(demand=(pair,) * MOST_PAIRS).demand) == MOST_PAIRS
+    assert len(JobSpec(demand=(pair,) * MAX_PAIRS).demand) == MAX_PAIRS
     with pytest.raises(ValidationError):
-        JobSpec(demand=(pair,) * (MOST_PAIRS + 1))
+        JobSpec(demand=(pair,) * (MAX_PAIRS + 1))
 
 
 @pytest.mark.parametrize("arguments", [(), ("m:f", "--calibrate")])

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from deepprophet.factory_main import as_json, options_of
-from deepprophet.factory_process import Answer, heard
+from deepprophet.factory_process import Answer, run_process
 
 CALLED = "m:f was called"
 PROLOGUE = f"""
@@ -27,7 +27,7 @@ say(doing={CALLED!r}, theirs=True)
 
 
 def run(code: str) -> Answer:
-    return heard([sys.executable, "-c", PROLOGUE + code], {})
+    return run_process([sys.executable, "-c", PROLOGUE + code], {})
 
 
 def test_an_answer_is_heard() -> None:
@@ -79,10 +79,10 @@ def test_prints_go_to_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
 
 WAITER = """
 import sys
-from deepprophet.factory_process import heard
+from deepprophet.factory_process import run_process
 code = "import os, signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); print(os.getpid(), flush=True)\\n"
 try:
-    heard([sys.executable, "-c", code + "while True: time.sleep(1)"], {})
+    run_process([sys.executable, "-c", code + "while True: time.sleep(1)"], {})
 except KeyboardInterrupt:
     sys.exit(130)
 """
@@ -105,8 +105,8 @@ def test_an_interrupt_ends_what_never_returns() -> None:
 @pytest.mark.parametrize("closed", ["0", "1", "2", "0 1 2"])
 def test_closed_standard_streams_are_no_fault(closed: str, tmp_path: Path) -> None:
     code = (
-        "import sys; from deepprophet.factory_process import heard; "
-        f"found = heard([sys.executable, '-c', {PROLOGUE + 'print(1); answer()'!r}], {{}}); "
+        "import sys; from deepprophet.factory_process import run_process; "
+        f"found = run_process([sys.executable, '-c', {PROLOGUE + 'print(1); answer()'!r}], {{}}); "
         f"open({str(tmp_path / 'told')!r}, 'w').write(found.out)"
     )
     shell = f'exec "$0" "$@" {" ".join(f"{number}>&-" for number in closed.split())}'
@@ -121,7 +121,7 @@ def test_no_descriptor_is_left_open() -> None:
         run(code)
     assert set(Path("/proc/self/fd").iterdir()) == before
     with pytest.raises(OSError):
-        heard(["/nonexistent/python"], {})
+        run_process(["/nonexistent/python"], {})
     assert set(Path("/proc/self/fd").iterdir()) == before
     assert threading.active_count() <= threads
 

@@ -137,7 +137,7 @@ class _Server:
                     return
                 if self._scheme.sending == "sasp":
                     self._let_stragglers_go(worker)
-                taken = queue.take()
+                taken = queue.dequeue()
                 assert taken is not None
                 self._sending[worker] = True
             chunk, iteration = taken
@@ -225,7 +225,7 @@ class _Worker:
         while True:
             with self._shared.changed:
                 self._shared.wait(lambda: len(self._queue) > 0)
-                taken = self._queue.take()
+                taken = self._queue.dequeue()
             assert taken is not None
             chunk, iteration = taken
             if chunk == _HAS_ALL:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepprophet.costs.calibration_journal import SUFFIX, Journal, Kept
+from deepprophet.costs.calibration_journal import SUFFIX, Journal, JournalContents
 from deepprophet.costs.measured import ImplausibleError, Measurement, checked, summary
 from deepprophet.device import busy
 from deepprophet.errors import ProphetError
@@ -56,10 +56,10 @@ def test_what_cannot_be_is_refused_where_it_is_made(wrong: Measurement, tmp_path
             journal.add(operator="k", seconds=[wrong.near, wrong.far, wrong.low, wrong.high])
         with pytest.raises(ImplausibleError):
             journal.add(alone="m", seconds=-1.0, fresh=0.0)
-    assert kept(tmp_path / "x.json").told() == "0 operators, 0 models alone, 0 beside others"
+    assert kept(tmp_path / "x.json").summary() == "0 operators, 0 models alone, 0 beside others"
 
 
-def kept(path: Path, about: dict[str, object] = ABOUT) -> Kept:
+def kept(path: Path, about: dict[str, object] = ABOUT) -> JournalContents:
     with closing(Journal(path, about)) as journal:
         return journal.kept
 
@@ -168,12 +168,12 @@ def test_a_core_that_somebody_else_loads_is_noticed() -> None:
     try:
         assert loader.stdout is not None
         assert loader.stdout.readline() == b"on\n"
-        found = busy.look(0.5)
+        found = busy.other_cores(0.5)
     finally:
         loader.kill()
         loader.communicate()
     assert found > 0.6
-    assert busy.words(found, os.cpu_count() or 1) is not None
+    assert busy.describe(found, os.cpu_count() or 1) is not None
 
 
 def test_our_own_work_is_not_others() -> None:
@@ -188,7 +188,7 @@ def test_our_own_work_is_not_others() -> None:
     # Ticks of 10 ms: what others use is told to about that.
     assert busy.others(before, after) <= (after.all - before.all - 0.28) / (after.wall - before.wall)
     assert busy.others(before, None) == busy.others(after, before) == 0.0
-    assert busy.words(0.1, 2) is None
+    assert busy.describe(0.1, 2) is None
 
 
 def test_where_the_system_tells_nothing_nothing_is_known(tmp_path: Path) -> None:

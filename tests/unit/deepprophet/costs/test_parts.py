@@ -222,7 +222,7 @@ def test_buckets_lose_no_gradient(sizes: list[int]) -> None:
 
 def test_calibration_comes_back_as_it_was_kept(tmp_path: Path) -> None:
     kept = calibration({key(): 0.25})
-    path = store.place({"XDG_CACHE_HOME": str(tmp_path)}, "Some CPU (R) @ 2 GHz", 4)
+    path = store.path_of({"XDG_CACHE_HOME": str(tmp_path)}, "Some CPU (R) @ 2 GHz", 4)
     assert path == tmp_path / "trainyard" / "prophet" / "some-cpu-r-2-ghz-4-threads.json"
     store.write(path, kept)
     assert store.read(path, "Some CPU", 4) == kept

@@ -19,7 +19,7 @@ from sasp.core.errors import SaspError
 from sasp.core.order import Turns
 from sasp.core.scheme import Scheme, Versions, parse
 from sasp.exchange import frames
-from sasp.exchange.frames import Frame, Kind, notice_silence, packed, receive, unpacked
+from sasp.exchange.frames import Frame, Kind, notice_silence, pack, receive, unpack
 from tests.support.paths import ROOT
 
 
@@ -139,7 +139,7 @@ def _drop_all_that_comes(sock: socket.socket) -> None:
 def test_no_more_is_taken_in_than_is_due() -> None:
     one, other = socket.socketpair()
     with one, other:
-        one.sendall(packed(Frame(Kind.FRESH, 1 << 34)))
+        one.sendall(pack(Frame(Kind.FRESH, 1 << 34)))
         with pytest.raises(SaspError, match="a message of 17179869184 bytes"):
             receive(other, 4096)
 
@@ -157,14 +157,14 @@ def test_a_blocked_straggler_is_waited_for_and_not_longer() -> None:
 
 def test_messages_are_read_back_and_anything_else_is_refused() -> None:
     frame = Frame(Kind.PUSH, 4096, chunk=7, iteration=3, value=0.125)
-    assert unpacked(packed(frame)) == frame
+    assert unpack(pack(frame)) == frame
     for bad, why in (
         (b"GET / HTTP/1.1\r\nHost: somewhere", "no message"),
-        (packed(Frame(Kind.HELLO, 1 << 30)), "bytes"),
-        (packed(frame)[:2] + b"\x63" + packed(frame)[3:], "no message"),
+        (pack(Frame(Kind.HELLO, 1 << 30)), "bytes"),
+        (pack(frame)[:2] + b"\x63" + pack(frame)[3:], "no message"),
     ):
         with pytest.raises(SaspError, match=why):
-            unpacked(bad[: len(packed(frame))])
+            unpack(bad[: len(pack(frame))])
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from simulator.outcome import JobOutcome
 from simulator.reports.document import document, dumps
 from simulator.reports.measures import Facts, is_coflow, measure
 from simulator.reports.summary import summarise, versus
-from simulator.sweep.facts import alone_seconds, bottleneck_seconds, facts_of
+from simulator.sweep.facts import bottleneck_seconds, facts_of, solo_seconds
 from tests.support.simulator.sim_runs import (
     HOSTS,
     NETWORK,
@@ -80,13 +80,13 @@ def test_alone_a_step_takes_as_long_as_its_busiest_port() -> None:
     assert bottleneck_seconds(Transfer((Demand("a", "b", 3e6), Demand("a", "c", 1e5))), network) == 3.0
     assert bottleneck_seconds(Transfer((Demand("a", "a", 1e6),)), network) == 1.0
     assert bottleneck_seconds(Transfer(()), network) == 0.0
-    assert alone_seconds(training_job("j"), HOSTS, NETWORK) == 15.0
+    assert solo_seconds(training_job("j"), HOSTS, NETWORK) == 15.0
 
 
 def test_lanes_alone_share_the_network_among_themselves() -> None:
     lane = (Compute(1.0), SEND)
     job = SimJob("j", lanes=(lane, lane), iterations=3, staleness=0)
-    assert alone_seconds(job, HOSTS, NETWORK) == pytest.approx(9.0), "both send at once: 2 s for 1 MB each at 8 Mbit/s"
+    assert solo_seconds(job, HOSTS, NETWORK) == pytest.approx(9.0), "both send at once: 2 s for 1 MB each at 8 Mbit/s"
 
 
 def test_facts_know_the_targets_of_jobs_that_converge() -> None:

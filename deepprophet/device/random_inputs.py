@@ -14,12 +14,12 @@ DRAWN = 2**18
 """Numbers that are drawn for a tensor, at most."""
 
 
-class CannotMakeError(Exception):
+class UnsupportedArgumentError(Exception):
     """Arguments that cannot be made up."""
 
 
 def make(call: Call, device: torch.device) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments and options of a call, with new tensors. Raises CannotMakeError."""
+    """Arguments and options of a call, with new tensors. Raises UnsupportedArgumentError."""
     most = _indices(call)
     arguments = [_value(value, device, most(place)) for place, value in enumerate(call.arguments)]
     if short(call.name).removesuffix("_") in _POSITIVE:
@@ -51,7 +51,7 @@ def _value(value: Any, device: torch.device, most: int) -> Any:
             return device
         if value.kind in {"dtype", "layout", "memory_format"}:
             return getattr(torch, value.name)
-        raise CannotMakeError(f"an argument of the kind {value.name} cannot be made up")
+        raise UnsupportedArgumentError(f"an argument of the kind {value.name} cannot be made up")
     return value
 
 
@@ -110,10 +110,10 @@ def _indices(call: Call) -> Callable[[int], int]:
 
 
 def _product(sizes: Sequence[int]) -> int:
-    found = 1
+    product = 1
     for size in sizes:
-        found *= size
-    return found
+        product *= size
+    return product
 
 
 def _bags(arguments: list[Any]) -> None:
