@@ -10,6 +10,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,6 @@ from deepprophet.costs import store
 from deepprophet.device.loop import iteration, timed
 from deepprophet.graph.subject import subject
 from evaluation.deepprophet import models
-from tests.support.frameworks import prophet_subjects
 from tests.support.paths import SUPPORT
 
 HERE = SUPPORT / "frameworks"
