@@ -9,7 +9,7 @@ from deepprophet.command import add_options, run
 
 
 def main() -> int:
-    """Run it; the exit status."""
+    """Run the command; return its exit status."""
     parser = argparse.ArgumentParser(prog="python -m deepprophet")
     add_options(parser)
     return run(parser.parse_args())

@@ -19,10 +19,10 @@ FAILED, WRONG_INPUT, INTERRUPTED = 1, 2, 130
 OPTIMIZERS = ("sgd", "momentum", "adam", "adamw", "none")
 MEASURE_SECONDS = 60.0
 MAX_WORKERS = 4095
-"""With a parameter server beside them they are all the processes that a job's registration can name."""
+"""A prediction takes at most so many workers: with one parameter server they are all that a registration can name."""
 
 MAX_THREADS = 1024
-"""More would not be computing side by side on any machine, and a runtime that cannot start them ends the program."""
+"""A worker has at most so many threads: a runtime that cannot start more ends the program."""
 
 
 def add_command(commands: Any) -> None:
@@ -39,52 +39,78 @@ def add_command(commands: Any) -> None:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """All options of the command."""
-    parser.add_argument("factory", nargs="?", metavar="MODULE:FACTORY", help="what makes the model")
+    parser.add_argument(
+        "factory", nargs="?", metavar="MODULE:FACTORY", help="a function that returns the model and an example batch"
+    )
     parser.add_argument("--calibrate", action="store_true", help="measure this device, once, instead of predicting")
     parser.add_argument("--quick", action="store_true", help="with --calibrate: one model a kind; wide intervals")
     parser.add_argument(
-        "--anew", action="store_true", help="with --calibrate: begin again, whatever an earlier one has kept"
+        "--anew",
+        action="store_true",
+        help="with --calibrate: begin again, without the measurements that an earlier one has kept",
     )
     what = parser.add_argument_group("what if")
     what.add_argument(
-        "--batch-size", type=_several(_whole()), metavar="N[,N...]", help="a worker's (the example batch's)"
+        "--batch-size",
+        type=_several(_whole()),
+        metavar="N[,N...]",
+        help="batch size of a worker (that of the example batch)",
     )
     what.add_argument(
-        "--dtype", type=_several(_choice(*TYPES)), default=["fp32"], metavar="T[,T...]", help="fp32 or bf16 (fp32)"
+        "--dtype",
+        type=_several(_choice(*TYPES)),
+        default=["fp32"],
+        metavar="T[,T...]",
+        help="data type: fp32 or bf16 (fp32)",
     )
     what.add_argument(
         "--workers", type=_several(_whole(MAX_WORKERS)), default=[1], metavar="N[,N...]",
-        help=f"how many, at most {MAX_WORKERS} (1)",
+        help=f"number of workers, at most {MAX_WORKERS} (1)",
     )  # fmt: skip
     what.add_argument(
         "--architecture", type=_several(_choice("ring", "ps")), default=["ring"], metavar="A[,A...]",
-        help="ring all-reduce, or ps: parameter servers (ring)",
+        help="ring: all-reduce in a ring; ps: parameter servers (ring)",
     )  # fmt: skip
     what.add_argument(
-        "--link-rate", type=_several(_rate), metavar="BPS[,BPS...]", help="of every link, bit/s (1e9, or --network's)"
+        "--link-rate",
+        type=_several(_rate),
+        metavar="BPS[,BPS...]",
+        help="rate of every link in bit/s (1e9, or that of --network)",
     )
-    what.add_argument("--optimizer", choices=OPTIMIZERS, default="sgd", help="(sgd)")
+    what.add_argument("--optimizer", choices=OPTIMIZERS, default="sgd", help="optimiser of the training (sgd)")
     where = parser.add_argument_group("where it runs")
-    where.add_argument("--network", type=Path, metavar="FILE", help="hosts, rates, latency, other jobs' load (YAML)")
     where.add_argument(
-        "--latency", type=_latency, default=None, metavar="S", help="of a message (50e-6, or --network's)"
+        "--network", type=Path, metavar="FILE", help="YAML file with hosts, rates, latency and other jobs' load"
+    )
+    where.add_argument(
+        "--latency",
+        type=_latency,
+        default=None,
+        metavar="S",
+        help="latency of a message in seconds (50e-6, or that of --network)",
     )
     where.add_argument("--device", default="cpu", metavar="D", help="cpu or cuda (cpu)")
-    where.add_argument("--threads", type=_whole(MAX_THREADS), default=1, metavar="N", help="of one worker on a CPU (1)")
-    where.add_argument("--calibration", type=Path, metavar="FILE", help="instead of this device's own")
+    where.add_argument(
+        "--threads", type=_whole(MAX_THREADS), default=1, metavar="N", help="threads of one worker on a CPU (1)"
+    )
+    where.add_argument(
+        "--calibration", type=Path, metavar="FILE", help="use this calibration instead of that of this device"
+    )
     where.add_argument(
         "--measure", type=_seconds, nargs="?", const=MEASURE_SECONDS, metavar="S",
-        help="measure operators that the calibration has not seen, and keep what was found, for at most S seconds "
-        f"({MEASURE_SECONDS:g}); 0: none. Without it a few calls are measured each, for as long as all takes under "
-        f"{WHOLE_SECONDS:g} s, and not kept",
+        help="measure operators that the calibration has not seen for at most S seconds, and keep the measurements "
+        f"({MEASURE_SECONDS:g}); 0: measure nothing. Without this option a few calls of each are measured while the "
+        f"whole command takes less than {WHOLE_SECONDS:g} s, and nothing is kept",
     )  # fmt: skip
-    output = parser.add_argument_group("what is told")
+    output = parser.add_argument_group("output")
     output.add_argument("--json", action="store_true", help="one JSON document on stdout")
     output.add_argument("--timeline", type=Path, metavar="FILE", help="a picture of the iteration (.png, .svg, .pdf)")
     output.add_argument(
-        "--registration", type=Path, metavar="FILE", help="write what the controller is told (PUT /v1/jobs/ID)"
+        "--registration", type=Path, metavar="FILE", help="write the job's registration (the body of PUT /v1/jobs/ID)"
     )
-    output.add_argument("--iterations", type=_positive, metavar="N", help="of the whole run, for the registration")
+    output.add_argument(
+        "--iterations", type=_positive, metavar="N", help="iterations of the whole run, for the registration"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

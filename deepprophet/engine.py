@@ -35,13 +35,13 @@ from deepprophet.predict.prediction import Configuration, Prediction, predict
 Doing = Callable[[str, bool], None]
 
 MAX_TABLE_ENTRIES = 20_000
-"""Operators that a calibration keeps; older measurements that were made while predicting go first."""
+"""A calibration keeps at most so many operators; the oldest measurements of predictions go first."""
 
 MEASURED_BY = WHOLE_SECONDS - 1.0
-"""Seconds after the command began. What is left is for the predictions, and for what is measured last."""
+"""Measuring ends this many seconds after the command began; the rest of the time is for the predictions."""
 
 MIN_MEASURE_SECONDS = 0.3
-"""Seconds for each graph, however long the rest takes."""
+"""Each graph is measured for at least so many seconds, however long the rest takes."""
 
 PICTURES = (".png", ".svg", ".pdf")
 
@@ -236,7 +236,7 @@ def _write_files(reports: Sequence[PredictionReport], options: argparse.Namespac
 
 
 def _lines(reports: Sequence[PredictionReport], notes: Sequence[str]) -> Iterator[str]:
-    """What is told to people."""
+    """Yield the lines for people."""
     facts: list[tuple[str, str]] = []
     if len(reports) > 1:
         titles, rows = document.rows(reports)
@@ -259,5 +259,5 @@ def _columns(lines: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def _clean(text: str) -> str:
-    """What a model's code names must not steer the terminal."""
+    """Return the text without control characters: names in a model's code must not control the terminal."""
     return "".join(char if char.isprintable() else "?" for char in text)

@@ -1,14 +1,14 @@
-"""What DeepProphet cannot do; each message is for people, one line."""
+"""The errors of DeepProphet; each message is one line for people."""
 
 from __future__ import annotations
 
 
 class ProphetError(Exception):
-    """It did not work: exit status 1."""
+    """A prediction or calibration failed: exit status 1."""
 
 
 class InputError(ProphetError):
-    """What was given is wrong, or does not suffice: exit status 2."""
+    """The input is wrong or incomplete: exit status 2."""
 
 
 class TraceError(InputError):
@@ -20,6 +20,6 @@ class UncalibratedError(InputError):
 
 
 def exited(error: SystemExit) -> str:
-    """What is said of a model's code that would have ended this command, and silently where it says 0."""
+    """Return the message for a model's code that calls sys.exit, which would have ended this command."""
     given = "" if error.code is None else repr(error.code)[:80]
     return f"it called sys.exit({given}), which ends a program; it must return instead"

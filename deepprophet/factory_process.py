@@ -21,16 +21,16 @@ from typing import Any
 
 FAILED, WRONG_INPUT = 1, 2
 CANNOT_ANSWER = 97
-"""The status of a process that cannot answer any more."""
+"""A process that cannot answer any more ends with this status."""
 
 MIN_DESCRIPTOR = 3
-"""Those below are the standard streams, even where whoever started us has closed them."""
+"""The pipe has no descriptor below this one: those are the standard streams, even where they were closed."""
 
 PATIENCE_SECONDS = 2.0
-"""For a process that has answered to end by itself."""
+"""A process that has answered may take this long to end by itself."""
 
 GRACE_SECONDS = 1.0
-"""For a process that is interrupted."""
+"""An interrupted process may take this long to end."""
 
 _PIECE = 65536
 _CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)

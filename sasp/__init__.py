@@ -1,9 +1,13 @@
-"""SaSP, inside one job: computing and communication of each worker decoupled, front layers and stragglers first.
+"""SaSP makes one data-parallel PyTorch job faster: each worker computes while its gradients are still on the network.
 
-One line more in a PyTorch training script (needs ``torch``, which is loaded only then)::
+A gradient is sent in chunks. The chunks of front layers go first, because the next forward pass needs them first, and a
+parameter server serves the slowest worker first. A training script needs one more line::
 
     import sasp
     model, optimizer = sasp.wrap(model, optimizer, staleness=1)
+
+``wrap`` exchanges gradients by all-reduce. ``join`` uses a parameter server, which ``python -m sasp`` starts. PyTorch
+is loaded only when one of the two is called.
 
 [known] A thesis of 2019 decouples computing from communication inside a job: 25 to 50 % faster over several
 synchronisation schemes. [ours] How that is done here; docs/sasp.md keeps the two apart.
@@ -36,12 +40,13 @@ def wrap(
     chunk_bytes: int = CHUNK_BYTES,
     patience: float | None = None,
 ) -> tuple[nn.Module, DecoupledOptimizer]:
-    """Train ``model`` data-parallel over all-reduce, computing at most ``staleness`` iterations ahead of the network.
+    """Train ``model`` data-parallel by all-reduce; computing leads the network by at most ``staleness`` iterations.
 
-    In the place of DistributedDataParallel, after ``torch.distributed.init_process_group``, on every rank of ``group``
-    (None: all). With a staleness of 0 the parameters are those of DDP, up to the order in which numbers are added.
-    Call ``optimizer.flush()`` before the parameters are read, ``optimizer.close()`` at the end. ``patience``: seconds
-    after which a rank that says nothing ends the job (None: torch.distributed's own, half an hour). Raises SaspError.
+    Call it instead of DistributedDataParallel, after ``torch.distributed.init_process_group``, on every rank of
+    ``group`` (None: all). With a staleness of 0 the parameters are those of DDP, up to the order in which numbers are
+    added. Call ``optimizer.flush()`` before the parameters are read, ``optimizer.close()`` at the end. ``patience``: a
+    rank that is silent for so many seconds ends the job (None: torch.distributed's own limit, half an hour). Raises
+    SaspError.
     """
     from sasp.training import wrapping  # noqa: PLC0415 (torch is loaded by who trains)
 

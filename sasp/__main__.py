@@ -1,7 +1,7 @@
 """``python -m sasp``: the parameter server of one training job.
 
-Workers call ``sasp.join`` with the same scheme. Exit status: 0 all workers are done; 1 one was lost
-or did not come; 2 wrong input.
+Workers call ``sasp.join`` with the same scheme. The exit status is 0 when all workers are done, 1 when a worker was
+lost or did not come, and 2 for wrong input.
 """
 
 from __future__ import annotations
@@ -15,6 +15,10 @@ from sasp.core.errors import SaspError
 from sasp.core.scheme import Scheme, parse
 
 MAX_WORKERS = 1024
+DESCRIPTION = (
+    "Serve the parameters of one training job. Workers call sasp.join with the same scheme. The exit status is 0 when "
+    "all workers are done, 1 when a worker was lost or did not come, and 2 for wrong input."
+)
 
 
 def _scheme(text: str) -> Scheme:
@@ -48,20 +52,33 @@ def _seconds(text: str) -> float:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
-    options = argparse.ArgumentParser(prog="python -m sasp", description=__doc__)
-    options.add_argument("--listen", type=_endpoint, default=("127.0.0.1", 29600), metavar="ADDRESS:PORT")
-    options.add_argument("--workers", type=_workers, required=True, metavar="N")
+    """Return the parser of the command line."""
+    options = argparse.ArgumentParser(prog="python -m sasp", description=DESCRIPTION)
     options.add_argument(
-        "--scheme", type=_scheme, default=Scheme(), help="bsp, ssp:S, asp; each with +overlap or +sasp"
+        "--listen",
+        type=_endpoint,
+        default=("127.0.0.1", 29600),
+        metavar="ADDRESS:PORT",
+        help="where workers connect (127.0.0.1:29600)",
     )
-    options.add_argument("--token-file", type=Path, metavar="FILE", help="what workers must know; needed off loopback")
-    options.add_argument("--patience", type=_seconds, default=60.0, metavar="S", help="how long workers are waited for")
+    options.add_argument("--workers", type=_workers, required=True, metavar="N", help="number of workers of the job")
+    options.add_argument(
+        "--scheme", type=_scheme, default=Scheme(), help="bsp, ssp:S or asp, each with +overlap or +sasp (bsp+sasp)"
+    )
+    options.add_argument(
+        "--token-file",
+        type=Path,
+        metavar="FILE",
+        help="file with the token that workers must send; required off loopback",
+    )
+    options.add_argument(
+        "--patience", type=_seconds, default=60.0, metavar="S", help="seconds to wait for all workers (60)"
+    )
     return options
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Parse, serve, and give the exit status."""
+    """Parse the command line and serve; return the exit status."""
     options = parser().parse_args(arguments)
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s sasp: %(levelname)s %(message)s")
     try:

@@ -1,4 +1,4 @@
-"""The compiled loops before they are needed: compiled once and kept, while whoever waits is told.
+"""Compiles the simulator's loops before they are needed, keeps the result on disk, and reports the wait.
 
 ``python -m simulator.compiling`` does it, as ``scripts/setup``.
 """
@@ -23,22 +23,11 @@ from simulator.limits import Limits
 Announce = Callable[[str], None]
 
 
-def prepare(tell: Announce = lambda _line: None) -> None:
-    """Load the compiled loops, or compile and keep them: before time is taken, before all processes do it at once.
-
-    ``tell`` gets a sentence where something has to be compiled, and another when it is done.
-    """
-    teller = _Announcer(tell)
-    with compilations(teller.begins):
-        _use_everything()
-    teller.end()
-
-
 class _Announcer:
-    """Says that functions are compiled, when the first is."""
+    """Reports the compilation when the first function is compiled."""
 
-    def __init__(self, tell: Announce) -> None:
-        self._tell = tell
+    def __init__(self, announce: Announce) -> None:
+        self._announce = announce
         self._began: float | None = None
 
     def begins(self, _name: str) -> None:
@@ -47,18 +36,18 @@ class _Announcer:
             often = "once; if it is stopped, the next time goes on from there"
             if jit.kept() is None:
                 often = "each time, for no folder to keep them in can be written to (NUMBA_CACHE_DIR names one)"
-            self._tell(
+            self._announce(
                 f"compiling the simulator's loops, {_left()} of {len(jit.functions)} functions: half a minute or more, "
                 f"{often}"
             )
 
     def end(self) -> None:
         if self._began is not None:
-            self._tell(f"compiled in {time.perf_counter() - self._began:.0f} s")
+            self._announce(f"compiled in {time.perf_counter() - self._began:.0f} s")
 
 
 def _left() -> int:
-    """How many functions have not been compiled yet, by what is kept on disk."""
+    """Return how many functions are not kept on disk yet."""
     folder = jit.kept()
     done = {file.name.rpartition("-")[0] for file in folder.rglob("*.nbi")} if folder is not None else set()
     return sum(_file_name(function.py_func) not in done for function in jit.functions)
@@ -88,6 +77,18 @@ def _use_everything() -> None:
     transfer = Transfer((Demand("a", "a", 1.0),))
     jobs = (SimJob("coflow", ((transfer,),)), SimJob("training", ((Compute(1.0), transfer),), iterations=2))
     simulate(Workload("warm", {"a": Host("a")}, jobs), Sebf(), Limits())
+
+
+def prepare(announce: Announce = lambda _line: None, *, use: Callable[[], None] = _use_everything) -> None:
+    """Load the compiled loops, or compile and keep them, before time is measured or many processes need them at once.
+
+    ``announce`` gets a sentence where something has to be compiled, and another when it is done. ``use`` calls each
+    function that Python calls.
+    """
+    announcer = _Announcer(announce)
+    with compilations(announcer.begins):
+        use()
+    announcer.end()
 
 
 def main() -> int:

@@ -8,10 +8,10 @@ from typing import Literal
 from simulator.errors import InputError
 
 MIN_QUANTUM = 1e-6
-"""Seconds; finer is exact, but for rounding."""
+"""A quantum has at least so many seconds; a finer one would be exact, but for rounding."""
 
 MIN_PLAN_GAP_SECONDS = 1e-3
-"""Seconds between a plan and one that follows because the policy says that time has passed."""
+"""A plan that follows only because time has passed is at least so many seconds after the one before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,7 +147,7 @@ class Planning:
         return snapshot if limits.period is None else replace(snapshot, period=limits.period)
 
     def _set_watch(self, ordering: Ordering) -> None:
-        """Take the values whose crossing makes a plan; what was told of the same value stays told."""
+        """Take the values whose crossing makes a plan; a crossing of the same value is reported once."""
         if not ordering.watch and not self._watched:
             return
         rows = self._tables.state.job
@@ -156,7 +156,7 @@ class Planning:
             value = ordering.watch.get(job.id)
             if value == self._watched.get(number):
                 continue
-            rows[number].told = 0
+            rows[number].reported = 0
             if value is None:
                 del self._watched[number]
                 rows[number].watch = np.nan

@@ -1,4 +1,4 @@
-"""From jobs to the flat tables of the compiled loops (``kernel_state``), which grow when jobs are added."""
+"""From jobs to the flat tables of the compiled loops (``kernel.state``), which grow when jobs are added."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from simulator.kernel.state import (
 from simulator.network import Hose, Network
 
 _GRID_HOSTS = 1500
-"""Beyond so many hosts a grid of all of them takes too much memory, and is too empty."""
+"""Networks of more hosts have no grid of all pairs: it would take too much memory, and be nearly empty."""
 _ALL_PAIRS = 300
-"""Up to so many hosts every pair has its path from the start."""
+"""In networks of at most so many hosts every pair has its path from the start."""
 _ROWS = 100_000
-"""So many stretches of a watched link are noted before they are taken over."""
+"""The loops note so many stretches of watched links before Python collects them."""
 
 
 Pairs = tuple[int, ...]

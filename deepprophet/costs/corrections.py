@@ -1,4 +1,4 @@
-"""What operators that were just measured tell of those that one roofline costs with them. Pure.
+"""Corrects a roofline's predictions by the operators of its family that were just measured. Pure.
 
 [ours] A roofline errs alike for operators of a kind in one model: all of them may take a third longer than it says, be
 it that their shapes are unlike those of the calibration, be it that the machine is slower today. So where some were
@@ -13,11 +13,11 @@ from collections.abc import Iterable
 
 from deepprophet.costs.calibration import Roofline
 
-NONE = 1.0
-"""As much as a measured operator of the same length counts that nothing is off."""
+PRIOR_WEIGHT = 1.0
+"""The assumption that a roofline is right weighs as much as one measured operator of the same length."""
 
 MAX_LOG_ERROR = math.log(4.0)
-"""What is further off than by a factor of four says nothing of others."""
+"""An error counts as a factor of four at most, because larger ones say nothing about other operators."""
 
 
 class FamilyCorrection:
@@ -32,13 +32,13 @@ class FamilyCorrection:
                 self._off[_kind(roofline, dtype)].append((predicted, max(-MAX_LOG_ERROR, min(off, MAX_LOG_ERROR))))
 
     def factor(self, roofline: Roofline, dtype: str, predicted: float) -> float:
-        """How many times as long as a roofline says an operator is thought to take."""
+        """Return the factor by which an operator takes longer than a roofline predicts."""
         known = self._off.get(_kind(roofline, dtype))
         if not known or predicted <= 0:
             return 1.0
         weights = [min(predicted, other) / max(predicted, other) for other, _ in known]
         off = sum(weight * by for weight, (_, by) in zip(weights, known, strict=True))
-        return math.exp(off / (sum(weights) + NONE))
+        return math.exp(off / (sum(weights) + PRIOR_WEIGHT))
 
 
 def _kind(roofline: Roofline, dtype: str) -> tuple[str, str, str]:

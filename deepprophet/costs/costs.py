@@ -26,13 +26,13 @@ WAYS: tuple[Way, ...] = ("table", "measured", "roofline", "guess")
 _LEAST_KNOWN: tuple[Way, ...] = ("guess", "roofline", "measured")
 
 UNSEEN = 3.0
-"""Of a family that no calibration has seen the cost is a guess by all others', right up to this factor."""
+"""The cost of an unknown family is guessed from all others, and is right up to this factor."""
 
 OTHER_TYPE = 1.5
-"""By so much the interval of a roofline widens that is of another type of number."""
+"""The interval of a roofline of another data type is wider by this factor."""
 
 VIEW_WEIGHT = 0.3
-"""A view costs an iteration so much of what an operator does that computes."""
+"""A view costs an iteration this share of what a call of a computing operator costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Unseen:
 
 
 def costs(graph: Graph, known: Calibration, fresh: Mapping[str, Measurement], neighbours: float = 0.0) -> list[Cost]:
-    """The cost of each operator, beside so many busy neighbours."""
+    """Return the cost of each operator, beside so many busy workers on the same machine."""
     context = context_for(known.contexts, neighbours)
     corrections = _family_correction(graph, known.rooflines, fresh)
     known_costs: dict[tuple[str, Phase, float, float], Cost] = {}

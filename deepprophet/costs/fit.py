@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 ROUNDS = 20
-"""Of weighing anew by how far off each row is."""
+"""Rows are weighed anew so many times, by how far off each is."""
 
 ROUNDS_AGAIN = 8
 FOLDS = 10
 SWEEPS = 400
 CLOSE = 1e-10
-"""A column whose share of a row moves by less does not move any more."""
+"""The fit ends when no column's share of a row moves by more than this."""
 
 MIN_RATIO = 1e-3
 

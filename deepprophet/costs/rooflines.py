@@ -17,7 +17,7 @@ from deepprophet.graph.spec import parse
 
 MIN_FAMILY_SAMPLES = 4
 MIN_OPERATOR_SAMPLES = 8
-"""Calls that were measured, for a roofline."""
+"""An operator needs at least so many measured calls for a roofline of its own."""
 
 
 def rooflines(operators: Iterable[Operator], table: Mapping[str, Measurement]) -> Iterator[Roofline]:

@@ -27,7 +27,7 @@ from deepprophet.device.random_inputs import UnsupportedArgumentError, make
 from deepprophet.graph.spec import Call, parse
 
 LOOPS = 9
-"""Of a small operator's calls, for a median."""
+"""A small operator is timed in so many loops, of which the median counts."""
 
 SMALL_BYTES = 128 * 1024
 """An operator on less is timed in a loop: its code and its data stay in a core's own cache from one call to the next,
@@ -37,7 +37,7 @@ FEW_PAGES = 8
 """A call that faults on more than so many has taken new memory, whose clearing an iteration is charged for apart."""
 
 NEAR_FLUSH, FAR_FLUSH = 4 * 2**20, 48 * 2**20
-"""What is gone over: more than a core's own cache; more than a processor's."""
+"""So many bytes are touched to empty a core's own caches, and a processor's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Effort:
 
 THOROUGH = Effort()
 BRIEF = Effort(seconds=0.01, least=2, most=12, warm=1, far=False, fastest=0.5)
-"""A few calls: for who waits."""
+"""A few calls, for a user who waits."""
 
 
 class MeasurementError(Exception):
@@ -65,7 +65,7 @@ class MeasurementError(Exception):
 
 
 def measure(key: str, device: torch.device, effort: Effort = THOROUGH) -> Measurement:
-    """What the operator of a key takes; with effort that is not ``far`` far inputs take what near ones do.
+    """Measure the operator of a key; with effort that is not ``far`` far inputs take what near ones do.
 
     Raises MeasurementError.
     """

@@ -12,10 +12,10 @@ from pathlib import Path
 
 STAT = Path("/proc/stat")
 MIN_PROCESSOR_SHARE = 0.9
-"""Who had a processor for less of the time was kept from it by something else."""
+"""A process that had a processor for less than this share of the time was disturbed by others."""
 
 NOTICEABLE_CORES = 0.15
-"""Cores. The system's own small work is less; so much of others' work shows in what is measured."""
+"""Other programs that use this many cores show in measurements; the system's own work uses fewer."""
 
 _WORKING = (1, 2, 3, 6, 7, 8)
 """In a line of ``/proc/stat``: user, nice, system, irq, softirq, steal. The others wait."""
@@ -51,12 +51,12 @@ def others(before: Reading | None, after: Reading | None) -> float:
 
 
 def other_cores(seconds: float) -> float:
-    """How many cores others use, while this process sleeps for so long."""
+    """Return how many cores other programs use, while this process sleeps for so many seconds."""
     before = reading()
     time.sleep(seconds)
     return others(before, reading())
 
 
 def describe(cores: float, of: int) -> str | None:
-    """What is said of so many cores that others used, of those that there are; None where that is little."""
+    """Return a clause about the cores that other programs used, of ``of`` cores; None where they are few."""
     return None if cores < NOTICEABLE_CORES else f"other programs used {cores:.1f} of {of} core{'' if of == 1 else 's'}"

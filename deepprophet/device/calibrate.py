@@ -38,14 +38,14 @@ page, 3 us a call of each phase.
 
 TRUST = 0.01
 HALF_TYPES = 4
-"""Of so many exercises the operators are measured in bfloat16 too: for what is asked of it without a measurement."""
+"""The operators of so many exercises are measured in bfloat16 too, for the rooflines of that type."""
 
 WRAPPED = ("dense-192x3-24", "dense-1400x1-20", "residual-176-40-20", "attention-400x8-56", "attention-160x4-48")
 ROUND = 100
-"""Operators are measured so many at a time before it is said how far it is."""
+"""Progress is reported after so many operators."""
 
 WHOLE_SECONDS = 0.8
-"""That a model's whole iterations are measured."""
+"""Whole iterations of a model are measured for so many seconds."""
 
 
 class Calibrator:

@@ -17,7 +17,7 @@ from deepprophet.device.calibrate import Calibrator
 from deepprophet.errors import ProphetError
 
 LOOK_SECONDS = 1.0
-"""That the device is looked at before it is measured."""
+"""The load of the device is watched for so many seconds before it is measured."""
 
 
 def calibrate_device(options: argparse.Namespace) -> int:

@@ -18,7 +18,7 @@ from deepprophet.device.what_to_measure import in_order, unmeasured
 from deepprophet.graph.graph import Graph, Operator
 
 SPREAD = 0.15
-"""How far a few calls may be from what many would have told, beside what they differ by themselves."""
+"""The time of a few calls may differ from that of many by this share, beside the spread of the calls themselves."""
 
 
 def measure(

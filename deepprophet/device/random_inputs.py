@@ -11,7 +11,7 @@ from deepprophet.graph.families import short
 from deepprophet.graph.spec import Call, TensorSpec, Word
 
 DRAWN = 2**18
-"""Numbers that are drawn for a tensor, at most."""
+"""At most so many random numbers are drawn for a tensor; a larger one repeats them."""
 
 
 class UnsupportedArgumentError(Exception):

@@ -10,7 +10,7 @@ from deepprophet.costs.calibration import Calibration
 from deepprophet.graph.graph import Graph, Operator
 
 SET_UP_SECONDS = 0.004
-"""Of measuring any operator: its inputs are made, and the caches gone over."""
+"""The measurement of any operator takes this time to make its inputs and to empty the caches."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 PAGE_BYTES = 4096
 HEADER_BYTES = 16 + 64
-"""Of a chunk: its own, and what aligning to 64 bytes takes."""
+"""A chunk takes this much for its header and its alignment to 64 bytes."""
 
 FIRST_THRESHOLD_BYTES = 0.9 * 2**20
 """Where mapping begins once PyTorch is imported: glibc begins with 128 KiB, and the import unmaps blocks of so many
@@ -29,16 +29,16 @@ bytes (measured)."""
 
 MAX_THRESHOLD_BYTES = 32 * 2**20
 PAD_BYTES = 128 * 1024
-"""So much more than asked the heap grows, and so much of a free end is left."""
+"""The heap grows by this much more than requested, and keeps this much of a free end."""
 
 LOOK_BYTES = 64 * 1024
-"""A free chunk from this size on has the end of the heap looked at."""
+"""The end of the heap is checked when a chunk of at least this size becomes free."""
 
 OBJECT_BYTES = (208, 112)
-"""A tensor and its storage, as C++ objects."""
+"""The C++ objects of a tensor and of its storage have these sizes."""
 
 MAX_CACHED_CHUNKS = 7
-"""So many small chunks of one size are put aside and not joined."""
+"""So many free small chunks of one size are kept for the next request of that size, and not joined."""
 
 ROUNDS, WARM_ROUNDS = 6, 2
 """Iterations that are played, and of them those that do not count."""
@@ -90,11 +90,11 @@ def fresh_bytes(allocations: Sequence[Allocation], count: int) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A piece of the heap, or, without a start, one that was mapped by itself. ``asked``: bytes without its header."""
+    """A piece of the heap; without a start it was mapped by itself. ``requested``: bytes without the header."""
 
     start: int | None
     size: int
-    asked: int
+    requested: int
 
 
 @dataclass
@@ -125,7 +125,7 @@ class Heap:
         for chunk in chunks[:1]:
             self._free(chunk)
         for chunk in chunks[1:]:
-            aside = self._cached[chunk.asked]
+            aside = self._cached[chunk.requested]
             if len(aside) < MAX_CACHED_CHUNKS:
                 aside.append(chunk)
             else:

@@ -16,7 +16,7 @@ from deepprophet.graph import families
 from deepprophet.graph.spec import Call, TensorSpec
 
 BLOCK = 16
-"""Channels that a processor's convolutions take together."""
+"""A processor's convolutions work on blocks of so many channels."""
 
 Terms = tuple[float, ...]
 

@@ -7,7 +7,7 @@ import inspect
 import sys
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -124,11 +124,6 @@ def optimiser(name: str, parameters: list[Any]) -> torch.optim.Optimizer | None:
         "adamw": lambda: torch.optim.AdamW(parameters),
     }
     return makers[name]()
-
-
-def with_batch(subject_: Subject, batch: Any) -> Subject:
-    """The same with another batch."""
-    return replace(subject_, batch=as_batch(batch))
 
 
 def _find(module_name: str, name: str) -> Callable[..., Any]:

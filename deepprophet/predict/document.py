@@ -14,12 +14,12 @@ from deepprophet.predict.prediction import Prediction
 
 MAX_UNSEEN = 20
 MAX_LISTED = 5
-"""Of operators of known families, among the lines for people."""
+"""The lines for people name at most so many operators of known families."""
 
 
 @dataclass(frozen=True)
 class PredictionReport:
-    """A prediction with what it is of."""
+    """A prediction with its model, batch size, data type, link rate and registration."""
 
     model: str
     batch_size: int
@@ -35,7 +35,7 @@ def document(reports: Sequence[PredictionReport], head: dict[str, Any]) -> dict[
 
 
 def as_json(report: PredictionReport) -> dict[str, Any]:
-    """One prediction."""
+    """Return one prediction as JSON."""
     prediction, played = report.prediction, report.prediction.played
     return {
         "model": report.model,
@@ -117,7 +117,7 @@ def rows(reports: Sequence[PredictionReport]) -> tuple[tuple[str, ...], list[tup
 
 
 def facts(report: PredictionReport) -> list[tuple[str, str]]:
-    """One prediction for people."""
+    """Return one prediction as lines for people: names and values."""
     prediction, played = report.prediction, report.prediction.played
     lines = [
         ("model", f"{report.model}, batch {report.batch_size}, {report.dtype}"),

@@ -18,7 +18,7 @@ from controller.wire import DemandSpec, Message, Name
 from deepprophet.errors import InputError
 
 GOODPUT = 0.95
-"""Of a link's rate this is left for data beside the headers of Ethernet, IP and TCP."""
+"""This share of a link's rate is left for data beside the headers of Ethernet, IP and TCP."""
 
 MAX_FILE_BYTES = 4 * 2**20
 

@@ -28,12 +28,12 @@ from deepprophet.predict.schedule import Plan, Played, Step, play
 
 MAX_PROCESSES = 4096
 MAX_PAIRS = 65_536
-"""Of hosts that send to each other: both are what a job's registration (``JobSpec``) can name."""
+"""A job has at most so many pairs of hosts that send to each other, as its registration (``JobSpec``) allows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What is predicted: so many workers, exchanging so, over this network."""
+    """The hardware configuration of a prediction: the number of workers, the kind of exchange, and the network."""
 
     workers: int
     architecture: Architecture

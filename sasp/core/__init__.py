@@ -1,1 +1,1 @@
-"""The rules of SaSP as values: schemes, clocks, chunks, and order. Pure."""
+"""The rules of SaSP as values: schemes, clocks, chunks and the order of sending. Pure."""

@@ -1,6 +1,6 @@
 """The same order on every rank of an all-reduce, although their backward passes reach a layer at different times. Pure.
 
-A collective needs all ranks, and in the same order. So ranks agree in rounds: each tells how many iterations of every
+A collective needs all ranks, and in the same order. So ranks agree in rounds: each reports how many iterations of every
 layer it has ready, the minimum over ranks is what all have, and each rank, from the same numbers, picks the same next
 chunk: the oldest iteration first, in it the front layer. Between two chunks there is a round, so a front layer that
 has become ready meanwhile goes before what is left of a back layer. A round without anything agreed begins only when
@@ -16,7 +16,7 @@ from sasp.core.chunks import Layout
 
 
 class Agreement:
-    """One rank's part; the same calls with the same numbers give the same chunks on all."""
+    """One rank's part of the agreement: the same numbers give the same chunks on all ranks."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
@@ -26,7 +26,7 @@ class Agreement:
 
     @property
     def ready(self) -> tuple[int, ...]:
-        """What this rank tells in a round: iterations that it has ready, by layer."""
+        """The number of iterations that this rank has ready, by layer: what it sends in a round."""
         return tuple(self._ready)
 
     @property
@@ -35,13 +35,13 @@ class Agreement:
         return tuple(self._agreed)
 
     def ready_now(self, layer: int) -> int:
-        """This rank has one more iteration of ``layer`` ready; which."""
+        """Note that this rank has one more iteration of ``layer`` ready; return its number."""
         self._ready[layer] += 1
         return self._ready[layer]
 
     @property
     def has_unsent(self) -> bool:
-        """Whether a chunk is agreed on and not taken: the same on all ranks."""
+        """Whether a chunk is agreed on and not sent yet; the answer is the same on all ranks."""
         return bool(self._unsent)
 
     @property
@@ -50,7 +50,7 @@ class Agreement:
         return self._ready != self._agreed
 
     def learn(self, minimum: Sequence[int]) -> None:
-        """The result of a round."""
+        """Take over the result of a round: the minimum over ranks of the ready iterations, by layer."""
         for layer, count in enumerate(minimum):
             for iteration in range(self._agreed[layer] + 1, count + 1):
                 for chunk in self._layout.of(layer):
@@ -58,5 +58,5 @@ class Agreement:
             self._agreed[layer] = max(self._agreed[layer], count)
 
     def dequeue(self) -> tuple[int, int] | None:
-        """The iteration and the chunk to send now; None: nothing is agreed on."""
+        """Remove and return the iteration and the chunk to send now; None where nothing is agreed on."""
         return heappop(self._unsent) if self._unsent else None

@@ -8,8 +8,10 @@ from typing import NamedTuple
 from sasp.core.errors import SaspError
 
 CHUNK_BYTES = 128 * 1024
-"""A tenth of a second at 10 Mbit/s: so long at most does an urgent chunk wait behind one that has begun."""
+"""Chunks have this size unless the caller says otherwise: an urgent chunk waits a tenth of a second at 10 Mbit/s."""
+
 MIN_CHUNK_BYTES = 1024
+"""Chunks must have at least this size: headers would cost too much with less."""
 
 
 class Chunk(NamedTuple):
@@ -22,7 +24,7 @@ class Chunk(NamedTuple):
 
 
 def chunk_elements(sizes: Sequence[int], chunk_bytes: int, element_bytes: int, *, whole_layers: bool) -> int:
-    """The longest chunk, in elements; ``whole_layers``: a layer is one chunk, as it is sent without SaSP."""
+    """Return the size of the longest chunk in elements; ``whole_layers``: each layer is one chunk, as without SaSP."""
     return max(sizes) if whole_layers else max(1, chunk_bytes // element_bytes)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from sasp.core.errors import SaspError
 
 FIRST = 0
-"""Where every clock begins: no iteration is done."""
+"""Every clock begins at this value: no iteration is done."""
 
 
 class Clocks:
@@ -49,14 +49,14 @@ class Clocks:
         return self._synchronised[layer] >= self.due
 
     def end_iteration(self) -> int:
-        """The backward pass of one more iteration is done; which that was. Raises SaspError past the bound."""
+        """Note that one more backward pass is done; return its iteration. Raises SaspError past the bound."""
         if late := [layer for layer in range(len(self._synchronised)) if not self.may_compute(layer)]:
             raise SaspError(f"layer {late[0]} computed although its synchronisation is more than {self.lead} behind")
         self._computed += 1
         return self._computed
 
     def synchronise(self, layer: int, iteration: int) -> None:
-        """The synchronisation of ``layer`` is finished up to ``iteration``. Raises SaspError for what cannot be."""
+        """Note that ``layer`` is synchronised up to ``iteration``. Raises SaspError for an impossible iteration."""
         if not self._synchronised[layer] <= iteration <= self._computed + 1:
             raise SaspError(
                 f"layer {layer} is said to be synchronised for iteration {iteration}, "

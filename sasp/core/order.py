@@ -1,4 +1,4 @@
-"""What a sender sends next: a priority queue a destination, and stragglers among destinations first. Pure.
+"""The order of sending: one priority queue for each destination, and the slowest destinations first. Pure.
 
 Front layers first, because the next forward pass needs them first; but an older iteration before a newer one, because
 the bound on staleness waits for the oldest. A chunk that has begun is finished: the order counts at chunk borders.
@@ -14,8 +14,8 @@ from typing import Literal
 Discipline = Literal["priority", "fifo"]
 
 PATIENCE_SECONDS = 0.02
-"""So long is a straggler's full socket waited for before the next destination gets a chunk: a link that is slow for
-another reason than ours must not idle our own."""
+"""The sender waits this long for a straggler's full socket before the next destination gets a chunk, so that a link
+that is slow for another reason does not leave the sender's own link idle."""
 
 
 class ChunkQueue:
@@ -33,7 +33,7 @@ class ChunkQueue:
         self._turn = 0
 
     def put(self, chunk: int, iteration: int) -> None:
-        """Let ``chunk`` (numbered front first) of ``iteration`` wait."""
+        """Add ``chunk`` (numbered front first) of ``iteration`` to the queue."""
         if self._supersede:
             waits = chunk in self._latest
             self._latest[chunk] = max(self._latest.get(chunk, 0), iteration)
@@ -43,7 +43,7 @@ class ChunkQueue:
         heappush(self._heap, (self._turn if self._fifo else iteration, chunk, iteration))
 
     def dequeue(self) -> tuple[int, int] | None:
-        """The chunk to send now, and its iteration; None: nothing waits."""
+        """Remove and return the chunk to send now, with its iteration; None where nothing waits."""
         if not self._heap:
             return None
         _place, chunk, iteration = heappop(self._heap)
@@ -55,7 +55,7 @@ class ChunkQueue:
 
 @dataclass
 class Turns:
-    """Which destination gets the next chunk. ``stragglers_first`` False: in turn."""
+    """Decides which destination gets the next chunk; without ``stragglers_first`` all have it in turn."""
 
     stragglers_first: bool = True
     patience: float = PATIENCE_SECONDS
@@ -65,7 +65,7 @@ class Turns:
     def pick(
         self, waiting: Mapping[int, int], writable: Collection[int], now: float
     ) -> tuple[int | None, float | None]:
-        """The destination to send to, or None; then, perhaps, seconds after which to ask again.
+        """Return the destination to send to, or None and perhaps the seconds after which to call again.
 
         ``waiting``: the clock of each destination that something waits for; ``writable``: those that can take a chunk
         without blocking. The destination that is furthest behind is served alone while it can take chunks at all.

@@ -95,7 +95,7 @@ def parse(text: str) -> Scheme:
 
 
 class Versions:
-    """The parameter server's books: which worker has sent what of which chunk, and which answers that lets go.
+    """The parameter server's record: which iteration each worker has sent of each chunk, and which answers are due.
 
     A worker that has left counts as infinitely far: it holds nobody back, and is answered no more.
     """
@@ -129,7 +129,7 @@ class Versions:
         return self._due(chunk)
 
     def leave(self, worker: int) -> list[tuple[int, int, int]]:
-        """``worker`` sends nothing more: (chunk, worker, iteration) of the answers to others that are due now."""
+        """Remove ``worker``; return (chunk, worker, iteration) of the answers to others that are due now."""
         self._there = [other for other in self._there if other != worker]
         return [(chunk, other, due) for chunk in range(len(self._pushed)) for other, due in self._due(chunk)]
 

@@ -1,4 +1,4 @@
-"""A worker's connection as its server keeps it: what has come of a message, and what is still to be sent."""
+"""A worker's connection on the server's side: the message being received, and the data still to be sent."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class WorkerConnection:
     got: int = 0
 
     def stop_sending(self) -> None:
-        """Let what waits to be sent to it go."""
+        """Discard all that waits to be sent, and send nothing more."""
         self.send_closed = True
         self.messages.clear()
         self.sending.clear()
 
     def send_on(self) -> bool:
-        """Send on what has begun, and what is told beside the chunks; whether all of it went."""
+        """Go on sending what has begun and the messages beside the chunks; returns whether all of it was sent."""
         while self.sending or self.messages:
             if not self.sending:
                 self.sending.append(memoryview(self.messages.popleft()))

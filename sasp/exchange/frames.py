@@ -16,24 +16,28 @@ _MAGIC = b"Sp"
 HEADER_BYTES = _HEADER.size
 VERSION = 1
 MAX_JSON_BYTES = 1024 * 1024
-"""Bytes of a greeting or an order: a list of layers."""
-MAX_LAYER_BYTES = 1 << 36
-UNSENT_BYTES = 64 * 1024
-"""So much at most lies unsent in the kernel, in an order that can no longer be changed: half a chunk.
+"""A JSON message, such as a list of layers, has at most so many bytes."""
 
-With much less the link would idle whenever a busy processor wakes the sender late."""
+MAX_LAYER_BYTES = 1 << 36
+"""The parameters of a layer have at most so many bytes."""
+
+UNSENT_BYTES = 64 * 1024
+"""The kernel holds at most so many unsent bytes, half a chunk, because their order can no longer be changed.
+
+With much less the link would be idle whenever a busy processor wakes the sender late."""
 
 SILENCE_SECONDS = 120
-"""A peer of which so long nothing is heard is lost: a host without power says no good-bye.
+"""A peer that is silent for so long counts as lost, because a host that loses its power closes no connection.
 
-Long enough for a switch that restarts; short beside the 15 minutes (with something on its way) or the for ever (with
-nothing) that the kernel would wait by itself."""
+A switch restarts within this time. The kernel by itself would wait 15 minutes with data in flight, and for ever
+without."""
+
 _PROBE_SECONDS = 10
-"""Between two questions to a silent peer: a few that are lost on the way are no silence yet."""
+"""A silent peer is probed at this interval, so that a few lost probes do not make it count as lost."""
 
 
 class Kind(IntEnum):
-    """What a message is."""
+    """The kinds of messages."""
 
     HELLO = 1
     """JSON: who the worker is, and what it trains."""
@@ -57,7 +61,7 @@ _KINDS = frozenset(int(kind) for kind in Kind)
 
 
 class Frame(NamedTuple):
-    """A header."""
+    """The header of a message; ``length`` counts the bytes that follow it."""
 
     kind: Kind
     length: int
@@ -67,12 +71,12 @@ class Frame(NamedTuple):
 
 
 def pack(frame: Frame) -> bytes:
-    """A header as bytes."""
+    """Return a header as bytes."""
     return _HEADER.pack(_MAGIC, frame.kind, frame.chunk, frame.iteration, frame.value, frame.length)
 
 
 def unpack(head: bytes | bytearray | memoryview) -> Frame:
-    """The opposite. Raises SaspError for anything else."""
+    """Return the header that bytes are of. Raises SaspError for anything else."""
     magic, kind, chunk, iteration, value, length = _HEADER.unpack(head)
     if magic != _MAGIC or kind not in _KINDS:
         raise SaspError("something that is no message of this protocol")
@@ -85,7 +89,7 @@ def unpack(head: bytes | bytearray | memoryview) -> Frame:
 
 
 def json_message(kind: Kind, content: Any) -> bytes:
-    """A whole message with JSON."""
+    """Return a whole message, header and JSON."""
     body = json.dumps(content, allow_nan=False).encode()
     return pack(Frame(kind, len(body))) + body
 
@@ -98,19 +102,21 @@ def small_buffer(sock: socket.socket) -> None:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
 
 
-def notice_silence(sock: socket.socket) -> None:
-    """Let calls on ``sock`` fail with OSError once the peer has been silent for ``SILENCE_SECONDS``.
+def notice_silence(
+    sock: socket.socket, silence_seconds: int = SILENCE_SECONDS, probe_seconds: int = _PROBE_SECONDS
+) -> None:
+    """Let calls on ``sock`` fail with OSError once the peer has been silent for ``silence_seconds``.
 
     Both are needed: probes are sent only while nothing is on its way, and the limit counts only while something is.
     A stopped process, which takes nothing of what is on its way to it, counts as silent too.
     """
-    probes = SILENCE_SECONDS // _PROBE_SECONDS - 1
+    probes = silence_seconds // probe_seconds - 1
     for level, name, value in (
         (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
-        (socket.IPPROTO_TCP, "TCP_KEEPIDLE", _PROBE_SECONDS),
-        (socket.IPPROTO_TCP, "TCP_KEEPINTVL", _PROBE_SECONDS),
+        (socket.IPPROTO_TCP, "TCP_KEEPIDLE", probe_seconds),
+        (socket.IPPROTO_TCP, "TCP_KEEPINTVL", probe_seconds),
         (socket.IPPROTO_TCP, "TCP_KEEPCNT", probes),
-        (socket.IPPROTO_TCP, "TCP_USER_TIMEOUT", SILENCE_SECONDS * 1000),
+        (socket.IPPROTO_TCP, "TCP_USER_TIMEOUT", silence_seconds * 1000),
     ):
         # Not every system has each of them; there its own times hold.
         with contextlib.suppress(OSError, AttributeError):

@@ -1,4 +1,4 @@
-"""What the other end says in JSON, read and checked: whoever reaches a port can send anything."""
+"""Reads and checks the JSON of the other end, because whoever reaches a port can send anything."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Hello:
 
 
 def read_hello(body: bytearray, workers: int, scheme: Scheme) -> Hello:
-    """Raises SaspError for what is not one, or is of another job."""
+    """Return the greeting. Raises SaspError for anything else, and for a greeting of another job."""
     content = _read(body, Kind.HELLO)
     try:
         hello = Hello(
@@ -61,7 +61,7 @@ def read_hello(body: bytearray, workers: int, scheme: Scheme) -> Hello:
 
 
 def read_order(body: bytearray, layers: int) -> tuple[int, ...]:
-    """The layers' numbers, front first. Raises SaspError for what is not an order of so many."""
+    """Return the layers' numbers, front first. Raises SaspError for what is no order of so many layers."""
     order = _read(body, Kind.ORDER)
     if not isinstance(order, list) or any(type(number) is not int for number in order):
         raise SaspError("its ORDER is not understood")
@@ -71,7 +71,7 @@ def read_order(body: bytearray, layers: int) -> tuple[int, ...]:
 
 
 def read_welcome(body: bytearray) -> int:
-    """How many workers there are. Raises SaspError."""
+    """Return the number of workers. Raises SaspError for what is no WELCOME."""
     content = _read(body, Kind.WELCOME)
     workers = content.get("workers") if isinstance(content, dict) else None
     if type(workers) is not int or workers < 1:

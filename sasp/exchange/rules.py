@@ -30,7 +30,7 @@ _PAIRS = frozenset({"betas"})
 
 
 def describe(optimizer: Optimizer) -> tuple[str, dict[str, Any]]:
-    """An optimiser's kind and options, for the server. Raises SaspError."""
+    """Return an optimiser's kind and options, for the server. Raises SaspError for one that the server cannot run."""
     kind = type(optimizer).__name__
     if kind not in KNOWN or type(optimizer) is not KNOWN[kind][0]:
         raise SaspError(f"a parameter server cannot run {kind}; choose from {', '.join(KNOWN)}")
@@ -45,7 +45,7 @@ def describe(optimizer: Optimizer) -> tuple[str, dict[str, Any]]:
 
 
 def optimizer_factory(kind: object, options: object) -> Callable[[torch.nn.Parameter], Optimizer]:
-    """Makes the optimiser of one chunk. Raises SaspError for what a stranger may have sent."""
+    """Return the function that makes the optimiser of one chunk. Raises SaspError for unknown kinds and options."""
     if not isinstance(kind, str) or kind not in KNOWN:
         raise SaspError(f"an optimiser called {reprlib.repr(kind)}; choose from {', '.join(KNOWN)}")
     optimizer_class, names = KNOWN[kind]

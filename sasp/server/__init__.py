@@ -1,1 +1,1 @@
-"""The parameter server."""
+"""The parameter server of one job: it keeps the parameters, and sends them in the order of SaSP."""

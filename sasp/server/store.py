@@ -1,4 +1,4 @@
-"""What a parameter server keeps: the parameters by chunk, their optimisers, and the books of who has sent what."""
+"""The state of a parameter server: parameters by chunk, their optimisers, and the record of who has sent what."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Sum:
 
 
 class Store:
-    """Filled by worker 0; ``begin`` once the order of layers is known."""
+    """The parameters of one job. Worker 0 fills it; ``begin`` is called once the order of layers is known."""
 
     def __init__(self, workers: int, scheme: Scheme) -> None:
         self._workers = workers
@@ -49,7 +49,7 @@ class Store:
         return self._hello is not None and len(self._layers) == len(self._hello.layers)
 
     def accept_hello(self, hello: Hello) -> None:
-        """Raises SaspError where it trains another model than those before."""
+        """Take over a worker's greeting. Raises SaspError where it trains another model than those before."""
         rules.optimizer_factory(hello.optimizer, hello.options)
         mine = (hello.type, hello.chunk_bytes, hello.layers, hello.optimizer)
         known = self._hello
@@ -59,7 +59,7 @@ class Store:
             self._hello = hello
 
     def check_length(self, frame: Frame, *, known: bool) -> None:
-        """Before so much memory is taken. Raises SaspError."""
+        """Check a message's length before memory is allocated for it. Raises SaspError."""
         limit = MAX_JSON_BYTES
         if frame.kind in {Kind.LAYER, Kind.PUSH}:
             if not known or self._hello is None:
@@ -83,7 +83,7 @@ class Store:
         return (chunk.stop - chunk.start) * each
 
     def accept_layer(self, number: int, body: bytearray) -> None:
-        """Worker 0's parameters of a layer. Raises SaspError for a second time."""
+        """Take over worker 0's parameters of a layer. Raises SaspError where the layer has come before."""
         assert self._hello is not None
         if number in self._layers:
             raise SaspError(f"it sent layer {number} twice")
@@ -96,7 +96,7 @@ class Store:
 
     @property
     def layer_count(self) -> int:
-        """Of the model."""
+        """The number of layers of the model."""
         assert self._hello is not None
         return len(self._hello.layers)
 
@@ -118,7 +118,7 @@ class Store:
         self._sums = [None] * len(self._chunks)
 
     def push(self, rank: int, frame: Frame, body: bytearray) -> list[tuple[int, int]]:
-        """A worker's gradients of a chunk: step, if it is time; (worker, iteration) of the answers that are due.
+        """Add a worker's gradients of a chunk, and step if it is time; return (worker, iteration) of the answers due.
 
         Raises SaspError.
         """
@@ -142,7 +142,7 @@ class Store:
         return due
 
     def leave(self, rank: int) -> list[tuple[int, int, int]]:
-        """A worker sends nothing more: (chunk, worker, iteration) of the answers that are due without it.
+        """Remove a worker; return (chunk, worker, iteration) of the answers that are due without it.
 
         Raises SaspError where nobody can train without what it has not sent.
         """
@@ -157,7 +157,7 @@ class Store:
         return due
 
     def iterations(self, rank: int) -> int:
-        """Of which a worker has sent all gradients."""
+        """Return the number of iterations of which a worker has sent all gradients."""
         return 0 if self._versions is None else self._versions.clock(rank)
 
     def _step_together(self, number: int) -> None:

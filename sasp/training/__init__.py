@@ -1,1 +1,1 @@
-"""SaSP inside a PyTorch training: hooks, the optimizer, and gradient transport."""
+"""SaSP inside a PyTorch training process: hooks on the model, the wrapped optimiser, and the transport of gradients."""

@@ -29,7 +29,7 @@ _CLOSE_SECONDS = 10.0
 
 
 class AllReduce:
-    """A transport among ranks. Raises SaspError."""
+    """The transport among the ranks of an all-reduce. Raises SaspError."""
 
     def __init__(self, options: AllReduceOptions) -> None:
         if not (dist.is_available() and dist.is_initialized()):
@@ -65,7 +65,7 @@ class AllReduce:
                     tensor.copy_(copy)
 
     def check_same(self, numbers: Sequence[int], what: str) -> None:
-        """Raise SaspError where ranks differ in these."""
+        """Raises SaspError where ranks differ in these numbers."""
         with _explained(f"the ranks cannot compare their {what}"):
             for wanted in (len(numbers), *numbers):
                 pair = torch.tensor([wanted, -wanted])
@@ -75,7 +75,7 @@ class AllReduce:
                     raise SaspError(f"the ranks differ in their {what}: {least} in one, {most} in another")
 
     def agree_on_order(self, order: Sequence[int]) -> tuple[int, ...]:
-        """The first rank's."""
+        """Return the first rank's order."""
         tensor = torch.tensor(list(order))
         with _explained("the ranks cannot agree on the order of layers"):
             dist.broadcast(tensor, self._first, group=self._rounds)

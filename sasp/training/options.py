@@ -18,7 +18,7 @@ class AllReduceOptions(NamedTuple):
     patience: float | None = None
 
     def check(self) -> None:
-        """Raises SaspError."""
+        """Raises SaspError for an option that is out of range."""
         if self.chunk_bytes < MIN_CHUNK_BYTES:
             raise SaspError(f"chunks of {self.chunk_bytes} bytes; they must have at least {MIN_CHUNK_BYTES}")
         if self.patience is not None and not (self.patience > 0 and math.isfinite(self.patience)):
@@ -26,5 +26,5 @@ class AllReduceOptions(NamedTuple):
 
     @property
     def timeout(self) -> timedelta | None:
-        """For ``torch.distributed``; None: its own."""
+        """The limit for ``torch.distributed``; None: its own."""
         return None if self.patience is None else timedelta(seconds=self.patience)

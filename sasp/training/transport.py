@@ -1,4 +1,4 @@
-"""What moves gradients between workers while they compute: the interface of its two kinds."""
+"""The interface of what moves gradients between workers while they compute: all-reduce, or a parameter server."""
 
 from __future__ import annotations
 
@@ -10,27 +10,31 @@ import torch
 from sasp.training.layers import Layer
 
 Piece = tuple[int, torch.Tensor]
-"""All-reduce: an iteration, and a layer's averaged gradients. Parameter server: an element, and contents from there."""
+"""By all-reduce: an iteration and a layer's averaged gradients. By a parameter server: an element's place and values.
+"""
 
 
 class GradientTransport(Protocol):
-    """Layers are numbered front first, as ``begin`` is given them. All calls are of the training thread."""
+    """Moves gradients. Layers are numbered front first, as ``begin`` gets them; only the training thread calls it."""
 
     divisor: int
-    """By what gradients are divided before they are sent."""
+    """Gradients are divided by this number before they are sent."""
 
     def agree_on_order(self, order: Sequence[int]) -> tuple[int, ...]:
         """The order of layers that all workers use from here on, which is one worker's. Raises SaspError."""
 
     def begin(self, layers: Sequence[Layer]) -> None:
-        """Before the first gradient. Raises SaspError."""
+        """Start the transport, before the first gradient. Raises SaspError."""
 
     def send(self, layer: int, flat: torch.Tensor, rate: float) -> None:
-        """The gradients of the layer's next iteration; returns at once. ``rate``: the learning rate now."""
+        """Queue the gradients of the layer's next iteration, and return at once. ``rate``: the learning rate now."""
 
     def receive(self, layer: int, at_least: int, until: int) -> tuple[int, list[Piece]]:
-        """Wait until the layer is synchronised for iteration ``at_least``; then for which it is (``until`` at most),
-        and what has come since the last call. Raises SaspError."""
+        """Wait until the layer is synchronised for iteration ``at_least``.
+
+        Return the iteration that it is synchronised for, ``until`` at most, and what has come since the last call.
+        Raises SaspError.
+        """
 
     def close(self) -> None:
-        """Nothing more will be sent. Harmless when repeated."""
+        """End the transport: nothing more will be sent. It may be called again."""

@@ -37,7 +37,7 @@ from sasp.training.transport import Piece
 RETRY_SECONDS = 0.1
 _CLOSE_SECONDS = 10.0
 _LAST_WORD_SECONDS = 1.0
-"""So long may what the server said before it hung up be on its way to the receiver."""
+"""The sender waits this long for the receiver to read why the server closed the connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class JoinOptions:
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """What a worker tells the server first."""
+    """The first message of a worker to its server."""
 
     who: JoinOptions
     optimizer: str
@@ -61,7 +61,7 @@ class Greeting:
 
 
 class ServerLink:
-    """A transport between one worker and its server. ``workers`` is known once it is made."""
+    """The transport between one worker and its parameter server; ``workers`` is the number of workers."""
 
     def __init__(self, address: tuple[str, int], greeting: Greeting, layers: Sequence[Layer]) -> None:
         """Connect, say what the model is, and give all workers the parameters of worker 0. Raises SaspError."""
@@ -93,7 +93,7 @@ class ServerLink:
         atexit.register(self._at_exit)
 
     def agree_on_order(self, order: Sequence[int]) -> tuple[int, ...]:
-        """That of the first worker, by rank, that trains at all."""
+        """Return the order of the first worker, by rank, that trains at all."""
         self._send(json_message(Kind.ORDER, list(order)))
         body = self._expect(Kind.ORDER)
         with self._explained():
@@ -146,7 +146,7 @@ class ServerLink:
         self._leave(None)
 
     def _at_exit(self) -> None:
-        """Without a word where an exception ends the script: it has failed, so the job has, and is not done."""
+        """Leave without DONE where an exception ends the script, because then the job has failed."""
         failed = getattr(sys, "last_value", None) is not None
         self._leave("the script has failed" if failed else None)
 
@@ -247,7 +247,7 @@ class ServerLink:
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
-        """Say whose fault it is."""
+        """Name the server in each error."""
         try:
             yield
         except (OSError, SaspError) as error:

@@ -37,7 +37,7 @@ from simulator.kernel.state import (
 from simulator.kernel.watch import note_rates
 
 TOGETHER = 1e-9
-"""Events that are this close, in seconds, are one; or as close as a few of the smallest steps of the clock."""
+"""Events within so many seconds of each other are one event, and so are those within a few steps of the clock."""
 STEPS = 4.0 * np.finfo(np.float64).eps
 
 
@@ -49,7 +49,7 @@ def together(now: float) -> float:
 
 @entry
 def advance(s: State, limit: float, madd: bool) -> int:
-    """Run until ``limit`` seconds, or until a job ends or crosses its target; says which (see kernel_state).
+    """Run until ``limit`` seconds, or until a job ends or crosses its target; says which (see ``kernel.state``).
 
     Jobs that ended and crossed are in ``s.ended`` and ``s.crossed``; their counts are to be reset by the caller.
     """
@@ -295,14 +295,14 @@ def _count_iterations(s: State, job: int, last: int, now: float) -> None:
         s.ends[place + k] = now
         above = s.curves[place + k] >= s.job[job].watch
         was_above = k > 0 and s.curves[place + k - 1] >= s.job[job].watch
-        crossed |= above and not was_above and not s.job[job].told
+        crossed |= above and not was_above and not s.job[job].reported
     s.job[job].done = least
     if least == s.job[job].iterations:
         s.ended[s.num[ENDED]] = job
         s.num[ENDED] += 1
         return
     if crossed:
-        s.job[job].told = 1
+        s.job[job].reported = 1
         s.crossed[s.num[CROSSED]] = job
         s.num[CROSSED] += 1
     for lane in range(s.job[job].first, s.job[job].end):

@@ -26,7 +26,7 @@ from simulator.kernel.state import (
 )
 
 EMPTY = 1e-9
-"""A link of which less than this share is left is full."""
+"""A link with less than this share left is full."""
 SAME = 1e-11
 """Amounts that differ by less than this share of a link are the same."""
 

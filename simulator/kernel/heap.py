@@ -10,7 +10,7 @@ from simulator.kernel.jit import inner
 from simulator.kernel.state import HEAP, QUANTUM, State
 
 MIN_PARTS, MAX_PARTS = 64.0, 512.0
-"""With a quantum, the rest of a step's time is looked at in no fewer parts, and in no more."""
+"""With a quantum, the rest of a step's time has at least and at most so many parts."""
 
 
 @inner

@@ -44,13 +44,13 @@ def digest(files: Iterable[Path]) -> str:
     return whole.hexdigest()[:16]
 
 
-def kept() -> Path | None:
-    """Where compiled functions are; what other versions of the sources left beside it is used no more.
+def kept(beside: Path = _HERE) -> Path | None:
+    """Return the folder of the compiled functions of these sources; other versions have folders of their own.
 
-    That is Numba's own folder where its user names one, else beside the source, else in the user's cache; None where
-    nothing can be written.
+    That is Numba's own folder where its user names one, else one in the folder ``beside``, else one in the user's
+    cache; None where nothing can be written.
     """
-    folders = [Path(_settings.CACHE_DIR)] if _settings.CACHE_DIR else [_HERE / "__pycache__", *_of_the_user()]
+    folders = [Path(_settings.CACHE_DIR)] if _settings.CACHE_DIR else [beside / "__pycache__", *_of_the_user()]
     places = (folder / f"kernel-{digest(sources())}" for folder in folders)
     return next((place for place in places if _is_writable(place)), None)
 

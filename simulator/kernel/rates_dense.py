@@ -19,7 +19,7 @@ from simulator.kernel.rates_fill import sink
 from simulator.kernel.state import COLUMNS, DENSE, LEFT, MET, NEXT, ROW_COUNT, SENDING, STAMP, WEIGHT, State
 
 MOST = 3
-"""One in so many: what is most of a group's bundles."""
+"""At least one in so many open bundles is enough to go through all bundles of a group in order."""
 
 
 @inner

@@ -127,7 +127,7 @@ JOB = _rows(
     first=_i4,  # its lanes
     end=_i4,
     group=_i4,
-    told=_i4,  # whether the watched value was crossed
+    reported=_i4,  # whether the crossing of the watched value was reported
     served=_i4,  # whether it may have sent since it was last looked at
     gated=_i4,  # whether its lanes wait for each other
 )
@@ -156,7 +156,7 @@ CELL = _rows(
 
 
 class State(NamedTuple):
-    """All of it."""
+    """All tables of a simulation."""
 
     num: I8
     clk: F8
@@ -192,7 +192,7 @@ class State(NamedTuple):
     on_link: I4  # (B * H,) bundles of a component by link
     grid: F8  # (n, n) for n hosts of a hose: flows from each source to each target, 0 between uses; or nothing
     wall: F8  # (4, L) what is left of a link, and the weight of its flows, for rows and for columns of the grid
-    watched: I4  # (W,) links of which the rates are noted, see kernel_watch
+    watched: I4  # (W,) links of which the rates are noted, see kernel.watch
     rate_on: F8  # (W, J) bytes/s of each job there
     rate_since: F8  # (W, J)
     rate_seen: F8  # (J,)

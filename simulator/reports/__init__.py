@@ -1,1 +1,1 @@
-"""What is said of a run: targets and their times, statistics over seeds, the JSON document, tables, plots, HTML."""
+"""From runs to results: targets and their times, statistics over seeds, the JSON document, tables, plots and HTML."""

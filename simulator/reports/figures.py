@@ -1,4 +1,4 @@
-"""The pictures that people show: CDFs, bars with intervals, means over load, a link's timeline by job."""
+"""The plots of a sweep: CDFs, bars with intervals, means over load, a link's timeline by job."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from simulator.reports.table import arms, half_width
 from simulator.reports.timeline import OTHERS
 
 INK = "#010203"
-"""The colour of text and axes: a page replaces it by its own."""
+"""Text and axes have this colour, which a page replaces by its own."""
 GREY = "#8c8c8c"
 WIDTH = 8.0
 _PALETTE = (
@@ -33,7 +33,7 @@ _PALETTE = (
     "#4d5bb5",
 )
 CDF_STEPS = 2000
-"""Of a CDF at most."""
+"""A CDF has at most so many steps."""
 
 
 def figures(results: Results) -> dict[str, Figure]:

@@ -11,7 +11,7 @@ from scipy.special import stdtrit
 Array = NDArray[np.float64]
 RESAMPLES = 10_000
 _AT_ONCE = 4_000_000
-"""Values that resampling holds in memory at a time."""
+"""Resampling holds at most so many values in memory at a time."""
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from typing import Literal
 
 Direction = Literal["max", "min"]
 REPORTS = 3
-"""Reports in a running median."""
+"""A running median is over so many reports."""
 
 Point = tuple[float, int, float]
 """Seconds since the job's arrival, iterations done, metric."""

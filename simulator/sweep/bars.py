@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 MAX_BARS = 12
-"""With more simulations than that, one bar is for all."""
+"""With more simulations than this, a single bar shows all of them."""
 
 
 class Bars:

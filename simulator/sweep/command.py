@@ -1,4 +1,4 @@
-"""``trainyard sim``: simulate policies on a coflow trace or on a made workload.
+"""``trainyard sim``: simulate policies on a coflow trace or on a generated workload.
 
 Exit status: 0 done, 1 failed, 2 wrong input. Results are written at the end, whole or not at all.
 """
@@ -50,7 +50,11 @@ def add_command(commands: Any) -> None:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """All options of the command."""
     parser.add_argument(
-        "--policy", action="append", required=True, metavar="P", help="may be given several times; all: every one"
+        "--policy",
+        action="append",
+        required=True,
+        metavar="P",
+        help="a policy; the option may be given several times; all: every policy",
     )
     parser.add_argument(
         "--option", action="append", default=[], metavar="P.KEY=VALUE", help="an option of a policy: jpas.variant=gain"
@@ -97,15 +101,25 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     jobs.add_argument("--hosts", type=whole(1), metavar="N", help="hosts of the network")
     jobs.add_argument("--jobs", type=whole(1), metavar="N", help="training jobs, or tuning studies")
     jobs.add_argument(
-        "--load", type=numbers(share), metavar="L[,L...]", help="of the mean port, 0 to 1; several: a sweep"
+        "--load", type=numbers(share), metavar="L[,L...]", help="load of the mean port, 0 to 1; several values: a sweep"
     )
     seeds = jobs.add_mutually_exclusive_group()
     seeds.add_argument(
         "--seed", type=whole(0, MAX_SEED), metavar="S", help="what everything random comes from (default 1)"
     )
-    seeds.add_argument("--seeds", type=seed_list, metavar="N or S,S...", help="seeds 1 to N, or these; with intervals")
-    jobs.add_argument("--workers", type=span, metavar="N or A-B", help="workers of a job")
-    jobs.add_argument("--iterations", type=span, metavar="N or A-B", help="of a job; of tuning: first and last rung's")
+    seeds.add_argument(
+        "--seeds",
+        type=seed_list,
+        metavar="N or S,S...",
+        help="the seeds 1 to N, or the seeds given; results have intervals",
+    )
+    jobs.add_argument("--workers", type=span, metavar="N or A-B", help="number of workers of a job")
+    jobs.add_argument(
+        "--iterations",
+        type=span,
+        metavar="N or A-B",
+        help="iterations of a job; of tuning: those of the first and the last rung",
+    )
     jobs.add_argument("--architecture", type=architectures, metavar="A[,A...]", help=", ".join(ARCHITECTURES))
     jobs.add_argument(
         "--sync",
@@ -115,12 +129,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     jobs.add_argument("--eta", type=whole(2), metavar="N", help="of tuning: one in N trials goes on (default 3)")
     sweep = parser.add_argument_group("running it")
-    sweep.add_argument("--processes", type=whole(1), default=None, metavar="N", help="at once; default: one a core")
+    sweep.add_argument(
+        "--processes",
+        type=whole(1),
+        default=None,
+        metavar="N",
+        help="simulations that run at once (default: one a core)",
+    )
     sweep.add_argument("--ray", metavar="ADDRESS", help="run on this Ray cluster instead (needs trainyard[ray])")
-    output = parser.add_argument_group("what is told")
+    output = parser.add_argument_group("output")
     output.add_argument("--json", action="store_true", help="one JSON document on stdout")
     output.add_argument("--detail", action="store_true", help="every measure, for a trace too")
-    output.add_argument("--baseline", metavar="P", help="what others are compared with (default fair, else the first)")
+    output.add_argument(
+        "--baseline", metavar="P", help="policy that the others are compared with (default fair, else the first)"
+    )
     output.add_argument("--html", type=Path, metavar="FILE", help="write a report, complete in one file")
     output.add_argument("--plots", type=Path, metavar="FOLDER", help="write the plots as PNG files")
 
@@ -165,7 +187,7 @@ def simulate(wanted: Request, options: argparse.Namespace) -> list[Run]:
 
 
 def tell(wanted: Request, runs: list[Run], options: argparse.Namespace) -> None:
-    """Make everything first, then write files, then stdout."""
+    """Make all results first, then write the files, then stdout."""
     results = _results(wanted, runs)
     if options.html is not None or options.plots is not None:
         from simulator.reports import files, html, plots

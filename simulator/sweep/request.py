@@ -23,9 +23,9 @@ from simulator.workloads.training import Training
 from simulator.workloads.tuning import Tuning
 
 EVERY_POLICY = "all"
-"""In the place of a policy's name."""
+"""This word instead of a policy's name means every policy."""
 MANY_FLOWS = 100_000
-"""From so many flows on a trace is simulated with a quantum, unless ``--exact`` is asked for."""
+"""A trace with at least so many flows is simulated with a quantum, unless ``--exact`` is given."""
 COARSE: Mapping[str, float] = MappingProxyType(
     dict.fromkeys(("beamer", "fair", "jpas", "sebf", "sincronia"), 0.25)
     | dict.fromkeys(("crux", "fifo"), 0.0625)

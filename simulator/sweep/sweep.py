@@ -33,7 +33,7 @@ from simulator.workloads.catalogue import Source, build
 
 POLL_SECONDS = 0.2
 Progress = Callable[[Sequence[float]], None]
-"""Is told the share (0..1) that is done of each task."""
+"""Called with the share (0..1) that is done of each task."""
 
 
 class SweepError(RuntimeError):
@@ -60,7 +60,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A task and what it yielded."""
+    """A task and its measures."""
 
     task: Task
     measures: Measures
@@ -161,7 +161,7 @@ def _run_here(tasks: Sequence[Task], progress: Progress) -> list[Run]:
 
 
 _shares: Any = None
-"""In a process of the pool: where it tells the share done of each task."""
+"""A process of the pool writes the share done of each task here."""
 
 
 def _begin(shares: Any) -> None:

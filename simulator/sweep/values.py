@@ -26,11 +26,11 @@ def at_least_zero(text: str) -> float:
 
 
 MIN_RATE, MAX_RATE = 1e-3, 1e18
-"""Of a port, in bit/s, as in a snapshot."""
+"""A port's rate in bit/s must be between these, as in a snapshot."""
 
 
 def rate(text: str) -> float:
-    """Bit/s."""
+    """A rate in bit/s."""
     value = _number(text)
     if not MIN_RATE <= value <= MAX_RATE:
         raise ArgumentTypeError(f"{text!r}; it must be a number from {MIN_RATE:g} to {MAX_RATE:g}, in bit/s")
@@ -46,7 +46,7 @@ def share(text: str) -> float:
 
 
 MAX_COUNT = 1_000_000
-"""Of anything that is counted: more would take all memory before anything is simulated."""
+"""Every count is at most this: more would take all memory before anything is simulated."""
 MAX_SEED = 999_999_999
 MAX_SEEDS = 10_000
 MIN_LOAD = 1e-6
@@ -64,7 +64,7 @@ def whole(least: int, most: int = MAX_COUNT) -> Callable[[str], int]:
 
 
 def numbers(convert: Callable[[str], float]) -> Callable[[str], tuple[float, ...]]:
-    """Several, with commas between; each once."""
+    """Several numbers, separated by commas, each once."""
 
     def parse(text: str) -> tuple[float, ...]:
         values = tuple(convert(part) for part in text.split(","))

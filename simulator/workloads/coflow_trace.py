@@ -29,7 +29,7 @@ FORMAT = (
     "a line with two counts, PORTS COFLOWS, then a line a coflow, ID ARRIVAL_MS MAPPERS PORT ... REDUCERS "
     "PORT:MEGABYTES ..."
 )
-"""What errors say of the format."""
+"""Errors describe the format in these words."""
 COMMENT = "#"
 MAX_ID = 255
 MEGABYTE = 2.0**20
@@ -37,7 +37,7 @@ MILLISECOND = 1e-3
 DEFAULT_PORT_RATE_BPS = 1e9
 MAX_PORTS = 1_000_000
 MAX_VALUE = 1e15
-"""Milliseconds and megabytes."""
+"""An arrival in milliseconds or a size in megabytes is at most this."""
 _WHOLE = re.compile(r"[0-9]{1,15}", re.ASCII)
 _DECIMAL = re.compile(r"([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?", re.ASCII)
 

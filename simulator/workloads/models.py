@@ -13,7 +13,7 @@ from typing import Literal
 
 BYTES_PER_PARAMETER = 4
 CLUSTER_BPS = 10e9
-"""The links of the cluster that the table speaks of, in bit/s."""
+"""The table is of a cluster whose links have this rate in bit/s."""
 
 _KERAS = "Keras Applications, table of models"
 _P100 = "tensorflow.org, performance benchmarks, May 2017, P100: {} images/s"

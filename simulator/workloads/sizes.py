@@ -5,7 +5,7 @@ from __future__ import annotations
 from simulator.errors import InputError
 
 MAX_REPORTS = 20_000_000
-"""Points of learning curves over all jobs; each is held, at 8 bytes and more."""
+"""The learning curves of all jobs have at most so many points, because each is held in memory."""
 
 
 def check_reports(reports: int) -> None:

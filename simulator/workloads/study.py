@@ -16,7 +16,7 @@ from simulator.workloads.training import draw_compute
 from simulator.workloads.transfers import Architecture, barrier_lane, tasks
 
 COMPUTE_RANGE = (0.7, 1.4)
-"""How much longer or shorter a configuration computes than its model: batch sizes and widths differ."""
+"""A configuration computes as long as its model times a factor in this range, because batch sizes and widths differ."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ import socket
 import struct
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -18,7 +17,6 @@ from sasp.core.clocks import Clocks
 from sasp.core.errors import SaspError
 from sasp.core.order import Turns
 from sasp.core.scheme import Scheme, Versions, parse
-from sasp.exchange import frames
 from sasp.exchange.frames import Frame, Kind, notice_silence, pack, receive, unpack
 from tests.support.paths import ROOT
 
@@ -111,22 +109,19 @@ def test_who_sends_what_its_clocks_cannot_have_allowed_is_refused() -> None:
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="silence is noticed by Linux's means")
 @pytest.mark.parametrize("said", [b"", b"something on its way"])
-def test_a_peer_that_falls_silent_is_an_error_and_nobody_waits_for_ever(said, monkeypatch) -> None:
-    monkeypatch.setattr(frames, "SILENCE_SECONDS", 2)
-    monkeypatch.setattr(frames, "_PROBE_SECONDS", 1)
+def test_a_peer_that_falls_silent_is_an_error_and_nobody_waits_for_ever(said) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as mine:
         peer, _ = listener.accept()
         with peer:
-            notice_silence(mine)
+            notice_silence(mine, silence_seconds=2, probe_seconds=1)
             _drop_all_that_comes(peer)
             if said:
                 mine.sendall(said)
             mine.settimeout(30)
-            began = time.monotonic()
             with pytest.raises(OSError, match="timed out") as found:
                 receive(mine)
+            # The kernel has ended the connection; the limit of the call itself has no number.
             assert found.value.errno == errno.ETIMEDOUT
-            assert time.monotonic() - began < 20
 
 
 def _drop_all_that_comes(sock: socket.socket) -> None:

@@ -101,14 +101,13 @@ def test_what_cannot_be_kept_beside_the_source_is_kept_for_the_user_or_not_at_al
     file = tmp_path / "file"
     file.touch()
     monkeypatch.setitem(vars(numba.config), "CACHE_DIR", "")
-    monkeypatch.setattr(jit, "_HERE", file)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    found = jit.kept()
+    found = jit.kept(file)
     assert found is not None
     assert found.parent == tmp_path / "cache" / "trainyard"
     for nowhere in (str(file), "not/absolute"):
         monkeypatch.setenv("XDG_CACHE_HOME", nowhere)
-        assert jit.kept() is None
+        assert jit.kept(file) is None
     monkeypatch.setattr(jit, "_KEPT", None)
     monkeypatch.setattr(jit, "functions", [])
     assert jit.entry(lambda x: x + 1.0)(1.0) == 2.0
@@ -125,15 +124,17 @@ def test_all_that_python_calls_is_ready_once_prepared_and_then_nobody_is_told_an
 
 
 def test_who_waits_for_the_compiler_is_told_before_and_after(monkeypatch):
-    monkeypatch.setattr(compiling, "_use_everything", lambda: numba.njit(lambda x: x + 1)(1))
+    def use() -> None:
+        numba.njit(lambda x: x + 1)(1)
+
     told: list[str] = []
-    compiling.prepare(told.append)
+    compiling.prepare(told.append, use=use)
     before, after = told
     assert re.match(rf"compiling the simulator's loops, \d+ of {len(jit.functions)} functions: ", before)
     assert before.endswith("once; if it is stopped, the next time goes on from there")
     assert after.startswith("compiled in ")
     monkeypatch.setattr(jit, "kept", lambda: None)
-    compiling.prepare(told.append)
+    compiling.prepare(told.append, use=use)
     assert "each time, for no folder to keep them in can be written to" in told[2]
 
 
