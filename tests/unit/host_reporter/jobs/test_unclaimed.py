@@ -127,7 +127,7 @@ def test_a_folder_full_of_them_does_not_fill_the_log(tmp_path: Path, told: Told)
 
 
 def test_the_job_files_of_the_guide_are_understood() -> None:
-    guide = (ROOT / "docs" / "getting-started.md").read_text()
+    guide = (ROOT / "docs" / "guides" / "jobs.md").read_text()
     files = re.findall(r"```yaml\n# (/etc/trainyard/jobs.d/\S+)\n(.*?)```", guide, re.DOTALL)
     understood = [read_job_file(Path(path), text, Path("/run/trainyard/progress")) for path, text in files]
     assert [job.id for job in understood] == ["my-job", "my-job"]
