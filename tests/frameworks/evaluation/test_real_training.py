@@ -127,7 +127,7 @@ def test_a_training_waits_for_its_arrival_and_its_callback_tells_all_that_is_mea
     assert [(task.host, task.port) for task in first.spec.tasks] == [("h1", None), ("h2", None)]
     assert (first.spec.demand, first.spec.flows, first.spec.iterations) == ((), (), 300)
     assert first.spec.arrival == pytest.approx(begin + ARRIVAL, abs=0.01)
-    assert all(found.place is not None and found.place.cgroup == GROUP for found in (first, second))
+    assert all(found.processes is not None and found.processes.cgroup == GROUP for found in (first, second))
 
     wait_ended(members, tmp_path)
     assert not any(file.exists() for file in files)

@@ -130,8 +130,9 @@ def test_the_job_files_of_the_guide_are_understood() -> None:
     guide = (ROOT / "docs" / "guides" / "jobs.md").read_text()
     files = re.findall(r"```yaml\n# (/etc/trainyard/jobs.d/\S+)\n(.*?)```", guide, re.DOTALL)
     understood = [read_job_file(Path(path), text, Path("/run/trainyard/progress")) for path, text in files]
-    assert [job.id for job in understood] == ["my-job", "my-job"]
-    helper, log = understood
+    assert [job.id for job in understood] == ["my-job", "my-job", "resnet"]
+    helper, log, found = understood
     assert helper.followed == Path("/run/trainyard/progress/my-job.jsonl"), "what the two lines write"
     assert log.followed == Path("/var/log/my-job.log")
-    assert all(job.spec is not None and job.spec.tasks and job.spec.demand for job in understood)
+    assert found.processes is not None, "its sockets are found"
+    assert all(job.spec is not None and job.spec.tasks and job.spec.demand for job in (helper, log))
