@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests.support.lab.network_helpers import CLASSES, LINK_BPS, PERIOD_SECONDS, poll
+from evaluation.bench.support.waiting import wait_until
+from tests.support.lab.network_helpers import CLASSES, LINK_BPS, PERIOD_SECONDS
 from tests.support.lab.switch_fixtures import DPID, Bridge, Driver, free_port
 from topologies import networks
 from topologies.box.datapath import kernel_problem
@@ -89,7 +90,7 @@ def register(controller: ControllerProcess) -> Callable[..., None]:
 
     def put(job: str, receiver: str, port: int, *senders: str, arrival: float) -> None:
         controller.call("PUT", f"/v1/jobs/{job}", job_spec(receiver, port, *senders) | {"arrival": arrival})
-        assert poll(lambda: job in controller.call("GET", "/v1/plan")["classes"]), f"{job} is not planned"
+        wait_until(lambda: job in controller.call("GET", "/v1/plan")["classes"], what=f"the planning of {job}")
 
     return put
 

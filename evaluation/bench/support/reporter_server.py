@@ -7,20 +7,10 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from controller.wire import HostReport, JobSpec
-
-
-def wait_for(condition: Callable[[], object], seconds: float = 30.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.005)
-    return True
 
 
 class ReporterServer:

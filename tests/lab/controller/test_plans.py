@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from controller.model import CLASS_DSCP
+from evaluation.bench.support.waiting import wait_until
 from tests.support.lab.agents_network import agents_network, agents_report
-from tests.support.lab.network_helpers import LINK_BPS, PERIOD_SECONDS, flows, gate_is_open, poll
+from tests.support.lab.network_helpers import LINK_BPS, PERIOD_SECONDS, flows, gate_is_open
 from topologies.emulation import Emulation
 from topologies.lab.controller_process import ControllerProcess
 from topologies.lab.queue_proof import Stream, classes, job_spec, measure
@@ -49,8 +50,8 @@ class Yard:
     def put(self, job: str, port: int, sender: str, spec: dict[str, Any]) -> None:
         """The same with any description."""
         self.controller.call("PUT", f"/v1/jobs/{job}", spec)
-        assert poll(lambda: classes(self.controller, [job])[job] is not None), f"{job} is not planned"
-        assert poll(lambda: str(port) in self.marks(sender), 30), f"{sender} does not mark {job}"
+        wait_until(lambda: classes(self.controller, [job])[job] is not None, what=f"the planning of {job}")
+        wait_until(lambda: str(port) in self.marks(sender), 30, what=f"the mark of {job} on {sender}")
 
     def acknowledging(self) -> set[str]:
         return {host.name for host in self.controller.status().hosts if host.marks_acknowledgements}
@@ -65,7 +66,7 @@ class Yard:
     def settle(self) -> None:
         """Wait until a plan of the period has come after all that was asked for."""
         planned = self.controller.status().plan_causes.get("period", 0)
-        assert poll(lambda: self.controller.status().plan_causes.get("period", 0) > planned + 1)
+        wait_until(lambda: self.controller.status().plan_causes.get("period", 0) > planned + 1)
 
 
 @pytest.fixture(scope="module", params=["classified", "marked"])
@@ -82,7 +83,7 @@ def yard(network: Yard) -> Iterator[Yard]:
     if not network.controller.runs:
         network.controller.start()
         network.controller.wait_ready()
-        assert poll(lambda: agents_report(network.controller, (STRANGER,)), 30), "an agent does not come back"
+        wait_until(lambda: agents_report(network.controller, (STRANGER,)), 30, what="the return of every agent")
     yield network
     if network.controller.runs:
         for job in network.controller.call("GET", "/v1/jobs")["jobs"]:
@@ -94,13 +95,13 @@ def test_a_new_plan_moves_a_living_connection(yard: Yard) -> None:
     with ThreadPoolExecutor() as pool:
         stream = pool.submit(measure, yard.emulation, [Stream("h2", "h1", 5301)], seconds=8)
         start = yard.bytes_by_class()
-        assert poll(lambda: yard.bytes_by_class()["0"] > start["0"] + 3e6)
+        wait_until(lambda: yard.bytes_by_class()["0"] > start["0"] + 3e6)
         yard.register("earlier", "h3", 5302, "h4", arrival=500.0)
-        assert poll(lambda: classes(yard.controller, ["moved"]) == {"moved": 1})
+        wait_until(lambda: classes(yard.controller, ["moved"]) == {"moved": 1})
         first = yard.bytes_by_class()
-        assert poll(lambda: yard.bytes_by_class()["1"] > first["1"] + 1e6)
+        wait_until(lambda: yard.bytes_by_class()["1"] > first["1"] + 1e6)
         before = yard.bytes_by_class()
-        assert poll(lambda: yard.bytes_by_class()["1"] > before["1"] + 6e6)
+        wait_until(lambda: yard.bytes_by_class()["1"] > before["1"] + 6e6)
         after = yard.bytes_by_class()
         (received,) = stream.result()
     assert after["0"] - before["0"] < 0.1 * (after["1"] - before["1"])
@@ -109,7 +110,7 @@ def test_a_new_plan_moves_a_living_connection(yard: Yard) -> None:
 
 def test_a_job_sends_where_nobody_else_does_though_its_other_direction_has_to_wait(yard: Yard) -> None:
     """What it acknowledges leaves by a link that another job fills, where the job's own data waits."""
-    assert poll(lambda: yard.acknowledging() == set(yard.emulation.hosts) - {STRANGER}, 30)
+    wait_until(lambda: yard.acknowledging() == set(yard.emulation.hosts) - {STRANGER}, 30)
     yard.register("first", "h2", 5301, "h1", arrival=1000.0)
     both = [{"role": "peer", "host": "h1", "port": 5302}, {"role": "peer", "host": "h3", "port": 5302}]
     yard.put("both", 5302, "h1", {"tasks": both, "arrival": 1001.0})
@@ -117,7 +118,7 @@ def test_a_job_sends_where_nobody_else_does_though_its_other_direction_has_to_wa
         # It begins first: else what iperf3 agrees on with itself may have to wait behind the other direction's data.
         before = yard.bytes_by_class()
         sends = pool.submit(measure, yard.emulation, [Stream("h3", "h1", 5302)], seconds=14)
-        assert poll(lambda: yard.bytes_by_class()["1"] > before["1"] + 1e6)
+        wait_until(lambda: yard.bytes_by_class()["1"] > before["1"] + 1e6)
         first, waits = measure(yard.emulation, [Stream("h1", "h2", 5301), Stream("h1", "h3", 5302)], seconds=6)
         (free,) = sends.result()
     told = (first, waits, free)
@@ -131,7 +132,7 @@ def test_an_unchanged_plan_sends_nothing_but_the_gates_renewal(yard: Yard) -> No
     yard.settle()
     before = yard.controller.status()
     rules = flows("s1")
-    assert poll(lambda: yard.controller.status().gate_renewals >= before.gate_renewals + 3, 10 * PERIOD_SECONDS)
+    wait_until(lambda: yard.controller.status().gate_renewals >= before.gate_renewals + 3, 10 * PERIOD_SECONDS)
     after = yard.controller.status()
     assert after.plan_causes["period"] >= before.plan_causes["period"] + 2
     assert after.flow_mods == before.flow_mods
@@ -156,8 +157,8 @@ def test_a_restart_of_the_switch_gets_all_rules_back(yard: Yard) -> None:
     yard.settle()
     rules = flows("s1")
     restart_switch()
-    assert poll(lambda: any(switch.ready for switch in yard.controller.status().switches), 30)
-    assert poll(lambda: flows("s1") == rules, 30)
+    wait_until(lambda: any(switch.ready for switch in yard.controller.status().switches), 30)
+    wait_until(lambda: flows("s1") == rules, 30)
     (received,) = measure(yard.emulation, [Stream("h2", "h1", 5301)], seconds=2)
     assert received > 0.8 * LINK_BPS
 
@@ -189,7 +190,7 @@ def test_without_a_controller_the_network_goes_on_without_priorities(yard: Yard)
     assert high > 20 * low
     yard.controller.kill()
     began = time.monotonic()
-    assert poll(lambda: not gate_is_open("s1"), 30)
+    wait_until(lambda: not gate_is_open("s1"), 30)
     assert time.monotonic() - began < 5 * PERIOD_SECONDS + 2
     before = queue_bytes("s1", 1)
     shares = measure(yard.emulation, streams, seconds=4)
@@ -204,9 +205,9 @@ def restart_switch() -> None:
     pid = int((RUN_FOLDER / "ovs-vswitchd.pid").read_text())
     command = Path(f"/proc/{pid}/cmdline").read_text().split("\0")[:-1]
     os.kill(pid, signal.SIGTERM)
-    assert poll(lambda: not Path(f"/proc/{pid}").exists())
+    wait_until(lambda: not Path(f"/proc/{pid}").exists())
     subprocess.run(command, check=True)
-    assert poll(running)
+    wait_until(running)
 
 
 def queue_bytes(bridge: str, port: int) -> dict[int, int]:

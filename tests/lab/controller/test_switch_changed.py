@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.lab.switch_fixtures import FLOWS, HOSTS, Bridge, Driver, sh, until
+from evaluation.bench.support.waiting import wait_until
+from tests.support.lab.switch_fixtures import FLOWS, HOSTS, Bridge, Driver, sh
 
 SOON_SECONDS = 6.0
 """What a repair may take here: under a second, and what a busy machine adds to it and to each look of the test."""
@@ -41,7 +42,7 @@ def pinging(bridge: Bridge) -> Iterator[dict[str, int]]:
 
 def planned(bridge: Bridge, driver: Driver) -> set[str]:
     driver.do("apply", flows=FLOWS, classes={"a": 0, "b": 1})
-    until(bridge.pings, 5, "a ping")
+    wait_until(bridge.pings, 5, what="a ping")
     return set(bridge.flows())
 
 
@@ -66,7 +67,9 @@ def test_rules_that_somebody_deletes_are_back_while_packets_flow(
         time.sleep(0.5)
         bridge.rules("del-flows", *which)
         began = time.monotonic()
-        until(lambda: set(bridge.flows()) == wanted and bridge.gate_is_open(), SOON_SECONDS, "the rules' return")
+        wait_until(
+            lambda: set(bridge.flows()) == wanted and bridge.gate_is_open(), SOON_SECONDS, what="the rules' return"
+        )
         took = time.monotonic() - began
         time.sleep(0.5)
     with capsys.disabled():
@@ -87,7 +90,7 @@ def test_a_thousand_rules_that_go_at_once_are_one_repair(
     with pinging(bridge) as pings:
         bridge.rules("del-flows")
         began = time.monotonic()
-        until(lambda: set(bridge.flows()) == wanted, 4 * SOON_SECONDS, "the rules' return")
+        wait_until(lambda: set(bridge.flows()) == wanted, 4 * SOON_SECONDS, what="the rules' return")
         took = time.monotonic() - began
     with capsys.disabled():
         sys.stdout.write(f"\n1,000 jobs' rules and the pipeline: back after {took:.2f} s; {told(pings)}\n")
@@ -100,15 +103,17 @@ def test_rules_that_somebody_makes_drop_are_put_back(bridge: Bridge, driver: Dri
     wanted = planned(bridge, driver)
     with pinging(bridge) as pings:
         bridge.rules("mod-flows", f"{which}actions=drop")
-        until(lambda: set(bridge.flows()) == wanted and bridge.gate_is_open(), SOON_SECONDS, "the rules' return")
-        until(bridge.pings, SOON_SECONDS, "a ping")
+        wait_until(
+            lambda: set(bridge.flows()) == wanted and bridge.gate_is_open(), SOON_SECONDS, what="the rules' return"
+        )
+        wait_until(bridge.pings, SOON_SECONDS, what="a ping")
     assert pings["lost"] <= 2 * PINGS_A_SECOND
 
 
 def test_a_rule_of_somebody_else_in_our_place_is_replaced(bridge: Bridge, driver: Driver) -> None:
     wanted = planned(bridge, driver)
     bridge.rules("add-flow", "cookie=0xbeef,table=2,priority=0,actions=drop")
-    until(lambda: set(bridge.flows()) == wanted, SOON_SECONDS, "the rule's return")
+    wait_until(lambda: set(bridge.flows()) == wanted, SOON_SECONDS, what="the rule's return")
     assert "beef" not in bridge.flows(ours=False).values()
 
 
@@ -133,8 +138,8 @@ def test_each_repair_is_said_with_what_was_missing(bridge: Bridge, driver: Drive
     wanted = planned(bridge, driver)
     known = len(said(driver))
     bridge.rules("del-flows", "table=1,tcp,tp_dst=5001")
-    until(lambda: set(bridge.flows()) == wanted, SOON_SECONDS, "the rule's return")
-    (line,) = until(lambda: said(driver)[known:], SOON_SECONDS, "the line in the log")
+    wait_until(lambda: set(bridge.flows()) == wanted, SOON_SECONDS, what="the rule's return")
+    (line,) = wait_until(lambda: said(driver)[known:], SOON_SECONDS, what="the line in the log")
     what = "1 rule that had been deleted or changed was put back (1 in table 1)"
     assert what in line
     assert any(what in problem for problem in driver.status()["problems"])
@@ -152,7 +157,7 @@ def proven(driver: Driver) -> list[int]:
 
 
 def repaired(driver: Driver, before: dict[str, Any], seconds: float) -> None:
-    until(lambda: driver.status()["repairs"] > before["repairs"], seconds, "the repair")
+    wait_until(lambda: driver.status()["repairs"] > before["repairs"], seconds, what="the repair")
     assert driver.status()["ready"]
     assert proven(driver) == list(range(1, HOSTS + 1))
 
@@ -178,7 +183,7 @@ def test_a_port_with_queues_of_somebody_else_is_named_and_left_and_the_others_ar
     foreign = sh("ovs-vsctl", "--", "--id=@q", "create", "qos", "type=linux-htb", "--", "set", "port", bridge.port(2),
                  "qos=@q").split()[0]  # fmt: skip
     try:
-        until(lambda: proven(driver) == [1, 3], 20, "the report")
+        wait_until(lambda: proven(driver) == [1, 3], 20, what="the report")
         status = driver.status()
         assert (status["ready"], status["reason"]) == (True, None)
         said = f"1 of its 3 ports is not ordered: port {bridge.port(2)} has queues that are not Trainyard's"
@@ -191,4 +196,4 @@ def test_a_port_with_queues_of_somebody_else_is_named_and_left_and_the_others_ar
         assert bridge.pings()
     finally:
         sh("ovs-vsctl", "clear", "port", bridge.port(2), "qos", "--", "destroy", "qos", foreign)
-    until(lambda: proven(driver) == [1, 2, 3], 20, "the port's return")
+    wait_until(lambda: proven(driver) == [1, 2, 3], 20, what="the port's return")

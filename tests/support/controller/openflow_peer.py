@@ -7,6 +7,8 @@ import socket
 import struct
 import threading
 
+from evaluation.bench.support.api_client import Controller
+
 _HELLO, _ECHO_REQUEST, _ECHO_REPLY = 0, 2, 3
 _FEATURES_REQUEST, _FEATURES_REPLY = 5, 6
 _PARTS_REQUEST, _PARTS_REPLY = 18, 19
@@ -59,3 +61,8 @@ class Peer:
         while len(data) < size and (part := self._socket.recv(size - len(data))):
             data += part
         return data if len(data) == size else b""
+
+
+def is_connected(yard: Controller, dpid: int) -> bool:
+    switches = yard.call("GET", "/v1/status").json()["switches"]
+    return any(switch["dpid"] == f"{dpid:016x}" and switch["connected"] for switch in switches)

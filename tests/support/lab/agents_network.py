@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tests.support.lab.network_helpers import CLASSES, LINK_BPS, PERIOD_SECONDS, poll
+from evaluation.bench.support.waiting import wait_until
+from tests.support.lab.network_helpers import CLASSES, LINK_BPS, PERIOD_SECONDS
 from topologies import networks
 from topologies.emulation import Emulation, emulate
 from topologies.lab.arm import Agents
@@ -43,7 +44,7 @@ def agents_network(
         controller.start()
         Agents(emulation, emulation.folder).start_reporters(controller, Links(), without=without)
         controller.wait_ready()
-        assert poll(lambda: agents_report(controller, without), 30), "an agent does not report"
+        wait_until(lambda: agents_report(controller, without), 30, what="a report of every agent")
         yield emulation, controller
         controller.stop()
 

@@ -4,21 +4,10 @@ from __future__ import annotations
 
 import re
 import subprocess
-import time
-from collections.abc import Callable
 
 LINK_BPS = 25e6
 CLASSES = 7
 PERIOD_SECONDS = 1.0
-
-
-def poll(condition: Callable[[], bool], seconds: float = 15.0, every: float = 0.1) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(every)
-    return True
 
 
 def flows(bridge: str) -> list[str]:

@@ -21,7 +21,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.support.lab.switch_fixtures import BRIDGE, Bridge, Driver, free_port, sh, until
+from evaluation.bench.support.waiting import wait_until
+from tests.support.lab.switch_fixtures import BRIDGE, Bridge, Driver, free_port, sh
 
 KEPT = 6
 """Messages of the same type and length that are kept of a session."""
@@ -127,7 +128,7 @@ def record(folder: Path) -> list[list[tuple[str, bytes]]]:
         sh("ovs-vsctl", "set", "controller", BRIDGE, "inactivity_probe=1000")
         driver.stop()
         driver.start()  # which reads the rules that are there
-        until(lambda: len(recorder.sessions) > 1, 20, "the second connection")
+        wait_until(lambda: len(recorder.sessions) > 1, 20, what="the second connection")
         driver.wait_ready()
         time.sleep(4)
     finally:

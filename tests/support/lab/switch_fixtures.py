@@ -9,12 +9,11 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from evaluation.bench.support.waiting import wait_until
 from tests.support.paths import ROOT
 
 BRIDGE = "tydp"
@@ -27,21 +26,12 @@ ANSWER_SECONDS = 4.0
 FLOWS = {"a": [["h1", "h2", 5000], ["h2", "h1", 5000]], "b": [["h1", "h3", 5001]]}
 """Two jobs, as ``Driver`` takes them."""
 _FRESH_SECONDS = 10.5
-_TREE = ROOT
 
 
 def sh(*command: str) -> str:
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 0, f"{' '.join(command)}: {done.stderr or done.stdout}"
     return done.stdout
-
-
-def until(condition: Callable[[], Any], seconds: float = 20.0, what: str = "it") -> Any:
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"{what} did not happen within {seconds:g} s"
-        time.sleep(0.05)
-    return found
 
 
 def free_port() -> int:
@@ -55,7 +45,7 @@ class Bridge:
 
     def __init__(self, controller_port: int, datapath: str = "system", name: str = BRIDGE, dpid: int = DPID) -> None:
         # Open vSwitch counts the processors as 0 while the machine is up for less than 10 s, and then drops all.
-        until(lambda: float(Path("/proc/uptime").read_text().split()[0]) > _FRESH_SECONDS)
+        wait_until(lambda: float(Path("/proc/uptime").read_text().split()[0]) > _FRESH_SECONDS)
         self.name, self.dpid = name, dpid
         self.close()
         sh("ovs-vsctl", "add-br", name, "--", "set", "bridge", name, f"datapath_type={datapath}",
@@ -185,9 +175,9 @@ class Driver:
         command = [
             *(sys.executable, "-W", "ignore", str(Path(sys.executable).parent / "ryu-manager")),
             *("--ofp-listen-host", "127.0.0.1", "--ofp-tcp-listen-port", str(self.openflow_port)),
-            str(_TREE / "tests" / "lab" / "dataplane_driver.py"),
+            str(ROOT / "tests" / "support" / "lab" / "dataplane_driver.py"),
         ]
-        env = os.environ | {"DRIVER": json.dumps(orders), "PYTHONPATH": str(_TREE)}
+        env = os.environ | {"DRIVER": json.dumps(orders), "PYTHONPATH": str(ROOT)}
         with (self.folder / "driver.log").open("ab") as log:
             self._process = subprocess.Popen(command, env=env, stdout=log, stderr=log, cwd=self.folder)
 
@@ -196,7 +186,7 @@ class Driver:
                 return socket.create_connection(("127.0.0.1", port), timeout=30)
             return None
 
-        self._socket = until(connect, 60, "the driver's start")
+        self._socket = wait_until(connect, 60, what="the driver's start")
         self._stream = self._socket.makefile("rw")
 
     @property
@@ -225,4 +215,4 @@ class Driver:
         return next((status for status in self.do("status") if status["dpid"] == dpid), {"ready": False})
 
     def wait_ready(self) -> None:
-        until(lambda: self.status()["ready"], 20, "the switch's readiness")
+        wait_until(lambda: self.status()["ready"], 20, what="the switch's readiness")

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from evaluation.bench.support.api_client import HOST, OPERATOR, Controller
+from evaluation.bench.support.waiting import wait_until
+from tests.support.controller.api_cases import assert_problem, batch, spec
 
 
 @pytest.fixture(scope="module")
@@ -21,37 +23,6 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
     controller = Controller(folder, journal=str(folder / "journal.db")).start()
     yield controller
     controller.stop()
-
-
-def spec(port: int, **parts: Any) -> dict[str, Any]:
-    tasks = [{"role": "ps", "host": "h1", "port": port}, {"role": "worker", "host": "h2"}]
-    return {"tasks": tasks, "demand": [{"src": "h2", "dst": "h1", "bytes": 1e6}], "iterations": 50} | parts
-
-
-_seq = iter(range(1, 10**9))
-
-
-def batch(*jobs: dict[str, Any], **parts: Any) -> dict[str, Any]:
-    return {"session": "run-1", "seq": next(_seq), "sent_at": time.time(), "jobs": list(jobs)} | parts
-
-
-def assert_problem(reply: Any, status: int, said: str, field: str | None = None) -> None:
-    assert reply.status_code == status, reply.text
-    assert reply.headers["Content-Type"] == "application/problem+json"
-    problem = reply.json()
-    assert problem["status"] == status
-    assert problem["title"] and problem["type"]
-    assert said in problem["detail"], problem
-    if field is not None:
-        assert field in [error["field"] for error in problem["errors"]], problem
-    assert "Traceback" not in reply.text
-
-
-def eventually(condition: Any, seconds: float = 5.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come true in time"
-        time.sleep(0.02)
 
 
 def test_the_life_of_a_job(yard: Controller) -> None:
@@ -66,7 +37,7 @@ def test_the_life_of_a_job(yard: Controller) -> None:
     state = yard.call("GET", "/v1/jobs/life").json()
     assert (state["state"], state["iterations_done"], state["last_metric"]) == ("running", 5, 0.4)
     assert "life" in [job["id"] for job in yard.call("GET", "/v1/jobs").json()["jobs"]]
-    eventually(lambda: "life" in yard.call("GET", "/v1/plan").json()["classes"])
+    wait_until(lambda: "life" in yard.call("GET", "/v1/plan").json()["classes"])
     assert yard.call("GET", "/v1/jobs/life").json()["service_class"] is not None
     why = yard.call("GET", "/v1/jobs/life/explain").json()
     assert why["bottleneck_port"] == "h1 ingress"
@@ -92,16 +63,17 @@ def test_stages(yard: Controller) -> None:
 
 
 def test_a_host_plan_with_entity_tag_and_long_poll(yard: Controller) -> None:
-    eventually(lambda: not yard.call("GET", "/v1/hosts/h1/plan").json()["marks"])
+    wait_until(lambda: not yard.call("GET", "/v1/hosts/h1/plan").json()["marks"])
     first = yard.call("GET", "/v1/hosts/h1/plan")
     tag = first.headers["ETag"]
     assert first.json()["class_dscp"] == [59, 51, 43, 35, 27, 19, 11]
     unchanged = yard.call("GET", "/v1/hosts/h1/plan", headers={"If-None-Match": tag})
     assert (unchanged.status_code, unchanged.content) == (304, b"")
     answers: list[Any] = []
+    wait = 12
     waiter = threading.Thread(
         target=lambda: answers.append(
-            yard.call("GET", "/v1/hosts/h1/plan?wait=10", headers={"If-None-Match": tag}, token=HOST)
+            yard.call("GET", f"/v1/hosts/h1/plan?wait={wait}", headers={"If-None-Match": tag}, token=HOST)
         )
     )
     waiter.start()
@@ -109,7 +81,7 @@ def test_a_host_plan_with_entity_tag_and_long_poll(yard: Controller) -> None:
     began = time.monotonic()
     yard.call("PUT", "/v1/jobs/polled", spec(5200))
     waiter.join()
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < wait / 2, "the change ends the wait"
     assert "polled" in [mark["job"] for mark in answers[0].json()["marks"]]
     yard.call("DELETE", "/v1/jobs/polled")
     assert_problem(yard.call("GET", "/v1/hosts/h1/plan?wait=61", headers={"If-None-Match": "x"}), 422, "wait", "wait")
@@ -232,10 +204,11 @@ def test_two_jobs_on_one_port(yard: Controller) -> None:
 
 
 def test_reports_for_unknown_jobs_are_refused_in_part(yard: Controller) -> None:
-    answer = yard.call("POST", "/v1/hosts/h1/reports", batch({"job": "ghost"}))
+    report = batch({"job": "ghost"})
+    answer = yard.call("POST", "/v1/hosts/h1/reports", report)
     reason = "unknown job on h1; register it first, with a task, flow or demand there"
     assert answer.json()["refused"] == [{"job": "ghost", "reason": reason}]
-    again = yard.call("POST", "/v1/hosts/h1/reports", batch(seq=1))
+    again = yard.call("POST", "/v1/hosts/h1/reports", batch(seq=report["seq"]))
     assert again.json()["status"] == "duplicate"
     assert_problem(yard.call("POST", "/v1/hosts/h9/reports", batch()), 404, "there is no host h9")
 
@@ -331,35 +304,16 @@ def test_a_slow_sender_does_not_hold_up_others(yard: Controller) -> None:
     try:
         for connection in slow:
             connection.sendall(b"PUT /v1/jobs/slow HTTP/1.1\r\nHost: x\r\nX-")
-        began = time.monotonic()
         assert yard.call("GET", "/healthz").ok
-        assert time.monotonic() - began < 1
+        slow[0].setblocking(False)
+        with pytest.raises(BlockingIOError):
+            slow[0].recv(100)
         slow[0].settimeout(15)
         assert slow[0].recv(100).startswith(b"HTTP/1.1 408 "), "the head's deadline must end the connection"
-        assert 3 < time.monotonic() - began < 15
-        eventually(lambda: 'call="refused",status="408"} 50.0' in yard.call("GET", "/metrics").text)
+        wait_until(lambda: 'call="refused",status="408"} 50.0' in yard.call("GET", "/metrics").text)
     finally:
         for connection in slow:
             connection.close()
-
-
-def test_reports_are_answered_quickly(yard: Controller) -> None:
-    for i in range(8):
-        yard.call("PUT", f"/v1/jobs/p{i}", spec(5500 + i))
-    taken = []
-    for k in range(100):
-        now = time.time()
-        told = [
-            {"job": f"p{i}", "points": [{"iteration": k, "time": now, "metric": k / 100}], "sent_bytes": k * 1e6}
-            for i in range(8)
-        ]
-        began = time.perf_counter()
-        assert yard.call("POST", "/v1/hosts/h1/reports", batch(*told)).ok
-        taken.append(time.perf_counter() - began)
-    for i in range(8):
-        yard.call("DELETE", f"/v1/jobs/p{i}")
-    assert sorted(taken)[98] < 0.25
-    assert yard.call("GET", "/v1/status").json()["report_to_plan"]["p99_seconds"] < 0.25
 
 
 def test_the_api_survived_all_of_this(yard: Controller) -> None:
@@ -374,7 +328,7 @@ def test_a_killed_controller_comes_back_with_the_same_state(tmp_path: Path) -> N
         for i in range(3):
             assert yard.call("PUT", f"/v1/jobs/k{i}", spec(5000 + i)).status_code == 201
         yard.call("PATCH", "/v1/settings", {"policy": "las"})
-        eventually(lambda: yard.call("GET", "/v1/plan").json()["policy"] == "las")
+        wait_until(lambda: yard.call("GET", "/v1/plan").json()["policy"] == "las")
         time.sleep(0.2)
         plan = yard.call("GET", "/v1/plan").json()
         tags = [yard.call("GET", f"/v1/hosts/h{i}/plan").headers["ETag"] for i in (1, 2, 3)]
@@ -416,7 +370,7 @@ def test_explain_names_a_link_between_switches_where_that_is_the_bottleneck(tmp_
     controller = Controller(tmp_path, forwarding="paths", hosts=hosts, links=links).start()
     try:
         assert controller.call("PUT", "/v1/jobs/far", spec(5000)).status_code == 201
-        eventually(lambda: "far" in controller.call("GET", "/v1/plan").json().get("classes", {}))
+        wait_until(lambda: "far" in controller.call("GET", "/v1/plan").json().get("classes", {}))
         why = controller.call("GET", "/v1/jobs/far/explain").json()
         assert why["bottleneck_port"] == "switch 0x2 port 9 egress"
         assert why["bottleneck_seconds_per_iteration"] == pytest.approx(0.08)

@@ -32,7 +32,7 @@ from controller.planner import plan
 from controller.policies.fifo import Fifo
 from controller.wire import JobSpec
 from evaluation.bench.support.api_client import HOST, OPERATOR, Controller
-from tests.unit.controller.api.test_api import assert_problem, batch, spec
+from tests.support.controller.api_cases import assert_problem, batch, spec
 
 
 @pytest.fixture(scope="module")

@@ -21,11 +21,12 @@ from controller.registry import shares
 from controller.registry.job.record import JobRecord
 from controller.wire import JobSpec
 from evaluation.bench.support.api_client import HOST, Controller
+from evaluation.bench.support.waiting import wait_until
 from host_reporter.notices import Notices
 from host_reporter.uplink.connection import Address
 from host_reporter.uplink.sender import Sender
+from tests.support.controller.api_cases import assert_problem, spec
 from tests.support.controller.registry_world import World, job_spec, progress
-from tests.unit.controller.api.test_api import assert_problem, eventually, spec
 
 
 @pytest.fixture(scope="module")
@@ -172,10 +173,10 @@ def test_an_agent_says_what_its_job_file_may_not_hold_and_its_other_jobs_go_on(
         agent.declare("pushy", job_spec(5001, stage="first"))
         agent.declare("plain", job_spec(5002))
         agent.add("plain", [Progress(3.0, time.time(), 0.5)])
-        eventually(lambda: yard.call("GET", "/v1/jobs/plain").json().get("iterations_done") == 3)
-        eventually(lambda: "job pushy is refused for now: stage: stages are for operators; leave it out" in caplog.text)
+        wait_until(lambda: yard.call("GET", "/v1/jobs/plain").json().get("iterations_done") == 3)
+        wait_until(lambda: "job pushy is refused for now: stage: stages are for operators; leave it out" in caplog.text)
         agent.declare("pushy", job_spec(5001))  # its file is right now
-        eventually(lambda: yard.call("GET", "/v1/jobs/pushy").ok)
+        wait_until(lambda: yard.call("GET", "/v1/jobs/pushy").ok)
     finally:
         agent.stop()
     assert faults == []

@@ -23,8 +23,8 @@ from controller.dataplane.values import PortProof, SwitchStatus
 from controller.loop import host_plans
 from controller.registry import admission, stages
 from controller.wire import JobSpec
+from tests.support.controller.api_cases import assert_problem, spec
 from tests.support.controller.yard import Yard
-from tests.unit.controller.api.test_api import assert_problem, spec
 
 
 class Served:

@@ -225,15 +225,17 @@ def test_nobody_waits_for_a_job_of_65536_demands(tmp_path: Path) -> None:
         asking = threading.Thread(target=ask)
         asking.start()
         try:
+            began = time.monotonic()
             reply = controller.session.put(controller.url + "/v1/jobs/a", json=large_spec(), timeout=60)
+            took = time.monotonic() - began
             assert reply.status_code == 201, reply.text[:500]
             again = controller.session.get(controller.url + "/v1/jobs/a", timeout=60).json()
             assert len(again["spec"]["demand"]) == DEMANDS
         finally:
             done.set()
             asking.join()
-        # Generous: a shared machine. Alone it is 10 ms; before, all of the body was checked in one go.
-        assert max(waits) < 0.5, max(waits)
+        # Where all of the body is checked in one go, a wait takes nearly as long as the request.
+        assert max(waits) < took / 3, (max(waits), took)
     finally:
         controller.stop()
 

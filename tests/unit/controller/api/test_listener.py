@@ -20,6 +20,7 @@ import requests
 from controller.api import ApiServer
 from controller.config.config import Api
 from evaluation.bench.support.api_client import Controller
+from evaluation.bench.support.waiting import wait_until
 
 RESET = struct.pack("ii", 1, 0)
 """SO_LINGER: closing throws away what is under way, and tells the peer by a reset."""
@@ -90,11 +91,12 @@ def test_what_is_no_tls_is_turned_away(secure: Controller) -> None:
 
 def test_a_handshake_that_never_comes_is_ended_and_holds_up_nobody(secure: Controller) -> None:
     silent = [connect(secure) for _ in range(20)]
-    began = time.monotonic()
     assert answers(secure)
-    assert time.monotonic() - began < 2
+    silent[0].setblocking(False)
+    with pytest.raises(BlockingIOError):
+        silent[0].recv(1)
+    silent[0].settimeout(20)
     assert silent[0].recv(1) == b""
-    assert 3 < time.monotonic() - began < 15
     for connection in silent:
         connection.close()
 
@@ -109,12 +111,12 @@ def test_requests_over_tls_are_known_as_such(secure: Controller, certificate: tu
 
 
 def test_a_connection_that_asks_nothing_is_ended(small: Controller) -> None:
+    began = time.monotonic()
     with connect(small) as new, connect(small) as used:
         used.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert used.recv(4096)
-        began = time.monotonic()
         assert new.recv(1) == b""
-        assert 5 < time.monotonic() - began < 15
+        assert time.monotonic() - began > 5
         used.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert used.recv(4096), "who has asked may keep the connection"
 
@@ -151,10 +153,7 @@ def test_both_listeners_survive_a_lack_of_file_descriptors(small: Controller) ->
     opened = [connect(small) for _ in range(20)]
     opened += [socket.create_connection(("127.0.0.1", switches), 20) for _ in range(5)]
     try:
-        deadline = time.monotonic() + 5
-        while small.log().count("Too many open files") < 2:
-            assert time.monotonic() < deadline, small.log()
-            time.sleep(0.05)
+        wait_until(lambda: small.log().count("Too many open files") >= 2, what="a line of each listener")
     finally:
         for connection in opened:
             connection.close()

@@ -11,8 +11,9 @@ from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from controller.dataplane.plane import Dataplane
+from evaluation.bench.support.waiting import wait_until
+from tests.support.controller.dataplane_world import held_rules, make_plane, ready, rules_for, wanted_rules
 from tests.support.controller.fake_datapath import FakeDatapath
-from tests.unit.controller.dataplane.test_dataplane import held_rules, make_plane, ready, rules_for, until, wanted_rules
 
 ONE, OTHER = rules_for({"a": 0, "b": 1}), rules_for({"a": 0, "c": 1})
 LATE = 0.2
@@ -53,14 +54,14 @@ def test_a_plan_does_not_wait_for_a_look_which_then_says_nothing(plane: Dataplan
     switch = started(plane)
     for rules in (OTHER, ONE):
         asked = switch.asked
-        until(lambda asked=asked: switch.asked > asked)
+        wait_until(lambda asked=asked: switch.asked > asked, sleep=hub.sleep)
         began = time.monotonic()
         assert plane.apply(rules).errors == ()
         assert time.monotonic() - began < LATE / 2
         assert held_rules(switch) == wanted_rules(rules)
     # The answers that tell of the rules before are there by now, and so are those to the looks begun again.
     asked = switch.asked
-    until(lambda: switch.asked >= asked + 3)
+    wait_until(lambda: switch.asked >= asked + 3, sleep=hub.sleep)
     assert (plane.status()[0].repairs, plane.status()[0].ready) == (0, True)
     assert held_rules(switch) == wanted_rules(ONE)
 
@@ -78,6 +79,6 @@ def test_plans_without_end_keep_no_look_from_its_end(plane: Dataplane) -> None:
                 hub.sleep(LATE / 4)
 
     thread = hub.spawn(plans)
-    until(lambda: lost in switch.table, 10.0)
-    until(lambda: plane.status()[0].repairs == 1)
+    wait_until(lambda: lost in switch.table, sleep=hub.sleep)
+    wait_until(lambda: plane.status()[0].repairs == 1, sleep=hub.sleep)
     hub.kill(thread)

@@ -12,11 +12,11 @@ from ryu.lib import hub
 from controller.config.config import ConfigError
 from controller.dataplane.peers.listener import admission
 from evaluation.bench.support.api_client import Controller
+from evaluation.bench.support.waiting import wait_until
+from tests.support.controller.dataplane_world import connect, make_plane, ready
 from tests.support.controller.fake_datapath import FakeDatapath
-from tests.support.controller.openflow_peer import Peer
+from tests.support.controller.openflow_peer import Peer, is_connected
 from tests.support.controller.settings_file import load
-from tests.unit.controller.api.test_api import eventually
-from tests.unit.controller.dataplane.test_dataplane import connect, make_plane, ready, until
 
 Connect = Callable[..., Peer]
 
@@ -43,14 +43,9 @@ def peer(yard: Controller) -> Iterator[Connect]:
         each.close()
 
 
-def is_connected(yard: Controller, dpid: int) -> bool:
-    switches = yard.call("GET", "/v1/status").json()["switches"]
-    return any(switch["dpid"] == f"{dpid:016x}" and switch["connected"] for switch in switches)
-
-
 def test_a_second_connection_does_not_end_a_switch_that_answers(yard: Controller, peer: Connect) -> None:
     first = peer(1)
-    eventually(lambda: is_connected(yard, 1))
+    wait_until(lambda: is_connected(yard, 1))
     for _ in range(3):
         assert peer(1, "127.0.7.9").ended.wait(10), "it must be refused"
     assert not first.ended.is_set()
@@ -61,20 +56,20 @@ def test_a_second_connection_does_not_end_a_switch_that_answers(yard: Controller
 
 def test_a_switch_that_answers_no_more_gives_way_to_its_return(yard: Controller, peer: Connect) -> None:
     before = peer(2)
-    eventually(lambda: is_connected(yard, 2))
+    wait_until(lambda: is_connected(yard, 2))
     before.is_silent = True
     again = peer(2, "127.0.7.2")
-    eventually(lambda: "switch 0000000000000002 has connected from 127.0.7.2" in yard.log())
+    wait_until(lambda: "switch 0000000000000002 has connected from 127.0.7.2" in yard.log())
     assert not again.ended.is_set()
     assert is_connected(yard, 2)
 
 
 def test_a_switch_that_has_gone_comes_back_at_once(yard: Controller, peer: Connect) -> None:
     before = peer(3)
-    eventually(lambda: is_connected(yard, 3))
+    wait_until(lambda: is_connected(yard, 3))
     before.close()
     again = peer(3)
-    eventually(lambda: yard.log().count("switch 0000000000000003 has connected from") == 2)
+    wait_until(lambda: yard.log().count("switch 0000000000000003 has connected from") == 2)
     assert not again.ended.is_set()
 
 
@@ -85,7 +80,7 @@ def test_an_address_that_is_not_named_may_not_connect(yard: Controller, peer: Co
     said = "127.0.8.1 may not connect as a switch: openflow.switches does not name it"
     assert yard.log().count(said) == 1, "each address is said once"
     peer(4, "127.0.7.1")
-    eventually(lambda: is_connected(yard, 4))
+    wait_until(lambda: is_connected(yard, 4))
 
 
 def test_the_listener_survived_all_of_this(yard: Controller) -> None:
@@ -143,7 +138,7 @@ def test_what_a_refused_connection_tells_is_not_believed() -> None:
     ready(plane)
     other = rival(plane)
     plane.connected(other)
-    until(lambda: other.closed)
+    wait_until(lambda: other.closed, sleep=hub.sleep)
     plane.disconnected(other)
     assert not switch.closed
     assert len(plane.switches()) == 1
@@ -162,7 +157,7 @@ def test_a_rival_that_has_left_does_not_become_the_switch() -> None:
     other, third = rival(plane), rival(plane)
     plane.connected(other)
     plane.connected(third)
-    until(lambda: third.closed)  # one at a time is looked at
+    wait_until(lambda: third.closed, sleep=hub.sleep)  # one at a time is looked at
     plane.disconnected(other)
     hub.sleep(0.5)  # by now the echo is overdue
     plane.disconnected(switch)

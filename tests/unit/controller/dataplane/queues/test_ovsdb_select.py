@@ -16,9 +16,8 @@ from ryu.lib import hub
 from controller.dataplane.queues import ovsdb, ovsdb_select
 from controller.dataplane.queues.ovsdb import Database
 from controller.dataplane.queues.ovsdb_select import OvsdbError, select
-from tests.unit.controller.dataplane.queues.test_databases import Server
-from tests.unit.controller.dataplane.test_dataplane import connect, make_plane, ready
-from tests.unit.controller.dataplane.test_faults import reason_of
+from tests.support.controller.dataplane_world import connect, make_plane, ready, reason_of
+from tests.support.controller.ovsdb_server import OvsdbServer as Server
 
 TABLES = {"Port": ("_uuid", "qos", "queues", "ofport")}
 

@@ -12,9 +12,10 @@ from controller.dataplane.plane import Dataplane
 from controller.dataplane.queues.ovsdb import Database
 from controller.dataplane.queues.ovsdb_select import OvsdbError
 from controller.dataplane.values import SwitchStatus
+from evaluation.bench.support.waiting import wait_until
+from tests.support.controller.dataplane_world import connect, make_plane, ready, reason, rules_for
 from tests.support.controller.fake_datapath import Behaviour, FakeDatapath
-from tests.unit.controller.dataplane.queues.test_databases import Server, own_tags, reason
-from tests.unit.controller.dataplane.test_dataplane import connect, make_plane, ready, rules_for, until
+from tests.support.controller.ovsdb_server import OvsdbServer, own_tags
 
 
 def state(plane: Dataplane) -> SwitchStatus:
@@ -48,7 +49,7 @@ def test_a_port_that_is_not_proven_is_named_and_the_others_are_ordered(
     hub.sleep(0.5)
     assert len([message for message in caplog.messages if "not ordered" in message]) == 1, "it is said once"
     switch.behaviour = Behaviour()
-    until(lambda: proven(plane) == [1, 2, 3])
+    wait_until(lambda: proven(plane) == [1, 2, 3], sleep=hub.sleep)
     assert state(plane).problems == ()
     plane.close()
 
@@ -66,10 +67,10 @@ def test_a_port_whose_queues_go_is_named_and_the_switch_stays_ready() -> None:
     switch = connect(plane)
     ready(plane)
     switch.behaviour.bare = frozenset({1})
-    until(lambda: state(plane).problems)
+    wait_until(lambda: state(plane).problems, sleep=hub.sleep)
     assert (state(plane).ready, proven(plane)) == (True, [2])
     switch.behaviour.bare = frozenset({1, 2})
-    until(lambda: not state(plane).ready)
+    wait_until(lambda: not state(plane).ready, sleep=hub.sleep)
     plane.close()
 
 
@@ -84,7 +85,7 @@ def test_a_port_that_goes_down_while_it_is_probed_is_left_out_until_it_is_up() -
     behaviour.at_probe = lambda: None
     switch.down.clear()
     plane.ports_changed(switch)
-    until(lambda: proven(plane) == [1, 2])
+    wait_until(lambda: proven(plane) == [1, 2], sleep=hub.sleep)
     plane.close()
 
 
@@ -92,26 +93,26 @@ def test_a_port_that_goes_down_while_it_is_probed_is_left_out_until_it_is_up() -
 
 
 @pytest.fixture
-def server(tmp_path: Any) -> Iterator[Server]:
-    made = Server(tmp_path / "s1", 1)
+def server(tmp_path: Any) -> Iterator[OvsdbServer]:
+    made = OvsdbServer(tmp_path / "s1", 1)
     yield made
     made.close()
 
 
-def managed(server: Server) -> Dataplane:
+def managed(server: OvsdbServer) -> Dataplane:
     return make_plane(queues="managed", ovsdb=server.address, queue_seconds=0.05)
 
 
-def foreign_qos(server: Server, port: str) -> str:
+def foreign_qos(server: OvsdbServer, port: str) -> str:
     command = ["--", "--id=@q", "create", "qos", "type=linux-htb", "--", "set", "port", port, "qos=@q"]
     return server.vsctl(*command).split()[0]
 
 
-def qos(server: Server, port: str) -> str:
+def qos(server: OvsdbServer, port: str) -> str:
     return server.vsctl("get", "port", port, "qos").strip()
 
 
-def test_one_foreign_qos_row_costs_its_own_port_alone(server: Server) -> None:
+def test_one_foreign_qos_row_costs_its_own_port_alone(server: OvsdbServer) -> None:
     foreign = foreign_qos(server, "eth2")
     plane = managed(server)
     connect(plane)
@@ -123,12 +124,12 @@ def test_one_foreign_qos_row_costs_its_own_port_alone(server: Server) -> None:
     )
     assert (server.owners(), qos(server, "eth2")) == ({f"{1:016x}/1"}, foreign)
     server.vsctl("clear", "port", "eth2", "qos", "--", "destroy", "qos", foreign)
-    until(lambda: proven(plane) == [1, 2])
+    wait_until(lambda: proven(plane) == [1, 2], sleep=hub.sleep)
     assert (state(plane).problems, server.owners()) == ((), own_tags(1))
     plane.close()
 
 
-def test_a_switch_with_nothing_but_foreign_qos_is_not_ready(server: Server) -> None:
+def test_a_switch_with_nothing_but_foreign_qos_is_not_ready(server: OvsdbServer) -> None:
     for port in ("eth1", "eth2"):
         foreign_qos(server, port)
     plane = managed(server)
@@ -138,19 +139,19 @@ def test_a_switch_with_nothing_but_foreign_qos_is_not_ready(server: Server) -> N
     plane.close()
 
 
-def test_foreign_qos_that_comes_later_is_named_and_the_switch_stays_ready(server: Server) -> None:
+def test_foreign_qos_that_comes_later_is_named_and_the_switch_stays_ready(server: OvsdbServer) -> None:
     plane = managed(server)
     connect(plane)
     ready(plane)
     foreign = foreign_qos(server, "eth2")
-    until(lambda: state(plane).problems)
+    wait_until(lambda: state(plane).problems, sleep=hub.sleep)
     assert (state(plane).ready, proven(plane), qos(server, "eth2")) == (True, [1], foreign)
     plane.close()
 
 
 @pytest.mark.parametrize("change", ["clear", "edit"])
 def test_queues_that_somebody_takes_away_or_changes_are_made_again_and_that_is_said(
-    server: Server, change: str, caplog: pytest.LogCaptureFixture
+    server: OvsdbServer, change: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     plane = managed(server)
     connect(plane)
@@ -160,8 +161,8 @@ def test_queues_that_somebody_takes_away_or_changes_are_made_again_and_that_is_s
         server.vsctl("clear", "port", "eth1", "qos")
     else:
         server.vsctl("set", "qos", before, "other_config:max-rate=1000000")
-    until(lambda: qos(server, "eth1") not in ("[]", before))
-    until(lambda: state(plane).repairs == 1)
+    wait_until(lambda: qos(server, "eth1") not in ("[]", before), sleep=hub.sleep)
+    wait_until(lambda: state(plane).repairs == 1, sleep=hub.sleep)
     assert (state(plane).ready, proven(plane)) == (True, [1, 2])
     said = [message for message in caplog.messages if "somebody else changed it" in message]
     assert len(said) == 1
@@ -170,7 +171,7 @@ def test_queues_that_somebody_takes_away_or_changes_are_made_again_and_that_is_s
 
 
 def test_a_database_that_refuses_one_port_costs_that_port_alone(
-    server: Server, monkeypatch: pytest.MonkeyPatch
+    server: OvsdbServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = Database.run
 
@@ -186,12 +187,12 @@ def test_a_database_that_refuses_one_port_costs_that_port_alone(
     assert proven(plane) == [1]
     assert "port eth2: its queues could not be made: constraint violation" in state(plane).problems[0]
     monkeypatch.setattr(Database, "run", run)
-    until(lambda: proven(plane) == [1, 2])
+    wait_until(lambda: proven(plane) == [1, 2], sleep=hub.sleep)
     plane.close()
 
 
 def test_garbage_that_cannot_be_collected_is_said_and_costs_nothing(
-    server: Server, monkeypatch: pytest.MonkeyPatch
+    server: OvsdbServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = Database.run
 
@@ -211,18 +212,18 @@ def test_garbage_that_cannot_be_collected_is_said_and_costs_nothing(
     plane.close()
 
 
-def test_a_database_that_goes_away_takes_no_proven_port_with_it(server: Server) -> None:
+def test_a_database_that_goes_away_takes_no_proven_port_with_it(server: OvsdbServer) -> None:
     plane = managed(server)
     connect(plane)
     ready(plane)
     server.close()
-    until(lambda: state(plane).problems)
+    wait_until(lambda: state(plane).problems, sleep=hub.sleep)
     assert "its queues cannot be compared with its database" in state(plane).problems[0]
     assert (state(plane).ready, proven(plane)) == (True, [1, 2])
     plane.close()
 
 
-def test_a_port_without_a_known_speed_is_ordered_at_a_rate_that_is_said(server: Server) -> None:
+def test_a_port_without_a_known_speed_is_ordered_at_a_rate_that_is_said(server: OvsdbServer) -> None:
     plane = managed(server)
     connect(plane, behaviour=Behaviour(speed_kbps=0))
     ready(plane)
