@@ -39,54 +39,80 @@ def add_command(commands: Any) -> None:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """All options of the command."""
-    parser.add_argument("factory", nargs="?", metavar="MODULE:FACTORY", help="what makes the model")
+    parser.add_argument(
+        "factory", nargs="?", metavar="MODULE:FACTORY", help="the function that makes the model and an example batch"
+    )
     parser.add_argument("--calibrate", action="store_true", help="measure this device, once, instead of predicting")
-    parser.add_argument("--quick", action="store_true", help="with --calibrate: one model a kind; wide intervals")
+    parser.add_argument(
+        "--quick", action="store_true", help="with --calibrate: measure one model of each kind; the intervals are wide"
+    )
     parser.add_argument(
         "--anew", action="store_true", help="with --calibrate: begin again, whatever an earlier one has kept"
     )
     what = parser.add_argument_group("what if")
     what.add_argument(
-        "--batch-size", type=_several(_whole()), metavar="N[,N...]", help="a worker's (the example batch's)"
+        "--batch-size",
+        type=_several(_whole()),
+        metavar="N[,N...]",
+        help="the batch of one worker (default: the example batch)",
     )
     what.add_argument(
-        "--dtype", type=_several(_choice(*TYPES)), default=["fp32"], metavar="T[,T...]", help="fp32 or bf16 (fp32)"
+        "--dtype",
+        type=_several(_choice(*TYPES)),
+        default=["fp32"],
+        metavar="T[,T...]",
+        help="the type of numbers: fp32 or bf16 (fp32)",
     )
     what.add_argument(
         "--workers", type=_several(_whole(MOST_WORKERS)), default=[1], metavar="N[,N...]",
-        help=f"how many, at most {MOST_WORKERS} (1)",
+        help=f"how many workers, at most {MOST_WORKERS} (1)",
     )  # fmt: skip
     what.add_argument(
         "--architecture", type=_several(_choice("ring", "ps")), default=["ring"], metavar="A[,A...]",
-        help="ring all-reduce, or ps: parameter servers (ring)",
+        help="how workers exchange gradients: ring (all-reduce) or ps (parameter servers) (ring)",
     )  # fmt: skip
     what.add_argument(
-        "--link-rate", type=_several(_rate), metavar="BPS[,BPS...]", help="of every link, bit/s (1e9, or --network's)"
+        "--link-rate",
+        type=_several(_rate),
+        metavar="BPS[,BPS...]",
+        help="the rate of every link, bit/s (1e9, or that of --network)",
     )
-    what.add_argument("--optimizer", choices=OPTIMIZERS, default="sgd", help="(sgd)")
+    what.add_argument("--optimizer", choices=OPTIMIZERS, default="sgd", help="the optimizer of the training (sgd)")
     where = parser.add_argument_group("where it runs")
-    where.add_argument("--network", type=Path, metavar="FILE", help="hosts, rates, latency, other jobs' load (YAML)")
     where.add_argument(
-        "--latency", type=_latency, default=None, metavar="S", help="of a message (50e-6, or --network's)"
+        "--network", type=Path, metavar="FILE", help="a YAML file with hosts, rates, latency and the load of other jobs"
     )
-    where.add_argument("--device", default="cpu", metavar="D", help="cpu or cuda (cpu)")
     where.add_argument(
-        "--threads", type=_whole(MOST_THREADS), default=1, metavar="N", help="of one worker on a CPU (1)"
+        "--latency",
+        type=_latency,
+        default=None,
+        metavar="S",
+        help="the latency of a message in seconds (50e-6, or that of --network)",
     )
-    where.add_argument("--calibration", type=Path, metavar="FILE", help="instead of this device's own")
+    where.add_argument("--device", default="cpu", metavar="D", help="the device that trains: cpu or cuda (cpu)")
+    where.add_argument(
+        "--threads", type=_whole(MOST_THREADS), default=1, metavar="N", help="the threads of one worker on a CPU (1)"
+    )
+    where.add_argument(
+        "--calibration", type=Path, metavar="FILE", help="a calibration to use instead of this device's own"
+    )
     where.add_argument(
         "--measure", type=_seconds, nargs="?", const=MEASURE_SECONDS, metavar="S",
         help="measure operators that the calibration has not seen, and keep what was found, for at most S seconds "
         f"({MEASURE_SECONDS:g}); 0: none. Without it a few calls are measured each, for as long as all takes under "
         f"{WHOLE_SECONDS:g} s, and not kept",
     )  # fmt: skip
-    told = parser.add_argument_group("what is told")
-    told.add_argument("--json", action="store_true", help="one JSON document on stdout")
-    told.add_argument("--timeline", type=Path, metavar="FILE", help="a picture of the iteration (.png, .svg, .pdf)")
+    told = parser.add_argument_group("output")
+    told.add_argument("--json", action="store_true", help="print one JSON document on stdout")
     told.add_argument(
-        "--registration", type=Path, metavar="FILE", help="write what the controller is told (PUT /v1/jobs/ID)"
+        "--timeline", type=Path, metavar="FILE", help="draw the iteration into this file (.png, .svg, .pdf)"
     )
-    told.add_argument("--iterations", type=_positive, metavar="N", help="of the whole run, for the registration")
+    told.add_argument(
+        "--registration", type=Path, metavar="FILE", help="write the registration for the controller (PUT /v1/jobs/ID)"
+    )
+    told.add_argument(
+        "--iterations", type=_positive, metavar="N", help="the iterations of the whole run, for the registration"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -50,11 +50,28 @@ def _seconds(text: str) -> float:
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = argparse.ArgumentParser(prog="python -m sasp", description=__doc__)
-    made.add_argument("--listen", type=_endpoint, default=("127.0.0.1", 29600), metavar="ADDRESS:PORT")
-    made.add_argument("--workers", type=_workers, required=True, metavar="N")
-    made.add_argument("--scheme", type=_scheme, default=Scheme(), help="bsp, ssp:S, asp; each with +overlap or +sasp")
+    made.add_argument(
+        "--listen",
+        type=_endpoint,
+        default=("127.0.0.1", 29600),
+        metavar="ADDRESS:PORT",
+        help="where workers connect; default: 127.0.0.1:29600",
+    )
+    made.add_argument("--workers", type=_workers, required=True, metavar="N", help="how many workers the job has")
+    made.add_argument(
+        "--scheme",
+        type=_scheme,
+        default=Scheme(),
+        help="bsp, ssp:S, asp; each with +overlap or +sasp; default: bsp+sasp",
+    )
     made.add_argument("--token-file", type=Path, metavar="FILE", help="what workers must know; needed off loopback")
-    made.add_argument("--patience", type=_seconds, default=60.0, metavar="S", help="how long workers are waited for")
+    made.add_argument(
+        "--patience",
+        type=_seconds,
+        default=60.0,
+        metavar="S",
+        help="how many seconds workers are waited for; default: 60",
+    )
     return made
 
 

@@ -50,10 +50,14 @@ def add_command(commands: Any) -> None:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """All options of the command."""
     parser.add_argument(
-        "--policy", action="append", required=True, metavar="P", help="may be given several times; all: every one"
+        "--policy", action="append", required=True, metavar="P", help="a policy, or all; may be repeated"
     )
     parser.add_argument(
-        "--option", action="append", default=[], metavar="P.KEY=VALUE", help="an option of a policy: jpas.variant=gain"
+        "--option",
+        action="append",
+        default=[],
+        metavar="P.KEY=VALUE",
+        help="an option of a policy, such as jpas.variant=gain; may be repeated",
     )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument(
@@ -72,55 +76,90 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="a graph of hosts and switches (.graphml, .gml, .json) instead of the hose model",
     )  # fmt: skip
     network.add_argument(
-        "--ideal", action="store_true", help="a class a rank and instant control, which is the default"
+        "--ideal", action="store_true", help="each rank has its own class and control takes no time (the default)"
     )
     network.add_argument(
         "--classes", type=whole(1, MAX_OFFLINE_CLASSES), metavar="K",
         help=f"at most K classes; a switch has up to {MAX_CLASSES}, here there are up to {MAX_OFFLINE_CLASSES}",
     )  # fmt: skip
-    network.add_argument("--assign", choices=("layered", "top"), default="layered", help="how ranks become classes")
+    network.add_argument(
+        "--assign", choices=("layered", "top"), default="layered", help="how ranks become classes; default: layered"
+    )
     network.add_argument("--period", type=positive, metavar="T", help="plan every T seconds, as the controller does")
     network.add_argument(
         "--delay", type=at_least_zero, default=0.0, metavar="S",
         help="seconds from what makes a plan to the plan in force (default 0)",
     )  # fmt: skip
     network.add_argument(
-        "--rates", choices=("maxmin", "madd"), default="maxmin", help="inside a rank: TCP's, or Varys's"
+        "--rates",
+        choices=("maxmin", "madd"),
+        default="maxmin",
+        help="how flows of a rank share: maxmin as TCP, or madd as Varys; default: maxmin",
     )
     clock = network.add_mutually_exclusive_group()
     clock.add_argument(
-        "--exact", action="store_true", help="every completion at its own time (the default but for huge traces)"
+        "--exact",
+        action="store_true",
+        help="each flow completes at its exact time (the default, except for huge traces)",
     )
     clock.add_argument("--quantum", type=positive, metavar="S", help="gather completions to multiples of S seconds")
     jobs = parser.add_argument_group("workload")
     jobs.add_argument("--offline", action="store_true", help="all arrivals at time 0")
-    jobs.add_argument("--hosts", type=whole(1), metavar="N", help="hosts of the network")
-    jobs.add_argument("--jobs", type=whole(1), metavar="N", help="training jobs, or tuning studies")
+    jobs.add_argument("--hosts", type=whole(1), metavar="N", help="how many hosts the network has")
+    jobs.add_argument("--jobs", type=whole(1), metavar="N", help="how many training jobs, or tuning studies")
     jobs.add_argument(
-        "--load", type=numbers(share), metavar="L[,L...]", help="of the mean port, 0 to 1; several: a sweep"
+        "--load",
+        type=numbers(share),
+        metavar="L[,L...]",
+        help="the load of the average port, from 0 to 1; several values make a sweep",
     )
     seeds = jobs.add_mutually_exclusive_group()
     seeds.add_argument(
-        "--seed", type=whole(0, MOST_SEED), metavar="S", help="what everything random comes from (default 1)"
+        "--seed", type=whole(0, MOST_SEED), metavar="S", help="the seed of all random numbers (default 1)"
     )
-    seeds.add_argument("--seeds", type=seed_list, metavar="N or S,S...", help="seeds 1 to N, or these; with intervals")
-    jobs.add_argument("--workers", type=span, metavar="N or A-B", help="workers of a job")
-    jobs.add_argument("--iterations", type=span, metavar="N or A-B", help="of a job; of tuning: first and last rung's")
-    jobs.add_argument("--architecture", type=architectures, metavar="A[,A...]", help=", ".join(ARCHITECTURES))
+    seeds.add_argument(
+        "--seeds",
+        type=seed_list,
+        metavar="N or S,S...",
+        help="run seeds 1 to N, or the listed seeds, and give intervals",
+    )
+    jobs.add_argument("--workers", type=span, metavar="N or A-B", help="how many workers a job has")
+    jobs.add_argument(
+        "--iterations",
+        type=span,
+        metavar="N or A-B",
+        help="how many iterations a job has; of tuning: in the first and the last rung",
+    )
+    jobs.add_argument(
+        "--architecture",
+        type=architectures,
+        metavar="A[,A...]",
+        help=f"how workers exchange gradients: {', '.join(ARCHITECTURES)}",
+    )
     jobs.add_argument(
         "--sync",
         type=synchronisation,
         metavar="MODE",
-        help="bsp, ssp:S (lead of S iterations) or asp, each also with +sasp",
+        help="how workers synchronise: bsp, ssp:S (a lead of S iterations) or asp, each also with +sasp",
     )
-    jobs.add_argument("--eta", type=whole(2), metavar="N", help="of tuning: one in N trials goes on (default 3)")
+    jobs.add_argument(
+        "--eta", type=whole(2), metavar="N", help="of tuning: one of N trials goes on to the next rung (default 3)"
+    )
     sweep = parser.add_argument_group("running it")
-    sweep.add_argument("--processes", type=whole(1), default=None, metavar="N", help="at once; default: one a core")
+    sweep.add_argument(
+        "--processes",
+        type=whole(1),
+        default=None,
+        metavar="N",
+        help="how many simulations run at once; default: one for each core",
+    )
     sweep.add_argument("--ray", metavar="ADDRESS", help="run on this Ray cluster instead (needs trainyard[ray])")
-    told = parser.add_argument_group("what is told")
-    told.add_argument("--json", action="store_true", help="one JSON document on stdout")
-    told.add_argument("--detail", action="store_true", help="every measure, for a trace too")
-    told.add_argument("--baseline", metavar="P", help="what others are compared with (default fair, else the first)")
+    told = parser.add_argument_group("output")
+    told.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+    told.add_argument("--detail", action="store_true", help="show every measure, also for a trace")
+    told.add_argument(
+        "--baseline", metavar="P", help="the policy that others are compared with (default: fair, or else the first)"
+    )
     told.add_argument("--html", type=Path, metavar="FILE", help="write a report, complete in one file")
     told.add_argument("--plots", type=Path, metavar="FOLDER", help="write the plots as PNG files")
 
