@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from controller.api.routes import ROUTES
-from controller.config.config import Config
+from controller.config.config import Config, load_config
 from controller.documents.explained_model import ExplainedModel, field_texts
 from controller.policies.parts.options import Number, describe
 from controller.policies.registry import available
@@ -20,9 +20,9 @@ from docs.generate.__main__ import REFERENCES
 from docs.generate.markdown import MissingTextError
 from docs.generate.offline import foreign
 from docs.generate.schema import fields
-from host_reporter.jobs.job_file import JobDocument
+from host_reporter.jobs.job_file import JobDocument, read_job_file
 from host_reporter.options import Options
-from host_reporter.readers.parse import GROUPS, RECORD_KEYS
+from host_reporter.readers.parse import GROUPS, RECORD_KEYS, Ended, Point
 from tests.support.paths import ROOT
 
 
@@ -42,6 +42,16 @@ def section(reference: str, title: str) -> str:
 
 def first_cells(text: str) -> set[str]:
     return set(re.findall(r"^\| `(.+?)` \|", text, re.MULTILINE))
+
+
+def example(page: str, folder: Path) -> Path:
+    """Returns a file with the first YAML block of a page."""
+    found = re.search(
+        r"^```yaml\n(.*?)^```", (ROOT / "docs" / "reference" / page).read_text(), re.MULTILINE | re.DOTALL
+    )
+    assert found is not None
+    (folder / "example.yaml").write_text(found[1])
+    return folder / "example.yaml"
 
 
 BODIES = {model for route in ROUTES for model in (*route.answers.values(), route.body) if model is not None}
@@ -74,6 +84,14 @@ def test_the_job_files_fields_are_all_in_their_reference() -> None:
         assert set(model.model_fields) <= named
     assert set(GROUPS) | set(RECORD_KEYS) <= named
     assert {"end_pattern", "jsonl", "time", "loss"} <= named
+
+
+def test_the_examples_of_the_references_can_be_used(tmp_path: Path) -> None:
+    assert load_config(example("settings.md", tmp_path)).policy == "las"
+    file = example("job-file.md", tmp_path)
+    job = read_job_file(file, file.read_text(), tmp_path)
+    assert job.parse("step 12 loss 0.5") == Point(12, 0.5)
+    assert job.parse("training finished") == Ended()
 
 
 def test_every_call_is_in_its_reference_with_parameters_bodies_and_statuses() -> None:
