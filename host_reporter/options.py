@@ -61,7 +61,7 @@ class Options(Message):
 
 def read_options(arguments: Sequence[str], environment: dict[str, str]) -> Options:
     """Options of a command line, over those of its ``--config``, over the defaults. Raises OptionsError."""
-    given = {name: value for name, value in vars(_parser().parse_args(arguments)).items() if value is not None}
+    given = {name: value for name, value in vars(parser().parse_args(arguments)).items() if value is not None}
     config = given.pop("config", None)
     values: dict[str, Any] = {}
     written: Document | None = None
@@ -108,13 +108,14 @@ def _read_config(path: Path) -> Document:
     return document
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command line."""
+    created = argparse.ArgumentParser(
         prog="host-reporter",
         description="Report the progress of this host's training jobs to the controller; mark and order their traffic.",
         epilog="Every option may also stand in the --config file, with underscores: jobs_dir: /etc/trainyard/jobs.d",
     )
-    add = parser.add_argument
+    add = created.add_argument
     add("--version", action="version", version=f"host-reporter {version('trainyard')}")
     add("--controller", metavar="URL", help=f"the controller's address ({DEFAULT_CONTROLLER})")
     add("--host", metavar="NAME", help="this host's name in the controller's settings (the machine's name)")
@@ -138,4 +139,4 @@ def _parser() -> argparse.ArgumentParser:
     add("--period", metavar="S", type=float, help="seconds between reports, at most (5)")
     add("--no-marking", action="store_const", const=False, dest="marking", help="do not mark this host's packets")
     add("--config", metavar="YAML", help="file with any of these options")
-    return parser
+    return created

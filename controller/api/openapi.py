@@ -115,12 +115,15 @@ def _problem(description: str) -> dict[str, Any]:
 
 
 def _parameters(route: Route) -> list[dict[str, Any]]:
-    names = re.findall(r"\{(\w+)\}", route.path)
+    places = re.findall(r"/(\w+)s/\{(\w+)\}", route.path)
     pattern = {"type": "string", "pattern": NAME_PATTERN}
-    found: list[dict[str, Any]] = [{"name": name, "in": "path", "required": True, "schema": pattern} for name in names]
+    found: list[dict[str, Any]] = [
+        {"name": name, "in": "path", "required": True, "description": f"The name of the {kind}", "schema": pattern}
+        for kind, name in places
+    ]
     asked = [(name, "query", parameter.text, parameter.schema) for name, parameter in route.query.items()]
     if HTTPStatus.NOT_MODIFIED in route.answers:
-        text = "The entity tag that is known: answers 304 as long as it is still the one"
+        text = "The entity tag that the caller knows: the answer is 304 as long as it holds"
         asked.append(("If-None-Match", "header", text, {"type": "string"}))
     for name, place, text, schema in asked:
         found.append({"name": name, "in": place, "required": False, "description": text, "schema": schema})

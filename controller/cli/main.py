@@ -31,7 +31,7 @@ DEFAULT_URL = "http://127.0.0.1:8080"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    options = _parser(given).parse_args(given)
+    options = parser(given).parse_args(given)
     try:
         status = int(options.run(options))
         sys.stdout.flush()
@@ -50,10 +50,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
-def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="trainyard", description="See and steer a Trainyard controller.")
-    parser.add_argument("--version", action="version", version=f"trainyard {version('trainyard')}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+def parser(given: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """Returns the parser of the command line, with the commands of other packages where ``given`` may need them."""
+    created = argparse.ArgumentParser(prog="trainyard", description="See and steer a Trainyard controller.")
+    created.add_argument("--version", action="version", version=f"trainyard {version('trainyard')}")
+    commands = created.add_subparsers(metavar="COMMAND", required=True)
     remote = _remote_options()
 
     jobs = commands.add_parser("jobs", parents=[remote], help="the jobs and their classes")
@@ -64,7 +65,7 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     plan.set_defaults(run=run_plan)
 
     explain = commands.add_parser("explain", parents=[remote], help="why a job has its class")
-    explain.add_argument("job")
+    explain.add_argument("job", metavar="JOB", help="the name of the job")
     explain.set_defaults(run=run_explain)
 
     probe = commands.add_parser("probe", parents=[remote], help="the switches, and whether their queues are proven")
@@ -73,18 +74,20 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     order_options.add_command(commands)
 
     check = commands.add_parser("check-config", help="check a settings file, without starting anything")
-    check.add_argument("file", type=Path)
+    check.add_argument("file", type=Path, metavar="FILE", help="the settings file")
     check.add_argument("--json", action="store_true", help="print the settings with all defaults as JSON")
     check.set_defaults(run=run_check_config)
 
     constraints_command.add_command(commands)
 
     start = commands.add_parser("controller", help="start the controller in this terminal (ryu-manager)")
-    start.add_argument("--config", type=Path, metavar="FILE", help="its settings; default: TRAINYARD_CONFIG, or none")
+    start.add_argument(
+        "--config", type=Path, metavar="FILE", help="the settings file; default: TRAINYARD_CONFIG, or none"
+    )
     start.set_defaults(run=run_controller)
 
     if given and given[0] in commands.choices:
-        return parser  # other packages may be slow to load
+        return created  # other packages may be slow to load
     others = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
     named = [entry for entry in others if given and entry.name == given[0]]
     for entry in named or others:
@@ -92,7 +95,7 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
             entry.load()(commands)
         except Exception as error:  # one broken package must not take the others' commands away
             fail(f"the command {entry.name!r} is left out: {type(error).__name__}: {error}", 0)
-    return parser
+    return created
 
 
 def _remote_options() -> argparse.ArgumentParser:

@@ -23,40 +23,60 @@ GATE_PERIODS = 2.0
 
 
 class Config(Section):
-    """All settings of the controller, in seconds and bit/s.
-
-    ``gate_seconds``: how long switches keep the order by themselves.
-
-    ``probe``: whether a switch's queues are probed before it is used. ``table_budget``: rules that a switch may hold
-    for jobs' flows; where more are needed, hosts mark and switches match the marks alone. ``ovsdb``: the address of the
-    switches' database, or that of each switch's own, by datapath id. ``control_addresses``: the controller's own
-    addresses in the network that it orders, needed where it listens on all (0.0.0.0) or behind an address translation.
-    Traffic to and from them goes first.
-    """
+    """All settings of the controller. Times are in seconds, rates in bit/s."""
 
     policy: str = "jpas"
+    """The name of the policy that orders the jobs. It can change at run time (PATCH /v1/settings)."""
     policy_options: Annotated[dict[str, Any], BeforeValidator(as_section), Field(default_factory=dict)]
+    """The options of the policy, by name. Each policy has its own."""
     period_seconds: Annotated[float, Field(ge=0.1, le=3600)] = 5.0
+    """The longest time between two plans. A change that matters makes a plan at once."""
     gate_seconds: Annotated[int, Field(ge=1, le=65535, validate_default=True)] = 15
+    """How long switches keep the order by themselves when the controller is gone. It must be more than two periods."""
     classes: Annotated[int, Field(ge=1, le=MAX_CLASSES)] = MAX_CLASSES
+    """How many classes the order is cut into. The floors of all classes together must leave room in a link."""
     assign: Assign = "layered"
+    """How the order is cut into classes. layered: jobs that share a port get different classes as far as possible. top:
+    the first jobs get a class each, and all others share the last class."""
     mode: Literal["classified", "marked"] = "classified"
+    """How switches distinguish jobs. classified: by addresses and ports. marked: only by the marks (DSCP) that hosts
+    set, with one rule for each class."""
     forwarding: Literal["normal", "paths"] = "normal"
+    """Who finds the paths. normal: the switches, as learning switches. paths: the controller installs shortest paths;
+    it needs the switch and port of every host."""
     queues: Literal["managed", "existing"] = "managed"
+    """Who makes the priority queues. managed: the controller, through the database of each switch. existing: the queues
+    0 to 7 exist already."""
     floors: Annotated[Floors, BeforeValidator(as_section), Field(default_factory=Floors, validate_default=True)]
+    """The shares of a link that each class always keeps."""
     journal: Annotated[Path, Field(strict=False)] | None = None
+    """The file that keeps the state over restarts. Without it the state is in memory only."""
     lease_seconds: Annotated[float, Field(ge=1, le=86400, validate_default=True)] = 30.0
+    """How long the jobs of a host stay in the plan after the last report of its agent. It must be at least one
+    period."""
     probe: bool = True
+    """Whether the queues of a switch are proven with test packets before the switch is used."""
     hosts: Annotated[tuple[HostEntry, ...], Field(strict=False)] = ()
+    """The servers, their addresses and links."""
     links: Annotated[tuple[LinkEntry, ...], Field(strict=False)] = ()
+    """The cables between switches. A link with a rate is a place where jobs are ordered."""
     ovsdb: Annotated[str | dict[int, str], BeforeValidator(as_databases)] = "unix:/var/run/openvswitch/db.sock"
+    """The address of the database of the switches (tcp:ADDRESS:PORT or unix:PATH), or a map from each switch's datapath
+    id to its address."""
     untrusted_hosts: Annotated[tuple[Name, ...], Field(strict=False)] = ()
+    """Names of hosts whose marks switches never believe. The switch and port of each must be set."""
     table_budget: Annotated[int, Field(ge=1, le=10_000_000)] = 4000
+    """How many rules a switch may hold for the flows of jobs. Where more are needed, hosts mark and switches match only
+    the marks."""
     control_addresses: Annotated[tuple[HostAddress, ...], Field(strict=False, max_length=64)] = ()
+    """The controller's own IPv4 addresses in the network that it orders. Traffic to and from them goes first. They are
+    needed where the controller listens on 0.0.0.0 or behind an address translation."""
     openflow: Annotated[OpenFlow, BeforeValidator(as_section), Field(default_factory=OpenFlow)]
+    """Where switches connect."""
     api: Annotated[
         Api, BeforeValidator(as_section), Field(default_factory=lambda: Api(host_tokens={}), validate_default=True)
     ]
+    """The REST API."""
 
     @classmethod
     def default(cls) -> Self:

@@ -26,22 +26,26 @@ MIN_TOKEN = 8
 
 
 class Api(Section):
-    """Where the REST API listens, and who may use it. ``port`` 0 takes a free one.
-
-    ``host_jobs``: what a host's own token may register. whole: any job that the host takes part in, with its traffic
-    between other hosts. own: only traffic that has the host at one end, and ports that it listens on itself.
-    ``host_stages``: the stages into which the token may put the jobs that it registers. own: stages that only its own
-    jobs fill, so that they go before no other jobs. any: all stages, for studies on several hosts. none: none.
-    """
+    """Where the REST API listens, and who may use it."""
 
     host: Listening = "127.0.0.1"
+    """The IP address or host name to listen on. Other addresses than loopback need a token."""
     port: TcpPort = 8080
+    """The TCP port to listen on. 0 takes a free port."""
     token: SecretStr | None = None
+    """The token of operators: at least 8 printable ASCII characters without spaces."""
     host_tokens: Annotated[dict[Name, SecretStr], Field(default_factory=dict)]
+    """A token for each host's agent, by the host's name. All tokens must differ. They need api.token."""
     host_jobs: Literal["whole", "own"] = "whole"
+    """What a host's own token may register. whole: any job that the host takes part in, with its traffic between other
+    hosts. own: only traffic that has the host at one end, and ports that the host itself listens on."""
     host_stages: Literal["own", "any", "none"] = "own"
+    """The stages into which a host's token may put the jobs that it registers. own: stages that only its own jobs fill,
+    so that they go before no other jobs. any: all stages, for studies on several hosts. none: no stage."""
     tls_certificate: Annotated[Path, Field(strict=False)] | None = None
+    """The PEM file of the certificate for HTTPS. It needs tls_key."""
     tls_key: Annotated[Path, Field(strict=False)] | None = None
+    """The PEM file of the certificate's private key, without a password."""
 
     @field_validator("token")
     @classmethod
@@ -102,29 +106,42 @@ def _check_token(token: SecretStr) -> None:
 
 
 class OpenFlow(Section):
-    """Where switches connect. ``switches``: the addresses that may connect as a switch; none: any address may."""
+    """Where switches connect."""
 
     host: Listening = "127.0.0.1"
+    """The IP address or host name to listen on."""
     port: TcpPort = 6653
+    """The TCP port to listen on. 0 takes a free port."""
     switches: Annotated[tuple[AddressRange, ...], Field(strict=False, max_length=1024)] = ()
+    """The addresses and networks that may connect as a switch, such as 10.0.0.2 or 10.0.1.0/24. Without any, every
+    address may."""
 
 
 class Floors(Section):
-    """Shares of a link that each job class, and all other traffic, keep when the classes before them are busy."""
+    """Shares of a link that each job class, and all other traffic, keep when the classes before them are busy. The sum
+    over all classes is at most 1."""
 
     job_class: Share = 0.01
+    """The share of each class of jobs."""
     other: Share = 0.10
+    """The share of all traffic that belongs to no job."""
 
 
 class HostEntry(Section):
     """A server, its link, and the switch port that it is connected to."""
 
     name: Name
+    """The name of the host. Its agent and the jobs use the same name."""
     address: HostAddress
+    """The IPv4 address of the host in the network that is ordered."""
     ingress_bps: Rate = 1e9
+    """The rate of its link towards the host, in bit/s."""
     egress_bps: Rate = 1e9
+    """The rate of its link from the host, in bit/s."""
     switch: Dpid | None = None
+    """The datapath id of its switch: a number, or hexadecimal text as Open vSwitch prints it."""
     port: PortNumber | None = None
+    """The OpenFlow port number at its switch. It needs switch."""
 
     @field_validator("port")
     @classmethod
@@ -135,13 +152,19 @@ class HostEntry(Section):
 
 
 class LinkEntry(Section):
-    """A cable between two switches, by datapath id and port number; ``rate_bps`` of None: the ports' own speed."""
+    """A cable between two switches."""
 
     a: Dpid
+    """The datapath id of the switch at one end."""
     a_port: PortNumber
+    """The OpenFlow port number at switch a."""
     b: Dpid
+    """The datapath id of the switch at the other end."""
     b_port: PortNumber
+    """The OpenFlow port number at switch b."""
     rate_bps: Rate | None = None
+    """The rate of the link in each direction, in bit/s. Without it the queues take the speed of the ports, and the link
+    is taken for one that is never full."""
 
     @field_validator("b")
     @classmethod

@@ -9,10 +9,12 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from controller.documents.explained_model import ExplainedModel
+
 MAX_DPID = 2**64 - 1
 
 
-class Section(BaseModel):
+class Section(ExplainedModel):
     """Base of every part of the settings: immutable, no unknown keys, no silent type changes."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)

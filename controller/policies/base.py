@@ -11,6 +11,7 @@ refuses the plan. ``until`` and ``watch`` say when the order may change although
 
 **Options.** They are keyword arguments of the constructor. Annotate each with ``Number``, ``Whole``, ``Choice``,
 ``Truth`` or ``HostName``, and let it check the value. Who mistypes an option is then shown the options that exist.
+A text after it in the annotation says what the option does, for the reference of the policies.
 Keep the checked value in a public attribute of the same name, so that ``Policy.options`` can report it.
 
 **Errors.** The constructor raises ``ValueError`` for a wrong option, with a sentence for the operator. ``order`` raises
@@ -27,7 +28,7 @@ A whole policy, which serves the smallest jobs first:
 >>> class SmallestFirst(Policy):
 ...     'One job in each band; the fewest bytes of an iteration, rounded to ``unit_bytes``, go first.'
 ...     name = "smallest-first"
-...     def __init__(self, unit_bytes: Annotated[float, Number(1.0)] = 1e6) -> None:
+...     def __init__(self, unit_bytes: Annotated[float, Number(1.0), "Sizes are rounded to it."] = 1e6) -> None:
 ...         self.unit_bytes = Number(1.0).check("unit_bytes", unit_bytes)
 ...     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
 ...         units = {job.id: round(sum(flow.bytes for flow in job.demand) / self.unit_bytes) for job in snapshot.jobs}

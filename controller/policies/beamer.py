@@ -22,7 +22,7 @@ from controller.policies.base import Policy, next_look
 
 
 class Beamer(Policy):
-    """One job a band: stages by BSSI, in a stage the most time left first; ties by arrival."""
+    """BSSI orders the stages; in a stage the job with the most time left goes first."""
 
     name = "beamer"
 

@@ -19,7 +19,7 @@ from controller.policies.base import Policy
 
 
 class Crux(Policy):
-    """One job a band, by GPU intensity; ties by arrival, then as in the snapshot."""
+    """Jobs go by GPU intensity: the most computing for each second of network first."""
 
     name = "crux"
 

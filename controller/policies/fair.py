@@ -10,7 +10,7 @@ from controller.policies.base import DependsOn, Policy
 
 
 class Fair(Policy):
-    """One band with every job."""
+    """All jobs share the network in one band."""
 
     name = "fair"
     order_depends_on = DependsOn.NOTHING

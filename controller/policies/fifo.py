@@ -10,7 +10,7 @@ from controller.policies.base import DependsOn, Policy
 
 
 class Fifo(Policy):
-    """One job a band, by arrival; of equal arrivals the one that the snapshot names first."""
+    """Jobs go by arrival; of equal arrivals the job that the snapshot names first."""
 
     name = "fifo"
     order_depends_on = DependsOn.ARRIVALS

@@ -32,17 +32,18 @@ _HEAVY_BYTES = Number(0.0, 1e18)
 
 
 class FifoLm(Policy):
-    """Bands by arrival; a band goes on while its last job is heavy.
-
-    ``percentile`` (0 to 100) of the sizes is the threshold, or ``heavy_bytes``, if it is given.
-    """
+    """Jobs go by arrival, one at a time; once a job is heavy, the next one is served beside it."""
 
     name = "fifo-lm"
 
     def __init__(
         self,
-        percentile: Annotated[float, _PERCENTILE] = 80.0,
-        heavy_bytes: Annotated[float | None, _HEAVY_BYTES] = None,
+        percentile: Annotated[
+            float, _PERCENTILE, "A job is heavy above this percentile of the sizes of all jobs."
+        ] = 80.0,
+        heavy_bytes: Annotated[
+            float | None, _HEAVY_BYTES, "A job is heavy above this many bytes; null: by percentile."
+        ] = None,
     ) -> None:
         self.percentile = _PERCENTILE.check("percentile", percentile)
         self.heavy_bytes = None if heavy_bytes is None else _HEAVY_BYTES.check("heavy_bytes", heavy_bytes)

@@ -75,10 +75,9 @@ class Standing(NamedTuple):
 
 
 class Jpas(Policy):
-    """Order by what is left until the target; see the module for the rule.
+    """The highest chance of reaching the target accuracy for each second of network goes first.
 
-    ``uncertain``: a fit is not believed where the 80 % interval of the iterations left is wider than this many times
-    its median. ``ageing_periods`` is W. ``margin``: 1 / index is taken to be as it was until it differs by this share.
+    The documentation of the module has the rule.
     """
 
     name = "jpas"
@@ -86,13 +85,19 @@ class Jpas(Policy):
     def __init__(
         self,
         *,
-        variant: Annotated[str, _VARIANT] = "index",
-        new_job_seconds: Annotated[float, _AMOUNT] = 5.0,
-        uncertain: Annotated[float, _UNCERTAIN] = 10.0,
-        weight_95: Annotated[float, _AMOUNT] = 0.05,
-        weight_end: Annotated[float, _AMOUNT] = 0.1,
-        ageing_periods: Annotated[int, _PERIODS] = 20,
-        margin: Annotated[float, _AMOUNT] = 0.05,
+        variant: Annotated[str, _VARIANT, "What jobs are compared by; index is the rule of this page."] = "index",
+        new_job_seconds: Annotated[
+            float, _AMOUNT, "How long a new job of unknown length goes first, in seconds."
+        ] = 5.0,
+        uncertain: Annotated[
+            float, _UNCERTAIN, "Ignore a fit whose interval is wider than this many times the median of what is left."
+        ] = 10.0,
+        weight_95: Annotated[float, _AMOUNT, "What reaching 95 % counts against reaching 90 %."] = 0.05,
+        weight_end: Annotated[float, _AMOUNT, "What the end of the run counts against reaching 90 %."] = 0.1,
+        ageing_periods: Annotated[
+            int, _PERIODS, "After how many periods the job that has waited longest goes first."
+        ] = 20,
+        margin: Annotated[float, _AMOUNT, "Keep a job's place until its prediction differs by this share."] = 0.05,
     ) -> None:
         self.variant = _VARIANT.check("variant", variant)
         self.new_job_seconds = _AMOUNT.check("new_job_seconds", new_job_seconds)

@@ -28,12 +28,14 @@ _FACTOR = Number(1.01, 1e6)
 
 
 class Las(Policy):
-    """Bands by attained service: band q ends at ``first_seconds`` x ``factor``^q."""
+    """Jobs go by the service that they have had, the least first: band q ends at ``first_seconds`` x ``factor``^q."""
 
     name = "las"
 
     def __init__(
-        self, first_seconds: Annotated[float, _FIRST_SECONDS] = 1.0, factor: Annotated[float, _FACTOR] = 2.0
+        self,
+        first_seconds: Annotated[float, _FIRST_SECONDS, "The service at which the first band ends, in seconds."] = 1.0,
+        factor: Annotated[float, _FACTOR, "How many times as far each band reaches as the band before it."] = 2.0,
     ) -> None:
         self.first_seconds = _FIRST_SECONDS.check("first_seconds", first_seconds)
         self.factor = _FACTOR.check("factor", factor)

@@ -18,7 +18,7 @@ from controller.policies.base import Policy, next_look
 
 
 class Sebf(Policy):
-    """One job a band, by the seconds that its bottleneck port still needs; ties by arrival, then as in the snapshot."""
+    """Jobs go by the seconds that their bottleneck port still needs, the least first; ties go by arrival."""
 
     name = "sebf"
 

@@ -38,16 +38,16 @@ _ONLINE, _UNIT_SECONDS, _EPOCHS = Truth(), Number(1e-6), Whole(1, 60)
 
 
 class Sincronia(Policy):
-    """One job a band, by BSSI over all; ``online``: in ``epochs`` epochs of ``unit_seconds`` x 1, 2, 4 and so on."""
+    """BSSI orders all jobs together, one job in each band."""
 
     name = "sincronia"
 
     def __init__(
         self,
         *,
-        online: Annotated[bool, _ONLINE] = False,
-        unit_seconds: Annotated[float, _UNIT_SECONDS] = 0.1,
-        epochs: Annotated[int, _EPOCHS] = 8,
+        online: Annotated[bool, _ONLINE, "Whether jobs are chosen for epochs whose length doubles."] = False,
+        unit_seconds: Annotated[float, _UNIT_SECONDS, "The length of the first epoch, in seconds."] = 0.1,
+        epochs: Annotated[int, _EPOCHS, "How many epochs there are until the first length again."] = 8,
     ) -> None:
         self.online = _ONLINE.check("online", online)
         self.unit_seconds = _UNIT_SECONDS.check("unit_seconds", unit_seconds)

@@ -16,13 +16,18 @@ _HOST = HostName()
 
 
 class TensorLightsOne(Policy):
-    """Seven bands for the jobs that fan out from ``host`` (None: from one, at each host); one more for all else."""
+    """Jobs that fan out from a host share seven bands there, smaller models first, then by launch."""
 
     name = "tensorlights-one"
     reads_pairs = True
     order_depends_on = DependsOn.DECLARED
 
-    def __init__(self, host: Annotated[str | None, _HOST] = None) -> None:
+    def __init__(
+        self,
+        host: Annotated[
+            str | None, _HOST, "The host whose jobs are ordered; null: every host that jobs fan out from."
+        ] = None,
+    ) -> None:
         self.host = None if host is None else _HOST.check("host", host)
 
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:

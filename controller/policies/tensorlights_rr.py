@@ -17,14 +17,18 @@ _HOST, _ROTATE_SECONDS = HostName(), Number(1e-3)
 
 
 class TensorLightsRr(Policy):
-    """As TensorLights-One, and every ``rotate_seconds`` each job moves on by a band among those of its model's size."""
+    """As tensorlights-one, and jobs whose models are of one size take turns."""
 
     name = "tensorlights-rr"
     reads_pairs = True
     order_depends_on = DependsOn.DECLARED
 
     def __init__(
-        self, host: Annotated[str | None, _HOST] = None, rotate_seconds: Annotated[float, _ROTATE_SECONDS] = 20.0
+        self,
+        host: Annotated[
+            str | None, _HOST, "The host whose jobs are ordered; null: every host that jobs fan out from."
+        ] = None,
+        rotate_seconds: Annotated[float, _ROTATE_SECONDS, "The seconds of a turn."] = 20.0,
     ) -> None:
         self.host = None if host is None else _HOST.check("host", host)
         self.rotate_seconds = _ROTATE_SECONDS.check("rotate_seconds", rotate_seconds)

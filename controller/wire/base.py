@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import ConfigDict, Field, StringConstraints
+
+from controller.documents.explained_model import ExplainedModel
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
@@ -26,7 +28,7 @@ MAX_BODY_BYTES = 4 * 2**20
 """A larger request body is refused before it is read (413)."""
 
 
-class Message(BaseModel):
+class Message(ExplainedModel):
     """Base of every body: immutable, no unknown fields, no NaN or infinity, no silent type changes."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)

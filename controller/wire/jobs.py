@@ -14,24 +14,34 @@ class MetricSpec(Message):
     """The metric that a job's progress is measured by."""
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=63, pattern=PRINTABLE_PATTERN)] = "accuracy"
+    """The name of the metric, for people."""
     direction: Literal["max", "min"] = "max"
+    """Whether a larger (max) or a smaller (min) value is better."""
 
 
 class TaskSpec(Message):
     """One process of a job, and the TCP port that it listens on. All traffic to and from that port is the job's."""
 
     role: Annotated[Role, Field(strict=False)]
+    """What the process does: ps is a parameter server, worker talks to parameter servers, peer takes part in an
+    all-reduce."""
     host: Name
+    """The host that the process runs on."""
     port: TcpPort | None = None
+    """The TCP port that the process listens on."""
 
 
 class FlowSpec(Message):
     """One direction of TCP traffic between two hosts; at least one port must be given."""
 
     src: Name
+    """The host that sends."""
     dst: Name
+    """The host that receives. It differs from src."""
     src_port: TcpPort | None = None
+    """The TCP port of the sender. Without it: any port."""
     dst_port: TcpPort | None = None
+    """The TCP port of the receiver. Without it: any port."""
 
     @model_validator(mode="after")
     def _has_a_port(self) -> FlowSpec:
@@ -46,8 +56,11 @@ class DemandSpec(Message):
     """Bytes that one iteration sends from one host to another."""
 
     src: Name
+    """The host that sends."""
     dst: Name
+    """The host that receives. It differs from src."""
     bytes: Bytes
+    """The bytes that one iteration sends from src to dst."""
 
     @model_validator(mode="after")
     def _crosses_the_network(self) -> DemandSpec:
@@ -57,59 +70,78 @@ class DemandSpec(Message):
 
 
 class JobSpec(Message):
-    """Body of ``PUT /v1/jobs/{id}``: what a job declares.
-
-    ``arrival``: when it was submitted (None: now). ``iterations``: the length of the whole run, where known.
-    ``compute_seconds``: of one iteration, without communication.
-    """
+    """Body of ``PUT /v1/jobs/{id}``: what a job declares."""
 
     tasks: Annotated[tuple[TaskSpec, ...], Field(max_length=4096, strict=False)] = ()
+    """The processes of the job."""
     flows: Annotated[tuple[FlowSpec, ...], Field(max_length=4096, strict=False)] = ()
+    """TCP traffic of the job that no task's port describes."""
     demand: Annotated[tuple[DemandSpec, ...], Field(max_length=65536, strict=False)] = ()
+    """The bytes that one iteration sends between hosts. Without it the demand is measured."""
     metric: MetricSpec = MetricSpec()
+    """The metric that the job reports."""
     iterations: Annotated[float, Field(ge=1e-9, le=1e15)] | None = None
+    """The length of the whole run in iterations, where it is known."""
     compute_seconds: Seconds = 0.0
+    """The seconds of one iteration without communication."""
     weight: Positive = 1.0
+    """How much the job counts against others. A host's own token may give at most 1."""
     arrival: Seconds | None = None
+    """When the job was submitted, in seconds since the Unix epoch. Without it: now."""
     stage: Name | None = None
+    """The hyper-parameter stage that the job belongs to."""
     model: Annotated[str, StringConstraints(max_length=127, pattern=PRINTABLE_PATTERN)] | None = None
+    """The name of the trained model, for people."""
 
 
 class JobState(Message):
-    """A job as ``GET /v1/jobs/{id}`` shows it: its spec and what is known of it now.
-
-    ``connections`` counts the live connections that agents found. ``measured_demand`` has the bytes of one iteration,
-    measured over the latest ``measured_iterations``. ``problems``: what the job declares and is measured otherwise.
-    """
+    """A job as ``GET /v1/jobs/{id}`` shows it: its spec, and what is known of it now."""
 
     id: Name
+    """The name of the job."""
     spec: JobSpec
+    """What the job declares."""
     arrival: float
+    """When the job arrived, in seconds since the Unix epoch."""
     state: Literal["waiting", "running", "ended", "lost"]
+    """waiting: registered, without a report yet. running: reported. ended: it has ended. lost: no agent has reported it
+    for lease_seconds."""
     iterations_done: float
+    """How many iterations the job has done."""
     last_metric: float | None
+    """The latest value of its metric, if it reported one."""
     last_report: float | None
+    """When it was reported last, in seconds since the Unix epoch."""
     service_class: int | None
+    """Its class in the plan in force. Class 0 is served first. null: it is not in the plan."""
     connections: int = 0
+    """How many live connections of the job the agents have found."""
     measured_demand: Annotated[tuple[DemandSpec, ...], Field(strict=False)] = ()
+    """The bytes of one iteration between hosts, as measured."""
     measured_iterations: float = 0.0
+    """Over how many of the latest iterations the demand was measured."""
     problems: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    """Where the measured demand differs much from the declared one."""
 
 
 class JobList(Message):
     """Body of ``GET /v1/jobs``."""
 
     jobs: Annotated[tuple[JobState, ...], Field(strict=False)]
+    """All jobs, also those that ended lately."""
 
 
 class StageSpec(Message):
     """Body of ``PUT /v1/stages/{id}``: the jobs of one hyper-parameter rung."""
 
     jobs: Annotated[tuple[Name, ...], Field(max_length=4096, strict=False)]
+    """The names of the jobs that are in the stage."""
 
 
 class StageState(Message):
     """A stage as the API shows it: the jobs that are in it now."""
 
     id: Name
+    """The name of the stage."""
     jobs: Annotated[tuple[str, ...], Field(strict=False)]
+    """The names of the jobs that are in it now."""

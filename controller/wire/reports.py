@@ -32,35 +32,40 @@ class ProgressPoint(Message):
     """The iterations done at a time, and the metric at that time, if it was measured."""
 
     iteration: Iterations
+    """How many iterations are done."""
     time: Seconds
+    """When, in seconds since the Unix epoch."""
     metric: MetricValue | None = None
+    """The value of the metric then. null: it was not measured."""
 
 
 class JobReport(Message):
-    """The news of one job from one host.
-
-    ``sent_bytes`` is cumulative, of this host, since its agent began to count. ``counter`` distinguishes the counts of
-    a session: another number is another count, which began at 0. ``followed``: the agent follows the job and will
-    report its end; an agent that only counts the job's bytes will not.
-
-    ``as_of``: the time of the news by the host's clock, when the job ended or the bytes were counted (None: when the
-    batch was sent). It distinguishes a late end from the end of the job's next run.
-    """
+    """The news of one job from one host."""
 
     job: Name
+    """The name of the job."""
     points: Annotated[tuple[ProgressPoint, ...], Field(max_length=MAX_POINTS, strict=False)] = ()
+    """The progress since the last batch."""
     sent_bytes: Bytes | None = None
+    """The bytes that this host has sent for the job since its agent began to count. null: they are not counted."""
     counter: Annotated[int, Field(ge=0, le=2**62)] = 0
+    """Distinguishes the counts of a session: another number is another count, which began at 0."""
     followed: bool = False
+    """Whether the agent follows the job and will report its end. An agent that only counts the job's bytes will not."""
     ended: bool = False
+    """Whether the job has ended."""
     as_of: Seconds | None = None
+    """The time of the news by the host's clock, when the job ended or the bytes were counted. null: when the batch was
+    sent. It distinguishes a late end from the end of the job's next run."""
 
 
 class FlowSeen(Message):
     """A connection of a job that the host has found (IPv4, TCP)."""
 
     job: Name
+    """The name of the job."""
     flow: FlowSpec
+    """The connection."""
 
 
 class LinkSeen(Message):
@@ -71,8 +76,11 @@ class LinkSeen(Message):
     """
 
     peer: Name
+    """The host at the other end."""
     port: TcpPort | None = None
+    """The TCP port at the reporting host."""
     peer_port: TcpPort | None = None
+    """The TCP port at the peer."""
 
     @model_validator(mode="after")
     def _has_a_port(self) -> LinkSeen:
@@ -82,54 +90,66 @@ class LinkSeen(Message):
 
 
 class PeerBytes(Message):
-    """Payload bytes of a job's connections with a peer: those that it acknowledged, and those received from it."""
+    """Payload bytes of a job's connections with a peer."""
 
     peer: Name
+    """The host at the other end."""
     sent: Bytes = 0.0
+    """The bytes that the peer has acknowledged."""
     received: Bytes = 0.0
+    """The bytes that were received from the peer."""
 
 
 class JobTraffic(Message):
     """All of a job's connections that a host's agent has found. It replaces what the agent reported before.
 
-    ``links`` of None: they are as reported last. ``connections`` counts those that live; ``left_out`` counts the links
-    that were too many to name. ``peers`` count since ``counter`` began, as in JobReport. ``missed`` has the bytes sent
-    to other hosts on connections that were too short to know their job, and that may be this job's (None: unknown).
-    ``as_of``: the time of this by the host's clock. A host that reports a job's traffic, even if there is none yet, can
-    mark all that the job sends from there.
+    A host that reports a job's traffic, even if there is none yet, can mark all that the job sends from there.
     """
 
     job: Name
+    """The name of the job."""
     as_of: Seconds
+    """The time of this by the host's clock, in seconds since the Unix epoch."""
     counter: Annotated[int, Field(ge=0, le=2**62)] = 0
+    """Distinguishes the counts of a session, as in JobReport."""
     links: Annotated[tuple[LinkSeen, ...], Field(max_length=MAX_LINKS, strict=False)] | None = None
+    """The connections. null: they are as reported last."""
     left_out: Annotated[int, Field(ge=0, le=10**9)] = 0
+    """How many links were too many to name."""
     connections: Annotated[int, Field(ge=0, le=10**9)] = 0
+    """How many connections live."""
     peers: Annotated[tuple[PeerBytes, ...], Field(max_length=MAX_PEERS, strict=False)] = ()
+    """The bytes with each peer since counter began."""
     missed: Bytes | None = None
+    """The bytes sent to other hosts on connections that were too short to know their job, and that may be this job's.
+    null: unknown."""
 
 
 class HostReport(Message):
     """Body of ``POST /v1/hosts/{host}/reports``: one batch of a host.
 
-    ``session`` names one run of the agent; ``seq`` counts its batches from 1. A batch that was already merged
-    is ignored, and a late batch is merged; both are answered like any other. An empty batch renews the lease.
-
-    ``marks_acknowledgements``: the host gives packets without data of its jobs the DSCP for acknowledgements, and
-    clears that DSCP where a program has set it, so that switches may trust it.
+    A batch that was already merged is ignored, and a late batch is merged; both are answered like any other. An empty
+    batch renews the lease.
 
     Connections that an earlier session reported are forgotten if this one does not report them within 45 s of its first
-    batch. All connections that a host has reported are forgotten when its lease runs out. A batch has the traffic of at
-    most MAX_TRAFFIC jobs.
+    batch. All connections that a host has reported are forgotten when its lease runs out.
     """
 
     session: Name
+    """The name of one run of the agent."""
     seq: Annotated[int, Field(ge=1, le=2**62)]
+    """The number of the batch in its session, from 1."""
     sent_at: Seconds
+    """When the batch was sent, in seconds since the Unix epoch."""
     marks_acknowledgements: bool = False
+    """Whether the host gives packets without data of its jobs the DSCP for acknowledgements, and clears that DSCP where
+    a program has set it, so that switches may trust it."""
     jobs: Annotated[tuple[JobReport, ...], Field(max_length=4096, strict=False)] = ()
+    """The news of jobs."""
     flows: Annotated[tuple[FlowSeen, ...], Field(max_length=MAX_FLOWS, strict=False)] = ()
+    """Connections that were found."""
     traffic: Annotated[tuple[JobTraffic, ...], Field(max_length=MAX_TRAFFIC, strict=False)] = ()
+    """All connections of jobs, by job."""
 
     @model_validator(mode="after")
     def _is_taken_at_once(self) -> HostReport:
@@ -144,14 +164,18 @@ class ReportRefusal(Message):
     """One part of a batch that was not merged, and why; the rest was merged."""
 
     job: str
+    """The name of the job."""
     reason: str
+    """Why the part was not merged."""
 
 
 class Threshold(Message):
     """A value of a job's metric, and the direction in which the metric crosses it."""
 
     metric: MetricValue
+    """The value."""
     direction: Literal["max", "min"] = "max"
+    """Whether the metric reaches it from below (max) or from above (min)."""
 
     def is_reached(self, metric: float | None) -> bool:
         """Returns whether a metric has reached the value; None (not measured) has not."""
@@ -161,19 +185,20 @@ class Threshold(Message):
 
 
 class ReportAnswer(Message):
-    """Answer to a report: whether it was new, what was refused, and how long the host's lease runs.
-
-    ``left_out`` names parts of which something is not believed; the rest was merged. Progress is used for a plan once
-    in ``period_seconds``, and need not be reported more often. ``urgent`` has, of the jobs in the report, the value
-    whose crossing should be reported at once. ``held``, in the answer to a session's first batch, are the jobs that run
-    here and that an earlier agent of this host has followed: if they ended while there was no agent, nobody has
-    reported the end.
-    """
+    """Answer to a report: whether it was new, what was refused, and how long the host's lease runs."""
 
     status: Literal["taken", "duplicate"]
+    """Whether the batch was new (taken) or was merged before (duplicate)."""
     refused: Annotated[tuple[ReportRefusal, ...], Field(strict=False)] = ()
+    """The parts that were not merged. The rest was merged."""
     left_out: Annotated[tuple[ReportRefusal, ...], Field(strict=False)] = ()
+    """The parts of which something is not believed. The rest was merged."""
     lease_seconds: float
+    """How long the lease of the host runs from now, in seconds."""
     period_seconds: float
+    """Progress is used for a plan once in this time, and need not be reported more often."""
     urgent: dict[Name, Threshold] = Field(default_factory=dict)
+    """For jobs of the report: the value of the metric whose crossing should be reported at once."""
     held: Annotated[tuple[Name, ...], Field(strict=False)] = ()
+    """In the answer to a session's first batch: the jobs that run here and that an earlier agent of this host has
+    followed. If they ended while there was no agent, nobody has reported the end."""

@@ -10,98 +10,136 @@ from controller.wire.base import Message, Name
 
 
 class Problem(Message):
-    """An error: a problem document (RFC 9457). ``errors`` names each field at fault, ``instance`` the path."""
+    """An error: a problem document (RFC 9457)."""
 
     type: str = "about:blank"
+    """The kind of problem. It is always about:blank: the status says it all."""
     title: str
+    """The name of the status."""
     status: int
+    """The HTTP status."""
     detail: str
+    """What is wrong, and what would be right."""
     instance: str | None = None
+    """The path of the request."""
     errors: Annotated[tuple[dict[str, str], ...], Field(strict=False)] = ()
+    """Each field that is at fault, with what is wrong."""
 
 
 class PortState(Message):
-    """The probe's result at one port of a switch: packets counted by queue, and what is wrong (None: proven)."""
+    """The result of the probe at one port of a switch."""
 
     port: int
+    """The OpenFlow port number."""
     name: str
+    """The name of the port."""
     packets: dict[str, int]
+    """The test packets that were counted, by queue."""
     problem: str | None
+    """What is wrong. null: the queues are proven."""
 
 
 class SwitchState(Message):
-    """A switch: ``dpid`` as 16 hexadecimal digits; ``reason`` says why it is not ready.
-
-    ``ports`` are those that are up; a port with a ``problem`` is not ordered. No ports: their queues were not probed.
-    ``problems``: what an operator should know although the switch is ready. ``repairs`` counts how often another
-    program had changed its rules or queues, and the change was undone.
-    """
+    """A switch."""
 
     dpid: str
+    """The datapath id, 16 hexadecimal digits."""
     connected: bool
+    """Whether the switch is connected now."""
     ready: bool
+    """Whether the switch is used."""
     reason: str | None
+    """Why the switch is not ready. null: it is."""
     rules: int
+    """How many rules of the controller the switch holds."""
     bundles: bool | None
+    """Whether the switch takes a change of rules as a whole (OpenFlow bundles). null: not known yet."""
     ports: Annotated[tuple[PortState, ...], Field(strict=False)]
+    """The ports that are up. A port with a problem is not ordered. No ports: their queues were not probed."""
     problems: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    """What an operator should know although the switch is ready."""
     repairs: int = 0
+    """How often another program had changed the rules or queues of the switch, and the change was undone."""
 
 
 class HostState(Message):
-    """A host of the settings, whether its agent's lease runs, and whether the agent marks acknowledgements now."""
+    """A host of the settings."""
 
     name: Name
+    """The name of the host."""
     address: str | None
+    """The IPv4 address of the host."""
     alive: bool
+    """Whether the lease of its agent runs."""
     marks_acknowledgements: bool = False
+    """Whether its agent marks acknowledgements now."""
 
 
 class LatencyState(Message):
-    """Exact quantiles of the latest ``count`` samples (10,000 at most), in seconds; None without any."""
+    """Exact quantiles of the latest samples, in seconds. Without a sample they are null."""
 
     count: int
+    """How many samples there are, at most 10,000."""
     p50_seconds: float | None
+    """The median."""
     p99_seconds: float | None
+    """The 99th percentile."""
     max_seconds: float | None
+    """The maximum."""
 
 
 class Status(Message):
-    """Body of ``GET /v1/status``: the controller's own state.
-
-    ``plans`` counts the plans made; ``plan_causes`` counts their triggers, of which several may share a plan.
-    ``report_to_rule`` counts from the arrival of a host's report that triggered a plan to the barrier reply, for plans
-    that changed rules; ``change_to_rule`` does for all other calls that trigger one (registrations, removals, stages,
-    settings); ``report_to_plan`` is of both, rules changed or not. The triggers of a failed plan are counted when a
-    later one is in force. ``bytes_by_class`` is by switch and class ("other": all other traffic), and only rises.
-    ``mode`` is PlanView's; ``flow_rules``: what the jobs' flows need at one switch, at most, in the plan in force,
-    beside the ``table_budget``.
-    """
+    """Body of ``GET /v1/status``: the controller's own state."""
 
     policy: str
+    """The policy that orders the jobs."""
     epoch: int
+    """The number of the plan in force. It rises when the class of a job or the policy changes."""
     plan_age_seconds: float | None
+    """The seconds since the plan in force was made. null: there is none yet."""
     jobs: int
+    """How many jobs are in the plan."""
     journal: Literal["memory", "written", "degraded"]
+    """Where the state is kept: in memory alone, written to the journal, or degraded: in memory until the journal can be
+    written again."""
     problems: Annotated[tuple[str, ...], Field(strict=False)]
+    """What an operator should look at."""
     plans: int
+    """How many plans were made."""
     plan_causes: dict[str, int]
+    """The triggers of plans, by cause. Several triggers may share a plan. Those of a failed plan count when a later one
+    is in force."""
     plan_errors: int
+    """How many plans could not be made or applied."""
     flow_mods: int
+    """How many changes of rules were sent to switches."""
     gate_renewals: int
+    """How many renewals of the switches' gates were sent."""
     report_to_rule: LatencyState
+    """The time from the arrival of a host's report that triggered a plan to the switch's reply, of plans that changed
+    rules."""
     change_to_rule: LatencyState
+    """The same for all other calls that trigger a plan: registrations, removals, stages, settings."""
     report_to_plan: LatencyState
+    """The time from a trigger of either kind to the plan in force, whether rules changed or not."""
     bytes_by_class: dict[str, dict[str, int]]
+    """The bytes by switch and class (other: all other traffic). They only rise."""
     hosts: Annotated[tuple[HostState, ...], Field(strict=False)]
+    """The hosts of the settings."""
     switches: Annotated[tuple[SwitchState, ...], Field(strict=False)]
+    """The switches that have connected."""
     mode: Literal["classified", "marked"] = "classified"
+    """How switches distinguish jobs now: by addresses and ports, or by marks alone."""
     flow_rules: int = 0
+    """The rules that the flows of jobs need in the plan in force, at the switch that needs most."""
     table_budget: int = 0
+    """The rules that a switch may hold for the flows of jobs."""
 
 
 class Readiness(Message):
-    """Body of ``GET /readyz`` and ``GET /healthz``: degraded: ready, but an operator should look."""
+    """Body of ``GET /readyz`` and ``GET /healthz``."""
 
     status: Literal["alive", "ready", "degraded"]
+    """alive: the process answers. ready: the network is ordered. degraded: ready, but an operator should look."""
     problems: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    """What is wrong, without the causes."""

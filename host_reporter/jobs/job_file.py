@@ -75,14 +75,21 @@ _Pattern = Annotated[str, StringConstraints(max_length=4096)]
 
 
 class ProgressSpec(Message):
-    """Where progress is read: a log with a regular expression, a JSON-lines file, or TensorBoard's folder."""
+    """Where progress is read: a log with a regular expression, a file of JSON lines, or a TensorBoard folder."""
 
     log: _PathText | None = None
+    """A text log of the training. It needs pattern."""
     pattern: _Pattern | None = None
+    """The regular expression (Python) that finds progress in a line of the log. Its named groups are listed below; the
+    group iteration is required."""
     end_pattern: _Pattern | None = None
+    """A regular expression. A line of the log that matches it ends the job."""
     jsonl: _PathText | None = None
+    """A file with one JSON object on each line. Its keys are listed below."""
     tensorboard: _PathText | None = None
+    """A folder of TensorBoard event files."""
     tag: _Tag | None = None
+    """The TensorBoard scalar that is the metric. Without it only the iterations are read."""
 
     @model_validator(mode="after")
     def _is_one_of_them(self) -> Self:
@@ -98,10 +105,12 @@ class ProgressSpec(Message):
 
 
 class TrialsSpec(Message):
-    """Of a tuner's study: where its trials tell their progress, and how many are followed at a time."""
+    """The trials of a tuner's study: where they write their progress, and how many are followed at a time."""
 
     folder: _PathText | None = None
+    """The folder of the trials' progress files, ID.TRIAL.jsonl. Without it: the agent's folder (--progress-dir)."""
     most: Annotated[int, Field(ge=1, le=256)] = 64
+    """How many trials are followed at a time. Others wait until one of these ends."""
 
 
 @dataclass(frozen=True)
@@ -118,23 +127,28 @@ class JobProcesses:
 
 
 class JobDocument(Message):
-    """A job file. Without ``spec`` someone else registers the job; without ``progress`` the helper reports it.
-
-    ``study``: the stages that the job's progress tells are this study's. With ``trials`` the file is a study's: each of
-    its trials, ID.SUFFIX, is a job with this spec, which comes and goes by its own progress file.
-
-    ``cgroup``, ``pid`` or ``pidfile``: where its processes are, so that their sockets are found. Without one only the
-    ports that the spec names are the job's traffic.
-    """
+    """A job file: what a job is, and where its progress and its processes are. Relative paths count from the folder of
+    the file."""
 
     id: Name
+    """The name of the job. It is the same on all hosts of the job."""
     spec: JobSpec | None = None
+    """What the job declares to the controller. Without it somebody else registers the job."""
     progress: ProgressSpec | None = None
+    """Where the progress of the job is read. Without it the job writes ID.jsonl into the agent's folder
+    (--progress-dir), as the Python helper does."""
     study: Name | None = None
+    """The study of the job: the stages that its progress names are stages of this study."""
     trials: TrialsSpec | None = None
+    """The file describes a tuner's study. Each of its trials is a job with this spec. Such a file has no progress,
+    study, cgroup, pid or pidfile."""
     cgroup: _GroupText | None = None
+    """The cgroup of the job's processes, as after 0:: in /proc/PID/cgroup. The agent finds their connections. Give at
+    most one of cgroup, pid and pidfile; without any, only the ports that the spec names are the job's traffic."""
     pid: Annotated[int, Field(ge=2, lt=2**31)] | None = None
+    """The process whose connections are the job's, together with those of its descendants."""
     pidfile: _PathText | None = None
+    """A file that holds the number of that process."""
 
     @model_validator(mode="after")
     def _is_in_one_place(self) -> Self:

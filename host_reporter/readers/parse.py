@@ -5,14 +5,33 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 MAX_LINE_BYTES = 64 * 1024
 MAX_MATCHED = 2048
 """Characters of a line that a pattern sees: its cost may grow with the square of them, or worse."""
-GROUPS = ("iteration", "metric", "loss", "time")
+GROUPS: Mapping[str, str] = {
+    "iteration": "How many iterations are done. Required.",
+    "metric": "The value of the metric.",
+    "loss": "The loss. It is the metric of a pattern without the group metric.",
+    "time": "When: seconds since the Unix epoch, or a date as in ISO 8601, which is local time unless it names a zone. "
+    "Without it the time at which the agent reads the line counts.",
+}
+"""Names the groups that a pattern may have, with their meaning."""
+
+RECORD_KEYS: Mapping[str, str] = {
+    "iteration": "How many iterations are done. Such a line is a point of progress.",
+    "metric": "The value of the metric, beside iteration.",
+    "loss": "The loss, beside iteration. It is the metric of a line without the key metric.",
+    "time": "When, beside iteration: seconds since the Unix epoch, or a date as in ISO 8601. "
+    "Without it the time at which the agent reads the line counts.",
+    "stage": "The stage of the study that the job is in from now on, in a line without iteration; null: in none.",
+    "until": "The iteration at which the stage ends, beside stage.",
+    "ended": "true: the job has ended.",
+}
+"""Names the keys that a JSON line may have, with their meaning."""
 
 # What the wire takes (controller.wire); what is beyond is no measurement but an accident.
 MAX_ITERATION = 1e15

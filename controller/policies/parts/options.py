@@ -2,10 +2,10 @@
 
 A policy annotates each argument of its constructor with one of these, and checks what it is given by it:
 
-    def __init__(self, factor: Annotated[float, FACTOR] = 2.0) -> None:
+    def __init__(self, factor: Annotated[float, FACTOR, "The growth of each band."] = 2.0) -> None:
         self.factor = FACTOR.check("factor", factor)
 
-``describe`` reads the annotations, for who asks for an option that is not there.
+``describe`` reads the annotations: messages about wrong options need them, and so does the reference of the policies.
 """
 
 from __future__ import annotations
@@ -107,15 +107,24 @@ class HostName:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """An option as an operator is told of it. ``kind``: what it may be, None where the policy does not say."""
+    """An option as an operator sees it.
+
+    ``kind``: what it may be. ``meaning``: what it does. Each is None where the policy does not say it.
+    """
 
     name: str
     kind: str | None
     default: object
     is_required: bool
+    meaning: str | None = None
+
+    @property
+    def default_text(self) -> str:
+        """The default as people write it in the settings."""
+        return _written(self.default)
 
     def __str__(self) -> str:
-        ends = "required" if self.is_required else f"default {_written(self.default)}"
+        ends = "required" if self.is_required else f"default {self.default_text}"
         return f"{self.name} ({self.kind}; {ends})" if self.kind is not None else f"{self.name} ({ends})"
 
 
@@ -134,6 +143,7 @@ def describe(policy: type) -> Mapping[str, Described] | None:
             _kind(hints.get(parameter.name)),
             parameter.default,
             is_required=parameter.default is parameter.empty,
+            meaning=_meaning(hints.get(parameter.name)),
         )
         for parameter in parameters
         if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
@@ -144,6 +154,10 @@ def _kind(hint: Any) -> str | None:
     if metadata := getattr(hint, "__metadata__", ()):
         return str(metadata[0])
     return {float: "a number", int: "a whole number", bool: "true or false", str: "a text"}.get(hint)
+
+
+def _meaning(hint: Any) -> str | None:
+    return next((part for part in getattr(hint, "__metadata__", ()) if isinstance(part, str)), None)
 
 
 def _written(value: object) -> str:

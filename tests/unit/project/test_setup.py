@@ -28,7 +28,8 @@ class Checkout:
         (self.folder / "scripts").mkdir(parents=True)
         for name in ("scripts/setup", "setup.cfg", "pyproject.toml"):
             shutil.copy(ROOT / name, self.folder / name)
-        shutil.copytree(ROOT / "requirements", self.folder / "requirements")
+        for name in ("requirements", "controller/constraints"):
+            shutil.copytree(ROOT / name, self.folder / name)
         (self.folder / "simulator" / "kernel").mkdir(parents=True)
         for name in ("jit", "events", "rates"):
             (self.folder / "simulator" / "kernel" / f"{name}.py").touch()
@@ -249,6 +250,18 @@ def test_the_frameworks_have_an_environment_of_their_own(checkout: Checkout) -> 
     assert lines(checkout.set_up()) == []
 
 
+def test_the_docs_have_an_environment_of_their_own_that_follows_its_lock(checkout: Checkout) -> None:
+    with_environment(checkout)
+    checkout.command(".venv-docs/bin/python", f"echo '{NOISE}'")
+    sees_the_system(checkout, ".venv-docs")
+    done = checkout.set_up("--docs")
+    assert (done.returncode, lines(done)) == (0, ["setup: done", "setup: making .venv-docs", "setup: done"])
+    assert lines(checkout.set_up("--docs")) == [], "the second time there is nothing to do"
+    with (checkout.folder / "requirements" / "docs.lock.txt").open("a") as lock:
+        lock.write("mkdocs-other==1\n")
+    assert "setup: making .venv-docs" in lines(checkout.set_up("--docs"))
+
+
 @pytest.mark.parametrize(
     ("program", "when", "expected"),
     [
@@ -269,4 +282,4 @@ def test_frameworks_without_a_network_are_one_line(checkout: Checkout, program: 
 
 def test_an_unknown_option_is_refused(checkout: Checkout) -> None:
     done = checkout.set_up("--framework")
-    assert (done.returncode, done.stderr) == (2, "usage: scripts/setup [--lab|--frameworks]\n")
+    assert (done.returncode, done.stderr) == (2, "usage: scripts/setup [--lab|--frameworks|--docs]\n")
