@@ -1,7 +1,7 @@
-"""The rules of one switch: what it is to hold, what it holds, and how the one becomes the other.
+"""The rules of one switch: which it should hold, which it holds, and how the difference is sent.
 
-Only the difference is sent. From time to time, and at once when the switch tells that a rule went, what it holds is
-compared with what it was given, and put right.
+From time to time, and at once when the switch reports a removed rule, the rules that it holds are compared with those
+that it should hold, and corrected.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from controller.dataplane.channel import Channel, SwitchGoneError, in_turns
 from controller.rules.compiler import Difference, Rule, difference
 
 MOST_UNLIKE = 3
-"""After so many looks in a row at which rules, just put right, read otherwise than they were sent, none are read."""
+"""Ends the reading of rules after so many looks in a row at which corrected rules read otherwise than sent."""
 
 
 class Changed(NamedTuple):
-    """What became of a wish: messages sent, what was refused, what had to be changed, and rules that nobody knows."""
+    """The result of a change: messages sent, refusals, the difference, and the number of unknown rules."""
 
     sent: int
     errors: tuple[str, ...]
@@ -30,10 +30,11 @@ class Changed(NamedTuple):
 
 
 class RuleTable:
-    """All rules of ours on one switch, and its gate. ``base`` gives the rules that it needs before any plan.
+    """All rules of ours on one switch, and its gate.
 
-    ``remembered`` is the last plan's rules that this switch took, where there was one; ``switches`` is how many the
-    controller looks after; ``warn`` is told what people should know. Every method may raise SwitchGoneError.
+    ``base`` returns the rules that the switch needs before any plan. ``remembered`` are the rules of the last plan that
+    this switch accepted, if there was one. ``switches`` returns how many switches the controller has. ``warn`` logs a
+    sentence. Every method may raise SwitchGoneError.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class RuleTable:
         self._switches = switches
         self._warn = warn
         self._held: frozenset[Rule] | None = None
-        self._tags: Mapping[openflow.Place, int] = {}
+        self._tags: Mapping[openflow.RuleKey, int] = {}
         self._epoch = 0
         self._gate_until = 0.0
         self._turn = 0
@@ -62,24 +63,24 @@ class RuleTable:
 
     @property
     def count(self) -> int:
-        """How many rules the switch is known to hold."""
+        """The number of rules that the switch is known to hold."""
         return len(self._held) if self._held is not None else 0
 
     @property
     def is_known(self) -> bool:
-        """Whether it is known what the switch holds; while it is being changed, it is not."""
+        """Whether the rules of the switch are known. During a change they are not."""
         return self._held is not None
 
     @property
     def is_comparable(self) -> bool:
-        """Whether the switch tells its rules as they were sent; if not, only their number is compared."""
+        """Whether the switch reports its rules as they were sent. If not, only their number is compared."""
         return self._unlike < MOST_UNLIKE
 
     def apply(self, wanted: frozenset[Rule], epoch: int) -> tuple[int, tuple[str, ...]]:
-        """Make the switch hold ``wanted``. Returns the messages sent, and what the switch refused.
+        """Make the switch hold ``wanted``. Returns the number of messages sent and the refusals.
 
-        Only what the switch took is what it is to hold from now on. A set that it refused, or that it was still taking
-        when it went away, must not be pushed again by every repair: it may never fit, and the switch would be lost.
+        ``wanted`` is what the switch should hold from now on only if it accepted all of it. A set that it refused, or
+        that was unfinished at a disconnect, must not be sent again by every repair: it may never fit.
         """
         with self._lock:
             self._epoch = epoch
@@ -89,18 +90,18 @@ class RuleTable:
         return done.sent, done.errors
 
     def forget(self) -> None:
-        """What the switch holds may not be known any more: read it before the next change."""
+        """Read the rules of the switch again before the next change: they may have changed."""
         self._held = None
 
     def settle(self) -> str | None:
-        """Read what the switch holds where that is not known, and bring it at least the pipeline; what it refused."""
+        """Read the rules of the switch if they are unknown, and send at least the pipeline. Returns the refusals."""
         with self._lock:
             if self._held is not None:
                 return None
             return "; ".join(self._settle().errors) or None
 
     def open_gate(self) -> str | None:
-        """Open the gate, or keep it open for another while; why the switch refused."""
+        """Open the gate, or keep it open for another ``gate_seconds``. Returns why the switch refused."""
         sent_at = time.monotonic()
         refusals = self._channel.settle([openflow.gate(self._channel.datapath, self._gate_seconds)])
         if refusals:
@@ -109,10 +110,9 @@ class RuleTable:
         return None
 
     def look(self) -> tuple[str | None, str | None]:
-        """Compare what the switch holds with what it was given, and put it right.
+        """Compare the rules of the switch with those that it should hold, and correct them.
 
-        Returns what was put right, in words, and what the switch refused; None twice: all was as it should be. A look
-        that is not answered says nothing of the rules.
+        Returns the corrections and the refusals as texts, or None twice if all was right or the switch did not answer.
         """
         with self._lock:
             if self._held is None:
@@ -128,7 +128,7 @@ class RuleTable:
             return None, None
 
     def _deviates(self, held: frozenset[Rule]) -> bool:
-        """Whether the switch's answers show that its rules, or the gate, are not as they should be."""
+        """Returns whether the switch's answers show that its rules or its gate are wrong."""
         for part in self._parts(held):
             replies, gate = self._ask_for(part)
             if not audit.agrees(part, held, self._tags, openflow.read_rules(self._channel.dpid, in_turns(replies))):
@@ -138,14 +138,14 @@ class RuleTable:
                 return True
         with_gate = self._gate_is_due()
         replies, refusals = self._channel.ask(openflow.count_request(self._channel.datapath, with_gate=with_gate))
-        # A gate that times out just then says nothing of the rest.
+        # If the gate timed out during the request, the count says nothing.
         if refusals or with_gate != self._gate_is_due():
             return False
         counted: int = sum(reply.body.flow_count for reply in replies)
         return counted != len(held) + with_gate
 
     def _gate_is_due(self) -> bool:
-        """Whether the gate was opened lately enough that it cannot have timed out yet."""
+        """Returns whether the gate was opened so recently that it cannot have timed out."""
         return time.monotonic() < self._gate_until
 
     def _parts(self, held: frozenset[Rule]) -> tuple[audit.Part, ...]:
@@ -155,14 +155,14 @@ class RuleTable:
         return audit.parts(self._turn, len(held) - jobs, jobs, switches=self._switches())
 
     def _put_right(self) -> tuple[str | None, str | None]:
-        """Put back what is missing, first what packets need to be forwarded at all."""
+        """Add the missing rules, first those without which no packet is forwarded."""
         self._held = None
         replies, gate = self._ask_for(audit.PIPELINE)
-        found = openflow.read_rules(self._channel.dpid, in_turns(replies))
-        there = frozenset(item.rule for item in found if item.rule is not None)
+        read = openflow.read_rules(self._channel.dpid, in_turns(replies))
+        present = frozenset(item.rule for item in read if item.rule is not None)
         wanted = self._base() if self._wanted is None else self._wanted
-        urgent = Difference(frozenset(rule for rule in wanted if rule.job is None) - there, frozenset())
-        first = transactions.change(self._channel, urgent, there, self._epoch)
+        urgent = Difference(frozenset(rule for rule in wanted if rule.job is None) - present, frozenset())
+        first = transactions.change(self._channel, urgent, present, self._epoch)
         gate = gate and not openflow.shows_gate(replies)
         refusal = self.open_gate() if gate else None
         done = self._settle()
@@ -176,11 +176,11 @@ class RuleTable:
         return what, "; ".join(problems) or None
 
     def _settle(self) -> Changed:
-        # Without a plan nothing is deleted: after the controller's restart the plan may want just these rules.
+        # Before the first plan nothing is deleted: after a restart the plan may need exactly these rules.
         wanted = self._base() if self._wanted is None else self._wanted
         done = self._become(wanted, keep=self._wanted is None)
         if done.errors:
-            # A switch that refuses what it needs is asked again.
+            # The rules of a switch that refused some are read again.
             self._held = None
         return done
 
@@ -193,24 +193,24 @@ class RuleTable:
         change = difference(before, wanted)
         if keep:
             change = Difference(change.add, frozenset())
-        # Until the switch has answered, what it holds is unknown: a timeout leaves it so, and it is read again.
+        # Until the switch has answered, its rules are unknown. After a timeout they stay so, and are read again.
         self._held = None
         outcome = transactions.change(self._channel, change, before, self._epoch)
         if outcome.done:
             if keep:
-                places = {rule.key for rule in change.add}
-                self._held = frozenset(rule for rule in before if rule.key not in places) | change.add
+                keys = {rule.key for rule in change.add}
+                self._held = frozenset(rule for rule in before if rule.key not in keys) | change.add
             else:
-                # What has no name now is not wanted, and gone.
+                # Rules without a job name were not wanted, and are deleted.
                 self._held, self._tags = wanted, {}
         else:
             self._restore(before)
         return Changed(outcome.sent, outcome.errors, change, unknown)
 
     def _restore(self, before: frozenset[Rule]) -> None:
-        """What a refusing switch holds is believed only after reading it, and is made what it was."""
-        found, _ = self._read()
-        self._held = openflow.label(found, self._tags, before)
+        """Read the rules of a switch that refused a change, and restore those it held before."""
+        read, _ = self._read()
+        self._held = openflow.label(read, self._tags, before)
         repair = difference(self._held, before)
         if repair:
             self._warn(f"switch {self._channel.dpid:016x} did not undo a refused change; restoring its rules")
@@ -218,18 +218,20 @@ class RuleTable:
             self._held = before if done else None
 
     def _read(self) -> tuple[frozenset[Rule], int]:
-        """The rules of ours that the switch really holds; how many were deleted that no version of ours makes."""
+        """Returns the rules of ours that the switch holds, and how many rules were deleted that this version does not
+        make.
+        """
         replies = self._ask(openflow.read_request(self._channel.datapath))
-        found = openflow.read_rules(self._channel.dpid, in_turns(replies))
-        strange = [item for item in found if item.rule is None]
+        read = openflow.read_rules(self._channel.dpid, in_turns(replies))
+        strange = [item for item in read if item.rule is None]
         if strange:
             deletes = (openflow.delete_held(self._channel.datapath, item) for item in strange)
             self._channel.settle_many(deletes, len(strange))
-        self._tags = {item.rule.key: item.tag for item in found if item.rule is not None and item.tag}
-        return frozenset(item.rule for item in found if item.rule is not None), len(strange)
+        self._tags = {item.rule.key: item.tag for item in read if item.rule is not None and item.tag}
+        return frozenset(item.rule for item in read if item.rule is not None), len(strange)
 
     def _ask_for(self, part: audit.Part) -> tuple[list[Any], bool]:
-        """The rules of a part as the switch tells them; and whether the gate should be among those of the pipeline."""
+        """Returns the rules of a part as the switch reports them, and whether they should include the gate."""
         gate = self._gate_is_due()
         mask = openflow.BOTH_MASK | part.mask
         replies = self._ask(openflow.read_request(self._channel.datapath, openflow.OWNER_COOKIE | part.value, mask))
@@ -238,5 +240,5 @@ class RuleTable:
     def _ask(self, request: Any) -> list[Any]:
         replies, refusals = self._channel.ask(request)
         if refusals:
-            raise SwitchGoneError(f"switch {self._channel.dpid:016x} does not tell its rules: {refusals[0].reason}")
+            raise SwitchGoneError(f"switch {self._channel.dpid:016x} does not report its rules: {refusals[0].reason}")
         return replies

@@ -1,9 +1,9 @@
-"""One connection of one switch, from its hello to its end: made right, proven, kept right.
+"""One connection of one switch, from its hello to its end.
 
-Two green threads look after each switch, so that a slow one holds up no other. One brings it the pipeline, makes and
-proves the queues, and looks again when a port changes, when a switch that was not ready may have become so, and from
-time to time. The other compares its rules with what they should be, several times a second, and at once when the
-switch tells that one went; it waits for nothing that the first one does.
+Two green threads serve each switch, so that a slow switch delays no other. The first sends the pipeline, and makes and
+proves the queues. It does so again when a port changes, when a switch that was not ready may be ready, and from time
+to time. The second compares the rules with those that the switch should hold, several times a second, and at once when
+the switch reports a removed rule. It never waits for the first.
 """
 
 from __future__ import annotations
@@ -35,19 +35,20 @@ from controller.rules.fabric import inner_ports
 LOG = logging.getLogger(__name__)
 
 _WHOLE_LOOKS = 3
-"""Every third look at the queues is a whole one: at the database too, and at ports that could not be proven."""
+"""Every third look at the queues includes the database and the ports that could not be proven."""
 
 _PAUSE_SECONDS = 0.02
-"""Between two looks at the rules, or at the ports, however often the switch tells of changes."""
+"""Separates two looks at the rules, or at the ports, however often the switch reports changes."""
 
 
 class Session:
-    """One connected switch. ``base`` gives the rules that it needs before any plan; ``changed`` is told of news.
+    """One connected switch.
 
-    ``database`` is where its queues are made (None: nobody said where). ``remembered`` is the last plan's rules that
-    this switch took, where there was one. ``repairs`` notes what was put right, and ``counted`` is told the queues'
-    counters whenever they are read; both outlive the connection. ``switches`` is how many the controller looks after.
-    ``log`` takes what people should know of the switch.
+    ``base`` returns the rules that the switch needs before any plan. ``changed`` is called with a sentence when the
+    switch becomes ready or stops being so. ``database`` is where its queues are made (None: the settings name none).
+    ``remembered`` are the rules of the last plan that this switch accepted, if there was one. ``repairs`` collects the
+    corrections, and ``counted`` receives the queues' counters whenever they are read; both outlive the connection.
+    ``switches`` returns how many switches the controller has. ``log`` takes the log lines about the switch.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class Session:
         self._channel = Channel(datapath, answer_seconds=settings.answer_seconds)
         self._changed = changed
         self._repairs = repairs
-        # Of those that it owns, none may keep it: the collector of such rings seldom runs in the controller.
+        # Its parts hold it weakly: the collector of reference cycles seldom runs in the controller.
         me = weakref.proxy(self)
         self._rules = RuleTable(
             self._channel,
@@ -87,7 +88,7 @@ class Session:
             self._channel,
             settings,
             database=database,
-            counted=lambda counters: me.take_counters(counters),  # noqa: PLW0108 - a bound method would keep this
+            counted=lambda counters: me.receive_counters(counters),  # noqa: PLW0108 - a bound method would keep this
         )
         self._counted = counted
         self._unordered: frozenset[int] = frozenset()
@@ -98,7 +99,7 @@ class Session:
         self._loss = hub.Event()
         self._threads = [hub.spawn(self._look_after), hub.spawn(self._keep_rules)]
 
-    # What the dataplane asks.
+    # Calls of the dataplane.
 
     def switch(self) -> Switch:
         """This switch as the planner sees it."""
@@ -139,13 +140,13 @@ class Session:
         errors: tuple[str, ...] = ()
         try:
             sent, errors = self._rules.apply(wanted, epoch)
-        except Exception as error:  # whatever it is, the other switches' changes go on
+        except Exception as error:  # no error may stop the changes of other switches
             errors = (self._in_words(error),)
             self._fail(errors[0])
         return SwitchChange(self.dpid, sent, time.monotonic() - started, errors)
 
     def renew_gate(self) -> bool:
-        """Keep the gate open for another while; whether the switch did. Raises nothing."""
+        """Keep the gate open for another ``gate_seconds``. Returns whether the switch accepted. Raises nothing."""
         try:
             problem = self._rules.open_gate()
         except Exception as error:
@@ -155,49 +156,49 @@ class Session:
         return problem is None
 
     def count(self) -> None:
-        """Have the queues' counters read. Raises nothing."""
+        """Read the queues' counters. Raises nothing."""
         try:
             self._ports.counters()
         except SwitchGoneError as error:
-            LOG.debug("the counters of switch %016x are not known: %s", self.dpid, error)
+            LOG.debug("the counters of switch %016x cannot be read: %s", self.dpid, error)
 
-    def take_counters(self, counters: Counters) -> None:
-        """The queues' counters have been read."""
-        # Of a switch that nobody has proven, anything may call itself a counter.
-        # Of its queues only those count that are ours, at ports that it has told of.
+    def receive_counters(self, counters: Counters) -> None:
+        """Hand on the queues' counters that have been read."""
+        # The counters of an unproven switch can say anything.
+        # Only our own queues count, at ports that the switch has described.
         if self.ready:
             ports, queues = self._ports.numbers, queue_ids(self._settings.classes)
-            self._counted({key: each for key, each in counters.items() if key[0] in ports and key[1] in queues})
+            self._counted({key: count for key, count in counters.items() if key[0] in ports and key[1] in queues})
 
     def answers(self) -> bool:
-        """Whether the switch answers an echo on this connection. Raises nothing."""
+        """Returns whether the switch answers an echo on this connection. Raises nothing."""
         try:
             self._channel.ask(parser.OFPEchoRequest(self._datapath, b""))
         except SwitchGoneError:
             return False
         return True
 
-    # What the connection tells.
+    # Events of the connection.
 
     def is_of(self, datapath: Any) -> bool:
-        """Whether this is the session of that connection."""
+        """Returns whether this is the session of that connection."""
         return datapath is self._datapath
 
     def deliver(self, message: Any) -> None:
-        """A message from the switch."""
+        """Receive a message from the switch."""
         self._channel.deliver(message)
 
     def ports_changed(self) -> None:
-        """A port came, went or changed."""
+        """A port was added, removed or changed."""
         self._news.set()
 
     def rule_removed(self, message: Any) -> None:
-        """The switch tells that a rule went."""
-        if openflow.tells_of_loss(message):
+        """The switch reports that a rule was removed."""
+        if openflow.is_about_our_rule(message):
             self._loss.set()
 
     def close(self) -> None:
-        """The connection is gone, or the controller stops."""
+        """End the session: the connection has ended, or the controller stops."""
         self.ready = False
         self.reason = "not connected"
         self._channel.close()
@@ -205,7 +206,7 @@ class Session:
             hub.kill(thread)
         self._threads.clear()
 
-    # Looking after it.
+    # The two threads.
 
     def _look_after(self) -> None:
         turn = 0
@@ -220,10 +221,10 @@ class Session:
                 if problem is None and (is_whole or not self._ports.are_as_proven()):
                     problem = self._settle_ports()
                 self._set_ready(problem)
-            except Exception as error:  # whatever it is, the switch is looked at again
+            except Exception as error:  # after any error the switch is looked at again
                 self._fail(self._in_words(error))
             self._news.wait(self._settings.queue_seconds if self.ready else self._settings.retry_seconds)
-            # A switch that tells of its ports without end has one look for many of its messages.
+            # A switch that reports port changes without end gets one look for many of its messages.
             hub.sleep(_PAUSE_SECONDS)
 
     def _settle_ports(self) -> str | None:
@@ -271,12 +272,12 @@ class Session:
             self._fail(problem)
             return
         if not self._rules.is_known and not self.ready:
-            # The other thread has found them wrong meanwhile.
+            # The other thread has meanwhile read wrong rules.
             self._news.set()
             return
         switch = self.switch()
         if not self.ready or switch != self._known_as:
-            # Without its gate a switch would hold all rules and follow none.
+            # Without its gate a switch holds all rules and obeys none.
             refusal = self._rules.open_gate()
             if refusal is not None:
                 self._fail(refusal)
@@ -292,13 +293,16 @@ class Session:
             self._log.say(logging.WARNING, self.address, f"switch {self.dpid:016x} is not ready: {reason}")
         self.reason = reason
         if was:
-            # What it holds may not be known any more; it is read, and all is proven again, at once.
+            # Its rules may have changed: they are read, and all queues are proven, at once.
             self._rules.forget()
             self._news.set()
             self._changed(f"switch {self.dpid:016x}: {reason}")
 
     def _in_words(self, error: Exception) -> str:
-        """A fault in one line; one that nobody foresaw with its name. The log gets the trace of a session's first."""
+        """Returns an error as one line, an unexpected one with its type.
+
+        The log gets the traceback of a session's first.
+        """
         if isinstance(error, SwitchGoneError | ovsdb.OvsdbError):
             return str(error)
         text = f"{type(error).__name__}: {error}"

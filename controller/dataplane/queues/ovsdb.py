@@ -1,7 +1,7 @@
-"""Queues on the ports of an Open vSwitch bridge: what its database holds, and the commands that make it right.
+"""Queues on the ports of an Open vSwitch bridge: the rows of its database, and the commands that correct them.
 
-All but ``Database`` is pure. Rows of ours carry ``external_ids:trainyard``; a port's queues that someone else made are
-left alone and reported, and rows of ours that no port uses any more are collected: deleting a bridge leaves them.
+All but ``Database`` is pure. Rows of ours have ``external_ids:trainyard``. Queues that somebody else made are left
+alone and reported. Rows of ours that no port uses any more, as after a bridge was deleted, are deleted.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ State = Mapping[str, tuple[Row, ...]]
 
 
 class OvsdbError(Exception):
-    """The switch's database cannot be read or changed; the message says why, in one line."""
+    """The switch's database cannot be read or changed. The message is one line."""
 
 
 class Database:
-    """One Open vSwitch database, through ``ovs-vsctl`` in a process of its own: the caller's green thread waits.
+    """One Open vSwitch database, through ``ovs-vsctl`` as a subprocess; only the caller's green thread waits.
 
-    Who reads and then changes by what was read holds ``lock``: several switches may be in one database.
+    Hold ``lock`` from a read to the change that depends on it: several switches may share a database.
     """
 
     def __init__(self, address: str) -> None:
@@ -45,7 +45,7 @@ class Database:
         self.lock = hub.Semaphore(1)
 
     def read(self) -> State:
-        """All rows that matter. Raises OvsdbError."""
+        """Returns the rows of ports and queues, by table. Raises OvsdbError."""
         arguments: list[str] = []
         for table, columns in _TABLES.items():
             arguments += [*(["--"] if arguments else []), f"--columns={','.join(columns)}", "list", table]
@@ -55,10 +55,10 @@ class Database:
         try:
             return {table: parse_table(text) for table, text in zip(_TABLES, answers, strict=True)}
         except (ValueError, KeyError, TypeError) as error:
-            raise OvsdbError(f"ovs-vsctl answered with what is no table: {type(error).__name__}: {error}") from error
+            raise OvsdbError(f"ovs-vsctl did not answer with tables: {type(error).__name__}: {error}") from error
 
     def run(self, *arguments: str) -> str:
-        """What ``ovs-vsctl`` prints for ``arguments``, one transaction. Raises OvsdbError."""
+        """Run ``ovs-vsctl`` with ``arguments``, as one transaction. Returns its output. Raises OvsdbError."""
         command = ["ovs-vsctl", f"--db={self.address}", f"--timeout={_TIMEOUT_SECONDS}", *arguments]
         try:
             process = subprocess.Popen(
@@ -73,7 +73,7 @@ class Database:
         except (OSError, ValueError) as error:
             process.kill()
             process.wait()
-            raise OvsdbError(f"what ovs-vsctl says cannot be read: {error}") from error
+            raise OvsdbError(f"the output of ovs-vsctl cannot be read: {error}") from error
         if process.returncode:
             lines = complaint.strip().splitlines() or [f"exit status {process.returncode}"]
             raise OvsdbError(f"{self.address}: {lines[-1]}")
@@ -81,7 +81,7 @@ class Database:
 
 
 class Databases:
-    """Where each switch's database is: one address for all switches, or each one's own by datapath id."""
+    """The database of each switch: one address for all switches, or one by datapath id."""
 
     def __init__(self, addresses: str | Mapping[int, str]) -> None:
         own = {addresses} if isinstance(addresses, str) else set(addresses.values())
@@ -89,13 +89,13 @@ class Databases:
         self._addresses = addresses
 
     def of(self, dpid: int) -> Database | None:
-        """The database of a switch; None: the settings name none."""
+        """Returns the database of a switch, or None if the settings name none."""
         address = self._addresses if isinstance(self._addresses, str) else self._addresses.get(dpid)
         return None if address is None else self._by_address[address]
 
 
 def parse_table(text: str) -> tuple[Row, ...]:
-    """The rows of one table in ``ovs-vsctl``'s JSON: sets as frozensets, maps as dicts, ids as text."""
+    """Returns the rows of one table in ``ovs-vsctl``'s JSON: sets as frozensets, maps as dicts, UUIDs as text."""
     table = json.loads(text)
     return tuple(
         {heading: _value(value) for heading, value in zip(table["headings"], row, strict=True)} for row in table["data"]
@@ -113,14 +113,14 @@ def _value(value: Any) -> Any:
     return value
 
 
-def _some(value: Any) -> frozenset[Any]:
-    """A column that may hold a set or, being alone, one value."""
+def _members(value: Any) -> frozenset[Any]:
+    """Returns a column's value as a set: ``ovs-vsctl`` writes a set of one as its only value."""
     return value if isinstance(value, frozenset) else frozenset({value})
 
 
 @dataclass(frozen=True, slots=True)
 class BridgePort:
-    """A port of a bridge as the database has it; ``number`` is its OpenFlow port. ``qos`` None: it has no queues."""
+    """A port of a bridge in the database. ``number`` is its OpenFlow port. ``qos`` is None if it has no queues."""
 
     name: str
     number: int
@@ -128,27 +128,30 @@ class BridgePort:
 
 
 def bridge_ports(state: State, dpid: int) -> tuple[BridgePort, ...] | None:
-    """The ports of the bridge with this datapath id, by number, without its own; None: the bridge is not here."""
+    """Returns the ports of the bridge with this datapath id, sorted by number, without the bridge's own port.
+
+    Returns None if the database has no such bridge.
+    """
     bridge = next((row for row in state["Bridge"] if row["datapath_id"] == f"{dpid:016x}"), None)
     if bridge is None:
         return None
     interfaces = {row["_uuid"]: row for row in state["Interface"]}
-    found = []
+    ports = []
     for port in state["Port"]:
-        if port["_uuid"] not in _some(bridge["ports"]) or port["name"] == bridge["name"]:
+        if port["_uuid"] not in _members(bridge["ports"]) or port["name"] == bridge["name"]:
             continue
-        numbers = [interfaces[uuid]["ofport"] for uuid in _some(port["interfaces"]) if uuid in interfaces]
-        # A port that the switch could not make has the number -1, one that it has not made yet an empty set.
+        numbers = [interfaces[uuid]["ofport"] for uuid in _members(port["interfaces"]) if uuid in interfaces]
+        # A port that the switch could not make has the number -1. A port that it has not made yet has an empty set.
         known = sorted(number for number in numbers if isinstance(number, int) and number > 0)
         if known:
-            found.append(BridgePort(port["name"], known[0], next(iter(_some(port["qos"])), None)))
-    return tuple(sorted(found, key=lambda port: port.number))
+            ports.append(BridgePort(port["name"], known[0], next(iter(_members(port["qos"])), None)))
+    return tuple(sorted(ports, key=lambda port: port.number))
 
 
 def missing_queues(
     state: State, ports: Mapping[BridgePort, PortQueues]
 ) -> tuple[Mapping[BridgePort, PortQueues], frozenset[BridgePort]]:
-    """The ports whose queues are not as wanted, and those with queues that are not ours, which are left alone."""
+    """Returns the ports whose queues are not as wanted, and the ports with queues that are not ours."""
     systems = {row["_uuid"]: row for row in state["QoS"]}
     rows = {row["_uuid"]: row for row in state["Queue"]}
     missing: dict[BridgePort, PortQueues] = {}
@@ -168,7 +171,7 @@ def missing_queues(
 
 
 def make_queues(dpid: int, ports: Mapping[BridgePort, PortQueues]) -> list[str]:
-    """The arguments of one ``ovs-vsctl`` transaction that gives each port its queues; the old rows lose their port."""
+    """Returns the arguments of one ``ovs-vsctl`` transaction that gives each port new queues, in new rows."""
     arguments: list[str] = []
     for port, wanted in ports.items():
         tag = f"external_ids:{TAG}={dpid:016x}/{port.number}"
@@ -184,8 +187,8 @@ def make_queues(dpid: int, ports: Mapping[BridgePort, PortQueues]) -> list[str]:
 
 
 def collect_garbage(state: State) -> list[str]:
-    """The arguments of one transaction that deletes the rows of ours that no port uses; empty: there are none."""
-    used = frozenset().union(*(_some(port["qos"]) for port in state["Port"]))
+    """Returns the arguments of one transaction that deletes the rows of ours that no port uses, or an empty list."""
+    used = frozenset().union(*(_members(port["qos"]) for port in state["Port"]))
     kept_queues: set[str] = set()
     arguments: list[str] = []
     for row in state["QoS"]:

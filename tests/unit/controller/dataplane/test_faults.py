@@ -125,11 +125,11 @@ def test_a_program_that_cannot_be_started_is_one_clear_line(monkeypatch: pytest.
 )
 def test_what_is_no_table_is_said(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setattr(Database, "run", lambda _self, *_arguments: "\n".join([text] * 5))
-    with pytest.raises(OvsdbError, match="what is no table"):
+    with pytest.raises(OvsdbError, match="did not answer with tables"):
         Database("unix:/x").read()
     plane = make_plane(queues="managed")
     connect(plane)
-    reason_of(plane, "what is no table")
+    reason_of(plane, "did not answer with tables")
     hub.sleep(0)
     plane.close()
 
