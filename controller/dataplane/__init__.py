@@ -1,1 +1,1 @@
-"""What talks to switches: OpenFlow messages, transactions, queues, paths and the probe."""
+"""Communication with switches: OpenFlow messages, transactions, queues and the probe."""

@@ -1,9 +1,8 @@
-"""How to notice that somebody else changed a switch's rules: what to ask at each look, and what the answers mean.
+"""How to notice that somebody else changed a switch's rules: what to request at each look, and what the answers mean.
 
-Pure. A look asks for the number of all rules of ours and for some of them in full, in turn, so that what is
-read at a look stays the same however many rules there are; going through the known rules still costs more.
-The pipeline's own rules come first: without them packets are lost, while a job's
-rule that is gone costs only the job's place in the order.
+Pure. A look requests the number of all rules of ours, and a part of them in full, each part in turn. So the size of an
+answer does not depend on the number of rules; only the comparison with the known rules does. The pipeline's rules come
+first: without them packets are lost, while a missing rule of a job costs only the job's class.
 """
 
 from __future__ import annotations
@@ -12,43 +11,46 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from controller.dataplane.openflow import HeldRule, Place, job_tag
+from controller.dataplane.openflow import HeldRule, RuleKey, job_tag
 from controller.rules.compiler import Rule
 
 COMPARED = 64
-"""About so many rules are read in full at one look; reading one takes the controller about 0.15 ms."""
+"""Bounds the rules that are read in full at one look, approximately. Each takes the controller about 0.15 ms."""
 
 MOST_PIPELINE = 256
-"""Of a pipeline with more rules, as big fabrics have it, only the number is compared: it cannot be read in parts."""
+"""Of a pipeline with more rules, as in large fabrics, only the number is compared: it cannot be read in parts."""
 
 CROWD = 4
-"""So many switches are read at each look; of more, each is read as much more seldom, so that all cost the same."""
+"""Up to so many switches are read at each look.
+
+With more, each is read less often, so that the total stays the same.
+"""
 
 TAG_BITS = 0xFFFFFFFF
 
 
 class Part(NamedTuple):
-    """Some of a switch's rules: those whose job's tag, under ``mask``, is ``value``. The gate's tag is 0."""
+    """The rules of a switch whose job tag, under ``mask``, is ``value``. The gate's tag is 0."""
 
     value: int
     mask: int
 
     @property
     def has_gate(self) -> bool:
-        """Whether the gate is one of them."""
+        """Whether the gate belongs to this part."""
         return self.value == 0
 
 
 ALL = Part(0, 0)
 PIPELINE = Part(0, TAG_BITS)
-"""The rules of no job: what forwards packets, and what is the same whatever the plan."""
+"""Selects the rules of no job: those that forward packets, and those that do not depend on the plan."""
 
 
 def parts(turn: int, pipeline: int, jobs: int, *, switches: int = 1) -> tuple[Part, ...]:
-    """What to read at the look number ``turn`` of a switch, one of ``switches``, with so many rules of no job, of jobs.
+    """Returns what to read at look number ``turn`` of one of ``switches`` switches.
 
-    The pipeline is read at each look as long as it is small. The jobs' rules are read in as many parts as are needed,
-    one a look: they are told apart by their tags, which are odd.
+    The switch has ``pipeline`` rules of no job and ``jobs`` rules of jobs. A small pipeline is read at each look. The
+    jobs' rules are read in as many parts as needed, one a look; their tags, which are odd, select the part.
     """
     every = 1 + switches // (CROWD + 1)
     if turn % every:
@@ -56,22 +58,25 @@ def parts(turn: int, pipeline: int, jobs: int, *, switches: int = 1) -> tuple[Pa
     turn //= every
     if pipeline + jobs <= COMPARED:
         return (ALL,)
-    found = []
+    chosen = []
     if pipeline <= MOST_PIPELINE and turn % (1 + pipeline // COMPARED) == 0:
-        found.append(PIPELINE)
+        chosen.append(PIPELINE)
     if jobs:
         mask = (1 << (jobs // COMPARED).bit_length()) - 1
-        found.append(Part((turn & mask) << 1 | 1, mask << 1 | 1))
-    return tuple(found)
+        chosen.append(Part((turn & mask) << 1 | 1, mask << 1 | 1))
+    return tuple(chosen)
 
 
-def tag_of(rule: Rule, tags: Mapping[Place, int]) -> int:
-    """The tag in the cookie of a rule that a switch holds; ``tags`` are of rules whose job has no name yet."""
+def tag_of(rule: Rule, tags: Mapping[RuleKey, int]) -> int:
+    """Returns the job tag in the cookie of a rule that a switch holds.
+
+    ``tags`` has those of rules without a job name.
+    """
     return job_tag(rule.job) if rule.job is not None or not tags else tags.get(rule.key, 0)
 
 
-def agrees(part: Part, held: Iterable[Rule], tags: Mapping[Place, int], found: Iterable[HeldRule]) -> bool:
-    """Whether the rules of a part that were read are those that the switch is known to hold."""
+def agrees(part: Part, held: Iterable[Rule], tags: Mapping[RuleKey, int], answers: Iterable[HeldRule]) -> bool:
+    """Returns whether the ``answers`` for a part are the rules that the switch is known to hold."""
     known = {
         (rule.key, rule.actions, rule.goto, tag)
         for rule in held
@@ -79,7 +84,7 @@ def agrees(part: Part, held: Iterable[Rule], tags: Mapping[Place, int], found: I
         if tag & part.mask == part.value
     }
     read = set()
-    for item in found:
+    for item in answers:
         if item.rule is None:
             return False
         read.add((item.rule.key, item.rule.actions, item.rule.goto, item.tag))
@@ -87,7 +92,7 @@ def agrees(part: Part, held: Iterable[Rule], tags: Mapping[Place, int], found: I
 
 
 def in_words(put_back: Collection[Rule], deleted: int, *, gate: bool) -> str | None:
-    """What was done to a switch whose rules somebody else had changed; None: nothing was."""
+    """Returns a text on how a switch's rules were corrected, or None if nothing was changed."""
     by_table = Counter(rule.table for rule in put_back)
     texts = []
     if put_back:
@@ -111,10 +116,10 @@ def _were(count: int) -> str:
 
 
 class Repairs:
-    """What was put right on one switch after somebody else had changed it, and when to say so.
+    """The corrections of one switch after somebody else had changed it, and when to log them.
 
-    The first repair is said at once. Those of the minute after it are said in one line at that minute's end, so that
-    somebody who changes the switch all the time does not fill the log. Times are seconds of one steady clock.
+    The first correction is logged at once. Those of the following minute are logged in one line at its end, so that
+    continuous changes do not fill the log. Times are seconds of one monotonic clock.
     """
 
     SAY_SECONDS = 60.0
@@ -126,21 +131,21 @@ class Repairs:
         self._unsaid = 0
 
     def note(self, what: str, now: float) -> str | None:
-        """Note a repair. Returns what is to be said of it now, if anything."""
+        """Note a correction. Returns the text to log now, if there is one."""
         self.count += 1
         self._last = (what, now)
         self._unsaid += 1
         return self.due(now)
 
     def due(self, now: float) -> str | None:
-        """What is to be said now of repairs that were not said yet, if anything."""
+        """Returns the text to log now of corrections that were not logged yet, if there are any."""
         if not self._unsaid or self._last is None or now - self._said_at < self.SAY_SECONDS:
             return None
         more, self._unsaid, self._said_at = self._unsaid - 1, 0, now
         return self._last[0] if not more else f"{self._last[0]}; {more} more times within a minute"
 
     def problem(self, now: float) -> str | None:
-        """What an operator should know of repairs within the last minute; None: there were none."""
+        """Returns the problem to show for corrections within the last minute, or None."""
         if self._last is None or now - self._last[1] >= self.SAY_SECONDS:
             return None
         what, when = self._last

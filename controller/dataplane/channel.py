@@ -1,4 +1,7 @@
-"""Questions to one switch and its answers, matched by transaction id; blocks a green thread, never the process."""
+"""Requests to one switch and its answers, matched by transaction id.
+
+Waiting blocks a green thread, never the process.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
 PARTS_AT_ONCE = 16
-"""Parts of an answer that are gone through before others may go on; each is of 4 KiB at most, about 40 rules."""
+"""After so many parts of an answer, other green threads run. A part has 4 KiB at most, about 40 rules."""
 
 
 class SwitchGoneError(Exception):
@@ -22,14 +25,14 @@ class SwitchGoneError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A message that the switch refused: its place in the batch, and why."""
+    """A message that the switch refused: its index in the batch, and the reason."""
 
     index: int
     reason: str
 
 
 def in_turns(parts: Iterable[Any]) -> Iterator[Any]:
-    """The parts of an answer, one by one; others go on after every PARTS_AT_ONCE of them."""
+    """Yields the parts of an answer. Other green threads run after every PARTS_AT_ONCE of them."""
     for number, part in enumerate(parts, 1):
         yield part
         if number % PARTS_AT_ONCE == 0:
@@ -37,7 +40,7 @@ def in_turns(parts: Iterable[Any]) -> Iterator[Any]:
 
 
 class _Waiter:
-    """Collects what comes back for a batch of transaction ids until its last one is answered."""
+    """Collects the answers to a batch of transaction ids until the last one is answered."""
 
     def __init__(self) -> None:
         self.last: int | None = None
@@ -45,9 +48,9 @@ class _Waiter:
         self.errors: dict[int, Any] = {}
         self.done = hub.Event()
 
-    def take(self, message: Any) -> None:
+    def receive(self, message: Any) -> None:
         if isinstance(message, parser.OFPErrorMsg):
-            # A switch refuses a message once; who says so again and again is believed the first time.
+            # A switch refuses a message once. Repeated errors for one message are ignored.
             self.errors.setdefault(message.xid, message)
             ended = message.xid == self.last
         else:
@@ -70,29 +73,29 @@ class Channel:
         self._bundle_id = 0
 
     def next_bundle(self) -> int:
-        """An id for a new bundle."""
+        """Returns an id for a new bundle."""
         self._bundle_id = self._bundle_id % 0xFFFFFFFF + 1
         return self._bundle_id
 
     def deliver(self, message: Any) -> None:
-        """Hand over a message that came from the switch; what nobody waits for is dropped."""
+        """Hand a message of the switch to the thread that waits for it. Other messages are dropped."""
         waiter = self._waiters.get(message.xid)
         if waiter is not None:
-            waiter.take(message)
+            waiter.receive(message)
 
     def close(self) -> None:
-        """The connection is gone: everyone who waits is told."""
+        """The connection has ended: wake all waiting threads."""
         self.closed = True
         for waiter in list(self._waiters.values()):
             waiter.done.set()
 
     def ask(self, request: Any) -> tuple[list[Any], list[Refusal]]:
-        """The parts of the answer to one request, or why it was refused. Raises SwitchGoneError."""
+        """Returns the parts of the answer to one request, and the refusal if there is one. Raises SwitchGoneError."""
         replies, refusals, _ = self._exchange([request], 1)
         return replies, refusals
 
     def settle(self, messages: Sequence[Any]) -> list[Refusal]:
-        """Send ``messages`` and wait until the switch is through with all of them: what it refused.
+        """Send ``messages`` and wait until the switch has processed all of them. Returns the refusals.
 
         Raises SwitchGoneError.
         """
@@ -101,11 +104,11 @@ class Channel:
     def settle_many(
         self, messages: Iterable[Any], count: int, *, earlier: Sequence[int] = ()
     ) -> tuple[list[Refusal], list[int]]:
-        """As ``settle``, of ``count`` messages, each of which is asked for when its turn comes: what was refused, and
-        the transaction ids.
+        """As ``settle``, for an iterable of ``count`` messages, each made just before it is sent.
 
-        ``earlier`` are ids of messages sent before that may be refused only now, as those of a bundle at its commit;
-        the indices of refusals count them first. Raises SwitchGoneError.
+        Returns the refusals and the transaction ids. ``earlier`` are the ids of messages that were sent before and may
+        be refused only now, as those of a bundle at its commit; the indices of refusals count these first. Raises
+        SwitchGoneError.
         """
         barrier = (parser.OFPBarrierRequest(self.datapath),)
         _, refusals, xids = self._exchange(chain(messages, barrier), count + 1, earlier)
@@ -117,11 +120,11 @@ class Channel:
         xids = list(earlier)
         waiter = _Waiter()
         self._waiters.update(dict.fromkeys(xids, waiter))
-        # A long batch may take longer; each message gets a millisecond of patience.
+        # A long batch may take longer: each message adds a millisecond.
         patience = self._answer_seconds + count * 1e-3
         try:
             with hub.Timeout(patience):
-                # None is kept when it is sent: those of a large change would be hundreds of thousands of objects.
+                # No message is kept after it is sent: a large change has hundreds of thousands.
                 for number, message in enumerate(messages, 1):
                     xid = self.datapath.set_xid(message)
                     xids.append(xid)
@@ -163,7 +166,7 @@ def _why(error: Any) -> str:
 
 @lru_cache(maxsize=100)
 def _in_words(kind: int, code: int) -> str:
-    """Remembered, as Ryu looks through all that it knows for a name, and a full table refuses rules by the thousand."""
+    """Returns an error's text. Cached, because Ryu's look-up is slow and a full table refuses rules by the thousand."""
     plain = _PLAIN.get((kind, code))
     if kind == ofp.OFPET_EXPERIMENTER:
         return plain or f"its own error {code}"

@@ -1,4 +1,4 @@
-"""Rules as OpenFlow 1.3 messages, and back from what a switch says that it holds."""
+"""Rules as OpenFlow 1.3 messages, and rules from a switch's answers."""
 
 from __future__ import annotations
 
@@ -14,39 +14,43 @@ from controller.dataplane.queues.numbers import class_of, queue_of
 from controller.rules.compiler import Action, Match, Normal, Output, Rule, SetClass, SetDscp, Table
 
 OWNER = 0x7472
-"""The upper 16 bits of the cookie of every rule that is ours; rules of others are left alone."""
+"""Stands in the upper 16 bits of the cookie of every rule of ours. Rules of other owners are left alone."""
 
 GATE_OWNER = 0x7473
-"""The same for the gate, which comes and goes by itself and so is no part of the rules that are read back."""
+"""Stands there in the gate's cookie. The gate times out by itself, so it is not among the rules that are read back."""
 
 OWNER_COOKIE = OWNER << 48
 OWNER_MASK = 0xFFFF << 48
 BOTH_MASK = 0xFFFE << 48
-"""Under this mask the cookies of our rules and of the gate are ``OWNER_COOKIE``."""
+"""Selects our rules and the gate together: under this mask both cookies are ``OWNER_COOKIE``."""
 
 GATE_PRIORITY = 1
 
-Place = tuple[int, Table, int, Match]
-"""The key of a rule."""
+RuleKey = tuple[int, Table, int, Match]
+"""A switch holds at most one rule for each key: datapath id, table, priority and match."""
 
 _MATCH_FIELDS = Match._fields
 
 
 def job_tag(job: str | None) -> int:
-    """32 bits that stand for a job in a cookie: odd, or 0 for none. Two jobs may share one: it only labels the rule."""
+    """Returns the 32 bits that stand for a job in a cookie: an odd number, or 0 for no job.
+
+    Two jobs may have the same tag: it only labels the rule.
+    """
     return 0 if job is None else crc32(job.encode()) | 1
 
 
 def cookie(job: str | None, epoch: int) -> int:
-    """Owner (16 bits), epoch of the change that brought the rule (16 bits), job (32 bits)."""
+    """Returns the cookie: owner (16 bits), epoch of the change that added the rule (16 bits), job tag (32 bits)."""
     return OWNER_COOKIE | (epoch & 0xFFFF) << 32 | job_tag(job)
 
 
 @dataclass(frozen=True, slots=True)
 class HeldRule:
-    """A rule of ours as read from a switch. ``rule`` is without its job; None: not one that this version makes.
+    """A rule of ours as read from a switch.
 
-    ``tag`` stands for the job; see ``job_tag``.
+    ``rule`` has no job name; it is None where this version would not make such a rule. ``tag`` stands for the job (see
+    ``job_tag``).
     """
 
     rule: Rule | None
@@ -57,10 +61,10 @@ class HeldRule:
 
 
 def add(datapath: Any, rule: Rule, epoch: int) -> Any:
-    """The message that adds ``rule``, or puts it in the place of the one with the same key.
+    """Returns the message that adds ``rule``, or replaces the rule with the same key.
 
-    The switch tells when a rule of no job goes: without those packets are lost. Jobs' rules come and go with each plan,
-    and thousands of them would be told of, so for these their number is compared (see ``audit``).
+    The switch reports the removal of rules of no job, because packets are lost without them. Jobs' rules change with
+    each plan, by the thousand, so their number is compared instead (see ``audit``).
     """
     instructions: list[Any] = []
     if rule.actions:
@@ -81,17 +85,20 @@ def add(datapath: Any, rule: Rule, epoch: int) -> Any:
 
 
 def delete(datapath: Any, rule: Rule) -> Any:
-    """The message that deletes exactly the rule at this key, if it is ours."""
+    """Returns the message that deletes the rule with exactly this key, if it is ours."""
     return _delete(datapath, rule.table, rule.priority, _match(rule.match))
 
 
 def delete_held(datapath: Any, held: HeldRule) -> Any:
-    """The message that deletes a rule as it was read."""
+    """Returns the message that deletes a rule as it was read."""
     return _delete(datapath, held.table, held.priority, held.match)
 
 
 def gate(datapath: Any, seconds: int) -> Any:
-    """The message that opens the gate, table 0 to table 1, for ``seconds``; sent again, it starts the time anew."""
+    """Returns the message that opens the gate, from table 0 to table 1, for ``seconds``.
+
+    A second one restarts the time.
+    """
     return parser.OFPFlowMod(
         datapath,
         cookie=GATE_OWNER << 48,
@@ -106,14 +113,14 @@ def gate(datapath: Any, seconds: int) -> Any:
 
 
 def read_request(datapath: Any, cookie: int = OWNER_COOKIE, mask: int = OWNER_MASK) -> Any:
-    """The question for the rules in every table with this cookie; all of ours unless said otherwise."""
+    """Returns the request for the rules with this cookie in every table; by default, all rules of ours."""
     return parser.OFPFlowStatsRequest(
         datapath, 0, ofp.OFPTT_ALL, ofp.OFPP_ANY, ofp.OFPG_ANY, cookie, mask, parser.OFPMatch()
     )
 
 
 def count_request(datapath: Any, *, with_gate: bool) -> Any:
-    """The question for the number of rules of ours."""
+    """Returns the request for the number of rules of ours."""
     mask = BOTH_MASK if with_gate else OWNER_MASK
     return parser.OFPAggregateStatsRequest(
         datapath, 0, ofp.OFPTT_ALL, ofp.OFPP_ANY, ofp.OFPG_ANY, OWNER_COOKIE, mask, parser.OFPMatch()
@@ -121,32 +128,32 @@ def count_request(datapath: Any, *, with_gate: bool) -> Any:
 
 
 def read_rules(dpid: int, replies: Iterable[Any]) -> list[HeldRule]:
-    """The rules of ours in the answer to ``read_request``, without the gate."""
-    found = []
+    """Returns the rules of ours in the answer to ``read_request``, without the gate."""
+    held = []
     for reply in replies:
         for stat in reply.body:
             if stat.cookie & OWNER_MASK != OWNER_COOKIE:
                 continue
             tag = stat.cookie & 0xFFFFFFFF
-            found.append(HeldRule(_rule(dpid, stat), tag, stat.table_id, stat.priority, stat.match))
-    return found
+            held.append(HeldRule(_rule(dpid, stat), tag, stat.table_id, stat.priority, stat.match))
+    return held
 
 
 def shows_gate(replies: Iterable[Any]) -> bool:
-    """Whether the gate, as ``gate`` makes it, is in the answer to ``read_request``."""
+    """Returns whether the gate, as ``gate`` makes it, is in the answer to ``read_request``."""
     return any(_is_gate(stat) for reply in replies for stat in reply.body if stat.cookie >> 48 == GATE_OWNER)
 
 
-def tells_of_loss(message: Any) -> bool:
-    """Whether a flow-removed message is about a rule of ours, or the gate."""
+def is_about_our_rule(message: Any) -> bool:
+    """Returns whether a flow-removed message is about a rule of ours or the gate."""
     is_ours: bool = message.cookie & BOTH_MASK == OWNER_COOKIE
     return is_ours
 
 
-def label(rules: frozenset[Rule], tags: Mapping[Place, int], wanted: Iterable[Rule]) -> frozenset[Rule]:
-    """``rules`` as read, those that ``tags`` gives a job to with its name, where ``wanted`` has the same rule.
+def label(rules: frozenset[Rule], tags: Mapping[RuleKey, int], wanted: Iterable[Rule]) -> frozenset[Rule]:
+    """Returns ``rules`` as read, with the job names of those that equal a rule in ``wanted``.
 
-    A rule that does what a wanted one does, at its place and for the same job, is that one: it costs no message.
+    Two rules are equal if key, actions, next table and job tag (in ``tags``, by key) are. Such a rule costs no message.
     """
     if not tags:
         return rules
@@ -195,7 +202,7 @@ def _action(action: Action) -> Any:
 
 
 def _rule(dpid: int, stat: Any) -> Rule | None:
-    """The rule behind one entry of flow statistics; None for one that this version would not make."""
+    """Returns the rule in one entry of flow statistics, or None if this version would not make it."""
     values = dict(stat.match.items())
     if not values.keys() <= set(_MATCH_FIELDS) or any(isinstance(value, tuple) for value in values.values()):
         return None

@@ -1,4 +1,4 @@
-"""The dataplane: every switch that is connected, and the one way to make them equal to a plan."""
+"""The dataplane: all connected switches, and the method that makes their rules equal to a plan."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from controller.rules.compiler import Rule
 
 LOG = logging.getLogger(__name__)
 MAX_LINES = 100
-"""What is logged of the switches at one address in a minute, at most."""
+"""Limits the log lines about the switches at one address in a minute."""
 
 Listener = Callable[[str], None]
 
 _SORTED_AT_ONCE = 4096
-"""Rules that are sorted by switch before others of the controller's work may go on."""
+"""After so many rules, the sorting by switch lets other green threads run."""
 
 
 class Dataplane:
-    """The switches. Its methods may wait for them, in the caller's green thread; none raises for a switch's fault.
+    """All switches. The methods may wait for switches in the caller's green thread. None raises for a switch's fault.
 
-    ``base`` gives the rules that a switch needs before there is a plan: the pipeline.
+    ``base`` returns the rules that a switch needs before there is a plan: the pipeline.
     """
 
     def __init__(self, settings: Settings, base: Callable[[Switch], frozenset[Rule]]) -> None:
@@ -42,7 +42,7 @@ class Dataplane:
         self._databases = Databases(settings.ovsdb)
         self._sessions: dict[int, Session] = {}
         self._rivals: dict[int, Any] = {}
-        self._taken: dict[int, frozenset[Rule] | None] = {}
+        self._accepted: dict[int, frozenset[Rule] | None] = {}
         self._rules: frozenset[Rule] = frozenset()
         self._by_switch: dict[int, frozenset[Rule]] = {}
         self._listeners: list[Listener] = []
@@ -53,18 +53,18 @@ class Dataplane:
         self._log = PeerLog(LOG, MAX_LINES)
         self._refusals = PeerLog(LOG)
 
-    # For the planner and the API.
+    # Calls of the planner and the API.
 
     def switches(self) -> tuple[Switch, ...]:
-        """The switches that are connected and whose queues are proven, or need no proof, by datapath id."""
+        """Returns the connected switches whose queues are proven, or need no proof, sorted by datapath id."""
         return tuple(self._sessions[dpid].switch() for dpid in sorted(self._sessions) if self._sessions[dpid].ready)
 
     def apply(self, rules: frozenset[Rule]) -> Applied:
-        """Make the ready switches hold exactly ``rules`` (beside those of others), and wait until they say so.
+        """Make the ready switches hold exactly ``rules`` (beside those of other owners), and wait for their answers.
 
-        Only the difference is sent, to all switches at once, to each as one transaction. A switch that ``rules`` does
-        not mention was not known to the plan and is left as it is. A switch that does not answer holds up the rest
-        for no longer than twice the time that an answer may take.
+        Only the difference is sent, to all switches at once, to each as one transaction. A switch without any of
+        ``rules`` was unknown to the plan and stays as it is. A switch that does not answer delays the rest by at most
+        ``2 * answer_seconds``.
         """
         with self._applying:
             self._epoch += 1
@@ -72,7 +72,7 @@ class Dataplane:
             work = {}
             for dpid, session in self._sessions.items():
                 if session.ready and dpid in self._by_switch:
-                    self._taken.setdefault(dpid, None)
+                    self._accepted.setdefault(dpid, None)
                     work[dpid] = hub.spawn(self._change, session, self._by_switch[dpid], self._epoch)
             changes = self._wait_for(work)
         return Applied(
@@ -82,7 +82,10 @@ class Dataplane:
         )
 
     def renew_gates(self) -> int:
-        """Keep the gates of all ready switches open for another while; how many are. A slow one holds up no other."""
+        """Keep the gates of all ready switches open for another ``gate_seconds``. Returns how many gates are open.
+
+        A slow switch delays no other.
+        """
         deadline = time.monotonic() + self._settings.gate_seconds / 4
         threads = [hub.spawn(session.renew_gate) for session in self._sessions.values() if session.ready]
         return sum(_outcome(thread, deadline) is True for thread in threads)
@@ -92,54 +95,55 @@ class Dataplane:
         self._listeners.append(listener)
 
     def status(self) -> tuple[SwitchStatus, ...]:
-        """Every switch that is connected, and every one that a plan has known."""
+        """Returns the status of every connected switch, and of every switch that a plan was sent to."""
         gone = tuple(
             SwitchStatus(dpid, connected=False, ready=False, reason="not connected", rules=0, bundles=None)
-            for dpid in self._taken.keys() - self._sessions.keys()
+            for dpid in self._accepted.keys() - self._sessions.keys()
         )
         here = tuple(session.status() for session in self._sessions.values())
         return tuple(sorted(here + gone, key=lambda status: status.dpid))
 
     def class_bytes(self) -> dict[tuple[int, int | None], int]:
-        """Bytes that each switch has sent by service class (None: all other traffic), summed over its ports.
+        """Returns the bytes that each switch has sent, by (datapath id, service class), summed over its ports.
 
-        They only rise: what a switch had sent before its queues were made anew, or before it went away, still counts.
+        The class None is all other traffic. The counts never fall, even if a switch reconnects or its queues are made
+        anew.
         """
         threads = [hub.spawn(session.count) for session in self._sessions.values() if session.ready]
         for thread in threads:
             thread.wait()
         return self._bytes.totals()
 
-    # For the app: what Ryu tells of the switches.
+    # Ryu's events, handed on by the app.
 
     def connected(self, datapath: Any) -> None:
-        """A switch has finished its hello.
+        """A switch has finished its handshake.
 
-        Nothing proves the id that it names. So where a session of that id is there already, the new connection takes
-        its place only if the old one does not answer any more, as after a switch's sudden restart.
+        Nothing proves its datapath id. So if that id has a session already, the new connection replaces it only if the
+        old one does not answer any more, as after a sudden restart of the switch.
         """
         session = self._sessions.get(datapath.id)
         if session is None:
             self._begin(datapath)
         elif datapath.id in self._rivals:
-            self._refuse(datapath, "another connection is just being looked at")
+            self._refuse(datapath, "another connection of this id is being checked")
         else:
             self._rivals[datapath.id] = datapath
             hub.spawn(self._decide, session, datapath)
 
     def disconnected(self, datapath: Any) -> None:
-        """A connection has ended, be it the switch's present one or one that it has left behind."""
-        self._take_rival(datapath)
+        """A connection has ended: the present one of a switch, or an older one."""
+        self._withdraw_rival(datapath)
         session = self._sessions.get(datapath.id)
         if session is not None and session.is_of(datapath):
             was_ready = session.ready
             self._drop(datapath.id)
             self._log.say(logging.WARNING, session.address, f"switch {datapath.id:016x} has disconnected")
             if was_ready:
-                self._tell(f"switch {datapath.id:016x} has disconnected")
+                self._notify(f"switch {datapath.id:016x} has disconnected")
 
     def deliver(self, message: Any) -> None:
-        """A message from a switch."""
+        """Receive a message from a switch."""
         session = self._sessions.get(message.datapath.id)
         if session is None or not session.is_of(message.datapath):
             return
@@ -149,13 +153,13 @@ class Dataplane:
             session.deliver(message)
 
     def ports_changed(self, datapath: Any) -> None:
-        """A port of a switch came, went or changed."""
+        """A port of a switch was added, removed or changed."""
         session = self._sessions.get(datapath.id)
         if session is not None and session.is_of(datapath):
             session.ports_changed()
 
     def close(self) -> None:
-        """Forget all switches. They keep their rules, and their order until the gate closes."""
+        """Forget all switches. They keep their rules, and obey them until the gate closes."""
         self._rivals.clear()
         for dpid in list(self._sessions):
             self._drop(dpid)
@@ -168,18 +172,18 @@ class Dataplane:
             self._settings,
             database=self._databases.of(datapath.id),
             base=self._base,
-            changed=self._tell,
+            changed=self._notify,
             repairs=self._repairs.setdefault(datapath.id, Repairs()),
-            counted=partial(self._bytes.take, datapath.id),
+            counted=partial(self._bytes.update, datapath.id),
             log=self._log,
             switches=lambda: len(self._sessions),
-            remembered=self._taken.get(datapath.id),
+            remembered=self._accepted.get(datapath.id),
         )
 
     def _decide(self, session: Session, rival: Any) -> None:
-        """Keep ``session`` if its switch answers; else begin one with ``rival``, if that is still there."""
+        """Keep ``session`` if its switch answers; else begin a session with ``rival``, if that is still connected."""
         answers = session.answers()
-        if not self._take_rival(rival):
+        if not self._withdraw_rival(rival):
             return
         current = self._sessions.get(rival.id)
         if current is not None and (answers or current is not session):
@@ -195,11 +199,11 @@ class Dataplane:
         address = str(datapath.address[0])
         text = f"switch {datapath.id:016x}: a second connection, from {address}, is refused: {reason}"
         self._refusals.say(logging.WARNING, address, text)
-        # Ryu tells of the end through the queue of events, whose only reader may be the caller: it must not wait there.
+        # Closing sends an event to Ryu's queue, whose only reader may be the caller: it must not wait there.
         hub.spawn(datapath.close)
 
-    def _take_rival(self, datapath: Any) -> bool:
-        """No longer look at a connection; whether it was looked at."""
+    def _withdraw_rival(self, datapath: Any) -> bool:
+        """Stop checking a connection. Returns whether it was being checked."""
         is_there: bool = self._rivals.get(datapath.id) is datapath
         if is_there:
             del self._rivals[datapath.id]
@@ -210,18 +214,21 @@ class Dataplane:
         if session is not None:
             session.close()
             if not self._repairs[dpid].count:
-                # Anybody may connect with any id: of those that were nothing, nothing stays.
+                # Anybody may connect with any id, so nothing is kept of an id without repairs.
                 del self._repairs[dpid]
 
     def _change(self, session: Session, wanted: frozenset[Rule], epoch: int) -> SwitchChange:
-        """Change one switch. A later connection of it begins with the last rules that it is known to have taken."""
+        """Change one switch. A later connection of it begins with the last rules that it accepted."""
         change = session.apply(wanted, epoch)
         if not change.errors:
-            self._taken[session.dpid] = wanted
+            self._accepted[session.dpid] = wanted
         return change
 
     def _split(self, rules: frozenset[Rule]) -> None:
-        """Sort ``rules`` by switch. Only what is new or gone is looked at: a big set costs no more than a small one."""
+        """Sort ``rules`` by switch.
+
+        Only the difference is sorted, so the cost does not depend on the number of rules.
+        """
         gone = _by_switch(self._rules - rules)
         new = _by_switch(rules - self._rules)
         for dpid in gone.keys() | new.keys():
@@ -232,7 +239,7 @@ class Dataplane:
                 del self._by_switch[dpid]
         self._rules = rules
 
-    def _tell(self, reason: str) -> None:
+    def _notify(self, reason: str) -> None:
         for listener in self._listeners:
             listener(reason)
 
@@ -247,7 +254,7 @@ class Dataplane:
 
 
 def _outcome(thread: Any, deadline: float) -> Any:
-    """What a green thread returns; None where it has not ended by ``deadline``, and goes on."""
+    """Returns the result of a green thread, or None if it has not ended by ``deadline``; it then goes on."""
     outcome = None
     with hub.Timeout(max(0.0, deadline - time.monotonic()), False):
         outcome = thread.wait()
@@ -255,9 +262,9 @@ def _outcome(thread: Any, deadline: float) -> Any:
 
 
 def _by_switch(rules: frozenset[Rule]) -> dict[int, set[Rule]]:
-    found: dict[int, set[Rule]] = {}
+    grouped: dict[int, set[Rule]] = {}
     for number, rule in enumerate(rules, 1):
-        found.setdefault(rule.switch, set()).add(rule)
+        grouped.setdefault(rule.switch, set()).add(rule)
         if number % _SORTED_AT_ONCE == 0:
             hub.sleep(0)
-    return found
+    return grouped

@@ -66,7 +66,7 @@ class RuleTable:
         self._switches = switches
         self._warn = warn
         self._held: frozenset[Rule] | None = None
-        self._tags: Mapping[openflow.Place, int] = {}
+        self._tags: Mapping[openflow.RuleKey, int] = {}
         self._epoch = 0
         self._changes = 0
         self._gate_until = 0.0

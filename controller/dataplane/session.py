@@ -194,7 +194,7 @@ class Session:
 
     def rule_removed(self, message: Any) -> None:
         """The switch tells that a rule went."""
-        if openflow.tells_of_loss(message):
+        if openflow.is_about_our_rule(message):
             self._loss.set()
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
 """One change of one switch's rules as one transaction: all of it, or none.
 
-With bundles: open, add all, barrier, read the errors, then commit or discard (a switch commits a bundle even where it
-refused a part, so the errors are read first). What is refused only at the commit, such as a rule too many for the
-table, undoes the whole bundle. Without bundles: add, barrier, read the errors; then delete, or take back the added.
+With bundles: open, add all, barrier, read the errors, then commit or discard. The errors are read first because a
+switch commits a bundle even if it refused a part. A refusal at the commit, such as one rule too many for the table,
+undoes the whole bundle. Without bundles: add, barrier, read the errors; then delete the old rules, or the added ones.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from controller.dataplane.channel import Channel, Refusal
 from controller.rules.compiler import Difference, Rule
 
 SHOWN = 3
-"""Refusals that are told one by one; a full table refuses many for one reason."""
+"""Limits the refusals that are reported one by one. A full table refuses many rules for one reason."""
 
 FLAGS = ofp.ONF_BF_ATOMIC | ofp.ONF_BF_ORDERED
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Whether a change was made, how many rule messages were sent, and what the switch refused, in words."""
+    """The result of a change: whether it was done, how many rule messages were sent, and the refusals as texts."""
 
     done: bool
     sent: int
@@ -35,7 +35,7 @@ class Outcome:
 
 
 def knows_bundles(channel: Channel) -> bool:
-    """Whether the switch has bundles, found by opening and discarding an empty one. Raises SwitchGoneError."""
+    """Returns whether the switch has bundles, by opening and discarding an empty one. Raises SwitchGoneError."""
     number = channel.next_bundle()
     if channel.settle([_control(channel, number, ofp.ONF_BCT_OPEN_REQUEST)]):
         return False
@@ -44,7 +44,7 @@ def knows_bundles(channel: Channel) -> bool:
 
 
 def change(channel: Channel, wanted: Difference, held: frozenset[Rule], epoch: int) -> Outcome:
-    """Make one change, or leave everything as it was. ``held`` is what the switch holds. Raises SwitchGoneError."""
+    """Make one change, or leave everything as it was. ``held`` are the switch's rules. Raises SwitchGoneError."""
     if not wanted:
         return Outcome(done=True, sent=0)
     if channel.bundles is None:
@@ -56,7 +56,7 @@ def change(channel: Channel, wanted: Difference, held: frozenset[Rule], epoch: i
 
 def _in_bundle(channel: Channel, wanted: Difference, epoch: int) -> Outcome:
     datapath, number = channel.datapath, channel.next_bundle()
-    # All happens at once, so deletes can go first and make room in a table that is nearly full.
+    # A bundle takes effect at once, so deletes can come first and make room in a nearly full table.
     removed = sorted(wanted.remove, key=_order)
     added = sorted(wanted.add, key=_order)
     rules: list[Rule | None] = [None, *removed, *added]
@@ -67,14 +67,14 @@ def _in_bundle(channel: Channel, wanted: Difference, epoch: int) -> Outcome:
     commit = _control(channel, number, ofp.ONF_BCT_COMMIT_REQUEST)
     refusals, _ = channel.settle_many([commit], 1, earlier=sent)
     if refusals:
-        # The refusal of the commit itself says no more than those of its parts, where there are any.
+        # If parts were refused, the refusal of the commit itself adds nothing.
         parts = [refusal for refusal in refusals if refusal.index < len(sent)]
         return Outcome(done=False, sent=len(rules) - 1, errors=_in_words(channel, parts or refusals, rules))
     return Outcome(done=True, sent=len(rules) - 1)
 
 
 def _parts(datapath: Any, number: int, removed: list[Rule], added: list[Rule], epoch: int) -> Iterator[Any]:
-    """The messages that open a bundle and fill it, each made when it is asked for."""
+    """Yields the messages that open a bundle and fill it, each made just before it is sent."""
     yield parser.ONFBundleCtrlMsg(datapath, number, ofp.ONF_BCT_OPEN_REQUEST, FLAGS, [])
     deletes = (openflow.delete(datapath, rule) for rule in removed)
     for message in chain(deletes, (openflow.add(datapath, rule, epoch) for rule in added)):
@@ -86,25 +86,25 @@ def _step_by_step(channel: Channel, wanted: Difference, held: frozenset[Rule], e
     added, removed = sorted(wanted.add, key=_order), sorted(wanted.remove, key=_order)
     sent = len(added)
     refusals, _ = channel.settle_many((openflow.add(datapath, rule, epoch) for rule in added), len(added))
-    made, unmade = _taken(added, refusals), []
+    added_so_far, deleted_so_far = _accepted(added, refusals), []
     errors = _in_words(channel, refusals, [*added])
     if not refusals:
         sent += len(removed)
         refusals, _ = channel.settle_many((openflow.delete(datapath, rule) for rule in removed), len(removed))
         if not refusals:
             return Outcome(done=True, sent=sent)
-        unmade = _taken(removed, refusals)
+        deleted_so_far = _accepted(removed, refusals)
         errors = _in_words(channel, refusals, [*removed])
     before = {rule.key: rule for rule in held}
-    back = [openflow.delete(datapath, rule) for rule in made if rule.key not in before]
-    back += [openflow.add(datapath, before[rule.key], epoch) for rule in made if rule.key in before]
-    back += [openflow.add(datapath, rule, epoch) for rule in unmade]
+    back = [openflow.delete(datapath, rule) for rule in added_so_far if rule.key not in before]
+    back += [openflow.add(datapath, before[rule.key], epoch) for rule in added_so_far if rule.key in before]
+    back += [openflow.add(datapath, rule, epoch) for rule in deleted_so_far]
     refusals = channel.settle(back)
-    errors += tuple(f"taking back: {text}" for text in _in_words(channel, refusals, []))
+    errors += tuple(f"undoing it: {text}" for text in _in_words(channel, refusals, []))
     return Outcome(done=False, sent=sent + len(back), errors=errors)
 
 
-def _taken(rules: list[Rule], refusals: list[Refusal]) -> list[Rule]:
+def _accepted(rules: list[Rule], refusals: list[Refusal]) -> list[Rule]:
     refused = {refusal.index for refusal in refusals}
     return [rule for index, rule in enumerate(rules) if index not in refused]
 
@@ -114,7 +114,7 @@ def _control(channel: Channel, number: int, kind: int) -> Any:
 
 
 def _order(rule: Rule) -> tuple[int, int, str]:
-    """Later tables first, so that nothing leads into a table that is not ready yet, where there is no bundle."""
+    """Sorts later tables first, so that no rule leads into a table that is not ready yet, where there is no bundle."""
     return (-rule.table, -rule.priority, rule.job or "")
 
 

@@ -1,4 +1,4 @@
-"""What the dataplane is told and what it answers, as values."""
+"""The settings and the results of the dataplane, as values."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ from controller.rules.fabric import Link
 class Settings:
     """How the dataplane treats its switches.
 
-    ``classes`` is K, the number of job classes; a port has one queue more. ``ovsdb`` is where the switches' database
-    answers: one address for all, or one by datapath id. ``job_floor`` and ``other_floor`` are the
-    shares of a link that each class and all other traffic keep. ``rates_bps`` gives the rate of a switch's port
-    by (dpid, port number), where it is known better than from the port's own speed. ``untrusted`` are ports whose
-    DSCP is not believed. Without ``probe`` queues need no proof. ``answer_seconds`` is how long a switch may take to
-    answer; ``retry_seconds`` how long until a switch that is not ready is looked at again; ``audit_seconds`` how often
-    the rules that a switch holds are compared with those that it should; ``queue_seconds`` how often the same is done
-    for its ports' queues.
+    ``classes`` is K, the number of job classes; a port has one queue more. ``ovsdb`` is the address of the switches'
+    database, or a mapping from datapath id to address. ``job_floor`` and ``other_floor`` are the shares of a link that
+    each class and all other traffic keep. ``rates_bps`` is the rate of a port in bit/s by (datapath id, port number),
+    where it is better known than from the port's own speed. ``untrusted`` are the ports, as (datapath id, port number),
+    whose DSCP is cleared. Without ``probe`` queues need no proof. ``answer_seconds`` is how long a switch may take to
+    answer. ``retry_seconds`` is the time until a switch that is not ready is looked at again. ``audit_seconds`` is the
+    time between two looks at a switch's rules, ``queue_seconds`` between two looks at its queues.
     """
 
     classes: int = MAX_CLASSES
@@ -43,7 +42,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class SwitchChange:
-    """What one switch made of a change: messages sent, seconds until its barrier's answer, and what it refused."""
+    """The result of a change of one switch: messages sent, seconds until the barrier reply, and refusals."""
 
     dpid: int
     flow_mods: int = 0
@@ -53,7 +52,7 @@ class SwitchChange:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What became of a set of rules.
+    """The result of ``Dataplane.apply``.
 
     ``flow_mods`` counts the rules added, changed or deleted. A switch with ``errors`` holds what it held before.
     """
@@ -65,7 +64,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class PortProof:
-    """What the probe found at one port: packets counted a queue, and why the port is not ordered (None: proven)."""
+    """The probe's result for one port: packets by queue, and the problem (None: the queues are proven)."""
 
     port: int
     name: str
@@ -77,8 +76,8 @@ class PortProof:
 class SwitchStatus:
     """A switch as the operator sees it. ``reason`` says why it is not ready; ``rules`` is how many it holds.
 
-    ``problems`` are what an operator should know of a switch that is ready: ports that are not ordered, and what
-    somebody else changed within the last minute. ``repairs`` is how often such a change was undone.
+    ``problems`` are those of a switch that is ready: ports whose queues are not proven, and changes by somebody else
+    within the last minute. ``repairs`` is how often such a change was undone.
     """
 
     dpid: int

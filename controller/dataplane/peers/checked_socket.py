@@ -1,4 +1,4 @@
-"""A peer's connection as Ryu reads and writes it: only whole messages that have been checked come out of it."""
+"""A peer's connection as Ryu reads and writes it. Ryu receives only whole messages that have been checked."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from controller.dataplane.peers.log import PeerLog
 from controller.dataplane.peers.message_stream import MessageStream, RefusedError
 
 HANDSHAKE_SECONDS = 15.0
-"""A peer that has not become a switch by then is disconnected; switches take milliseconds."""
+"""A peer that has not become a switch within this time is disconnected. Switches take milliseconds."""
 TURN_SECONDS = 0.005
-"""After so long one peer's messages make way for everything else."""
+"""After this time of one peer's messages, other green threads run."""
 _EARLY_BYTES = 4096
 _BYTES = 16_384
-"""Received at once: of the smallest messages so many that they take less than a turn."""
+"""Limits the bytes of one receive call, so that even the smallest messages in it take less than a turn."""
 
 
 class CheckedSocket:
-    """Stands in for the socket of ``connection``, a green one, in Ryu's ``Datapath``.
+    """Replaces the green socket ``connection`` in Ryu's ``Datapath``.
 
-    ``ready`` is called once, when the peer has become a switch. ``log`` is told why a connection is ended.
+    ``ready`` is called once, when the peer has become a switch. ``log`` gets the reason why a connection is ended.
     """
 
     def __init__(self, connection: Any, address: str, log: PeerLog, ready: Callable[[], None]) -> None:
@@ -42,27 +42,27 @@ class CheckedSocket:
         self._turn_ends = 0.0
         self._is_refused = False
         self._is_ready = False
-        # Not a green thread: one that is cancelled keeps the frames of those who did so, and this object in them.
+        # A timer, not a green thread: a cancelled thread would keep this object alive through its canceller's frames.
         self._deadline = get_hub().schedule_call_global(HANDSHAKE_SECONDS, hub.spawn, _expire, weakref.ref(self))
 
-    # What Ryu calls.
+    # Calls of Ryu.
 
     def setsockopt(self, *arguments: Any) -> None:
-        """As of a socket."""
+        """Set an option, as of a socket."""
         self._socket.setsockopt(*arguments)
 
     def settimeout(self, seconds: float | None) -> None:
-        """As of a socket."""
+        """Set the timeout, as of a socket."""
         self._socket.settimeout(seconds)
 
     def shutdown(self, how: int) -> None:
-        """As of a socket."""
+        """Shut the connection down, as of a socket."""
         self._socket.shutdown(how)
 
     def close(self) -> None:
-        """As of a socket. What the peer has sent is dropped, and so is ``ready``.
+        """Close the connection, as of a socket. Drops ``ready`` and what the peer has sent.
 
-        ``ready`` may lead back to this object, and the collector of such rings seldom runs in the controller.
+        ``ready`` may refer to this object, and the collector of reference cycles seldom runs in the controller.
         """
         self._deadline.cancel()
         self._socket.close()
@@ -70,21 +70,21 @@ class CheckedSocket:
         self._stream = MessageStream()
 
     def recv(self, _size: int) -> bytes:
-        """One checked message; b"" after the last one, which is where the peer ends or breaks a rule.
+        """Returns one checked message, or b"" after the peer has ended the connection or broken a rule.
 
-        Raises OSError as a socket does. A peer that floods holds up nothing else for longer than its turn.
+        Raises OSError as a socket does. A flooding peer delays other green threads by one turn at most.
         """
         try:
             while not self._is_refused:
-                self._make_way()
-                step = self._stream.take()
+                self._yield_turn()
+                step = self._stream.next_step()
                 if step is None:
                     received = self._socket.recv(_BYTES if self._stream.is_ready else _EARLY_BYTES)
                     if not received:
                         break
                     self._stream.feed(received)
                 elif step.reply:
-                    # Who does not read its answers is not read either: only this connection waits.
+                    # A peer that does not read its answers is not read either. Only this connection waits.
                     with contextlib.suppress(TimeoutError):
                         self._write(step.reply)
                 else:
@@ -92,19 +92,19 @@ class CheckedSocket:
                     return step.deliver
         except RefusedError as error:
             self.refuse(str(error), error.reply)
-        except ssl.SSLError as error:  # which Ryu takes for a timeout, and would ask again for ever
+        except ssl.SSLError as error:  # Ryu would take it for a timeout and retry for ever
             self.refuse(f"its TLS is broken: {error.reason}")
         return b""
 
     def sendall(self, data: bytes) -> None:
-        """As of a socket; ``data`` is one message."""
+        """Send ``data``, one whole message, as of a socket."""
         self._stream.sent(data)
         self._write(data)
 
-    # What the listener calls.
+    # Calls of the listener.
 
     def refuse(self, reason: str, reply: bytes = b"") -> None:
-        """End the connection, after ``reply`` where it can be sent at once."""
+        """End the connection, after sending ``reply`` if possible."""
         if self._is_refused:
             return
         self._is_refused = True
@@ -121,7 +121,7 @@ class CheckedSocket:
             self._deadline.cancel()
             self._ready()
 
-    def _make_way(self) -> None:
+    def _yield_turn(self) -> None:
         now = time.monotonic()
         if now >= self._turn_ends:
             hub.sleep(0)
@@ -132,7 +132,7 @@ class CheckedSocket:
             with self._writing:
                 self._socket.sendall(data)
         except TimeoutError:
-            self.refuse("it does not read what it is sent")
+            self.refuse("it does not read the messages sent to it")
             raise
 
 

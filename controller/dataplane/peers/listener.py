@@ -1,4 +1,4 @@
-"""Who may connect as a switch. OpenFlow without TLS knows no passwords: the address is all that there is to go by."""
+"""Who may connect as a switch. OpenFlow without TLS has no authentication, so the address alone decides."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
-from ryu.base import app_manager  # Ryu's modules import each other in a ring, which begins here
+from ryu.base import app_manager  # Ryu's modules import each other in a cycle, which must begin here
 from ryu.controller import controller as ryu_controller
 from ryu.controller import ofp_event
 from ryu.lib import hub
@@ -23,29 +23,30 @@ LOG = logging.getLogger(__name__)
 def install(switches: Collection[str], connections: int) -> None:
     """Have Ryu listen for switches through a ``Listener``.
 
-    ``switches``: the addresses and networks that may connect; none: any. ``connections``: how many at a time, at most.
+    ``switches`` are the addresses and networks that may connect; if empty, all may. At most ``connections`` are open
+    at a time.
     """
-    # Ryu makes its server by this name, and has no other place to say no before it speaks OpenFlow with a peer.
+    # Ryu creates its server by this name, and has no other hook to refuse a peer before it speaks OpenFlow.
     ryu_controller.StreamServer = partial(Listener, admits=admission(switches), connections=connections)
 
 
 def admission(switches: Collection[str]) -> Callable[[str], bool]:
-    """Whether an address may connect as a switch."""
-    networks = [ipaddress.ip_network(each) for each in switches]
+    """Returns a function that returns whether an address may connect as a switch."""
+    networks = [ipaddress.ip_network(network) for network in switches]
 
     def admits(address: str) -> bool:
-        found = ipaddress.ip_address(address.partition("%")[0])
-        if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
-            found = found.ipv4_mapped
-        return not networks or any(found in network for network in networks)
+        peer = ipaddress.ip_address(address.partition("%")[0])
+        if isinstance(peer, ipaddress.IPv6Address) and peer.ipv4_mapped is not None:
+            peer = peer.ipv4_mapped
+        return not networks or any(peer in network for network in networks)
 
     return admits
 
 
 class Listener(hub.StreamServer):
-    """Ryu's server for switches. It takes only those that may connect, hands on only what is checked, and never ends.
+    """Ryu's server for switches. It accepts only permitted peers, hands on only checked messages, and never ends.
 
-    Where there are as many connections as may be, the one that has taken longest to become a switch makes way.
+    If the limit of connections is reached, the connection that has waited longest to become a switch is closed.
     """
 
     def __init__(
@@ -57,17 +58,17 @@ class Listener(hub.StreamServer):
         connections: int,
         **options: Any,
     ) -> None:
-        # With a key and a certificate in the options Ryu speaks TLS below what is checked.
-        super().__init__(address, partial(self._check, handle), **options)
+        # With a key and a certificate in ``options``, Ryu speaks TLS below the checks.
+        super().__init__(address, partial(self._handle_checked, handle), **options)
         self._admits = admits
         self._most = connections
         self._open = 0
         self._unknown: dict[CheckedSocket, None] = {}
         self._log = PeerLog(LOG)
-        _spare_ryu_the_errors()
+        _remove_ryu_error_handler()
 
     def serve_forever(self) -> None:
-        """Take connections until the green thread is killed."""
+        """Accept connections until the green thread is killed."""
         acceptor = Acceptor(self.server, "the OpenFlow port")
         while True:
             connection, address = acceptor.accept()
@@ -84,15 +85,15 @@ class Listener(hub.StreamServer):
         try:
             connection.settimeout(HANDSHAKE_SECONDS)
             self.handle(connection, address)
-        except Exception as error:  # whatever a peer makes Ryu raise costs this connection and one line
+        except Exception as error:  # an error that a peer causes in Ryu ends only this connection, with one log line
             text = f"the OpenFlow connection from {address[0]} is ended: {type(error).__name__}: {error}"
             self._log.say(logging.WARNING, address[0], text)
         finally:
             connection.close()
             self._open -= 1
 
-    def _check(self, handle: Callable[[Any, Any], None], connection: Any, address: Any) -> None:
-        """Have Ryu ``handle`` a connection as long as its peer keeps the rules."""
+    def _handle_checked(self, handle: Callable[[Any, Any], None], connection: Any, address: Any) -> None:
+        """Let Ryu ``handle`` a connection as long as its peer keeps the rules."""
         checked = CheckedSocket(connection, address[0], self._log, lambda: self._unknown.pop(checked, None))
         self._unknown[checked] = None
         try:
@@ -114,10 +115,10 @@ class Listener(hub.StreamServer):
         return None
 
 
-def _spare_ryu_the_errors() -> None:
-    """Take Ryu's own handler of error messages out.
+def _remove_ryu_error_handler() -> None:
+    """Remove Ryu's own handler of error messages.
 
-    It does nothing but write for those who debug, takes half a millisecond for each message, and raises at some.
+    It only logs for debugging, takes half a millisecond for each message, and raises at some messages.
     """
     brick = app_manager.lookup_service_brick(ofp_event.NAME)
     for handler in list(brick.event_handlers.get(ofp_event.EventOFPErrorMsg, ()) if brick is not None else ()):

@@ -1,4 +1,4 @@
-"""Log lines that any peer can cause: few for each address and minute, and of a bounded number of addresses."""
+"""Log lines that peers cause, limited for each address and minute, and for a bounded number of addresses."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 MINUTE = 60.0
 MAX_ADDRESSES = 1000
-"""Addresses that are remembered. While all of them are of the last minute, nothing is said of others."""
+"""Limits the remembered addresses. While all of them are of the last minute, nothing is logged of others."""
 
 
 class PeerLog:
-    """Says at most ``lines`` lines of each address and minute, and how many it left out before."""
+    """Logs at most ``lines`` lines for each address and minute, and how many it left out before."""
 
     def __init__(self, log: logging.Logger, lines: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
         self._log = log
@@ -21,7 +21,7 @@ class PeerLog:
         self._minutes: dict[str, tuple[float, int]] = {}
 
     def say(self, level: int, address: str, text: str, *, error: BaseException | None = None) -> None:
-        """Log ``text``, with the trace of ``error``, which is of ``address``, unless enough has been said of it."""
+        """Log ``text``, about ``address``, with the traceback of ``error``, unless the limit is reached."""
         now = self._clock()
         begin, count = self._minutes.get(address, (now, 0))
         left_out = 0
@@ -37,7 +37,7 @@ class PeerLog:
             self._log.log(level, "%s%s", text, more, exc_info=error)
 
     def _has_room(self, now: float) -> bool:
-        """Forget the address whose minute began first, if there are too many and it is over."""
+        """Returns whether another address can be remembered. Forgets the oldest one if its minute is over."""
         if len(self._minutes) < MAX_ADDRESSES:
             return True
         first = next(iter(self._minutes))

@@ -1,10 +1,10 @@
-"""The nested structures of OpenFlow 1.3 messages, walked length by length before Ryu's parser sees them. Pure.
+"""Checks the nested structures of OpenFlow 1.3 messages before Ryu's parser reads them. Pure.
 
-Ryu adds the lengths that a message names to an offset, and trusts them: a length of 0 keeps it at the same place for
-ever, and one that reaches too far, or that is not the one of its type, makes it raise. What passes here has lengths
-that fit exactly, and only types that Ryu knows. Offsets in errors count from the beginning of the message.
+Ryu adds the lengths in a message to an offset and trusts them: a length of 0 makes it loop for ever, and a wrong length
+makes it raise. A message that passes the checks has only lengths that fit exactly and types that Ryu knows. Offsets in
+errors count from the beginning of the message.
 
-Source: OpenFlow Switch Specification 1.3.5, section 7.2 and 7.3; what Ryu can read is taken from Ryu's own tables.
+Source: OpenFlow Switch Specification 1.3.5, sections 7.2 and 7.3. The known types are taken from Ryu's own tables.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from ryu.ofproto import ofproto_common
 from ryu.ofproto import ofproto_v1_3 as ofp
 
 MAX_MATCH = 2048
-"""The longest match that is read, in bytes. All fields of OpenFlow 1.3 together, with masks, take about 500."""
+"""Limits the length of a match, in bytes. All fields of OpenFlow 1.3 together, with masks, take about 500."""
 MAX_RULE = 8192
-"""The longest entry of flow statistics that is read, in bytes: about 500 actions."""
+"""Limits the length of an entry of flow statistics, in bytes: about 500 actions."""
 PIECE = 4096
-"""A message is cut into pieces of about so many bytes, each of which Ryu reads in a few milliseconds."""
+"""A message is cut into pieces of about so many bytes. Ryu reads each in a few milliseconds."""
 
 MATCH_AT_REMOVED = 48
-"""Where the match of a flow-removed message begins."""
+"""The offset of the match in a flow-removed message."""
 _MATCH_AT_STATS = 48
 _PORT_SIZE = 64
 _QUEUE_SIZE = 40
@@ -36,7 +36,7 @@ _LONG = Struct("!I")
 
 
 class MalformedError(Exception):
-    """A structure that is not as OpenFlow says: what is wrong, and at which offset of the message."""
+    """A structure that violates OpenFlow. The message names the fault and its offset."""
 
     def __init__(self, offset: int, problem: str) -> None:
         super().__init__(f"at offset {offset} there is {problem}")
@@ -47,7 +47,7 @@ def _wrong_length(what: str, length: int, least: int, most: int) -> str:
 
 
 def _headers(fields: Iterable[object]) -> tuple[dict[int, int], dict[tuple[int, int], int], frozenset[int]]:
-    """What Ryu knows of match fields: 32-bit headers and their length, extended ones, and class with number."""
+    """Returns Ryu's match fields: lengths by 32-bit header, the same of extended fields, and class with number."""
     plain: dict[int, int] = {}
     extended: dict[tuple[int, int], int] = {}
     for field in fields:
@@ -87,7 +87,7 @@ _WITH_ACTIONS = frozenset({ofp.OFPIT_WRITE_ACTIONS, ofp.OFPIT_APPLY_ACTIONS, ofp
 
 
 def check_match(data: bytes, at: int, end: int) -> int:
-    """Check the match at ``at``, which may reach to ``end``. Returns where the next thing is. Raises MalformedError."""
+    """Check the match at ``at``, which may reach to ``end``. Returns the offset after it. Raises MalformedError."""
     if end - at < 8:
         raise MalformedError(at, "no room for a match")
     kind, length = _PAIR.unpack_from(data, at)
@@ -98,14 +98,14 @@ def check_match(data: bytes, at: int, end: int) -> int:
         raise MalformedError(at, _wrong_length("a match", length, 4, end - at))
     if length > MAX_MATCH:
         raise MalformedError(at, f"a match of {length} bytes, which is more than {MAX_MATCH}")
-    place, stop = at + 4, at + length
-    while place < stop:
-        place = _after_field(data, place, stop)
+    offset, stop = at + 4, at + length
+    while offset < stop:
+        offset = _after_field(data, offset, stop)
     return after
 
 
 def _after_field(data: bytes, at: int, end: int) -> int:
-    """Where the match field at ``at`` ends."""
+    """Returns the offset after the match field at ``at``. Raises MalformedError."""
     if end - at < 4:
         raise MalformedError(at, "half a match field")
     (header,) = _LONG.unpack_from(data, at)
@@ -172,8 +172,8 @@ def _check_instructions(data: bytes, at: int, end: int, vendors: list[int]) -> N
 def check_flow_stats(data: bytes, at: int) -> tuple[list[int], list[int]]:
     """Check the entries of flow statistics from ``at`` to the end. Raises MalformedError.
 
-    Returns the offsets where the message may be cut into pieces, and those of the vendors' numbers of actions that
-    are extensions.
+    Returns the offsets where the message may be cut into pieces, and those of the vendor numbers of
+    experimenter actions.
     """
     end = len(data)
     cuts: list[int] = []
@@ -206,18 +206,18 @@ def _check_records(data: bytes, at: int, size: int, what: str) -> list[int]:
 
 
 def check_queue_stats(data: bytes, at: int) -> list[int]:
-    """Check queue statistics. Returns where the message may be cut. Raises MalformedError."""
+    """Check queue statistics. Returns the offsets where the message may be cut. Raises MalformedError."""
     return _check_records(data, at, _QUEUE_SIZE, "a list of queues")
 
 
 def check_ports(data: bytes, at: int) -> list[int]:
-    """Check port descriptions. Returns where the message may be cut. Raises MalformedError."""
+    """Check port descriptions. Returns the offsets where the message may be cut. Raises MalformedError."""
     return _check_records(data, at, _PORT_SIZE, "a list of ports")
 
 
 def port_numbers(data: bytes, at: int) -> list[int]:
-    """The numbers in checked port descriptions."""
-    return [_LONG.unpack_from(data, place)[0] for place in range(at, len(data), _PORT_SIZE)]
+    """Returns the port numbers in checked port descriptions."""
+    return [_LONG.unpack_from(data, offset)[0] for offset in range(at, len(data), _PORT_SIZE)]
 
 
 def check_aggregate(data: bytes, at: int) -> None:
@@ -239,8 +239,8 @@ def check_properties(data: bytes, at: int) -> None:
 
 
 def offered_versions(data: bytes, at: int) -> frozenset[int] | None:
-    """The versions in the elements of a hello; None where it has no list of them. Raises MalformedError."""
-    found: set[int] | None = None
+    """Returns the versions in the elements of a hello, or None if it has no list of them. Raises MalformedError."""
+    versions: set[int] | None = None
     end = len(data)
     while at < end:
         if end - at < 4:
@@ -250,19 +250,19 @@ def offered_versions(data: bytes, at: int) -> frozenset[int] | None:
             raise MalformedError(at, _wrong_length("a hello element", length, 4, end - at))
         if kind == ofp.OFPHET_VERSIONBITMAP and length >= 8:
             bits = int.from_bytes(data[at + 4 : at + 8], "big")
-            found = (found or set()) | {version for version in range(32) if bits >> version & 1}
+            versions = (versions or set()) | {version for version in range(32) if bits >> version & 1}
         at += length + 7 & ~7
-    return None if found is None else frozenset(found)
+    return None if versions is None else frozenset(versions)
 
 
 def without_vendors(data: bytes, at: Iterable[int]) -> bytes:
-    """``data`` with another vendor's number in place of Nicira's at those offsets.
+    """Returns ``data`` with the vendor number 0 in place of Nicira's at the offsets ``at``.
 
-    Ryu reads Nicira's actions by thirty parsers of their own, none of which doubts a length. No rule of this
-    controller has such an action, so that they are handed on as what they are to it: an extension it does not know.
+    Ryu has thirty parsers for Nicira's actions, none of which checks a length. No rule of this controller has such an
+    action, so they are handed on as an unknown extension.
     """
     changed = bytearray(data)
-    for place in at:
-        if _LONG.unpack_from(data, place)[0] == ofproto_common.NX_EXPERIMENTER_ID:
-            _LONG.pack_into(changed, place, 0)
+    for offset in at:
+        if _LONG.unpack_from(data, offset)[0] == ofproto_common.NX_EXPERIMENTER_ID:
+            _LONG.pack_into(changed, offset, 0)
     return bytes(changed)

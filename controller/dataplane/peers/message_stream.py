@@ -1,9 +1,9 @@
-"""What one OpenFlow peer says, in whole messages that Ryu can read. Pure: bytes in, steps out.
+"""The messages of one OpenFlow peer, checked and cut so that Ryu can read them. Pure: bytes in, steps out.
 
-Every message is checked before anybody reads it. A message that a switch has no business to send, that is malformed
-or too long, or that comes before its turn ends the connection. An answer that nobody asked for, and what switches tell
-that nobody here wants, is dropped unread. What Ryu answers or logs for each message, echo requests and the choice of
-the version, is done here, so that no peer can make it wait, write or raise.
+Every message is checked before it is read. A message ends the connection if no switch may send it, if it is malformed
+or too long, or if it comes too early. Answers without a request, and events that the controller does not need, are
+dropped unread. Echo requests and the choice of the version are handled here and not by Ryu, so that no peer can make
+Ryu wait, write or raise.
 
 The controller speaks OpenFlow 1.3. Source: OpenFlow Switch Specification 1.3.5, sections 6.3 and 7.
 """
@@ -23,19 +23,19 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from controller.dataplane.peers import message_shapes as shapes
 
 MAX_EARLY = 1024
-"""The longest hello, error or echo, in bytes, before the peer is known as a switch."""
+"""Limits the length of a hello, error or echo, in bytes, until the peer has become a switch."""
 MAX_PORTS = 4096
 """A switch with more ports is refused: Ryu keeps a description of each."""
-MAX_ASKED = 1024
-"""Requests that wait for an answer. Before there are more, the oldest is forgotten, and its answer dropped."""
+MAX_REQUESTS = 1024
+"""Limits the unanswered requests. Beyond it the oldest is forgotten, and its answer is dropped."""
 MAX_ERROR = 76
 """An error is cut to so many bytes: 64 of the refused message, as OpenFlow asks for, after its own 12."""
 MAX_ANSWER = 32 << 20
-"""The longest answer in parts, in bytes: about 200,000 rules."""
+"""Limits the length of an answer in parts, in bytes: about 200,000 rules."""
 MAX_QUEUES_ANSWER = 4 << 20
-"""The same of queues: all of ours at so many ports as a switch may have, each port in a part of its own."""
+"""Limits the length of an answer on queues, in bytes: all of ours at MAX_PORTS ports, with a part for each port."""
 _PART = 1024
-"""A part counts as at least so many bytes, which is what it costs when it is read."""
+"""A part counts as at least so many bytes, which is the memory that it takes when it is read."""
 
 _HEADER = Struct("!BBHI")
 _PAIR = Struct("!HH")
@@ -64,12 +64,12 @@ _ANSWER_TO = {
     ofp.OFPT_EXPERIMENTER: ofp.OFPT_EXPERIMENTER,
 }
 _ANSWERS = frozenset(_ANSWER_TO.values()) - {ofp.OFPT_EXPERIMENTER}
-_TOLD = frozenset({ofp.OFPT_PORT_STATUS, ofp.OFPT_FLOW_REMOVED})
+_EVENTS = frozenset({ofp.OFPT_PORT_STATUS, ofp.OFPT_FLOW_REMOVED})
 _UNWANTED = frozenset({ofp.OFPT_PACKET_IN})
 
 
 class RefusedError(Exception):
-    """The connection must end: why, and what the peer is told before."""
+    """The connection must end. The message is the reason; ``reply`` is sent to the peer before."""
 
     def __init__(self, reason: str, reply: bytes = b"") -> None:
         super().__init__(reason)
@@ -77,7 +77,7 @@ class RefusedError(Exception):
 
 
 class Step(NamedTuple):
-    """What comes next: one message for the controller to read, or one to send to the peer."""
+    """One message for the controller to read, or one to send to the peer."""
 
     deliver: bytes = b""
     reply: bytes = b""
@@ -91,8 +91,8 @@ class _Phase(IntEnum):
 
 
 @dataclass(slots=True)
-class _Question:
-    """A request that the peer has not answered wholly. ``part``: the type of the parts of its answer."""
+class _Request:
+    """A request without a complete answer. ``part`` is the multipart type of its answer."""
 
     answer: int
     part: int | None = None
@@ -100,7 +100,10 @@ class _Question:
 
 
 class MessageStream:
-    """One connection. ``feed`` it what comes, and ``take`` steps until there is none; tell it all that is ``sent``."""
+    """One connection.
+
+    Call ``feed`` with received bytes, ``next_step`` until it is None, and ``sent`` for each message.
+    """
 
     def __init__(self) -> None:
         self._phase = _Phase.HELLO
@@ -108,22 +111,22 @@ class MessageStream:
         self._at = 0
         self._skip = 0
         self._pieces: deque[bytes] = deque()
-        self._asked: dict[int, _Question] = {}
+        self._requests: dict[int, _Request] = {}
         self._ports: set[int] = set()
 
     @property
     def is_ready(self) -> bool:
-        """Whether the peer has said all that makes it a switch: hello, features and ports."""
+        """Whether the peer has become a switch by its hello, features and ports."""
         return self._phase is _Phase.READY
 
     def feed(self, data: bytes) -> None:
-        """Take what has been received."""
+        """Add received bytes."""
         del self._data[: self._at]
         self._at = 0
         self._data += data
 
     def sent(self, message: bytes | bytearray) -> None:
-        """Note one message that is about to be sent, so that its answer is known."""
+        """Note one message that is about to be sent, so that its answer is accepted."""
         _, kind, _, xid = _HEADER.unpack_from(message)
         answer = _ANSWER_TO.get(kind)
         if answer is None:
@@ -131,12 +134,12 @@ class MessageStream:
         if answer == ofp.OFPT_EXPERIMENTER and not _is_bundle_control(message):
             return
         part = _PAIR.unpack_from(message, _HEADER_SIZE)[0] if answer == ofp.OFPT_MULTIPART_REPLY else None
-        if len(self._asked) >= MAX_ASKED:
-            del self._asked[next(iter(self._asked))]
-        self._asked[xid] = _Question(answer, part)
+        if len(self._requests) >= MAX_REQUESTS:
+            del self._requests[next(iter(self._requests))]
+        self._requests[xid] = _Request(answer, part)
 
-    def take(self) -> Step | None:
-        """The next step; None where more must be received first. Raises RefusedError."""
+    def next_step(self) -> Step | None:
+        """Returns the next step, or None if more must be received first. Raises RefusedError."""
         while not self._pieces:
             if not self._skipped():
                 return None
@@ -160,14 +163,14 @@ class MessageStream:
         return Step(deliver=self._pieces.popleft())
 
     def _skipped(self) -> bool:
-        """Drop what is not read of what is there. Returns whether all of it is dropped."""
+        """Skip received bytes of a dropped message. Returns whether all of it is skipped."""
         step = min(self._skip, len(self._data) - self._at)
         self._at += step
         self._skip -= step
         return not self._skip
 
     def _is_unread(self, version: int, kind: int, length: int, xid: int) -> bool:
-        """Whether a message is dropped unread, by its header alone. Raises RefusedError."""
+        """Returns whether a message is dropped unread, by its header alone. Raises RefusedError."""
         if self._phase is _Phase.HELLO and kind not in {ofp.OFPT_HELLO, ofp.OFPT_ERROR}:
             raise RefusedError(f"it begins with {_name(kind)} of version {version}, and not with an OpenFlow hello")
         if length < _HEADER_SIZE:
@@ -184,29 +187,32 @@ class MessageStream:
         return False
 
     def _is_dropped(self, kind: int, xid: int) -> bool:
-        """Whether nobody wants such a message now. Raises RefusedError."""
+        """Returns whether such a message is not needed now. Raises RefusedError."""
         if kind in _UNWANTED:
             return True
-        if kind in _TOLD:
-            # What changed before the ports were told is in what is asked for afterwards.
+        if kind in _EVENTS:
+            # Changes before the peer is ready are contained in the answers to later requests.
             return self._phase is not _Phase.READY
         if kind == ofp.OFPT_EXPERIMENTER:
-            return xid not in self._asked
+            return xid not in self._requests
         if kind in _ANSWERS:
-            question = self._asked.get(xid)
-            if question is not None and question.answer != kind:
+            request = self._requests.get(xid)
+            if request is not None and request.answer != kind:
                 raise RefusedError(f"its {_name(kind)} message answers a request of another type")
-            return question is None
+            return request is None
         if kind == ofp.OFPT_HELLO and self._phase is not _Phase.HELLO:
             raise RefusedError("it says hello twice")
         if kind not in {ofp.OFPT_HELLO, ofp.OFPT_ERROR, ofp.OFPT_ECHO_REQUEST}:
             raise RefusedError(f"it sends {_name(kind)}, which no switch sends here")
         return False
 
-    # Whole messages: each is checked, and goes to the controller as it is, in pieces, or not at all.
+    # Whole messages: each is checked, and handed on as it is, in pieces, or not at all.
 
     def _read(self, kind: int, xid: int, message: bytes) -> bytes:
-        """Check one message and lay out its pieces. Returns what the peer is answered. Raises both errors."""
+        """Check one message and queue its pieces.
+
+        Returns the reply to the peer. Raises RefusedError or MalformedError.
+        """
         match kind:
             case ofp.OFPT_ECHO_REQUEST:
                 return _HEADER.pack(ofp.OFP_VERSION, ofp.OFPT_ECHO_REPLY, len(message), xid) + message[_HEADER_SIZE:]
@@ -226,7 +232,7 @@ class MessageStream:
             case ofp.OFPT_FEATURES_REPLY:
                 self._read_features(message, xid)
             case _:
-                del self._asked[xid]
+                del self._requests[xid]
                 self._pieces.append(message)
         return b""
 
@@ -236,7 +242,7 @@ class MessageStream:
         speaks = version >= ofp.OFP_VERSION if offered is None else ofp.OFP_VERSION in offered
         if not speaks:
             known = sorted(offered or {version})
-            names = ", ".join(_VERSIONS.get(each, f"of wire version {each}") for each in known)
+            names = ", ".join(_VERSIONS.get(number, f"of wire version {number}") for number in known)
             reason = f"it speaks OpenFlow {names}, and the controller 1.3; allow OpenFlow 1.3 at the switch"
             raise RefusedError(reason, _hello_failed(xid))
         self._phase = _Phase.FEATURES
@@ -251,14 +257,14 @@ class MessageStream:
         if self._phase is _Phase.HELLO:
             text = message[12:].decode("ascii", "replace").rstrip("\0")
             raise RefusedError(f"it refuses the hello with error {kind}, code {code}: {text!r}")
-        self._asked.pop(xid, None)
+        self._requests.pop(xid, None)
         cut = message[:MAX_ERROR]
         self._pieces.append(_HEADER.pack(ofp.OFP_VERSION, ofp.OFPT_ERROR, len(cut), xid) + cut[_HEADER_SIZE:])
 
     def _read_features(self, message: bytes, xid: int) -> None:
         if message[21]:
-            raise RefusedError("it opens an auxiliary connection; only main connections are taken")
-        del self._asked[xid]
+            raise RefusedError("it opens an auxiliary connection; only main connections are accepted")
+        del self._requests[xid]
         self._phase = _Phase.PORTS
         self._pieces.append(message)
 
@@ -278,35 +284,35 @@ class MessageStream:
             raise RefusedError(f"it has more than {MAX_PORTS} ports")
 
     def _read_bundle_control(self, message: bytes, xid: int) -> None:
-        question = self._asked[xid]
-        if question.answer != ofp.OFPT_EXPERIMENTER or not _is_bundle_control(message):
+        request = self._requests[xid]
+        if request.answer != ofp.OFPT_EXPERIMENTER or not _is_bundle_control(message):
             raise RefusedError("its EXPERIMENTER message answers a request of another type")
         shapes.check_properties(message, _BUNDLE_SIZE)
-        del self._asked[xid]
+        del self._requests[xid]
         self._pieces.append(message)
 
     def _read_parts(self, message: bytes, xid: int) -> None:
         if len(message) < _PARTS_SIZE:
             raise shapes.MalformedError(_HEADER_SIZE, f"half the header of an answer, {len(message) - 8} bytes")
         part, flags = _PAIR.unpack_from(message, _HEADER_SIZE)
-        question = self._asked[xid]
-        if part != question.part:
-            raise RefusedError(f"its MULTIPART_REPLY of type {part} answers a request of type {question.part}")
+        request = self._requests[xid]
+        if part != request.part:
+            raise RefusedError(f"its MULTIPART_REPLY of type {part} answers a request of type {request.part}")
         if flags & ~ofp.OFPMPF_REPLY_MORE:
             raise shapes.MalformedError(_HEADER_SIZE + 2, f"the flags {flags:#06x}; 0 or 1 are right")
-        question.size += max(len(message), _PART)
+        request.size += max(len(message), _PART)
         most = MAX_QUEUES_ANSWER if part == ofp.OFPMP_QUEUE else MAX_ANSWER
-        if question.size > most:
+        if request.size > most:
             raise RefusedError(f"its answer to one request has more than {most} bytes")
         message, cuts = self._checked_parts(part, message)
         if not flags:
-            del self._asked[xid]
+            del self._requests[xid]
             if part == ofp.OFPMP_PORT_DESC and self._phase is _Phase.PORTS:
                 self._phase = _Phase.READY
         self._pieces.extend(_pieces(message, cuts, part, flags, xid))
 
     def _checked_parts(self, part: int, message: bytes) -> tuple[bytes, list[int]]:
-        """A part of an answer as Ryu may read it, and where it can be cut."""
+        """Returns a part of an answer as Ryu may read it, and the offsets where it may be cut."""
         match part:
             case ofp.OFPMP_FLOW:
                 cuts, vendors = shapes.check_flow_stats(message, _PARTS_SIZE)
@@ -320,11 +326,11 @@ class MessageStream:
             case ofp.OFPMP_AGGREGATE:
                 shapes.check_aggregate(message, _PARTS_SIZE)
                 return message, []
-        raise RefusedError(f"it sends MULTIPART_REPLY of type {part}, which is not asked for")
+        raise RefusedError(f"it sends MULTIPART_REPLY of type {part}, which was not requested")
 
 
 def _pieces(message: bytes, cuts: list[int], part: int, flags: int, xid: int) -> list[bytes]:
-    """A part of an answer as several that follow each other, cut at ``cuts``."""
+    """Returns a part of an answer as several consecutive parts, cut at the offsets ``cuts``."""
     if not cuts:
         return [message]
     edges = [_PARTS_SIZE, *cuts, len(message)]

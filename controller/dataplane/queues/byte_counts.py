@@ -1,6 +1,6 @@
-"""Bytes that switches have sent by class, as counts that only rise. Pure.
+"""Bytes that switches have sent by class, as counts that never fall. Pure.
 
-A switch's own counters begin again at 0 when it restarts and when a port's queues are made anew.
+A switch's own counters restart at 0 when the switch restarts and when a port's queues are made anew.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from collections.abc import Mapping
 from controller.dataplane.queues.numbers import class_of
 
 MAX_REMEMBERED = 65_536
-"""Counters of a switch that are remembered. Beyond that, those of ports that are gone are forgotten."""
+"""Limits the remembered counters of a switch. Beyond it, the counters of removed ports are forgotten."""
 
 
 class ByteCounts:
-    """The sums over a switch's ports, kept while ports, queues and the switch itself come and go."""
+    """The sums over each switch's ports. They survive the removal of ports, queues and switches."""
 
     def __init__(self) -> None:
         self._last: dict[int, dict[tuple[int, int], int]] = {}
         self._totals: dict[tuple[int, int | None], int] = {}
 
-    def take(self, dpid: int, counters: Mapping[tuple[int, int], tuple[int, int]]) -> None:
-        """Take a switch's counters: packets and bytes by port and queue.
+    def update(self, dpid: int, counters: Mapping[tuple[int, int], tuple[int, int]]) -> None:
+        """Add a switch's counters: (packets, bytes) by (port, queue).
 
-        A counter that is less than it was has begun anew, so all that it shows was sent since.
+        A counter that is less than before has restarted, so all its bytes are new.
         """
         last = self._last.setdefault(dpid, {})
         for (port, queue), (_, count) in counters.items():
@@ -33,8 +33,8 @@ class ByteCounts:
             key = (dpid, class_of(queue))
             self._totals[key] = self._totals.get(key, 0) + risen
         if len(last) > MAX_REMEMBERED:
-            self._last[dpid] = {place: count for place, (_, count) in counters.items()}
+            self._last[dpid] = {key: count for key, (_, count) in counters.items()}
 
     def totals(self) -> dict[tuple[int, int | None], int]:
-        """Bytes by switch and service class (None: all other traffic)."""
+        """Returns the bytes by (datapath id, service class); the class None is all other traffic."""
         return dict(self._totals)

@@ -1,6 +1,6 @@
-"""The queues of a switch whose database is ours to change: made where they are missing, port by port if need be.
+"""Makes the missing queues of a switch whose database the controller may change.
 
-What is wrong at one port is that port's problem: all others get their queues.
+A fault at one port affects that port only: all others get their queues.
 """
 
 from __future__ import annotations
@@ -15,60 +15,63 @@ from controller.dataplane.queues.ovsdb_select import OvsdbError, State
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """What became of a switch's queues: the numbers of ports whose queues were made, and why others have none.
+class QueueResult:
+    """The result for a switch's ports.
 
-    ``problem`` is what keeps all ports from getting them; ``remark`` is what an operator should know beside all that.
+    ``created`` are the numbers of the ports whose queues were made, ``skipped`` the reasons of ports without queues, by
+    number. ``problem`` says why no port could get queues; ``remark`` is a further note for the operator.
     """
 
-    made: frozenset[int] = frozenset()
-    left: Mapping[int, str] = field(default_factory=dict)
+    created: frozenset[int] = frozenset()
+    skipped: Mapping[int, str] = field(default_factory=dict)
     problem: str | None = None
     remark: str | None = None
 
 
-def make(database: Database | None, dpid: int, queues: Callable[[int], PortQueues]) -> Made:
-    """Give each port of a bridge the queues that ``queues`` names for its number. Raises OvsdbError.
+def ensure_queues(database: Database | None, dpid: int, queues: Callable[[int], PortQueues]) -> QueueResult:
+    """Give each port of a bridge the queues that ``queues`` returns for its number. Raises OvsdbError.
 
-    None as the database: the settings name none.
+    ``database`` is None where the settings name none.
     """
     if database is None:
-        return Made(problem=f"ovsdb has no address for switch {dpid:#x}; add it, or set queues: existing")
+        return QueueResult(problem=f"ovsdb has no address for switch {dpid:#x}; add it, or set queues: existing")
     with database.lock:
-        return _make(database, dpid, queues)
+        return _ensure_queues(database, dpid, queues)
 
 
-def _make(database: Database, dpid: int, queues: Callable[[int], PortQueues]) -> Made:
+def _ensure_queues(database: Database, dpid: int, queues: Callable[[int], PortQueues]) -> QueueResult:
     state = database.read()
     ports = ovsdb.bridge_ports(state, dpid)
     if ports is None:
-        return Made(
+        return QueueResult(
             problem=f"no bridge in {database.address} has this datapath id; set ovsdb (an address, or one for each "
             "switch), or queues: existing"
         )
     wanted = {port: queues(port.number) for port in ports}
     missing, foreign = ovsdb.missing_queues(state, wanted)
-    left = {port.number: _foreign(port) for port in foreign}
-    made = frozenset(port.number for port in missing)
+    skipped = {port.number: _foreign(port) for port in foreign}
+    created = frozenset(port.number for port in missing)
     if missing:
         refused = _change(database, dpid, missing, queues)
-        left |= refused
-        made -= refused.keys()
+        skipped |= refused
+        created -= refused.keys()
         state = database.read()
-    return Made(made, left, remark=_collect(database, state))
+    return QueueResult(created, skipped, remark=_collect(database, state))
 
 
 def _change(
     database: Database, dpid: int, missing: Mapping[BridgePort, PortQueues], queues: Callable[[int], PortQueues]
 ) -> dict[int, str]:
-    """Make queues: of all ports in one transaction, or else one port after the other. Returns why ports have none.
+    """Make the queues of all ports in one transaction; if that fails, port by port.
 
-    Raises OvsdbError where the database itself does not answer.
+    Returns the reasons of failed ports.
+
+    Raises OvsdbError if the database does not answer.
     """
     try:
         database.run(*ovsdb.make_queues(dpid, missing))
     except OvsdbError:
-        # The names that the database knows may have changed since it was read; and what was late may be done by now.
+        # Port names may have changed since the database was read, and a late transaction may be done by now.
         state = database.read()
         ports = ovsdb.bridge_ports(state, dpid) or ()
         numbers = {port.number for port in missing}
@@ -86,7 +89,7 @@ def _change(
 
 
 def _collect(database: Database, state: State) -> str | None:
-    """Delete the rows that no port uses any more. That they stay harms nobody. Returns why they do."""
+    """Delete the rows that no port uses any more. Returns why it failed, which is harmless."""
     garbage = ovsdb.collect_garbage(state)
     if not garbage:
         return None

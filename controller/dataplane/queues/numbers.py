@@ -1,8 +1,8 @@
 """How a switch numbers its queues, and the queues that a managed port gets. Pure.
 
-Class k is queue k + 1; all other traffic is queue 0, which a switch also uses for packets that name none. As
-``linux-htb`` serves the lower ``priority`` first and gives an unmentioned queue 0 the highest, queue 0 is always
-made explicitly, as the lowest.
+Class k is queue k + 1. All other traffic is queue 0, which a switch also uses for packets without a queue.
+``linux-htb`` serves the lower ``priority`` first, and would serve a queue 0 without one before all others. So queue 0
+is always made explicitly, with the lowest rank.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ KIND = "linux-htb"
 
 
 def queue_of(service_class: int | None) -> int:
-    """The queue number of a service class; None is all other traffic."""
+    """Returns the queue number of a service class; None is all other traffic."""
     return OTHER_QUEUE if service_class is None else service_class + 1
 
 
 def class_of(queue: int) -> int | None:
-    """The service class of a queue number."""
+    """Returns the service class of a queue number; None is all other traffic."""
     return None if queue == OTHER_QUEUE else queue - 1
 
 
 def queue_ids(classes: int) -> range:
-    """The queues that a port needs for ``classes`` job classes."""
+    """Returns the queues that a port needs for ``classes`` job classes."""
     return range(classes + 1)
 
 
@@ -39,7 +39,10 @@ class PortQueues:
 
 
 def port_queues(rate_bps: float, *, classes: int, job_floor: float, other_floor: float) -> PortQueues:
-    """Strict priority among ``classes`` job classes and all other traffic, each with its floor, up to the rate."""
+    """Returns queues with strict priority among ``classes`` job classes and all other traffic.
+
+    Each may use the port's whole rate. ``job_floor`` and ``other_floor`` are guaranteed shares of it.
+    """
     rate = str(round(rate_bps))
 
     def queue(priority: int, floor: float) -> dict[str, str]:

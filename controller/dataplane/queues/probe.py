@@ -1,7 +1,7 @@
-"""Proof that a switch obeys ``set_queue``: marked packets through each queue of each port, and its own counters.
+"""Proof that a switch obeys ``set_queue``: packets through each queue of each port, and the queues' own counters.
 
-A probe packet goes to the group address that 802.1D bridges never pass on, from and to addresses that are set aside
-for documentation (RFC 5737): no host takes it, no switch forwards it.
+A probe packet goes to the group address that 802.1D bridges never forward. Its IP addresses are reserved for
+documentation (RFC 5737). So no switch forwards it, and no host accepts it.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class ProbedPort:
 
 
 def port_name(name: bytes) -> str:
-    """A port's name as a switch tells it, up to the first NUL, with nothing that could forge a line of a log."""
+    """Returns a port's name up to the first NUL, without characters that could forge a log line."""
     text = name.partition(b"\0")[0].decode(errors="replace")
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
 
 
 def frame(dscp: int) -> bytes:
-    """A small Ethernet frame with an IPv4 UDP packet of this DSCP, to nobody."""
+    """Returns a small Ethernet frame with an IPv4 UDP packet of this DSCP, addressed to no host."""
     payload = b"trainyard probe".ljust(18, b"\0")
     udp = struct.pack("!HHHH", _DISCARD_PORT, _DISCARD_PORT, 8 + len(payload), 0) + payload
     fields = (0x45, dscp << 2, 20 + len(udp), 0, 0x4000, 1, 17)
@@ -64,7 +64,7 @@ def _checksum(header: bytes) -> int:
 
 
 def read_counters(channel: Channel) -> Counters:
-    """Packets and bytes that each queue has sent, by (port, queue). Raises SwitchGoneError."""
+    """Returns (packets, bytes) sent by each queue, by (port, queue). Raises SwitchGoneError."""
     request = parser.OFPQueueStatsRequest(channel.datapath, 0, ofp.OFPP_ANY, ofp.OFPQ_ALL)
     replies, refusals = channel.ask(request)
     if refusals:
@@ -75,10 +75,10 @@ def read_counters(channel: Channel) -> Counters:
 
 
 def prove(channel: Channel, ports: Sequence[ProbedPort], classes: int) -> tuple[PortProof, ...]:
-    """Prove every queue of every port; what could not be proven has a problem. Raises SwitchGoneError.
+    """Prove every queue of every port. An unproven port has a problem in its proof. Raises SwitchGoneError.
 
-    A queue is proven when its own counter rises by what was sent through it. A packet may be dropped where a port
-    is busy, so what has not been counted is sent again, a few times.
+    A queue is proven when its own counter rises by the packets sent through it. A busy port may drop a packet, so
+    packets that were not counted are sent again, a few times.
     """
     before = read_counters(channel)
     problems = {port.number: _missing(port, before, classes) for port in ports}

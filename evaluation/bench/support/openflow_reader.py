@@ -74,7 +74,7 @@ def ready_stream() -> MessageStream:
     ):
         stream.sent(request)
         stream.feed(answer)
-        assert stream.take() is not None
+        assert stream.next_step() is not None
     assert stream.is_ready
     return stream
 
@@ -128,7 +128,7 @@ class Reader:
         try:
             with _bounded(self._patience):
                 stream.feed(data)
-                while (step := stream.take()) is not None:
+                while (step := stream.next_step()) is not None:
                     answered |= bool(step.reply)
                     if step.deliver:
                         delivered.append(step.deliver)

@@ -145,7 +145,7 @@ def test_a_peer_that_does_not_read_waits_alone(connection: Connection, caplog: p
 
     thread = hub.spawn(flood)
     assert connection.checked.recv(8) == b""
-    assert "it does not read what it is sent" in caplog.text
+    assert "it does not read the messages sent to it" in caplog.text
     hub.kill(thread)
 
 
@@ -299,7 +299,7 @@ def test_nothing_of_a_closed_connection_stays_until_a_collection() -> None:
     gc.disable()
     try:
         near, far = socket.socketpair()
-        listener._check(handle, GreenSocket(near), ("192.0.2.7", 1))
+        listener._handle_checked(handle, GreenSocket(near), ("192.0.2.7", 1))
         far.close()
         hub.sleep(0)
         assert [each() for each in gone] == [None, None]

@@ -100,7 +100,7 @@ def test_a_peer_that_floods_and_never_reads_holds_up_no_other(yard: Controller) 
         again = Peer(yard.settings["openflow"]["port"], 13)
         wait_until(lambda: is_connected(yard, 13))
         assert lives(yard)
-        wait_until(lambda: "from 127.0.1.3 is ended: it does not read what it is sent" in yard.log())
+        wait_until(lambda: "from 127.0.1.3 is ended: it does not read the messages sent to it" in yard.log())
     assert not good.ended.is_set()
     for each in (good, again):
         each.close()

@@ -10,9 +10,9 @@ from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from controller.dataplane.peers.message_stream import (
     MAX_ANSWER,
-    MAX_ASKED,
     MAX_PORTS,
     MAX_QUEUES_ANSWER,
+    MAX_REQUESTS,
     MessageStream,
     RefusedError,
     Step,
@@ -27,7 +27,7 @@ PORT = bytes(64)
 def refusal(stream: MessageStream, data: bytes) -> str:
     stream.feed(data)
     with pytest.raises(RefusedError) as caught:
-        while stream.take() is not None:
+        while stream.next_step() is not None:
             pass
     return str(caught.value)
 
@@ -35,7 +35,7 @@ def refusal(stream: MessageStream, data: bytes) -> str:
 def steps(stream: MessageStream, data: bytes) -> list[Step]:
     stream.feed(data)
     found = []
-    while (step := stream.take()) is not None:
+    while (step := stream.next_step()) is not None:
         found.append(step)
     return found
 
@@ -128,7 +128,7 @@ def test_ports_queues_and_counts_of_another_size(kind: int, body: bytes) -> None
 def test_buckets_meters_and_table_features_are_answers_to_nothing(kind: int) -> None:
     said = refusal(asked(ofp.OFPMP_FLOW), parts(kind, bytes(8)))
     assert said == f"its MULTIPART_REPLY of type {kind} answers a request of type 1"
-    assert "which is not asked for" in refusal(asked(kind), parts(kind, bytes(8))), "not even if it were asked for"
+    assert "which was not requested" in refusal(asked(kind), parts(kind, bytes(8))), "not even if it were asked for"
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_the_version_is_agreed_on_here(version: int, bitmap: int | None, speaks:
     with pytest.raises(
         RefusedError, match=r"it speaks OpenFlow 1\.[02].*; allow OpenFlow 1\.3 at the switch"
     ) as caught:
-        stream.take()
+        stream.next_step()
     assert caught.value.reply[:12] == struct.pack("!BBHIHH", 4, ofp.OFPT_ERROR, len(caught.value.reply), 9, 0, 0)
 
 
@@ -247,7 +247,7 @@ def test_an_answer_of_another_type_than_was_asked_for() -> None:
 def test_packets_are_dropped_without_keeping_them() -> None:
     stream = ready_stream()
     stream.feed(message(ofp.OFPT_PACKET_IN, bytes(60_000))[:30_000])
-    assert stream.take() is None
+    assert stream.next_step() is None
     assert not stream._data[stream._at :]
     assert steps(stream, bytes(30_008)) == []
     assert len(steps(stream, message(ofp.OFPT_ECHO_REQUEST, b""))) == 1
@@ -279,11 +279,11 @@ def test_ports_are_bounded_and_those_that_go_make_room() -> None:
 
 def test_requests_that_are_never_answered_are_forgotten() -> None:
     stream = ready_stream()
-    for xid in range(3 * MAX_ASKED):
+    for xid in range(3 * MAX_REQUESTS):
         stream.sent(message(ofp.OFPT_BARRIER_REQUEST, b"", xid=xid))
-    assert len(stream._asked) == MAX_ASKED
+    assert len(stream._requests) == MAX_REQUESTS
     assert steps(stream, message(ofp.OFPT_BARRIER_REPLY, b"", xid=0)) == []
-    assert len(steps(stream, message(ofp.OFPT_BARRIER_REPLY, b"", xid=3 * MAX_ASKED - 1))) == 1
+    assert len(steps(stream, message(ofp.OFPT_BARRIER_REPLY, b"", xid=3 * MAX_REQUESTS - 1))) == 1
 
 
 def test_errors_are_cut_and_keep_what_they_say() -> None:

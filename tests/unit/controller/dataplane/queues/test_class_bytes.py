@@ -13,15 +13,15 @@ from tests.support.controller.dataplane_world import connect, make_plane, ready
 
 def test_counters_that_begin_anew_go_on_where_they_were() -> None:
     counts = ByteCounts()
-    counts.take(1, {(1, 1): (3, 300), (2, 1): (1, 100), (1, 0): (1, 50)})
+    counts.update(1, {(1, 1): (3, 300), (2, 1): (1, 100), (1, 0): (1, 50)})
     assert counts.totals() == {(1, 0): 400, (1, None): 50}
-    counts.take(1, {(1, 1): (4, 350), (2, 1): (1, 100)})
+    counts.update(1, {(1, 1): (4, 350), (2, 1): (1, 100)})
     assert counts.totals()[1, 0] == 450
-    counts.take(1, {(1, 1): (1, 40)})
+    counts.update(1, {(1, 1): (1, 40)})
     assert counts.totals()[1, 0] == 490, "the queue was made anew, and has sent 40 since"
-    counts.take(2, {(1, 1): (1, 7)})
+    counts.update(2, {(1, 1): (1, 7)})
     assert counts.totals() == {(1, 0): 490, (1, None): 50, (2, 0): 7}
-    counts.take(1, {(1, 1): (2, 90), (2, 1): (2, 150)})
+    counts.update(1, {(1, 1): (2, 90), (2, 1): (2, 150)})
     assert counts.totals()[1, 0] == 590, "a port that was away has sent 50 more"
 
 
@@ -29,7 +29,7 @@ def test_ports_that_are_gone_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(byte_counts, "MAX_REMEMBERED", 10)
     counts = ByteCounts()
     for port in range(100):
-        counts.take(1, {(port, 1): (1, 10)})
+        counts.update(1, {(port, 1): (1, 10)})
     assert counts.totals() == {(1, 0): 1000}
     assert len(counts._last[1]) <= 10
 
