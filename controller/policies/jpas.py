@@ -28,7 +28,7 @@ the median prediction. ``gain``: c_j over the predicted progress toward the targ
 whole run. ``attained``: the service used.
 
 Not BSSI over the loads until 1 / index is over: that is no work, and a job that has nothing to win would decide where
-the bottleneck is. docs/decisions/jpas.md#the-best-chance-per-second-and-that-alone has the figures.
+the bottleneck is. docs/decisions/jpas.md has the figures.
 
 Cost: one fit a job (0.2 ms; anew when its history has grown by a twentieth, ``controller.curves.remembered``), then
 O(n log n) for n jobs.
