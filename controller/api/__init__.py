@@ -1,7 +1,7 @@
 """The REST API, version 1: routes, authentication, errors, metrics.
 
-``register`` puts the API into Ryu's WSGI application, ``ApiServer`` serves that; the app calls both. What is here is
-loaded when it is asked for: who only parses a body, in a process of its own, needs neither Ryu nor eventlet.
+``register`` puts the API into Ryu's WSGI application, and ``ApiServer`` serves that application; the app calls both.
+The names are imported at first use, because the process that only parses bodies needs neither Ryu nor eventlet.
 """
 
 from __future__ import annotations

@@ -11,16 +11,16 @@ from controller.api.services import Services
 
 
 def register(wsgi: WSGIApplication, services: Services) -> None:
-    """Answer every path of ``wsgi`` that nobody else has registered before."""
+    """Answer every path of ``wsgi`` that is not registered yet."""
     api = Api(services)
 
     class Everything(ControllerBase):
-        """All paths: Ryu's own mapper knows no problem documents."""
+        """Handles all paths, because Ryu's own mapper has no problem documents."""
 
         def answer(self, _request: Any, **_parts: str) -> Any:
-            """Hand the request over as plain WSGI."""
+            """Return the WSGI application that answers the request."""
             return api
 
-    # Not ".*": a line feed in the path must be matched too.
+    # Not ".*", because a path may contain a line feed.
     anything = {"path": r"[\s\S]*"}
     wsgi.mapper.connect("api", "/{path}", controller=Everything, action="answer", requirements=anything)

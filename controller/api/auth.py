@@ -1,4 +1,4 @@
-"""Who asks, by bearer token, and what a host's own token allows."""
+"""Identifies the client by its bearer token, and checks what a host's own token allows."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from controller.model import Job
 from controller.refusals import NotFound
 
 EARLIEST_SECONDS = 60.0
-"""How long ago a job may have arrived that a host's token registers: a file may wait so long for its agent."""
+"""A job that a host's token registers may have arrived at most so long ago: its file may wait for the agent."""
 REALM = 'Bearer realm="trainyard"'
 
 
 class Guard:
-    """Knows the tokens. Without any, the API is open to this machine, and listens nowhere else."""
+    """The known tokens. Without any, the API is open to clients on this machine, and listens on loopback only."""
 
     def __init__(self, api: Api) -> None:
         self._host = api.host
@@ -30,23 +30,26 @@ class Guard:
             self._tokens.append((token.get_secret_value().encode(), Identity(host)))
 
     def identify(self, authorization: str | None, host_header: str | None) -> Identity:
-        """Who asks; raises HttpError 401 without a right token, and 403 for a foreign page in a browser."""
+        """Returns the client's identity.
+
+        Raises HttpError 401 without a known token. If no tokens are set, raises 403 for a web page from another site.
+        """
         if not self._tokens:
             self._check_name(host_header)
             return Identity()
         scheme, _, token = (authorization or "").partition(" ")
         given = token.strip(" ").encode("utf-8", "replace") if scheme.lower() == "bearer" else b""
-        found: Identity | None = None
-        for known, identity in self._tokens:  # all of them, so that the time tells nothing
+        client: Identity | None = None
+        for known, identity in self._tokens:  # all of them, so that the time reveals nothing
             if hmac.compare_digest(known, given):
-                found = identity
-        if found is None:
+                client = identity
+        if client is None:
             problem = "a bearer token is required" if not authorization else "the token is not known here"
             raise HttpError(HTTPStatus.UNAUTHORIZED, problem, headers={"WWW-Authenticate": REALM}, close=True)
-        return found
+        return client
 
     def _check_name(self, host_header: str | None) -> None:
-        """Without tokens, a web page whose name was pointed at this machine must not pass for an operator."""
+        """Refuse requests by a foreign name (DNS rebinding): without tokens a web page could act as an operator."""
         name = (host_header or "").strip().lower()
         name = name[1:].partition("]")[0] if name.startswith("[") else name.partition(":")[0]
         if name and not is_loopback(name) and name != self._host.lower():
@@ -68,7 +71,7 @@ def require_operator(call: Call) -> None:
 
 
 def require_host(call: Call, host: str) -> None:
-    """Raises HttpError 404 where a host's token is used for another host, be there one of that name or not."""
+    """Raises HttpError 404 where a host's token is used for another host, whether that host exists or not."""
     if call.identity.host not in (None, host):
         raise HttpError(
             HTTPStatus.NOT_FOUND,
@@ -77,9 +80,9 @@ def require_host(call: Call, host: str) -> None:
 
 
 def require_known(call: Call, job: str, hosts: Collection[str] | None) -> None:
-    """Raises NotFound where a host's token is used for a job of other hosts, as where there is no such job.
+    """Raises NotFound where a host's token is used for a job of other hosts, as if there were no such job.
 
-    ``hosts`` are those that the job involves; None: there is none.
+    ``hosts`` are those that the job involves, or None if there is no such job.
     """
     if hosts is not None and not _is_of(call, hosts):
         raise NotFound(f"there is no job {job}")
@@ -88,7 +91,7 @@ def require_known(call: Call, job: str, hosts: Collection[str] | None) -> None:
 def require_free(call: Call, job: str, hosts: Collection[str] | None) -> None:
     """Raises HttpError 403 where a host's token would replace a job of other hosts; ``hosts`` as in require_known.
 
-    That the name is taken cannot be hidden: a name that is free would be given.
+    The error reveals that the name is in use, which cannot be hidden: a free name would be granted.
     """
     if hosts is not None and not _is_of(call, hosts):
         raise HttpError(
@@ -105,31 +108,32 @@ def require_involved(call: Call, job: str, hosts: Collection[str]) -> None:
 
 
 def _is_of(call: Call, hosts: Collection[str]) -> bool:
-    """Whether the one who asks may touch what is of these hosts."""
+    """Returns whether the client may change what belongs to these hosts."""
     return call.identity.host is None or call.identity.host in hosts
 
 
 def require_own(call: Call, spec: Declared) -> None:
-    """Raises HttpError 403 where a host's token is used to claim traffic that the host is no end of."""
+    """Raises HttpError 403 where a host's token claims traffic that neither begins nor ends at the host."""
     host = call.identity.host
     if host is None:
         return
     claimed = (("tasks", i, (task.host,)) for i, task in enumerate(spec.tasks) if task.port is not None)
     pairs = ((name, i, pair[:2]) for name in ("flows", "demand") for i, pair in enumerate(getattr(spec, name)))
-    places = chain(claimed, pairs)
+    claims = chain(claimed, pairs)
     problem = f"{host} is no end of this traffic, and its token may not claim it (api.host_jobs: own)"
-    errors = list(islice(((f"{name}.{i}", problem) for name, i, ends in places if host not in ends), 50))
+    errors = list(islice(((f"{name}.{i}", problem) for name, i, ends in claims if host not in ends), 50))
     if errors:
         raise HttpError(HTTPStatus.FORBIDDEN, f"{errors[0][0]}: {errors[0][1]}", errors=errors)
 
 
-def require_modest(
+def check_host_privileges(
     call: Call, spec: Declared, live: Job | None, now: float, *, stages: str, fillers: Collection[str | None]
 ) -> None:
-    """Raises HttpError 403 where a host's token would put a job before others by what only operators may say.
+    """Raises HttpError 403 where a host's token would put a job before others by what only operators may set.
 
-    ``live`` is the job as it runs already: what it has, it may keep. ``now``: seconds since the epoch. ``stages`` is
-    the setting api.host_stages, ``fillers`` whose the other jobs of the stage are, as the registry tells.
+    ``live`` is the running job, which may keep its stage, weight and arrival. ``now`` is in seconds since the Unix
+    epoch. ``stages`` is the setting api.host_stages. ``fillers`` are the hosts whose tokens registered the other
+    jobs of the stage (None: an operator's).
     """
     if call.identity.host is None:
         return

@@ -1,4 +1,4 @@
-"""From a WSGI request to the handler of its call, and back; whatever goes wrong becomes a problem document."""
+"""Hands a WSGI request to the handler of its call, and sends the reply. Every error becomes a problem document."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ from controller.refusals import Refused
 LOG = logging.getLogger("trainyard.api")
 MAX_PATH = 2048
 CLOSE = "trainyard.close"
-"""Key of the WSGI environment: a callable that ends the connection after the answer."""
+"""Key of the WSGI environment for a callable that ends the connection after the answer."""
 MORE = "trainyard.more"
-"""And one that says whether more of the body is left than is worth reading for another request."""
+"""Key of the WSGI environment for a callable that returns whether too much of the body is unread to keep the
+connection.
+"""
 
 StartResponse = Callable[[str, list[tuple[str, str]]], object]
 
@@ -54,16 +56,16 @@ class Api:
             try:
                 if len(path) > MAX_PATH:
                     raise HttpError(HTTPStatus.REQUEST_URI_TOO_LONG, f"the path is longer than {MAX_PATH}", close=True)
-                found = self._find(path)
+                routes, parts = self._find(path)
                 method = _method(environ)
-                route = found[0].get(method) if found is not None else None
+                route = routes.get(method)
                 if route is not None:
                     name = f"{route.method} {route.path}"
-                call = self._authorise(environ, route, found[1] if found is not None else {}, received_at)
-                if found is None:
+                call = self._authorise(environ, route, parts, received_at)
+                if not routes:
                     raise HttpError(HTTPStatus.NOT_FOUND, f"there is nothing at {path[:200]!r}; see /openapi.json")
                 if route is None:
-                    allowed = ", ".join(sorted(found[0]))
+                    allowed = ", ".join(sorted(routes))
                     raise HttpError(
                         HTTPStatus.METHOD_NOT_ALLOWED, f"{method[:20]} does not apply here", headers={"Allow": allowed}
                     )
@@ -80,18 +82,22 @@ class Api:
             )
             return name, problem(internal, path)
 
-    def _find(self, path: str) -> tuple[dict[str, Route], Mapping[str, str]] | None:
+    def _find(self, path: str) -> tuple[Mapping[str, Route], Mapping[str, str]]:
+        """Returns the routes at a path, by method, and the parts that its template names.
+
+        No routes: an unknown path.
+        """
         for regex, template in self._patterns:
             match = regex.fullmatch(path)
             if match is not None:
                 return self._by_path[template], match.groupdict()
-        return None
+        return {}, {}
 
     def _authorise(
         self, environ: dict[str, Any], route: Route | None, parts: Mapping[str, str], received_at: float
     ) -> Call:
         access = route.access if route is not None else Access.HOST
-        if access is Access.OPEN:  # whoever asks these asks nothing more
+        if access is Access.OPEN:  # these calls take no parameters
             return Call(environ, parts, {}, identity=Identity(), received_at=received_at)
         identity = self._guard.identify(environ.get("HTTP_AUTHORIZATION"), environ.get("HTTP_HOST"))
         query = parse(environ.get("QUERY_STRING", ""))
@@ -103,12 +109,12 @@ class Api:
         return call
 
     def openapi(self, _services: Services, _call: Call) -> Reply:
-        """This document."""
+        """Describe the API in OpenAPI 3.1."""
         return Reply(HTTPStatus.OK, self._document)
 
 
 def send(reply: Reply, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-    """Begin the answer; the body as WSGI has it."""
+    """Start the WSGI response. Returns the parts of the body."""
     if CLOSE in environ and (reply.close or environ[MORE]()):
         environ[CLOSE]()
     status = HTTPStatus(reply.status)

@@ -16,7 +16,10 @@ MEDIA_TYPE = "application/problem+json"
 
 
 def problem(error: HttpError, path: str) -> Reply:
-    """The reply that tells of an error. ``path`` is the request's as WSGI has it: each byte a Latin-1 character."""
+    """Returns an error as a reply.
+
+    ``path`` is the request's path as in WSGI, where each byte is a Latin-1 character.
+    """
     document = Problem(
         title=error.status.phrase,
         status=int(error.status),
@@ -34,7 +37,7 @@ def problem(error: HttpError, path: str) -> Reply:
 
 
 def from_refusal(refused: Refused) -> HttpError:
-    """A refusal of the registry or the loop as an answer."""
+    """Returns a refusal of the registry or the loop as an HTTP error."""
     if isinstance(refused, Invalid):
         return HttpError(HTTPStatus.UNPROCESSABLE_ENTITY, summary(refused.errors), errors=refused.errors)
     if isinstance(refused, NotFound):
@@ -46,7 +49,7 @@ def from_refusal(refused: Refused) -> HttpError:
 
 
 def from_validation(error: ValidationError) -> HttpError:
-    """A body that is no JSON (400, with line and column), or not what it should be (422, each field at fault)."""
+    """Returns the error for a body that is not JSON (400, with line and column), or that has wrong fields (422)."""
     faults = error.errors(include_url=False, include_context=False, include_input=False)
     if faults[0]["type"] == "json_invalid":
         return HttpError(HTTPStatus.BAD_REQUEST, f"the body is not valid JSON: {faults[0]['msg']}")

@@ -15,9 +15,10 @@ JSON = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What goes back. ``close`` ends the connection after it, because something was left unread. ``waited``: seconds
-    that it was held back because the client asked for that. A body that may be large can come as ``parts``, which
-    follow ``body``: they are neither joined nor sent in one go.
+    """A reply. ``close`` ends the connection after it, because a part of the request is unread.
+
+    ``waited`` is how many seconds the reply was held back because the client asked for that. A large body comes as
+    ``parts``, which follow ``body`` and are neither joined nor sent at once.
     """
 
     status: int
@@ -32,13 +33,13 @@ class Reply:
     def of(
         cls, message: BaseModel, status: HTTPStatus = HTTPStatus.OK, *, waited: float = 0.0, **headers: str
     ) -> Reply:
-        """A message as JSON; headers by name, with underscores for dashes."""
+        """Returns a message as a JSON reply. Header names have underscores for dashes."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return cls(int(status), message.model_dump_json().encode(), headers=named, waited=waited)
 
 
 class HttpError(Exception):
-    """An answer other than success. ``errors`` has (field, what is wrong); ``close`` as in ``Reply``."""
+    """An answer other than success. ``errors`` are pairs (field, problem); ``close`` is as in ``Reply``."""
 
     def __init__(
         self,
@@ -57,21 +58,21 @@ class HttpError(Exception):
         self.close = close
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Raised in another process too.
-        made = partial(HttpError, errors=self.errors, headers=self.headers, close=self.close)
-        return made, (self.status, self.detail)
+        # It is pickled, because the process that parses bodies raises it too.
+        rebuild = partial(HttpError, errors=self.errors, headers=self.headers, close=self.close)
+        return rebuild, (self.status, self.detail)
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who asks: ``host`` is None for an operator, who may do everything."""
+    """The client. ``host`` is None for an operator, who may make every call."""
 
     host: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request. ``received_at`` is by ``time.monotonic``, taken before anything of the body was read."""
+    """A request. ``received_at`` is by ``time.monotonic``, taken before the body was read."""
 
     environ: dict[str, Any]
     path: Mapping[str, str]
@@ -80,6 +81,6 @@ class Call:
     received_at: float
 
     def header(self, name: str) -> str | None:
-        """A header's value."""
+        """Returns a header's value, or None."""
         value: str | None = self.environ.get(f"HTTP_{name.upper().replace('-', '_')}")
         return value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from controller.api.auth import require_free, require_involved, require_known, require_modest, require_own
+from controller.api.auth import check_host_privileges, require_free, require_involved, require_known, require_own
 from controller.api.bodies.body import read_job, read_stage
 from controller.api.http import Call, HttpError, Reply
 from controller.api.services import Services
@@ -26,13 +26,13 @@ _STATUS = {
 def put_job(services: Services, call: Call) -> Reply:
     """Register or replace a job."""
     job_id = call.path["id"]
-    # Others are served while the body comes: what is checked before would be of a job that is another by then.
+    # Other requests run while the body is read, and may change the job. So all checks come after it.
     spec = read_job(services, call)
     require_involved(call, job_id, spec.hosts)
     if services.config.api.host_jobs == "own":
         require_own(call, spec)
     require_free(call, job_id, services.registry.job_hosts(job_id))
-    require_modest(
+    check_host_privileges(
         call,
         spec,
         services.registry.live_job(job_id),
@@ -47,12 +47,12 @@ def put_job(services: Services, call: Call) -> Reply:
 
 
 def list_jobs(services: Services, _call: Call) -> Reply:
-    """All jobs, those that ended lately included."""
+    """List all jobs, including those that ended recently."""
     return Reply(HTTPStatus.OK, parts=in_steps(_listed(services)))
 
 
 def _listed(services: Services) -> Steps[list[bytes]]:
-    """The text of a ``wire.JobList``, in parts."""
+    """Returns the JSON of a ``wire.JobList``, in parts."""
     parts = [b'{"jobs":[']
     for state in services.registry.job_states(services.loop.classes):
         if len(parts) > 1:
@@ -63,7 +63,7 @@ def _listed(services: Services) -> Steps[list[bytes]]:
 
 
 def get_job(services: Services, call: Call) -> Reply:
-    """One job."""
+    """Read a job."""
     job_id = call.path["id"]
     state = services.registry.job_state(job_id, services.loop.classes.get(job_id))
     return Reply(HTTPStatus.OK, in_steps(state.to_json()).encode())
@@ -79,7 +79,7 @@ def delete_job(services: Services, call: Call) -> Reply:
 
 
 def put_stage(services: Services, call: Call) -> Reply:
-    """Say which jobs are a stage."""
+    """Register or replace a stage and its jobs."""
     stage_id = call.path["id"]
     spec = read_stage(services, call)
     change = in_steps(services.registry.put_stage_in_steps(stage_id, spec, call.received_at))
@@ -96,7 +96,7 @@ def delete_stage(services: Services, call: Call) -> Reply:
 
 
 def explain(services: Services, call: Call) -> Reply:
-    """Why a job has its class, with the numbers."""
+    """Explain why a job has its class, with the numbers."""
     job_id = call.path["id"]
     state = services.registry.job_state(job_id)
     if state.state in ("ended", "lost"):

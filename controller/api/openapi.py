@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, made from the table of calls and the wire's models."""
+"""The OpenAPI 3.1 document, generated from the table of calls and the wire's models."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from controller.config.config import Api
 from controller.wire import NAME_PATTERN, Message, Problem
 
 _REF = "#/components/schemas/{model}"
-_TITLES = {200: "Done", 201: "Created", 204: "Done; no body", 304: "Not another one yet"}
+_TITLES = {200: "Done", 201: "Created", 204: "Done; no body", 304: "Not changed since the given entity tag"}
 _PROBLEMS = {
-    400: "The request is no HTTP, or its body no JSON",
-    401: "A bearer token is required, or is not known here",
+    400: "The request is not HTTP, or its body is not JSON",
+    401: "A bearer token is required, or the given one is unknown",
     403: "The token does not allow this; without tokens: the request is addressed to a name that is not this machine's",
-    404: "What the path names does not exist, or is not of the host whose token asks",
+    404: "The path names nothing that exists, or something that does not belong to the token's host",
     408: "The request did not come in time",
-    409: "This contradicts what holds now",
+    409: "The request contradicts the present state",
     413: "The body is too large",
-    415: "The body is no application/json",
-    422: "A field of the path, the query or the body cannot be right; errors names each",
+    415: "The body is not application/json",
+    422: "A field of the path, the query or the body is wrong; errors names each",
     503: "The controller cannot answer now; Retry-After says when to ask again",
 }
 
 
 def document(routes: Sequence[Route], api: Api) -> bytes:
-    """The document as JSON, of an API with these settings."""
+    """Returns the document as JSON, for an API with these settings."""
     used: set[type[Message]] = {Problem}
     for route in routes:
         used |= {model for model in (*route.answers.values(), route.body) if model is not None}
@@ -46,7 +46,7 @@ def document(routes: Sequence[Route], api: Api) -> bytes:
     components: dict[str, Any] = {
         "schemas": schemas["$defs"],
         "responses": {_name(status): _problem(text) for status, text in _PROBLEMS.items()}
-        | {"Problem": _problem("What was wrong, and where (RFC 9457)")},
+        | {"Problem": _problem("The error, and the fields at fault (RFC 9457)")},
     }
     if api.token is not None:
         components["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
@@ -81,21 +81,21 @@ def _operation(route: Route, api: Api) -> dict[str, Any]:
 
 
 def _refusals(route: Route, api: Api) -> list[int]:
-    """The statuses with which a call may be refused where the API has these settings."""
-    found = {400, 408, 503} | set(route.refusals)
+    """Returns the error statuses of a call, for an API with these settings."""
+    statuses = {400, 408, 503} | set(route.refusals)
     if route.body is not None:
-        found |= {413, 415}
+        statuses |= {413, 415}
     if route.access is Access.OPEN:
-        return sorted(found)
-    found.add(422)
+        return sorted(statuses)
+    statuses.add(422)
     if api.token is None:
-        return sorted(found | {403})
-    found.add(401)
-    if not api.host_tokens:  # an operator's token is never too little
-        found.discard(403)
+        return sorted(statuses | {403})
+    statuses.add(401)
+    if not api.host_tokens:  # an operator's token allows every call
+        statuses.discard(403)
     elif route.access is Access.OPERATOR:
-        found.add(403)
-    return sorted(found)
+        statuses.add(403)
+    return sorted(statuses)
 
 
 def _refusal(name: str) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def _refusal(name: str) -> dict[str, Any]:
 
 
 def _name(status: int) -> str:
-    """A refusal's name among the components: NotFound of 404."""
+    """Returns the component name of a status, such as NotFound for 404."""
     return HTTPStatus(status).phrase.title().replace(" ", "")
 
 
@@ -117,17 +117,17 @@ def _problem(description: str) -> dict[str, Any]:
 def _parameters(route: Route) -> list[dict[str, Any]]:
     places = re.findall(r"/(\w+)s/\{(\w+)\}", route.path)
     pattern = {"type": "string", "pattern": NAME_PATTERN}
-    found: list[dict[str, Any]] = [
+    parameters: list[dict[str, Any]] = [
         {"name": name, "in": "path", "required": True, "description": f"The name of the {kind}", "schema": pattern}
         for kind, name in places
     ]
-    asked = [(name, "query", parameter.text, parameter.schema) for name, parameter in route.query.items()]
+    optional = [(name, "query", parameter.text, parameter.schema) for name, parameter in route.query.items()]
     if HTTPStatus.NOT_MODIFIED in route.answers:
-        text = "The entity tag that the caller knows: the answer is 304 as long as it holds"
-        asked.append(("If-None-Match", "header", text, {"type": "string"}))
-    for name, place, text, schema in asked:
-        found.append({"name": name, "in": place, "required": False, "description": text, "schema": schema})
-    return found
+        text = "The known entity tag; the answer is 304 as long as it is still valid"
+        optional.append(("If-None-Match", "header", text, {"type": "string"}))
+    for name, location, text, schema in optional:
+        parameters.append({"name": name, "in": location, "required": False, "description": text, "schema": schema})
+    return parameters
 
 
 def _answer(route: Route, status: int) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def _answer(route: Route, status: int) -> dict[str, Any]:
     elif status == HTTPStatus.OK:
         answer["content"] = {route.media_type: {"schema": {"type": "object" if route.media_type == JSON else "string"}}}
     if HTTPStatus.NOT_MODIFIED in route.answers:
-        answer["headers"] = {"ETag": {"description": "Its entity tag, for If-None-Match", "schema": {"type": "string"}}}
+        answer["headers"] = {"ETag": {"description": "The entity tag, for If-None-Match", "schema": {"type": "string"}}}
     return answer
 
 

@@ -23,22 +23,22 @@ MAX_WAIT_SECONDS = 60.0
 
 
 def post_report(services: Services, call: Call) -> Reply:
-    """Take one batch of a host."""
+    """Receive one report of a host."""
     host = call.path["host"]
     require_host(call, host)
     batch = read_report(services, call)
     with services.reporting.of(host):
         answer = in_steps(services.registry.report_in_steps(host, batch, call.received_at))
     services.metrics.reports.labels(status=answer.status).inc()
-    # What was answered is not told again, and must not be lost to a restart. The plan does not wait for this: it was
-    # triggered before. A mere sign of life, or a count that only grows, comes again by itself.
+    # An answered report is not sent again, so a restart must not lose it. The plan does not wait for this: it was
+    # triggered before. A report without news need not be journalled: leases and growing counts come again.
     if batch.brings_news:
         services.journal.commit()
     return Reply.of(answer)
 
 
 def host_plan(services: Services, call: Call) -> Reply:
-    """A host's marking plan; with If-None-Match and ``wait``, as soon as it is another one."""
+    """Read a host's marking plan; with If-None-Match and ``wait``, as soon as it changes."""
     host = call.path["host"]
     require_host(call, host)
     known = call.header("If-None-Match")
@@ -52,7 +52,7 @@ def host_plan(services: Services, call: Call) -> Reply:
 
 
 def host_peers(services: Services, call: Call) -> Reply:
-    """The hosts of the settings by address, for an agent that finds connections; with If-None-Match only if changed."""
+    """Read the addresses of all hosts, for an agent that finds connections; with If-None-Match only if changed."""
     require_host(call, call.path["host"])
     hosts = services.registry.hosts
     if call.path["host"] not in hosts:
@@ -65,7 +65,7 @@ def host_peers(services: Services, call: Call) -> Reply:
 
 
 def get_plan(services: Services, call: Call) -> Reply:
-    """The plan in force, or what another policy would do now."""
+    """Read the plan in force, or the plan that another policy would make now."""
     loop = services.loop
     name = call.query.get("policy")
     if name is None:
@@ -82,7 +82,7 @@ def get_plan(services: Services, call: Call) -> Reply:
 
 
 def get_settings(services: Services, _call: Call) -> Reply:
-    """The settings that can change at run time."""
+    """Read the settings that can change at run time."""
     return Reply.of(services.loop.settings.view())
 
 
@@ -94,7 +94,7 @@ def patch_settings(services: Services, call: Call) -> Reply:
 
 
 def _view(services: Services, plan: Plan, policy: Policy, *, applied: bool) -> Reply:
-    """A plan as a ``wire.PlanView``; what has an entry a job is written part by part, and others go on between."""
+    """Returns a plan as a ``wire.PlanView``. Other green threads run while the entries of the jobs are written."""
     view = PlanView.model_construct(
         policy=plan.ordering.policy,
         options=dict(policy.options()),

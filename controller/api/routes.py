@@ -1,4 +1,4 @@
-"""The table of calls: what there is, who may, and what goes in and out. Dispatch and OpenAPI both read it."""
+"""The table of calls: path, access, request body and answers. Dispatch and OpenAPI both read it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Handler = Callable[[Services, Call], Reply]
 
 
 class Access(Enum):
-    """Who may use a call. HOST: an operator, or a host for what is its own (the handler checks that)."""
+    """Who may use a call. HOST: an operator, or a host for its own jobs and reports, which the handler checks."""
 
     OPEN = auto()
     HOST = auto()
@@ -43,7 +43,7 @@ class Access(Enum):
 
 @dataclass(frozen=True)
 class Parameter:
-    """What may be asked in a query; ``schema`` is JSON Schema's, of the value."""
+    """A query parameter. ``text`` describes it; ``schema`` is the JSON Schema of its value."""
 
     text: str
     schema: Mapping[str, object] = field(default_factory=lambda: {"type": "string"})
@@ -51,9 +51,11 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Route:
-    """One call. ``answers``: the model of each success status (None: no model, and of 204 and 304 no body);
-    ``refusals``: the statuses with which the handler itself refuses, beside those of each call of its kind; ``query``:
-    what may be asked. A call that may answer 304 takes ``If-None-Match``, and tells an entity tag.
+    """One call.
+
+    ``answers`` has the model of each success status (None: no model, and for 204 and 304 no body). ``refusals`` are the
+    error statuses of the handler itself, beside those that all such calls have. ``query`` has the query parameters by
+    name. A call that may answer 304 accepts ``If-None-Match`` and sends an entity tag.
     """
 
     method: str
@@ -68,7 +70,7 @@ class Route:
 
     @property
     def summary(self) -> str:
-        """What the call does, from its handler's first line."""
+        """The first line of the handler's docstring."""
         return (self.handler.__doc__ or "").strip().splitlines()[0]
 
 
@@ -112,7 +114,7 @@ ROUTES: tuple[Route, ...] = (
         plans.get_plan,
         Access.OPERATOR,
         {200: PlanView},
-        query={"policy": Parameter("The name of a policy: what it would do now, without applying it")},
+        query={"policy": Parameter("The name of a policy: the plan that it would make now, without applying it")},
     ),
     Route("GET", "/v1/settings", plans.get_settings, Access.OPERATOR, {200: Settings}),
     Route("PATCH", "/v1/settings", plans.patch_settings, Access.OPERATOR, {200: Settings}, body=Settings),
@@ -126,21 +128,21 @@ _NAME = re.compile(NAME_PATTERN)
 
 
 def pattern(path: str) -> re.Pattern[str]:
-    """A path's template as a regular expression that matches anything but a slash in its places."""
+    """Returns a path template as a regular expression. Each name in braces matches anything but a slash."""
     parts = re.split(r"\{(\w+)\}", path)
     text = "".join(re.escape(part) if i % 2 == 0 else f"(?P<{part}>[^/]+)" for i, part in enumerate(parts))
     return re.compile(text)
 
 
 def check_names(parts: Mapping[str, str]) -> None:
-    """Raises Invalid for each place of a path that holds what no job, stage or host can be called."""
+    """Raises Invalid for each part of a path that is not a valid name of a job, stage or host."""
     errors = [
         (
-            place,
+            part,
             f"{name[:80]!r} is no name, which has 1 to 63 letters, digits, dots, dashes and underscores, and begins "
             "with a letter or digit",
         )
-        for place, name in parts.items()
+        for part, name in parts.items()
         if _NAME.fullmatch(name) is None
     ]
     if errors:

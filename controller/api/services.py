@@ -1,4 +1,4 @@
-"""What the handlers work with."""
+"""The parts of the controller that the handlers use."""
 
 from __future__ import annotations
 
@@ -27,4 +27,4 @@ class Services:
     metrics: Metrics
     workers: Workers = field(default_factory=Workers)
     reporting: Turns = field(default_factory=Turns)
-    """By host: its batches are merged one after the other."""
+    """Lets the reports of a host be merged one after the other."""

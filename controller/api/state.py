@@ -17,7 +17,7 @@ TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def healthz(_services: Services, _call: Call) -> Reply:
-    """The process answers."""
+    """Answer as long as the process is alive."""
     return Reply.of(Readiness(status="alive"))
 
 
@@ -31,12 +31,12 @@ def readyz(services: Services, _call: Call) -> Reply:
 
 
 def _causeless(problems: list[str]) -> list[str]:
-    """Anybody may ask for readiness: the causes, with their paths and addresses, are for GET /v1/status."""
+    """Returns the problems without their causes, whose paths and addresses are for GET /v1/status only."""
     return list(dict.fromkeys(problem.partition(": ")[0] for problem in problems))
 
 
 def status(services: Services, _call: Call) -> Reply:
-    """The controller's state in numbers."""
+    """Read the controller's state and problems."""
     loop, metrics = services.loop, services.metrics
     acknowledging = services.registry.acknowledging()
     causes = {
@@ -80,7 +80,7 @@ def status(services: Services, _call: Call) -> Reply:
 
 
 def metrics(services: Services, _call: Call) -> Reply:
-    """Everything that is counted, for Prometheus."""
+    """Read all metrics in the format of Prometheus."""
     services.metrics.class_bytes.merge(_class_bytes(services))
     services.metrics.journal_degraded.set(services.store.failure is not None)
     services.metrics.switches_ready.set(len(services.dataplane.switches()))
@@ -108,7 +108,7 @@ def _problems(services: Services) -> list[str]:
 
 def _switch_problems(services: Services) -> list[str]:
     return [
-        f"switch {status.dpid:016x} is not ready: {status.reason or 'being looked at'}"
+        f"switch {status.dpid:016x} is not ready: {status.reason or 'its queues are being checked'}"
         for status in services.dataplane.status()
         if not status.ready
     ]
@@ -129,7 +129,7 @@ def _class_bytes(services: Services) -> dict[str, dict[str, int]]:
     result: dict[str, dict[str, int]] = {}
     try:
         counts = services.dataplane.class_bytes()
-    except Exception as error:  # a switch that does not answer must not cost the rest of the status
+    except Exception as error:  # a silent switch must not prevent the rest of the status
         LOG.warning("the switches' counters could not be read: %s: %s", type(error).__name__, error)
         return result
     for (dpid, service_class), count in counts.items():

@@ -1,4 +1,4 @@
-"""The bounded reading of request bodies."""
+"""Reads request bodies, within limits of size and time."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ BODY_SECONDS = 20.0
 
 
 def read_job(services: Services, call: Call) -> Declared:
-    """The body as what a job declares; raises HttpError with what is wrong with it, or with the moment (503)."""
-    found: Declared = _read(services, call, "job")
-    return found
+    """Returns the body as a job's declaration. Raises HttpError if it is wrong, or 503 if too many bodies wait."""
+    declared: Declared = _read(services, call, "job")
+    return declared
 
 
 def read_report(services: Services, call: Call) -> Batch:
-    """The body as a batch of a host; raises HttpError as ``read_job``."""
-    found: Batch = _read(services, call, "report")
-    return found
+    """Returns the body as a host's report. Raises HttpError as ``read_job``."""
+    batch: Batch = _read(services, call, "report")
+    return batch
 
 
 def read_stage(services: Services, call: Call) -> StageSpec:
-    """The body as the jobs of a stage; raises HttpError as ``read_job``."""
-    found: StageSpec = _read(services, call, "stage")
-    return found
+    """Returns the body as the jobs of a stage. Raises HttpError as ``read_job``."""
+    spec: StageSpec = _read(services, call, "stage")
+    return spec
 
 
 def read_settings(services: Services, call: Call) -> Settings:
-    """The body as settings; raises HttpError as ``read_job``."""
-    found: Settings = _read(services, call, "settings")
-    return found
+    """Returns the body as settings. Raises HttpError as ``read_job``."""
+    settings: Settings = _read(services, call, "settings")
+    return settings
 
 
 def _read(services: Services, call: Call, kind: str) -> Any:
@@ -48,7 +48,7 @@ def _read(services: Services, call: Call, kind: str) -> Any:
 
 
 def _client(services: Services, call: Call) -> str:
-    """Whose a body is: of a token's owner, wherever it comes from; without tokens, of an address."""
+    """Returns whose body it is: that of the token's owner, or without tokens that of the client's address."""
     if call.identity.host is not None:
         return f"host {call.identity.host}"
     if services.config.api.token is not None:
@@ -57,13 +57,13 @@ def _client(services: Services, call: Call) -> str:
 
 
 def read_raw(environ: dict[str, Any]) -> bytes:
-    """The body, refused by its announced length before any of it is read, or as soon as it grows too large."""
+    """Returns the body. Raises HttpError by its announced length, or as soon as it is too large or late."""
     media_type = environ.get("CONTENT_TYPE", "").partition(";")[0].strip().lower()
     if media_type != JSON:
         named = f"is {media_type!r}" if environ.get("HTTP_CONTENT_TYPE") or media_type else "is missing"
         raise HttpError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"the content type {named}; send {JSON}", close=True)
     if environ.get("HTTP_CONTENT_ENCODING", "identity").strip().lower() != "identity":
-        raise HttpError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "compressed bodies are not taken", close=True)
+        raise HttpError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "compressed bodies are not accepted", close=True)
     too_large = HttpError(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
         f"the body is larger than {MAX_BODY_BYTES} bytes; send less at once",

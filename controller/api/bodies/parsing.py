@@ -1,6 +1,6 @@
-"""From the bytes of a body to a message, as strict as the reading of our own files.
+"""Parses a body into a message, as strictly as the files that people write.
 
-Nothing here needs the hub: a large body is parsed in another process.
+Nothing here needs eventlet: a large body is parsed in another process.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from controller.documents import json_lines
 from controller.documents.document import DocumentError
 
 Body = TypeVar("Body", bound=BaseModel)
-_MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_BYTE_ORDER_MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def parse(raw: bytes, model: type[Body]) -> Body:
-    """Returns a body as a message. Raises HttpError: 400 for what is no JSON, 422 with each field that is wrong.
+    """Returns a body as a message. Raises HttpError: 400 if it is not JSON, 422 with each wrong field.
 
-    A key that is given twice is wrong: two readers of the same body could take either value.
+    A duplicate key is an error, because two readers of the same body could use either value.
     """
-    if raw.startswith(_MARKS):
-        begins = "it begins with a byte order mark; send UTF-8 without one"
-        raise HttpError(HTTPStatus.BAD_REQUEST, f"the body is not valid JSON: {begins}")
+    if raw.startswith(_BYTE_ORDER_MARKS):
+        problem = "it begins with a byte order mark; send UTF-8 without one"
+        raise HttpError(HTTPStatus.BAD_REQUEST, f"the body is not valid JSON: {problem}")
     try:
         message = model.model_validate_json(raw)
     except ValidationError as error:
@@ -41,7 +41,7 @@ def parse(raw: bytes, model: type[Body]) -> Body:
 
 
 def _fault(raw: bytes) -> HttpError:
-    """What is wrong with a body that the model has taken, by the slower reader that knows the place."""
+    """Returns the error of a body that the model has accepted, from the slower reader that knows where it is."""
     try:
         json_lines.parse(raw.decode(errors="replace"))
     except DocumentError as error:
@@ -50,8 +50,8 @@ def _fault(raw: bytes) -> HttpError:
     return HttpError(HTTPStatus.BAD_REQUEST, "the body is not valid JSON: it is not UTF-8 throughout")
 
 
-def _once(pairs: list[tuple[str, Any]]) -> None:
-    """Refuse an object that has a key twice; what it holds has been taken by then."""
+def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> None:
+    """Raises ValueError for an object with a duplicate key. Nested objects have been checked before."""
     if len(dict(pairs)) != len(pairs):
         raise ValueError
 
@@ -60,4 +60,4 @@ def _refuse(constant: str) -> None:
     raise ValueError(constant)
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_refuse)
+_DECODER = json.JSONDecoder(object_pairs_hook=_refuse_duplicates, parse_constant=_refuse)

@@ -1,4 +1,4 @@
-"""The query of a request: each parameter once, and numbers as people write them."""
+"""The query of a request: each parameter at most once, and numbers in decimal digits."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from controller.api.errors import summary
 from controller.api.http import HttpError
 
 MAX_QUERY = 20
-"""Parameters of a query, at most."""
+"""Limits the number of parameters of a query."""
 _DECIMAL = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?")
 
 
 def parse(text: str) -> dict[str, str]:
-    """Returns the parameters of a query by name. Raises HttpError for what is given twice, or is no UTF-8."""
+    """Returns the parameters of a query by name. Raises HttpError for duplicates and for what is not UTF-8."""
     try:
         pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_QUERY, errors="strict")
     except UnicodeDecodeError:
         raise HttpError(HTTPStatus.BAD_REQUEST, "the query is not UTF-8, percent-encoded") from None
     except ValueError:
         raise HttpError(HTTPStatus.BAD_REQUEST, f"the query has more than {MAX_QUERY} parameters") from None
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    parameters = dict(pairs)
+    if len(parameters) != len(pairs):
         names = [name for name, _ in pairs]
-        raise _invalid([(name[:40], "given twice; keep one") for name in found if names.count(name) > 1])
-    return found
+        raise _invalid([(name[:40], "given twice; keep one") for name in parameters if names.count(name) > 1])
+    return parameters
 
 
 def check_known(query: Mapping[str, str], known: Collection[str]) -> None:
-    """Raises HttpError for each parameter that a call does not know."""
+    """Raises HttpError that names each parameter that a call does not have."""
     there_are = ", ".join(known) or "none"
     if unknown := sorted(query.keys() - set(known)):
         raise _invalid([(name[:40], f"unknown query parameter; there are: {there_are}") for name in unknown])
 
 
 def number(query: Mapping[str, str], name: str, low: float, high: float, default: float) -> float:
-    """Returns a parameter that is a number, ``default`` where it is not given.
+    """Returns the value of a numeric parameter, or ``default`` if it is not given.
 
-    Raises HttpError for what is not written in digits, with a decimal point at most, or is out of the range.
+    Raises HttpError if it is not a plain decimal number from ``low`` to ``high``.
     """
     text = query.get(name)
     if text is None:

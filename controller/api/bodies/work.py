@@ -1,7 +1,7 @@
-"""What is made of the bodies of requests: in this process where they are small, else in a worker's. Pure.
+"""The kinds of request bodies, and how each is parsed: here if it is small, else in a worker process. Pure.
 
-A worker answers in frames (see ``controller.declared.frames``): the first says whether the body was taken, or which
-error it is; the others are what it was made into.
+A worker answers in frames (see ``controller.declared.frames``). The first frame is None or the error; the others are
+the parsed body.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ class Kind(Protocol):
     """A kind of body."""
 
     def here(self, raw: bytes) -> Any:
-        """What is made of a body. Raises HttpError."""
+        """Returns a body as a value, parsed in this process. Raises HttpError."""
 
     def frames(self, raw: bytes) -> Iterator[bytes]:
-        """The same as frames. Raises HttpError before the first."""
+        """Returns the same value as frames. Raises HttpError before the first frame."""
 
     def from_frames(self, frames: Iterator[bytes]) -> Steps[Any]:
-        """What ``frames`` has made; yields where others may go on."""
+        """Returns the value of which ``frames`` returned the frames. Yields where other green threads may run."""
 
 
 class _Values:
-    """A body that becomes values of the controller's own."""
+    """A body that becomes a value of ``controller.declared``."""
 
     def __init__(self, model: type[Any], values: type[Any]) -> None:
         self._model = model
@@ -77,7 +77,7 @@ KINDS: dict[str, Kind] = {
 
 
 def answer(kind: str, raw: bytes) -> Iterator[bytes]:
-    """A worker's answer."""
+    """Yields a worker's answer."""
     try:
         frames = KINDS[kind].frames(raw)
     except HttpError as error:
@@ -87,8 +87,11 @@ def answer(kind: str, raw: bytes) -> Iterator[bytes]:
     yield from frames
 
 
-def take(kind: str, frames: Iterator[bytes]) -> Steps[Any]:
-    """What a worker's answer says; yields where others may go on. Raises HttpError as it was raised there."""
+def receive(kind: str, frames: Iterator[bytes]) -> Steps[Any]:
+    """Returns the value in a worker's answer. Yields where other green threads may run.
+
+    Raises the HttpError that the worker raised.
+    """
     error = unpack(next(frames))
     if error is not None:
         status, detail, errors = error

@@ -1,7 +1,8 @@
-"""The process that checks large bodies, so that the controller's own is free meanwhile.
+"""The process that parses large bodies, so that the controller's own process stays free.
 
-It reads requests from the socket whose file descriptor it is given, and ends when that is closed. A request is a line
-with the kind and the number of bytes, then these; the answer is a number of frames, each with its length in front.
+It reads requests from the socket whose file descriptor is its argument, and ends when that is closed. A request is a
+line with the kind and the number of bytes, followed by the bytes. The answer is a sequence of frames, each after its
+length.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import sys
 from controller.api.bodies import work
 
 NICENESS = 5
-"""The controller itself goes first where there are few processors."""
+"""Gives the controller precedence on a machine with few processors."""
 LENGTH = struct.Struct("!I")
 
 
@@ -30,7 +31,7 @@ def serve(connection: socket.socket) -> None:
 
 
 def main() -> int:
-    """Serve the controller that has started this process. A signal to all of them is its affair: it ends this one."""
+    """Serve the controller that has started this process. Signals are ignored: the controller ends this process."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     os.nice(NICENESS)

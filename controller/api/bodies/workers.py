@@ -1,7 +1,7 @@
-"""Large bodies are checked by another process, one after the other; so that no request holds up all others.
+"""Lets another process parse large bodies, one after the other, so that no request delays all others.
 
-A body of 65,536 demands takes 0.4 s to check, in which nothing else of a process can run: also in a thread, for the
-library that checks holds the interpreter's lock.
+A body of 65,536 demands takes 0.4 s to parse. A thread would not help, because the library that parses holds the
+interpreter's lock.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ import eventlet
 import eventlet.semaphore
 from eventlet.green import socket
 
-from controller.api.bodies.work import KINDS, take
+from controller.api.bodies.work import KINDS, receive
 from controller.api.bodies.worker import LENGTH
 from controller.api.http import HttpError
 from controller.steps import in_steps
 
 LOG = logging.getLogger("trainyard.api")
 IN_PLACE_BYTES = 8 * 1024
-"""Up to so large a body is checked at once: that takes 10 ms at most."""
+"""Limits the size of a body that is parsed in this process, which takes 10 ms at most."""
 MOST_WAITING = 32
 MOST_OF_ONE = 8
-"""Large bodies that wait at a time, of all clients and of one: each is held in memory meanwhile."""
+"""Limit the large bodies that wait at a time, of all clients and of one client. Each is held in memory."""
 ANSWER_SECONDS = 30.0
 TRIES = 2
 
 
 class WorkerGoneError(Exception):
-    """The other process has ended, or does not answer."""
+    """The other process has ended or does not answer."""
 
 
 class Workers:
-    """Checks bodies. Where its process has not been started, or has ended, the next large body starts one."""
+    """Parses bodies. If its process has not been started or has ended, the next large body starts one."""
 
     def __init__(self) -> None:
         self._turn = eventlet.semaphore.Semaphore()
@@ -48,15 +48,15 @@ class Workers:
 
     @property
     def pid(self) -> int | None:
-        """The process that checks; None: there is none yet."""
+        """The process id of the other process, or None if there is none."""
         return self._process.pid if self._process is not None else None
 
     def make(self, kind: str, raw: bytes, client: str) -> Any:
-        """What ``work.KINDS`` makes of a body of ``client``. Raises HttpError, 503 where too many wait."""
+        """Returns a body of ``client``, parsed as ``work.KINDS`` says. Raises HttpError, with 503 if too many wait."""
         if len(raw) <= IN_PLACE_BYTES:
             return KINDS[kind].here(raw)
         if self._waiting.total() >= MOST_WAITING or self._waiting[client] >= MOST_OF_ONE:
-            problem = "too many large bodies wait to be looked at; send this one again in a moment"
+            problem = "too many large bodies wait to be parsed; send this one again in a moment"
             raise HttpError(HTTPStatus.SERVICE_UNAVAILABLE, problem, headers={"Retry-After": "1"})
         self._waiting[client] += 1
         try:
@@ -66,23 +66,23 @@ class Workers:
             self._waiting[client] -= 1
             if not self._waiting[client]:
                 del self._waiting[client]
-        return in_steps(take(kind, frames))
+        return in_steps(receive(kind, frames))
 
     def start(self) -> None:
-        """Start the process, that the first large body need not wait for it."""
+        """Start the process, so that the first large body need not wait for it."""
         if self._process is not None and self._process.poll() is None:
             return
         self.stop()
-        ours, theirs = socket.socketpair()
-        command = [sys.executable, "-m", "controller.api.bodies.worker", str(theirs.fileno())]
+        own_end, worker_end = socket.socketpair()
+        command = [sys.executable, "-m", "controller.api.bodies.worker", str(worker_end.fileno())]
         try:
-            # In a session of its own: Ctrl-C is not for it, also while it is still loading what it needs.
+            # In a session of its own, so that Ctrl-C does not reach it, even while it is starting.
             self._process = subprocess.Popen(
-                command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, start_new_session=True
+                command, pass_fds=[worker_end.fileno()], stdin=subprocess.DEVNULL, start_new_session=True
             )
         finally:
-            theirs.close()
-        self._connection = ours
+            worker_end.close()
+        self._connection = own_end
 
     def stop(self) -> None:
         """End the process."""
@@ -100,12 +100,12 @@ class Workers:
                 self.start()
                 return iter(self._exchange(kind, raw))
             except (WorkerGoneError, OSError) as error:
-                LOG.error("the process that checks large bodies is replaced: %s", error)
+                LOG.error("the process that parses large bodies is replaced: %s", error)
                 self.stop()
-            except BaseException:  # who asked was turned out: the rest of the answer must not be the next one's
+            except BaseException:  # the request was cancelled: the rest of its answer must not go to the next request
                 self.stop()
                 raise
-        problem = "the process that looks at large bodies has failed on this one; the controller's log says how"
+        problem = "the process that parses large bodies has failed on this one; the controller's log says how"
         raise HttpError(HTTPStatus.INTERNAL_SERVER_ERROR, problem)
 
     def _exchange(self, kind: str, raw: bytes) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""A body that comes in chunks, read as strictly as RFC 9112, section 7.1, lets a server. Pure but for the stream."""
+"""Reads a body in chunks, as strictly as RFC 9112, section 7.1, allows. Pure but for the stream."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Protocol
 from controller.api.http11.head import trailer_fault
 
 MAX_CHUNK_LINE = 4096
-"""Bytes of the line before a chunk, its extensions and its end included, and of a line after the last one."""
+"""Limits the line before a chunk, with its extensions and its end, and each line after the last chunk, in bytes."""
 MAX_OVERHEAD = 2**20
-"""Bytes of all such lines of a body together, at most."""
+"""Limits all such lines of a body together, in bytes."""
 
 _TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _QUOTED = rb'"(?:[\t \x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t\x20-\x7e\x80-\xff])*"'
@@ -19,24 +19,24 @@ _SIZE = re.compile(rb"([0-9A-Fa-f]{1,16})(?:;%s(?:=(?:%s|%s))?)*\r\n" % (_TOKEN,
 
 
 class Stream(Protocol):
-    """What the bytes of a connection are read from."""
+    """The source of a connection's bytes."""
 
     def read(self, size: int, /) -> bytes:
-        """Returns so many bytes, or fewer where the connection ends."""
+        """Returns ``size`` bytes, or fewer if the connection ends."""
 
     def readline(self, size: int, /) -> bytes:
-        """Returns the next line with its end, and at most so many bytes."""
+        """Returns the next line with its end, but at most ``size`` bytes."""
 
 
 class ChunkError(ValueError):
-    """Chunks that are refused; the message says what is wrong. Where the next request begins is not known then."""
+    """The chunks are malformed; the message says how. The beginning of the next request is then unknown."""
 
 
 class Chunks:
-    """The body that ``stream`` has next. ``is_done``: all of it was read, its last line too.
+    """The next body in ``stream``. ``is_done`` says whether all of it was read, including its last line.
 
-    ``pause`` is called before each line between the chunks: a body of tiny chunks takes long although all of it is
-    there.
+    ``pause`` is called before each line between the chunks, because a body of tiny chunks takes long even if all of it
+    has arrived.
     """
 
     def __init__(self, stream: Stream, pause: Callable[[], None] = lambda: None) -> None:
@@ -48,11 +48,14 @@ class Chunks:
         self.is_done = False
 
     def read(self, size: int) -> bytes:
-        """Returns the next ``size`` bytes of the body, or fewer at its end. Raises ChunkError, then and ever after."""
+        """Returns the next ``size`` bytes of the body, or fewer at its end.
+
+        Raises ChunkError, and then at every later call.
+        """
         parts: list[bytes] = []
         while size > 0 and not self.is_done:
             if self._left == 0:
-                self._next()
+                self._begin_chunk()
                 continue
             data = self._stream.read(min(size, self._left))
             if not data:
@@ -64,7 +67,7 @@ class Chunks:
                 self._expect_end()
         return b"".join(parts)
 
-    def _next(self) -> None:
+    def _begin_chunk(self) -> None:
         """Go on to the next chunk, or past the end of the body."""
         line = self._line()
         match = _SIZE.fullmatch(line)
@@ -90,7 +93,7 @@ class Chunks:
             return
         if len(end) < 2:
             raise _ended()
-        raise ChunkError(f"a chunk is followed by {_shown(end)}; after so many bytes as it says, CR LF ends it")
+        raise ChunkError(f"a chunk is followed by {_shown(end)}; CR LF must follow after exactly its size")
 
     def _line(self) -> bytes:
         self._pause()

@@ -1,5 +1,6 @@
-"""One connection of the API: deadlines for slow senders, a strict reading of what they send, and errors as problem
-documents even where no application was reached. Eventlet calls the application and writes what it answers.
+"""One connection of the API: deadlines for slow senders, strict parsing, and errors as problem documents.
+
+Eventlet calls the application and writes its answer. Errors of the head are answered here.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from controller.steps import Pause
 
 LOG = logging.getLogger("trainyard.api")
 HEAD_SECONDS = 5.0
-"""From the first byte of a request to the end of its head."""
+"""Limits the time from the first byte of a request to the end of its head."""
 FIRST_SECONDS = 10.0
-"""Until a new connection's first request: who has not even asked yet must not keep others out."""
+"""Limits the time until a new connection's first request, so that silent connections do not keep others out."""
 IDLE_SECONDS = 120.0
 SOCKET_SECONDS = 30.0
 LINGER_SECONDS = 2.0
@@ -36,11 +37,11 @@ LINGER_BYTES = 32 * 2**20
 DISCARD_SECONDS = 1.0
 DISCARD_BYTES = 65536
 WRITE_BYTES = 65536
-"""Parts of a body are sent together up to this size."""
+"""Parts of an answer's body are sent together up to this size."""
 
 
 class Body(eventlet.wsgi.Input):
-    """The body of a request, as the application reads it."""
+    """The request body that the application reads."""
 
     def __init__(self, protocol: Protocol, head: Head) -> None:
         super().__init__(
@@ -55,13 +56,13 @@ class Body(eventlet.wsgi.Input):
         self._close_after = protocol.close_after
 
     def has_more(self) -> bool:
-        """Returns whether more of it is left, or may be, than is worth reading for another request."""
+        """Returns whether too much of it is, or may be, unread to keep the connection."""
         if self.chunked_input:
             return not self._chunks.is_done
         return bool(self.content_length - self.position > DISCARD_BYTES)
 
     def discard(self, buffer_size: int = 16384) -> None:
-        """Read what is left of a body that nobody asked for, if it is there; eventlet itself would wait for it."""
+        """Drop the unread rest of a body that has arrived. Eventlet's own method would wait for all of it."""
         is_read = False
         try:
             with eventlet.Timeout(DISCARD_SECONDS, False):
@@ -69,7 +70,7 @@ class Body(eventlet.wsgi.Input):
                     pass
                 is_read = True
         except ChunkError as error:
-            LOG.debug("a body that nobody asked for is malformed: %s", error)
+            LOG.debug("an unread body is malformed: %s", error)
         if not is_read:
             self._close_after()
 
@@ -81,7 +82,7 @@ class Body(eventlet.wsgi.Input):
 
 
 class Protocol(eventlet.wsgi.HttpProtocol):
-    """One connection. ``server.refused`` is called with the status of each answer that no application gave."""
+    """One connection. ``server.refused`` is called with the status of each answer that the application did not give."""
 
     close_connection: bool | int
     _head: Head
@@ -89,20 +90,20 @@ class Protocol(eventlet.wsgi.HttpProtocol):
     _is_new = True
 
     def setup(self) -> None:
-        """Begin with the connection."""
+        """Start with the connection."""
         super().setup()
         self.pause = Pause()
 
     def handle_one_request(self) -> None:
-        """Read a request, and have the application answer it; where there is none, the connection ends."""
+        """Read a request and let the application answer it. Without a request the connection ends."""
         self.close_connection = True
-        self.pause()  # requests that have come already are read without waiting for the socket
+        self.pause()  # requests that have arrived already are read without waiting for the socket
         head = self._next_head()
         if head is None:
             return
         self._head = head
         self.close_connection = not head.keeps
-        # What eventlet's answering looks at.
+        # Eventlet reads these attributes when it answers.
         self.command, self.path, self.request_version = head.method, head.path, head.version
         self.headers = {"Connection": head.headers.get("connection", "")}
         self.environ = self.get_environ()
@@ -111,18 +112,18 @@ class Protocol(eventlet.wsgi.HttpProtocol):
         try:
             self.handle_one_response()
         except ConnectionError as error:
-            LOG.debug("the connection of %s ended amid the answer: %s", self.client_address, error)
+            LOG.debug("the connection of %s ended during the answer: %s", self.client_address, error)
         finally:
             self.server.outstanding_requests -= 1
 
     def _next_head(self) -> Head | None:
-        """The next request's head; None where none comes, or where it was refused."""
+        """Returns the next request's head, or None if there is no request or it was refused."""
         is_whole = False
         try:
-            if not self._has_come():
+            if not self._has_arrived():
                 return None
             self.conn_state[2] = eventlet.wsgi.STATE_REQUEST
-            # One deadline for the whole head: a byte now and then does not hold the connection.
+            # One deadline for the whole head: slow single bytes do not extend it.
             with eventlet.Timeout(HEAD_SECONDS, False):
                 data = http_head.read(self.rfile.readline)
                 is_whole = True
@@ -136,18 +137,18 @@ class Protocol(eventlet.wsgi.HttpProtocol):
             LOG.debug("the connection of %s has ended: %s", self.client_address, error)
         return None
 
-    def _has_come(self) -> bool:
-        """Wait for the first byte of a request; whether it came in time."""
+    def _has_arrived(self) -> bool:
+        """Wait for the first byte of a request. Returns whether it arrived in time."""
         seconds, self._is_new = FIRST_SECONDS if self._is_new else IDLE_SECONDS, False
-        has_come = False
+        has_arrived = False
         self.connection.settimeout(seconds + SOCKET_SECONDS)
         with eventlet.Timeout(seconds, False):
-            has_come = bool(self.rfile.peek(1))
+            has_arrived = bool(self.rfile.peek(1))
         self.connection.settimeout(SOCKET_SECONDS)
-        return has_come
+        return has_arrived
 
     def get_environ(self) -> dict[str, Any]:
-        """The WSGI environment, with a way to end the connection."""
+        """Returns the WSGI environment, with callables that end the connection (see ``dispatch``)."""
         head = self._head
         path, _, query = head.path.partition("?")
         body = Body(self, head)
@@ -174,14 +175,14 @@ class Protocol(eventlet.wsgi.HttpProtocol):
         for name, value in head.headers.items():
             if name == "content-length":
                 environ["CONTENT_LENGTH"] = value
-            elif name != "content-type" and "_" not in name:  # else it could pass for another one's name
+            elif name != "content-type" and "_" not in name:  # a name with "_" would look the same as one with "-"
                 environ["HTTP_" + name.upper().replace("-", "_")] = value
         if head.host is not None:
             environ["HTTP_HOST"] = head.host
         return environ
 
     def send_error(self, code: int, message: str | None = None, _explain: str | None = None) -> None:
-        """An error in the head, as a problem document, after which the connection ends."""
+        """Answer an error in the head by a problem document, and end the connection."""
         status = HTTPStatus(code)
         body = problem(HttpError(status, message or status.phrase), "").body
         head = (
@@ -194,12 +195,12 @@ class Protocol(eventlet.wsgi.HttpProtocol):
         self.wfile.flush()
 
     def close_after(self) -> None:
-        """End the connection after the answer, although something of the request may be left unread."""
+        """End the connection after the answer, although a part of the request may be unread."""
         self.close_connection = True
         self._unread = True
 
     def finish(self) -> None:
-        """End the connection; what was not read is drained for a moment, so that the answer is not reset away."""
+        """End the connection. Unread bytes are drained for a moment, else a reset could discard the answer."""
         if self._unread:
             self._drain()
         super().finish()

@@ -1,4 +1,4 @@
-"""The way in and out of the API: who is inside is known, so that a stop can let them finish and let nobody else in."""
+"""Counts the requests in progress, so that a stop can let them finish and refuse all others."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from controller.api.errors import problem
 from controller.api.http import HttpError
 from controller.steps import Pause
 
-LOOK_SECONDS = 0.002
+POLL_SECONDS = 0.002
 Application = Callable[[dict[str, Any], StartResponse], Iterable[bytes]]
 
 
-class _TurnedOutError(BaseException):
-    """The controller stops, and this request has taken too long. No handler takes it for a fault of its own."""
+class _CancelledError(BaseException):
+    """The controller stops, and this request has taken too long. A BaseException, so that no handler catches it."""
 
 
 class _Answer(list[bytes]):
-    """A body that says when it was sent, and lets others go on between its parts.
+    """A body that calls ``sent`` after it was sent, and lets other green threads run between its parts.
 
-    It keeps its length, by which the server knows an empty one.
+    It is a list because the server asks for its length.
     """
 
     def __init__(self, body: Iterable[bytes], sent: Callable[[], None]) -> None:
@@ -34,22 +34,22 @@ class _Answer(list[bytes]):
         self._sent = sent
 
     def __iter__(self) -> Iterator[bytes]:
-        """Its parts, as the server sends them."""
+        """Yields its parts, as the server sends them."""
         pause = Pause()
         for part in super().__iter__():
             yield part
             pause()
 
     def close(self) -> None:
-        """The server has sent it, or cannot."""
+        """The server has sent it, or has failed to."""
         self._sent()
 
 
 class Gate:
-    """The WSGI application ``application`` until the gate is closed; from then on every request gets 503.
+    """Wraps a WSGI application. After ``close``, every request gets 503.
 
-    A request is inside from its first line in here until its answer was sent. Where the answer ends the connection, it
-    is inside until ``left`` is called.
+    A request is inside from its call until its answer was sent. If the answer ends the connection, it is inside until
+    ``left`` is called.
     """
 
     def __init__(self, application: Application) -> None:
@@ -59,39 +59,39 @@ class Gate:
         self._is_closed = False
 
     def is_closed(self) -> bool:
-        """Whether nobody is let in any more."""
+        """Returns whether new requests are refused."""
         return self._is_closed
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request."""
-        me = eventlet.getcurrent()
-        self._inside.add(me)
+        thread = eventlet.getcurrent()
+        self._inside.add(thread)
         if self.is_closed():
             return _refuse(environ, start_response)
-        self._answering.add(me)
+        self._answering.add(thread)
         try:
             body = self._application(environ, start_response)
-        except _TurnedOutError:
+        except _CancelledError:
             return _refuse(environ, start_response)
         finally:
-            self._answering.discard(me)
-        if self.is_closed():  # by now
+            self._answering.discard(thread)
+        if self.is_closed():  # it was closed during the request
             environ.get(CLOSE, lambda: None)()
         return _Answer(body, self._sent)
 
     def close(self) -> None:
-        """Let no request in any more."""
+        """Refuse all new requests."""
         self._is_closed = True
 
     def wait(self, seconds: float) -> bool:
-        """Wait until nobody is inside. Returns whether that came true within ``seconds``."""
+        """Wait until no request is inside. Returns whether that happened within ``seconds``."""
         deadline = time.monotonic() + seconds
         while self._inside and time.monotonic() < deadline:
-            eventlet.sleep(LOOK_SECONDS)
+            eventlet.sleep(POLL_SECONDS)
         return not self._inside
 
-    def turn_out(self) -> int:
-        """Have all who have no answer yet be answered by 503. Returns how many they are."""
+    def cancel(self) -> int:
+        """Answer all requests that have no answer yet by 503. Returns how many they are."""
         for greenlet in self._answering:
             hubs.get_hub().schedule_call_global(0, self._throw, greenlet)
         return len(self._answering)
@@ -106,7 +106,7 @@ class Gate:
 
     def _throw(self, greenlet: Any) -> None:
         if greenlet in self._answering:
-            greenlet.throw(_TurnedOutError)
+            greenlet.throw(_CancelledError)
 
 
 def _refuse(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:

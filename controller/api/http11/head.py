@@ -1,7 +1,7 @@
-"""The head of a request: bytes in, what is asked out, or why it is refused. Pure.
+"""Parses the head of a request, or refuses it. Pure.
 
-RFC 9112 lets a server repair much of what is malformed. Two programs on the way that repair differently see different
-requests in the same bytes (request smuggling), so nothing is repaired here: what the grammar does not have is refused.
+RFC 9112 lets a server repair many malformed heads. Two programs that repair differently see different requests in the
+same bytes (request smuggling). So nothing is repaired here: a head that violates the grammar is refused.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 MAX_LINE = 8192
-"""A line of so many bytes or more is refused, its end included."""
+"""A line of so many bytes or more, with its end, is refused."""
 MAX_HEAD = 65536
-"""Bytes of all header lines together, at most."""
+"""Limits all header lines together, in bytes."""
 MAX_FIELDS = 100
-"""Header lines, at most."""
+"""Limits the number of header lines."""
 
 Field = tuple[str, str]
-"""A header's name in lower case, and its value without the white space around it, each byte a Latin-1 character."""
+"""A header: its name in lower case, and its value without surrounding white space, each byte as a Latin-1 character."""
 
 _TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _REQUEST_LINE = re.compile(rb"(%s) ([\x21-\x7e]+) HTTP/([0-9])\.([0-9])" % _TOKEN)
 _FIELD = re.compile(rb"(%s):([\t\x20-\x7e\x80-\xff]*)" % _TOKEN)
 _NAME = re.compile(_TOKEN)
 _NO_VALUE = re.compile(rb"[^\t\x20-\x7e\x80-\xff]")
-# RFC 3986. No two parts begin alike, so that no text makes the matching go back and forth. (Possessive quantifiers
-# would say that, but Python 3.11.2 matches wrongly with them.)
+# RFC 3986. No two alternatives begin alike, so that matching never backtracks. (Possessive quantifiers would express
+# that, but Python 3.11.2 matches wrongly with them.)
 _ESCAPED = rb"(?:[%s]|%%[0-9A-Fa-f]{2})*"
 _CHARS = rb"A-Za-z0-9\-._~!$&'()*+,;="
 _PATH_AND_QUERY = rb"(?:/%s)?(?:\?%s)?" % (_ESCAPED % (_CHARS + rb":@/"), _ESCAPED % (_CHARS + rb":@/?"))
@@ -39,11 +39,11 @@ _TUNNEL = re.compile(rb"(?!:)(?P<host>%s:[0-9]{1,5})" % _SERVER)
 _HOST = re.compile(_AUTHORITY.decode())
 _LENGTH = re.compile(r"[0-9]{1,18}")
 _ONCE = ("host", "content-length", "content-type", "authorization")
-"""Headers that a request has once, or nobody can say which one counts."""
+"""Names the headers that a request may have only once, because a second value would be ambiguous."""
 
 
 class HeadError(Exception):
-    """A head that is refused: ``status`` is the answer's, the message says what is wrong."""
+    """The head is refused. ``status`` is that of the answer; the message names the fault."""
 
     def __init__(self, status: HTTPStatus, detail: str) -> None:
         super().__init__(detail)
@@ -53,12 +53,12 @@ class HeadError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A request's head. ``target`` is as it was sent, ``path`` its path and query, which begin with a slash.
+    """A request's head. ``target`` is as sent; ``path`` is its path and query, and begins with a slash.
 
-    ``host``: whom the request is addressed to, by its target or its Host. ``headers``: by name in lower case; the
-    values of one that came in several lines are joined by commas. ``length``: the body's bytes; None: it comes in
-    chunks. ``keeps``: whether the connection may go on afterwards. ``awaits``: whether the client waits for 100
-    (Continue) before it sends the body.
+    ``host`` is the addressed host, from the target or the Host header. ``headers`` are by name in lower case; the
+    values of repeated headers are joined by commas. ``length`` is the size of the body in bytes, or None for chunks.
+    ``keeps`` says whether the connection may be used again. ``awaits`` says whether the client waits for 100 (Continue)
+    before it sends the body.
     """
 
     method: str
@@ -73,9 +73,9 @@ class Head:
 
 
 def read(readline: Callable[[int], bytes]) -> bytes:
-    """Returns the bytes of the next head, with its last, empty line; nothing where the peer has ended the connection.
+    """Returns the bytes of the next head, with its empty last line, or b"" if the peer has ended the connection.
 
-    ``readline`` returns the next line with its end, and at most so many bytes. Raises HeadError.
+    ``readline`` returns the next line with its end, but at most the given number of bytes. Raises HeadError.
     """
     line = readline(MAX_LINE)
     if line == b"\r\n":
@@ -102,33 +102,33 @@ def read(readline: Callable[[int], bytes]) -> bytes:
 
 
 def parse(head: bytes) -> Head:
-    """Returns what a head asks, as ``read`` returns it. Raises HeadError."""
+    """Returns the parsed head. ``head`` are the bytes that ``read`` returns. Raises HeadError."""
     first, *lines = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
     method, target, version = _request_line(first)
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     for name, value in _fields(lines):
-        if name in found and name in _ONCE:
+        if name in headers and name in _ONCE:
             raise _bad(f"there are several values of {_titled(name)}; send one")
-        found[name] = f"{found[name]},{value}" if name in found else value
+        headers[name] = f"{headers[name]},{value}" if name in headers else value
     path, authority = _localised(method, target)
-    options = _listed(found.get("connection", ""))
+    options = _listed(headers.get("connection", ""))
     is_old = version == "HTTP/1.0"
-    length = _length(found, is_old=is_old)
+    length = _length(headers, is_old=is_old)
     return Head(
         method=method.decode(),
         target=target.decode(),
         path=path,
         version=version,
-        host=_host(found.get("host"), authority, is_old=is_old),
-        headers=found,
+        host=_host(headers.get("host"), authority, is_old=is_old),
+        headers=headers,
         length=length,
         keeps="close" not in options and (not is_old or "keep-alive" in options),
-        awaits=_awaits(found.get("expect"), is_old=is_old) and length != 0,
+        awaits=_awaits(headers.get("expect"), is_old=is_old) and length != 0,
     )
 
 
 def trailer_fault(line: bytes) -> str | None:
-    """Returns what is wrong with a line after the chunks of a body, without its end; None: nothing."""
+    """Returns the fault of a line after the chunks of a body, given without its end, or None."""
     try:
         ((name, _),) = _fields([line])
     except HeadError as error:
@@ -147,7 +147,7 @@ def _check_end(line: bytes) -> None:
 
 
 def _request_line(line: bytes) -> tuple[bytes, bytes, str]:
-    """The method, the target and the version."""
+    """Returns the method, the target and the version. Raises HeadError."""
     match = _REQUEST_LINE.fullmatch(line)
     if match is None:
         raise _bad(
@@ -174,7 +174,7 @@ def _fields(lines: list[bytes]) -> Iterator[Field]:
 
 
 def _field_fault(number: int, line: bytes) -> str:
-    """What is wrong with a header line."""
+    """Returns the fault of a header line."""
     if line[:1] in (b" ", b"\t"):
         return f"header line {number} begins with white space; a header has one line, and its name comes first"
     name, colon, value = line.partition(b":")
@@ -183,14 +183,14 @@ def _field_fault(number: int, line: bytes) -> str:
     if _NAME.fullmatch(name.rstrip(b" \t")) and name[-1:] in (b" ", b"\t"):
         return f"there is white space between {_shown(name.rstrip())} and its colon; a header is written NAME: VALUE"
     if not _NAME.fullmatch(name):
-        return f"header line {number} has the name {_shown(name)}, which is none: letters, digits and dashes make one"
+        return f"header line {number} has the name {_shown(name)}, which is not valid: use letters, digits and dashes"
     wrong = _NO_VALUE.search(value)
     assert wrong is not None, "else the line would be right"
     return f"the value of {_shown(name)} has the byte 0x{wrong.group().hex()}, which no header can have"
 
 
 def _localised(method: bytes, target: bytes) -> tuple[str, str | None]:
-    """The path and query of a target in any of its four forms (RFC 9112, section 3.2), and its own authority."""
+    """Returns the path and query of a target in any of its four forms (RFC 9112, section 3.2), and its authority."""
     if method == b"CONNECT":
         if match := _TUNNEL.fullmatch(target):
             return "/" + target.decode(), match["host"].decode()
@@ -208,7 +208,7 @@ def _localised(method: bytes, target: bytes) -> tuple[str, str | None]:
 
 
 def _host(given: str | None, authority: str | None, *, is_old: bool) -> str | None:
-    """Whom the request is addressed to. The target's own authority counts before Host, which must be right too."""
+    """Returns the addressed host. The target's authority takes precedence over Host, which must be valid too."""
     if given is None:
         if not is_old:
             raise _bad("there is no Host; a request of HTTP/1.1 has one")
@@ -218,9 +218,9 @@ def _host(given: str | None, authority: str | None, *, is_old: bool) -> str | No
     return given if authority is None else authority
 
 
-def _length(found: dict[str, str], *, is_old: bool) -> int | None:
-    """The bytes of the body, None where it comes in chunks (RFC 9112, section 6.3)."""
-    length, codings = found.get("content-length"), found.get("transfer-encoding")
+def _length(headers: dict[str, str], *, is_old: bool) -> int | None:
+    """Returns the length of the body in bytes, or None if it comes in chunks (RFC 9112, section 6.3)."""
+    length, codings = headers.get("content-length"), headers.get("transfer-encoding")
     if codings is not None:
         if length is not None:
             raise _bad("Content-Length and Transfer-Encoding are there together; send one of them")
@@ -240,7 +240,10 @@ def _length(found: dict[str, str], *, is_old: bool) -> int | None:
 
 
 def _listed(value: str) -> list[str]:
-    """The members of a list in small letters. More is white space to Python's texts than to HTTP, as byte 0x85 is."""
+    """Returns the members of a list in lower case.
+
+    Only space and tab are stripped, as HTTP has no other white space.
+    """
     return [member.strip(" \t").lower() for member in value.split(",")]
 
 

@@ -1,4 +1,4 @@
-"""Ryu's WSGI server with what it lacks: TLS, and a listener that only ``close`` ends."""
+"""Ryu's WSGI server with TLS, and with a listener that only ``close`` ends."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ LOG = logging.getLogger("trainyard.api")
 HANDSHAKE_SECONDS = 5.0
 MAX_CONNECTIONS = 4096
 REFUSAL_SECONDS = 0.5
-"""For the answers to the requests that a stop refuses."""
+"""Limits the wait for the answers to the requests that a stop refuses."""
 
 
 class ServerError(RuntimeError):
-    """The API cannot listen; the message says where and why."""
+    """The API cannot listen. The message says where and why."""
 
 
 class ApiServer(wsgi.WSGIServer):
-    """Listens where ``api`` says; calling it serves for ever. ``connections`` is how many at a time, at most.
+    """Listens at the address in ``api``, and serves when it is called. ``connections`` limits the open connections.
 
-    ``refused`` is called with the status of each answer to what does not reach the application. Raises ServerError.
+    ``refused`` is called with the status of each answer that the application did not give. Raises ServerError.
     """
 
     def __init__(
@@ -59,10 +59,10 @@ class ApiServer(wsgi.WSGIServer):
         self.address: tuple[str, int] = self.server.getsockname()[:2]
 
     def serve_forever(self) -> None:
-        """Serve until ``close``, or until the green thread is killed; no connection's fault ends it.
+        """Serve until ``close``, or until the green thread is killed. No fault of a connection ends it.
 
-        This is not ``eventlet.wsgi.server``, which ends for ever where a connection is reset before it is accepted, or
-        where the process has no file descriptor left.
+        ``eventlet.wsgi.server`` would end if a connection is reset before it is accepted, or if the process has no file
+        descriptor left.
         """
         if self._gate.is_closed():
             return
@@ -88,27 +88,27 @@ class ApiServer(wsgi.WSGIServer):
             connection, address = acceptor.accept()
             try:
                 pool.spawn_n(self._serve, server, connection, address)
-            except Exception:  # whatever it is, the next connection must be taken
+            except Exception:  # no error may prevent the next connection
                 LOG.exception("the API could not serve a connection; it goes on")
                 _close(connection)
                 eventlet.sleep(PAUSE_SECONDS)
 
     def close(self) -> None:
-        """Take no connections and no requests any more: on connections that are kept they get 503."""
+        """Refuse all new connections and requests. Requests on open connections get 503."""
         self._gate.close()
-        # In this order: who waits at a socket that is closed would take that for a fault, and try again.
+        # In this order: the acceptor would take a closed socket for a fault, and try again.
         if self._accepting is not None:
             self._accepting.kill()
         self.server.close()
 
     def drain(self, seconds: float) -> None:
-        """Wait for the answers to the requests that came before ``close``; after ``seconds`` the others get 503."""
-        if not self._gate.wait(seconds) and (late := self._gate.turn_out()):
+        """Wait for the answers to the requests before ``close``. After ``seconds`` the unanswered ones get 503."""
+        if not self._gate.wait(seconds) and (late := self._gate.cancel()):
             LOG.warning("%d requests have taken over %g s and are refused: the controller stops", late, seconds)
         self._gate.wait(REFUSAL_SECONDS)
 
     def _serve(self, server: Any, connection: Any, address: Any) -> None:
-        """One connection from its first byte to its end, in a green thread of its own. Raises nothing."""
+        """Serve one connection from its first byte to its end, in its own green thread. Raises nothing."""
         state = [address, connection, eventlet.wsgi.STATE_IDLE]
         try:
             connection.settimeout(SOCKET_SECONDS)
@@ -124,7 +124,7 @@ class ApiServer(wsgi.WSGIServer):
             self._gate.left()
 
     def _secure(self, connection: Any) -> Any:
-        """The connection with TLS on it, its handshake done. Raises OSError, or Timeout where it does not come."""
+        """Returns the connection with TLS, after the handshake. Raises OSError, or Timeout if the handshake is late."""
         secured = self._context.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
         try:
             with eventlet.Timeout(HANDSHAKE_SECONDS):
@@ -136,7 +136,7 @@ class ApiServer(wsgi.WSGIServer):
 
 
 def _ignore(_status: HTTPStatus) -> None:
-    """Nobody counts what is refused."""
+    """Do nothing: refused requests are not counted."""
 
 
 def _close(connection: Any) -> None:
