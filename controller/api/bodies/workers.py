@@ -26,10 +26,11 @@ from controller.steps import in_steps
 LOG = logging.getLogger("trainyard.api")
 IN_PLACE_BYTES = 8 * 1024
 """Limits the size of a body that is parsed in this process, which takes 10 ms at most."""
-MOST_WAITING = 32
-MOST_OF_ONE = 8
+MAX_WAITING = 32
+MAX_WAITING_OF_CLIENT = 8
 """Limit the large bodies that wait at a time, of all clients and of one client. Each is held in memory."""
 ANSWER_SECONDS = 30.0
+"""Limits how long the other process may take for one body."""
 TRIES = 2
 
 
@@ -40,7 +41,15 @@ class WorkerGoneError(Exception):
 class Workers:
     """Parses bodies. If its process has not been started or has ended, the next large body starts one."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        max_waiting: int = MAX_WAITING,
+        max_waiting_of_client: int = MAX_WAITING_OF_CLIENT,
+        answer_seconds: float = ANSWER_SECONDS,
+    ) -> None:
+        self._max_waiting = max_waiting
+        self._max_waiting_of_client = max_waiting_of_client
+        self._answer_seconds = answer_seconds
         self._turn = eventlet.semaphore.Semaphore()
         self._waiting: Counter[str] = Counter()
         self._process: subprocess.Popen[bytes] | None = None
@@ -55,7 +64,7 @@ class Workers:
         """Returns a body of ``client``, parsed as ``work.KINDS`` says. Raises HttpError, with 503 if too many wait."""
         if len(raw) <= IN_PLACE_BYTES:
             return KINDS[kind].here(raw)
-        if self._waiting.total() >= MOST_WAITING or self._waiting[client] >= MOST_OF_ONE:
+        if self._waiting.total() >= self._max_waiting or self._waiting[client] >= self._max_waiting_of_client:
             problem = "too many large bodies wait to be parsed; send this one again in a moment"
             raise HttpError(HTTPStatus.SERVICE_UNAVAILABLE, problem, headers={"Retry-After": "1"})
         self._waiting[client] += 1
@@ -110,8 +119,8 @@ class Workers:
 
     def _exchange(self, kind: str, raw: bytes) -> list[bytes]:
         frames: list[bytes] = []
-        late = WorkerGoneError(f"it has not answered within {ANSWER_SECONDS:g} s")
-        with eventlet.Timeout(ANSWER_SECONDS, late):
+        late = WorkerGoneError(f"it has not answered within {self._answer_seconds:g} s")
+        with eventlet.Timeout(self._answer_seconds, late):
             self._connection.sendall(f"{kind} {len(raw)}\n".encode() + raw)
             while length := LENGTH.unpack(self._read(LENGTH.size))[0]:
                 frames.append(self._read(length - 1))

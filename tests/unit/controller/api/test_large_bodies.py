@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,9 +19,9 @@ import eventlet
 import pytest
 from pydantic import SecretStr
 
-from controller.api.bodies import work, workers
+from controller.api.bodies import work
 from controller.api.bodies.body import read_stage
-from controller.api.bodies.workers import Workers
+from controller.api.bodies.workers import IN_PLACE_BYTES, Workers
 from controller.api.http import Call, HttpError, Identity
 from controller.config.config import Api
 from controller.declared.batch import Batch
@@ -109,7 +110,7 @@ def test_small_bodies_are_checked_on_the_spot_and_large_ones_elsewhere() -> None
         assert own.pid is None
         names = [f"job-{n:05}" for n in range(4096)]
         large = ('{"jobs": ["' + '", "'.join(names) + '"]}').encode()
-        assert len(large) > workers.IN_PLACE_BYTES
+        assert len(large) > IN_PLACE_BYTES
         assert list(own.make("stage", large, "c").jobs) == names
         assert own.pid not in (None, os.getpid())
     finally:
@@ -179,31 +180,57 @@ def test_a_process_that_has_died_is_replaced(checking: Workers) -> None:
     assert checking.pid not in (None, pid)
 
 
-def test_a_process_that_hangs_is_replaced_and_the_request_fails(
-    checking: Workers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    raw = JobSpec.model_validate(large_spec(2000)).model_dump_json().encode()
-    checking.make("job", raw, "c")
-    monkeypatch.setattr(workers, "ANSWER_SECONDS", 0.0)
-    with pytest.raises(HttpError, match="has failed on this one") as failed:
-        checking.make("job", raw, "c")
-    assert failed.value.status == 500
-    monkeypatch.undo()
-    assert checking.make("job", raw, "c").weight == 2.0
+@contextmanager
+def paused(process_id: int | None) -> Iterator[None]:
+    assert process_id is not None
+    os.kill(process_id, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(process_id, signal.SIGCONT)
 
 
-def test_one_client_cannot_have_all_places(checking: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_hangs_is_replaced() -> None:
     raw = JobSpec.model_validate(large_spec(2000)).model_dump_json().encode()
-    monkeypatch.setattr(workers, "MOST_OF_ONE", 2)
-    monkeypatch.setattr(workers, "MOST_WAITING", 3)
-    under_way = [eventlet.spawn(checking.make, "job", raw, client) for client in ("a", "a", "b")]
-    eventlet.sleep(0)
-    for client, status in (("a", 503), ("c", 503)):
-        with pytest.raises(HttpError) as refused:
-            checking.make("job", raw, client)
-        assert refused.value.status == status and refused.value.headers == {"Retry-After": "1"}
-    assert {thread.wait().weight for thread in under_way} == {2.0}
-    assert checking.make("job", raw, "a").weight == 2.0, "those places are free again"
+    impatient = Workers(answer_seconds=2.0)
+    try:
+        impatient.start()
+        hanging = impatient.pid
+        assert hanging is not None
+        os.kill(hanging, signal.SIGSTOP)
+        assert impatient.make("job", raw, "c").weight == 2.0
+        assert impatient.pid not in (None, hanging)
+    finally:
+        impatient.stop()
+
+
+def test_a_request_fails_that_no_process_answers_in_time() -> None:
+    raw = JobSpec.model_validate(large_spec()).model_dump_json().encode()
+    impatient = Workers(answer_seconds=0.001)
+    try:
+        with pytest.raises(HttpError, match="has failed on this one") as failed:
+            impatient.make("job", raw, "c")
+        assert failed.value.status == 500
+    finally:
+        impatient.stop()
+
+
+def test_one_client_cannot_have_all_places() -> None:
+    raw = JobSpec.model_validate(large_spec(2000)).model_dump_json().encode()
+    small = Workers(max_waiting=3, max_waiting_of_client=2)
+    try:
+        small.start()
+        with paused(small.pid):
+            under_way = [eventlet.spawn(small.make, "job", raw, client) for client in ("a", "a", "b")]
+            eventlet.sleep(0)
+            for client in ("a", "c"):
+                with pytest.raises(HttpError) as refused:
+                    small.make("job", raw, client)
+                assert refused.value.status == 503 and refused.value.headers == {"Retry-After": "1"}
+        assert {thread.wait().weight for thread in under_way} == {2.0}
+        assert small.make("job", raw, "a").weight == 2.0, "those places are free again"
+    finally:
+        small.stop()
 
 
 def test_nobody_waits_for_a_job_of_65536_demands(tmp_path: Path) -> None:
