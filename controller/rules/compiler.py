@@ -1,21 +1,24 @@
-"""The rule compiler: classes and flows -> a set of rules, as plain values that can be compared.
+"""The rule compiler turns the classes and flows of a plan into a set of rules, which are plain values to compare.
 
-A rule never names a queue number: it names a service class (0 is served first, None is all other traffic),
-and ``dataplane/queues.py`` knows how a switch numbers its queues.
+A rule never names a queue number. It names a service class (0 is served first, None is all other traffic), and
+``dataplane/queues.py`` knows how a switch numbers its queues.
 
-The pipeline of every switch, after its gate:
+Every switch has two tables after its gate:
 
-- classify: ARP and the controller's own traffic to class 0. Mode *classified*: a rule a job flow, where its source is
-  attached, and by the port it is attached at, so that no other host passes for it; two a listening port that many hosts
-  may talk with, from it and to it; and one a host whose agent marks acknowledgements, which go first. What comes in
-  from another switch is believed by its DSCP; a DSCP of ours on any other packet is cleared. Mode *marked*: a rule a
-  class and one for acknowledgements, by DSCP; where ports are told apart, so many a trusted port, and a DSCP of ours
-  from any other port is cleared. All that matches nothing is other traffic.
-- forward, *normal*: the switch's own learning. *paths*: shortest paths by destination address, for IPv4 and for what
-  ARP asks about. So an ARP request goes straight to its target and nothing is ever flooded: loops are harmless.
-  What is for an address that is not among the hosts is dropped there.
+- *classify* puts ARP and the controller's own traffic into class 0, and packets that match no rule into other traffic.
+  In mode *classified*, each job flow has a rule at the switch where its source is attached. The rule names the
+  source's port, so that no other host can send in its name. A listening port that many hosts may talk with has two
+  rules, one for packets from it and one for packets to it. A host whose agent marks acknowledgements has one rule,
+  which puts them into class 0. The DSCP of a packet from another switch is trusted. On any other packet, a DSCP that
+  Trainyard uses is cleared.
+  In mode *marked*, each class has one rule by DSCP, and acknowledgements have one. Where a switch has trusted ports,
+  each of them has these rules, and a DSCP that Trainyard uses is cleared at every other port.
+- *forward* has two modes. *normal* leaves forwarding to the switch's own learning. *paths* sends IPv4 packets, and ARP
+  by the address that it asks for, along shortest paths. An ARP request thus goes straight to its target, and nothing is
+  ever flooded, so loops are harmless. Packets to an address that no host has are dropped.
 
-The gate's rule, table 0 to table 1, is no part of the set: it expires, and is renewed (see ``dataplane``).
+The set does not contain the gate's rule from table 0 to table 1, because that rule expires and is renewed (see
+``dataplane``).
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from typing import Literal, NamedTuple
 from controller.memo import Memo
 from controller.model import ACKNOWLEDGEMENT_DSCP, CLASS_DSCP, MAX_CLASSES, OTHER_DSCP, OWN_DSCP, Snapshot, Switch
 from controller.rules.fabric import Link, LinkLike, as_links, paths
-from controller.rules.places import NOTHING, Listening, RuleSite, claimed_flows, in_port
+from controller.rules.sites import NOTHING, Listening, RuleSite, claimed_flows, in_port
 
 ETH_IPV4 = 0x0800
 ETH_ARP = 0x0806
@@ -38,8 +41,8 @@ PROTO_TCP = 6
 Mode = Literal["classified", "marked"]
 Forwarding = Literal["normal", "paths"]
 
-# Priorities in the classify table. What names its destination port goes before what names its source port, so that a
-# packet which fits both is always counted to the same job; of these, what names both hosts goes first.
+# Priorities in the classify table. A rule that names a destination port goes before one that names a source port, so
+# that a packet which matches both always belongs to the same job. Of these, a rule that names both hosts goes first.
 MISS = 0
 BY_DSCP = 100
 BY_TRUSTED_PORT = 200
@@ -52,7 +55,7 @@ BY_BOTH_PORTS = 1005
 ACKNOWLEDGEMENT = 1500
 BY_INNER_PORT = 2000
 CONTROL = 3000
-# In the forward table.
+# The priority of the rules that lead to a host, in the forward table.
 TO_HOST = 100
 
 _REMEMBERED_JOBS = 32768
@@ -67,9 +70,9 @@ class Table(IntEnum):
 
 
 class Match(NamedTuple):
-    """What a rule matches; a field of None matches anything. Addresses are dotted IPv4 strings.
+    """The fields that a rule matches; a field of None matches anything. Addresses are dotted IPv4 strings.
 
-    A tuple, as a rule is: a plan that moves a hundred jobs makes and hashes thousands of them.
+    It is a tuple, as ``Rule`` is, because a plan that moves a hundred jobs creates and hashes thousands of them.
     """
 
     in_port: int | None = None
@@ -85,7 +88,7 @@ class Match(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SetClass:
-    """Put the packet into the queue of a service class; None: the queue of all other traffic."""
+    """Put the packet into the queue of a service class; None is the queue of all other traffic."""
 
     service_class: int | None
 
@@ -99,7 +102,7 @@ class SetDscp:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Send out of a port by number."""
+    """Send the packet out of the port with this number."""
 
     port: int
 
@@ -115,7 +118,7 @@ Action = SetClass | SetDscp | Output | Normal
 class Rule(NamedTuple):
     """One rule of one switch. ``job`` is None for the pipeline's own rules.
 
-    Two rules with the same ``key`` stand in the same place of a switch: the later replaces the earlier.
+    Of two rules with the same ``key``, the later one replaces the earlier one in the switch.
     """
 
     switch: int
@@ -128,13 +131,13 @@ class Rule(NamedTuple):
 
     @property
     def key(self) -> tuple[int, Table, int, Match]:
-        """What identifies the rule's place in a switch."""
+        """Returns the fields by which a switch tells rules apart."""
         return self[:4]
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What turns one set of rules into another. An added rule replaces the one that holds its place."""
+    """The changes that turn one set of rules into another. An added rule replaces the rule with the same key."""
 
     add: frozenset[Rule]
     remove: frozenset[Rule]
@@ -144,14 +147,14 @@ class Difference:
 
 
 def difference(held: frozenset[Rule], wanted: frozenset[Rule]) -> Difference:
-    """The fewest changes from ``held`` to ``wanted``; nothing is removed whose place is taken again."""
+    """Returns the fewest changes from ``held`` to ``wanted``. A rule that an added one replaces is not removed."""
     add = wanted - held
-    places = {rule.key for rule in add}
-    return Difference(add, frozenset(rule for rule in held - wanted if rule.key not in places))
+    replaced = {rule.key for rule in add}
+    return Difference(add, frozenset(rule for rule in held - wanted if rule.key not in replaced))
 
 
 class Endpoint(NamedTuple):
-    """Where the controller listens: its IPv4 address and a TCP port."""
+    """An IPv4 address and a TCP port at which the controller listens."""
 
     address: str
     tcp_port: int
@@ -166,7 +169,7 @@ def compile_rules(
     links: Iterable[LinkLike] = (),
     control: Iterable[Endpoint] = (),
 ) -> frozenset[Rule]:
-    """All rules that the switches of ``snapshot`` should hold, no two with the same key.
+    """Returns all rules that the switches of ``snapshot`` should hold, no two with the same key.
 
     ``classes`` gives a job its class; ``links`` join switches and are needed for *paths*; ``control`` are the
     controller's own listening sockets where hosts and switches reach it through this network. Rules that do not
@@ -192,10 +195,10 @@ def compile_rules(
         parts.append(_paths(switches, tuple(sorted(attached)), as_links(links)))
     if mode == "classified":
         if snapshot.acknowledging:
-            parts.append(_acknowledgements(snapshot.switches, _believed_hosts(snapshot)))
+            parts.append(_acknowledgements(snapshot.switches, _acknowledging_hosts(snapshot)))
         switches = tuple(switch.dpid for switch in snapshot.switches)
-        for job, service_class, declared, listening, found in claimed_flows(snapshot, classes):
-            for traffic in (declared, listening, found):
+        for job, service_class, declared, listening, discovered in claimed_flows(snapshot, classes):
+            for traffic in (declared, listening, discovered):
                 if traffic and traffic is not NOTHING:
                     parts.append(_job_rules(job.id, service_class, traffic, switches))
     return frozenset().union(*parts)
@@ -203,41 +206,41 @@ def compile_rules(
 
 _Traffic = tuple[RuleSite, ...] | Listening
 _Sites = list[tuple[int | None, int, Match]]
-"""The switch of each rule (None: every switch), its priority, and what it matches."""
+"""The switch of each rule (None: every switch), its priority, and its match."""
 
-_Made = dict[tuple[str, int, tuple[int, ...]], frozenset[Rule]]
-_rules_of: Memo[_Traffic, _Made] = Memo(_REMEMBERED_JOBS)
+_RulesByClass = dict[tuple[str, int, tuple[int, ...]], frozenset[Rule]]
+_rules_of: Memo[_Traffic, _RulesByClass] = Memo(_REMEMBERED_JOBS)
 _sites_of: Memo[_Traffic, _Sites] = Memo(_REMEMBERED_JOBS)
 
 
 def _job_rules(job: str, service_class: int, traffic: _Traffic, switches: tuple[int, ...]) -> frozenset[Rule]:
-    made = _rules_of.get(traffic, dict)
+    by_class = _rules_of.get(traffic, dict)
     key = (job, service_class, switches)
-    found = made.get(key)
-    if found is None:
-        if len(made) > MAX_CLASSES:
-            made.clear()
-        found = made[key] = _make_job_rules(job, service_class, traffic, switches)
-    return found
+    rules = by_class.get(key)
+    if rules is None:
+        if len(by_class) > MAX_CLASSES:
+            by_class.clear()
+        rules = by_class[key] = _compile_job_rules(job, service_class, traffic, switches)
+    return rules
 
 
-def _make_job_rules(job: str, service_class: int, traffic: _Traffic, switches: tuple[int, ...]) -> frozenset[Rule]:
+def _compile_job_rules(job: str, service_class: int, traffic: _Traffic, switches: tuple[int, ...]) -> frozenset[Rule]:
     actions = (SetClass(service_class), SetDscp(CLASS_DSCP[service_class]))
     table, goto = Table.CLASSIFY, Table.FORWARD
     known = frozenset(switches)
-    found: list[Rule] = []
+    rules: list[Rule] = []
     for site, priority, match in _sites_of.get(traffic, lambda: _sites(traffic)):
-        where = switches if site is None else (site,) if site in known else ()
-        found += [Rule(switch, table, priority, match, actions, goto, job) for switch in where]
-    return frozenset(found)
+        dpids = switches if site is None else (site,) if site in known else ()
+        rules += [Rule(switch, table, priority, match, actions, goto, job) for switch in dpids]
+    return frozenset(rules)
 
 
 def _sites(traffic: _Traffic) -> _Sites:
-    """What tells a job's packets apart in a switch: the same whatever class they are of."""
-    return list(_of_listeners(traffic)) if isinstance(traffic, Listening) else [_of_flow(place) for place in traffic]
+    """Returns the switch, priority and match of each rule of a job; they do not depend on the job's class."""
+    return list(_port_sites(traffic)) if isinstance(traffic, Listening) else [_flow_site(site) for site in traffic]
 
 
-def _of_flow(site: RuleSite) -> tuple[int | None, int, Match]:
+def _flow_site(site: RuleSite) -> tuple[int | None, int, Match]:
     if site.dst_port is not None:
         priority = BY_BOTH_PORTS if site.src_port is not None else BY_DESTINATION_PORT
     else:
@@ -254,8 +257,12 @@ def _of_flow(site: RuleSite) -> tuple[int | None, int, Match]:
     return site.switch, priority, match
 
 
-def _of_listeners(listening: Listening) -> Iterator[tuple[int | None, int, Match]]:
-    """From a port where its host is attached; to it where any host of the job is, which is told where it is alone."""
+def _port_sites(listening: Listening) -> Iterator[tuple[int | None, int, Match]]:
+    """Yields the sites of listening ports.
+
+    Packets from a port match where its host is attached. Packets to it match at every switch of the job's hosts; where
+    only one of them is attached to a switch, the rule names that host.
+    """
     tcp = Match(eth_type=ETH_IPV4, ip_proto=PROTO_TCP)
     for host, ports in listening.ports.items():
         entrances = list(listening.entrances(host))
@@ -272,23 +279,23 @@ def _of_listeners(listening: Listening) -> Iterator[tuple[int | None, int, Match
 
 @lru_cache(maxsize=16)
 def _pipeline(switches: tuple[Switch, ...], count: int, mode: Mode, control: tuple[Endpoint, ...]) -> frozenset[Rule]:
-    found: list[Rule] = []
+    rules: list[Rule] = []
     for switch in switches:
-        found.append(Rule(switch.dpid, Table.GATE, MISS, Match(), goto=Table.FORWARD))
-        found += _classify(switch.dpid, MISS, Match(), None)
-        found += _classify(switch.dpid, CONTROL, Match(eth_type=ETH_ARP), 0)
+        rules.append(Rule(switch.dpid, Table.GATE, MISS, Match(), goto=Table.FORWARD))
+        rules += _classify(switch.dpid, MISS, Match(), None)
+        rules += _classify(switch.dpid, CONTROL, Match(eth_type=ETH_ARP), 0)
         for address, port in control:
             for match in (
                 Match(eth_type=ETH_IPV4, ip_proto=PROTO_TCP, ipv4_dst=address, tcp_dst=port),
                 Match(eth_type=ETH_IPV4, ip_proto=PROTO_TCP, ipv4_src=address, tcp_src=port),
             ):
-                found += _classify(switch.dpid, CONTROL, match, 0)
-        found += _by_dscp(switch, count, mode)
-    return frozenset(found)
+                rules += _classify(switch.dpid, CONTROL, match, 0)
+        rules += _by_dscp(switch, count, mode)
+    return frozenset(rules)
 
 
 def _by_dscp(switch: Switch, count: int, mode: Mode) -> Iterator[Rule]:
-    """The rules that read the DSCP: whom to believe, and what to clear."""
+    """Yields the rules that match the DSCP: those that trust it, and those that clear it."""
     served = {CLASS_DSCP[service_class]: service_class for service_class in range(count)} | {ACKNOWLEDGEMENT_DSCP: 0}
     if mode == "marked" and switch.trusted_ports is None:
         for dscp, service_class in served.items():
@@ -297,17 +304,17 @@ def _by_dscp(switch: Switch, count: int, mode: Mode) -> Iterator[Rule]:
     for dscp in OWN_DSCP:
         match = Match(eth_type=ETH_IPV4, ip_dscp=dscp)
         yield from _classify(switch.dpid, BY_DSCP, match, None, SetDscp(OTHER_DSCP))
-    believed = dict.fromkeys(switch.inner_ports, BY_INNER_PORT)
+    priority_of_port = dict.fromkeys(switch.inner_ports, BY_INNER_PORT)
     if mode == "marked" and switch.trusted_ports is not None:
-        believed |= dict.fromkeys(switch.trusted_ports - switch.inner_ports, BY_TRUSTED_PORT)
-    for port, priority in believed.items():
+        priority_of_port |= dict.fromkeys(switch.trusted_ports - switch.inner_ports, BY_TRUSTED_PORT)
+    for port, priority in priority_of_port.items():
         for dscp, service_class in served.items():
             match = Match(in_port=port, eth_type=ETH_IPV4, ip_dscp=dscp)
             yield from _classify(switch.dpid, priority, match, service_class)
 
 
-def _believed_hosts(snapshot: Snapshot) -> tuple[tuple[str, int | None, int | None], ...]:
-    """Address, switch and port of the hosts whose agents mark acknowledgements."""
+def _acknowledging_hosts(snapshot: Snapshot) -> tuple[tuple[str, int | None, int | None], ...]:
+    """Returns the address, switch and port of the hosts whose agents mark acknowledgements."""
     hosts = (snapshot.hosts[name] for name in sorted(snapshot.acknowledging) if name in snapshot.hosts)
     return tuple((host.address, host.switch, host.switch_port) for host in hosts if host.address is not None)
 
@@ -316,11 +323,11 @@ def _believed_hosts(snapshot: Snapshot) -> tuple[tuple[str, int | None, int | No
 def _acknowledgements(
     switches: tuple[Switch, ...], hosts: tuple[tuple[str, int | None, int | None], ...]
 ) -> frozenset[Rule]:
-    """What such hosts mark as acknowledgements goes first, whichever job's it is; but not from a port not trusted.
+    """Returns the rules that put acknowledgements into class 0, whichever job they belong to.
 
-    A host whose port is known is believed at that port alone.
+    A host whose port is known is trusted at that port alone. A port that the switch does not trust gets no rule.
     """
-    found: list[Rule] = []
+    rules: list[Rule] = []
     for switch in switches:
         for address, home, port in hosts:
             if home not in (None, switch.dpid):
@@ -334,8 +341,8 @@ def _acknowledgements(
                 ipv4_src=address,
                 ip_dscp=ACKNOWLEDGEMENT_DSCP,
             )
-            found += _classify(switch.dpid, ACKNOWLEDGEMENT, match, 0)
-    return frozenset(found)
+            rules += _classify(switch.dpid, ACKNOWLEDGEMENT, match, 0)
+    return frozenset(rules)
 
 
 def _classify(switch: int, priority: int, match: Match, service_class: int | None, *more: Action) -> Iterator[Rule]:
@@ -351,21 +358,21 @@ def _learning(switches: tuple[Switch, ...]) -> frozenset[Rule]:
 def _paths(
     switches: tuple[int, ...], attached: tuple[tuple[str, int, int], ...], links: tuple[Link, ...]
 ) -> frozenset[Rule]:
-    way = paths(links, frozenset(switches))
-    found: dict[tuple[int, Table, int, Match], Rule] = {}
+    shortest = paths(links, frozenset(switches))
+    rules: dict[tuple[int, Table, int, Match], Rule] = {}
     for switch in switches:
         for address, home, port in attached:
-            by = port if switch == home else way.port(switch, home, address)
-            if by is None:
+            out_port = port if switch == home else shortest.port(switch, home, address)
+            if out_port is None:
                 continue
-            out = (Output(by),)
+            out = (Output(out_port),)
             for match in (
                 Match(eth_type=ETH_IPV4, ipv4_dst=address),
                 Match(eth_type=ETH_ARP, arp_tpa=address),
             ):
                 rule = Rule(switch, Table.FORWARD, TO_HOST, match, out)
-                found.setdefault(rule.key, rule)
-        # An explicit last rule counts what is dropped.
+                rules.setdefault(rule.key, rule)
+        # An explicit last rule counts the packets that are dropped.
         drop = Rule(switch, Table.FORWARD, MISS, Match())
-        found[drop.key] = drop
-    return frozenset(found.values())
+        rules[drop.key] = drop
+    return frozenset(rules.values())

@@ -1,8 +1,8 @@
 """The switches and the links between them as a graph, and the paths through it. Pure.
 
-A switch is its datapath id; a link joins a port of one switch to a port of another. Hosts are no part of the
-graph: a path leads to the switch where the destination is attached. Rules forward by ``Paths``; by the same paths the
-ordering knows which links each pair of hosts crosses (``routes``).
+A switch is its datapath id; a link joins a port of one switch to a port of another. The graph contains no hosts: a path
+leads to the switch where the destination is attached. Rules forward by ``Paths``. The ordering gets the links that each
+pair of hosts crosses from the same paths (``routes``).
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ class LinkLike(Protocol):
 
     @property
     def a(self) -> int:
-        """Datapath id of one end."""
+        """Returns the datapath id of one end."""
 
     @property
     def a_port(self) -> int:
-        """Port number at ``a``."""
+        """Returns the port number at ``a``."""
 
     @property
     def b(self) -> int:
-        """Datapath id of the other end."""
+        """Returns the datapath id of the other end."""
 
     @property
     def b_port(self) -> int:
-        """Port number at ``b``."""
+        """Returns the port number at ``b``."""
 
 
 class RatedLink(LinkLike, Protocol):
-    """A link whose rate each way may be known."""
+    """A link whose rate may be known; it is the same in both directions."""
 
     @property
     def rate_bps(self) -> float | None:
-        """Bit/s; None: not known."""
+        """Returns the rate in bit/s, or None where it is not known."""
 
 
 class Link(NamedTuple):
@@ -55,7 +55,7 @@ class Link(NamedTuple):
 
 
 def as_links(links: Iterable[LinkLike]) -> tuple[Link, ...]:
-    """Any description of links as values, each with its lower end first, sorted, without repetition."""
+    """Returns links as values: each with its lower end first, sorted, without repetition."""
     unique: set[Link] = set()
     for link in links:
         low, high = sorted(((link.a, link.a_port), (link.b, link.b_port)))
@@ -64,7 +64,7 @@ def as_links(links: Iterable[LinkLike]) -> tuple[Link, ...]:
 
 
 def inner_ports(links: Iterable[LinkLike], switch: int) -> frozenset[int]:
-    """The ports of ``switch`` that lead to other switches."""
+    """Returns the ports of ``switch`` that lead to other switches."""
     ports: set[int] = set()
     for link in links:
         if link.a == switch:
@@ -82,32 +82,32 @@ class Fabric:
         self._ports: dict[tuple[int, int], list[int]] = {}
         self.links = as_links(links)
         self.other_end: dict[tuple[int, int], int] = {}
-        """The switch that a port of another leads to."""
+        """The datapath id that each port leads to, by the port's own datapath id and number."""
         for link in self.links:
             self._graph.add_edge(link.a, link.b)
             for here, port, there in ((link.a, link.a_port, link.b), (link.b, link.b_port, link.a)):
                 self._ports.setdefault((here, there), []).append(port)
                 self.other_end[here, port] = there
 
-    def has_one_way(self) -> bool:
-        """Whether there is never more than one path between two switches, whoever chooses it."""
+    def has_unique_paths(self) -> bool:
+        """Returns whether there is never more than one path between two switches."""
         return not self.links or (nx.is_forest(self._graph) and len(self.links) == self._graph.number_of_edges())
 
-    def ways(self, destination: int, preferred: Collection[int]) -> dict[int, tuple[int, ...]]:
-        """For every switch with a path to ``destination``: the ports by which the shortest ways leave it, sorted.
+    def next_hops(self, destination: int, preferred: Collection[int]) -> dict[int, tuple[int, ...]]:
+        """Returns, for every switch with a path to ``destination``, the ports of its shortest paths, sorted.
 
-        Paths stay on ``preferred`` switches where they can; a switch that has no such path takes the shortest
-        one over all. No loop can form: a packet on a preferred path stays on it and gets nearer with every hop, any
-        other gets nearer in the whole graph until it meets one.
+        Paths stay on ``preferred`` switches where they can; a switch that has no such path takes the shortest path of
+        all. No loop can form. A packet on a preferred path stays on it and gets nearer with every hop. Any other packet
+        gets nearer in the whole graph until it reaches a preferred path.
         """
         if destination not in self._graph:
             return {}
-        ways = self._toward(self._graph, destination)
+        ports = self._next_hops(self._graph, destination)
         if destination in preferred:
-            ways |= self._toward(self._graph.subgraph(preferred), destination)
-        return ways
+            ports |= self._next_hops(self._graph.subgraph(preferred), destination)
+        return ports
 
-    def _toward(self, graph: nx.Graph[int], destination: int) -> dict[int, tuple[int, ...]]:
+    def _next_hops(self, graph: nx.Graph[int], destination: int) -> dict[int, tuple[int, ...]]:
         distance: dict[int, int] = nx.single_source_shortest_path_length(graph, destination)
         return {
             switch: tuple(
@@ -123,55 +123,56 @@ class Fabric:
         }
 
 
-def pick(ways: tuple[int, ...], spread: str) -> int:
-    """One of equally good ports, always the same for one ``spread`` (an address), so that destinations share spines."""
-    return ways[crc32(spread.encode()) % len(ways)]
+def pick(ports: tuple[int, ...], address: str) -> int:
+    """Returns one of several equally good ports. It depends only on ``address``, so that addresses share the spines."""
+    return ports[crc32(address.encode()) % len(ports)]
 
 
 class Paths:
-    """The one path that packets to an address take; see ``Fabric.ways`` for ``preferred``."""
+    """The path that packets to each address take; ``Fabric.next_hops`` explains ``preferred``."""
 
     def __init__(self, fabric: Fabric, preferred: Collection[int]) -> None:
         self._fabric = fabric
         self._preferred = frozenset(preferred)
-        self._ways: dict[int, dict[int, tuple[int, ...]]] = {}
+        self._next_hops: dict[int, dict[int, tuple[int, ...]]] = {}
 
     def port(self, switch: int, home: int, address: str) -> int | None:
-        """The port by which packets to ``address`` at ``home`` leave another switch; None: there is no path."""
-        ways = self._ways.get(home)
-        if ways is None:
-            ways = self._ways[home] = self._fabric.ways(home, self._preferred)
-        return pick(ways[switch], address) if switch in ways else None
+        """Returns the port by which packets to ``address`` at switch ``home`` leave ``switch``; None without a path."""
+        ports = self._next_hops.get(home)
+        if ports is None:
+            ports = self._next_hops[home] = self._fabric.next_hops(home, self._preferred)
+        return pick(ports[switch], address) if switch in ports else None
 
     def crossed(self, switch: int, home: int, address: str) -> list[tuple[int, int]]:
-        """The links from ``switch`` to ``home`` as the switch and port that each is left by; empty without a path."""
-        found: list[tuple[int, int]] = []
+        """Returns the links from ``switch`` to ``home``, each as its sending switch and port; empty without a path."""
+        links: list[tuple[int, int]] = []
         while switch != home:
             port = self.port(switch, home, address)
             if port is None:
                 return []
-            found.append((switch, port))
+            links.append((switch, port))
             switch = self._fabric.other_end[switch, port]
-        return found
+        return links
 
 
 @lru_cache(maxsize=16)
 def paths(links: tuple[Link, ...], preferred: frozenset[int]) -> Paths:
-    """The paths over ``links``: the same object for the same links, so that rules and routes work them out once."""
+    """Returns the paths over ``links``: the same object for the same links, so that they are computed once."""
     return Paths(Fabric(links), preferred)
 
 
 def routes(
     hosts: Mapping[str, Host], links: Iterable[RatedLink], preferred: Collection[int], *, computed: bool
 ) -> Routes | None:
-    """What the ordering knows of the links between switches; None where it knows none with a rate.
+    """Returns the links between switches whose rates are known, and the paths over them; None without such a link.
 
-    ``computed``: the switches forward by ``Paths``, those ready being ``preferred``. Where they forward by their own
-    learning, the path is known only where there is no other. The same object while nothing of this has changed.
+    ``computed`` says that the switches forward by ``Paths``; ``preferred`` are the switches that are ready. Where they
+    forward by their own learning, the path is known only where there is no other, and None is returned elsewhere. The
+    result is the same object as long as none of the arguments changes.
     """
-    given = tuple(links)
+    all_links = tuple(links)
     rates: dict[tuple[int, int], float] = {}
-    for link in given:
+    for link in all_links:
         if link.rate_bps is not None:
             rates |= dict.fromkeys(((link.a, link.a_port), (link.b, link.b_port)), link.rate_bps)
     places = tuple(
@@ -181,7 +182,7 @@ def routes(
     )
     if not rates:
         return None
-    return _routes(places, as_links(given), tuple(sorted(rates.items())), frozenset(preferred), computed)
+    return _routes(places, as_links(all_links), tuple(sorted(rates.items())), frozenset(preferred), computed)
 
 
 @lru_cache(maxsize=16)
@@ -192,21 +193,21 @@ def _routes(
     preferred: frozenset[int],
     computed: bool,
 ) -> Routes | None:
-    if not computed and not Fabric(links).has_one_way():
+    if not computed and not Fabric(links).has_unique_paths():
         return None
-    way = paths(links, preferred)
+    shortest = paths(links, preferred)
     number = {end: i for i, (end, _) in enumerate(rates)}
     at = {name: (switch, address) for name, switch, address in places}
-    known: dict[tuple[int, str], tuple[int, ...]] = {}
+    remembered: dict[tuple[int, str], tuple[int, ...]] = {}
 
     def crossed(src: str, dst: str) -> tuple[int, ...]:
         if src not in at or dst not in at:
             return ()
-        # Where a path begins is all that the source says of it.
+        # A path depends only on the switch of its source, so hosts of one switch share an entry.
         key = (at[src][0], dst)
-        if key not in known:
-            known[key] = tuple(number[end] for end in way.crossed(key[0], *at[dst]) if end in number)
-        return known[key]
+        if key not in remembered:
+            remembered[key] = tuple(number[end] for end in shortest.crossed(key[0], *at[dst]) if end in number)
+        return remembered[key]
 
     def site(host: str) -> int | None:
         return at[host][0] if host in at else None

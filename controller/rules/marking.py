@@ -1,6 +1,6 @@
-"""The hosts' side of a plan: which outgoing traffic of a host gets which DSCP. Pure.
+"""Computes the hosts' side of a plan: which outgoing traffic of a host gets which DSCP. Pure.
 
-The counterpart of the rule compiler: the same traffic, seen from the host that sends it.
+It handles the same traffic as the rule compiler, seen from the host that sends it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from controller.model import CLASS_DSCP, Snapshot
-from controller.rules.places import Listening, claimed_flows
+from controller.rules.sites import Listening, claimed_flows
 
 MAX_FOUND_MARKS = 1024
 """A host that does not know a job's sockets gets at most this many marks for connections that other hosts found."""
@@ -19,9 +19,10 @@ MAX_FOUND_MARKS = 1024
 
 @dataclass(frozen=True, slots=True)
 class FlowMark:
-    """Outgoing TCP packets of a host that get a DSCP; a part of None matches anything. Fields as ``wire.Mark``.
+    """Outgoing TCP packets of a host that get a DSCP; a part of None matches anything.
 
-    With no part at all: what the job's own processes send, which the host tells by itself.
+    The fields are those of ``wire.Mark``. A mark without any part is for the packets that the job's own processes
+    send; the host recognises them by itself.
     """
 
     job: str
@@ -34,7 +35,7 @@ class FlowMark:
 
 @dataclass(frozen=True, slots=True)
 class PortMarks:
-    """Marks of what a host sends to any of many listening ports of a job: the same object for all hosts of the job.
+    """Marks for packets to any of the many listening ports of a job. All hosts of the job share one object.
 
     It stands for a ``FlowMark`` for each of ``ends``, which are IPv4 addresses and TCP ports.
     """
@@ -45,7 +46,7 @@ class PortMarks:
     ends: tuple[tuple[str, int], ...]
 
     def each(self) -> Iterator[FlowMark]:
-        """The marks, one a port."""
+        """Yields one mark for each port."""
         for address, port in self.ends:
             yield FlowMark(self.job, self.service_class, self.dscp, None, address, port)
 
@@ -54,21 +55,21 @@ AnyMark = FlowMark | PortMarks
 
 
 def marks(snapshot: Snapshot, classes: Mapping[str, int]) -> Mapping[str, tuple[AnyMark, ...]]:
-    """Each sending host's marks: its jobs' traffic with the DSCP of their class.
+    """Returns each sending host's marks, which give its jobs' traffic the DSCP of their class.
 
-    In an order in which the first match decides as the switch's rules do: what names its remote port goes before
-    what names its local port, and a flow with both before either. A host that knows a job's sockets by itself gets one
-    mark for all that the job sends, before all others, and none for what was found; any other host gets at most
-    MAX_FOUND_MARKS of those. Hosts without marks are left out. Raises ValueError for a class that the snapshot does not
-    have.
+    The first matching mark decides, so the marks stand in the order of the switch's rules: a mark that names both ports
+    goes before one that names the remote port, and that before one that names the local port. A host that knows a job's
+    sockets by itself gets one mark for the whole job, before all others, and none for the job's discovered connections.
+    Any other host gets at most MAX_FOUND_MARKS marks for those. Hosts without marks are left out. Raises ValueError for
+    a class that the snapshot does not have.
     """
     marked: dict[str, list[AnyMark]] = {}
     count: Counter[str] = Counter()
-    for job, service_class, declared, listening, found in claimed_flows(snapshot, classes):
+    for job, service_class, declared, listening, discovered in claimed_flows(snapshot, classes):
         dscp = CLASS_DSCP[service_class]
         for host in job.found_on:
             marked.setdefault(host, []).append(FlowMark(job.id, service_class, dscp, None, None, None))
-        others = [site for site in found if site.src_host not in job.found_on]
+        others = [site for site in discovered if site.src_host not in job.found_on]
         for site in (*declared, *others):
             mark = FlowMark(
                 job=job.id,
@@ -90,7 +91,7 @@ def marks(snapshot: Snapshot, classes: Mapping[str, int]) -> Mapping[str, tuple[
 
 
 def _add_listeners(marked: dict[str, list[AnyMark]], job: str, service_class: int, listening: Listening) -> None:
-    """What each host sends from its own listening ports of a job, and to all of them."""
+    """Adds the marks for packets from each host's own listening ports of a job, and to all ports of the job."""
     dscp = CLASS_DSCP[service_class]
     for host, ports in listening.ports.items():
         own = marked.setdefault(host.name, [])
@@ -107,7 +108,7 @@ def _sorted_ends(ends: frozenset[tuple[str, int]]) -> tuple[tuple[str, int], ...
 
 
 def _fewer(marks: list[AnyMark]) -> list[AnyMark]:
-    """With MAX_FOUND_MARKS at most of those that name both ports: every packet is compared with each in turn."""
+    """Returns at most MAX_FOUND_MARKS of the marks that name both ports, because every packet is compared with each."""
     kept: list[AnyMark] = []
     left = MAX_FOUND_MARKS
     for mark in marks:

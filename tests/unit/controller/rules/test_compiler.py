@@ -160,7 +160,7 @@ def test_acknowledgements_go_first_where_the_host_marks_them(attached: bool) -> 
     believed = switch.receive(packet(1, 2, 5000, dscp=ACKNOWLEDGEMENT_DSCP), 1)
     assert (believed.service_class, believed.packet.ip_dscp) == (0, ACKNOWLEDGEMENT_DSCP)
     for dscp in CLASS_DSCP:
-        assert switch.receive(packet(1, 2, 5000, dscp=dscp), 1).service_class == 4, "its plan may be an old one"
+        assert switch.receive(packet(1, 2, 5000, dscp=dscp), 1).service_class == 4, "the host's plan may be outdated"
     # Nobody on the third host keeps programs from setting it.
     verdict = switch.receive(packet(3, 2, 5000, dscp=ACKNOWLEDGEMENT_DSCP), 3)
     assert (verdict.service_class, verdict.packet.ip_dscp) == (4, CLASS_DSCP[4])
@@ -211,15 +211,15 @@ def test_a_fabric_believes_no_host_and_floods_nothing() -> None:
 
 
 def test_destinations_share_the_spines() -> None:
-    ways = Fabric(LINKS).ways(2, {1, 2, 11, 12})
-    assert ways[1] == (101, 102)
-    assert {pick(ways[1], f"10.0.0.{n}") for n in range(1, 9)} == {101, 102}
+    next_hops = Fabric(LINKS).next_hops(2, {1, 2, 11, 12})
+    assert next_hops[1] == (101, 102)
+    assert {pick(next_hops[1], f"10.0.0.{n}") for n in range(1, 9)} == {101, 102}
 
 
 def test_a_spine_that_is_not_ready_is_avoided_but_never_at_the_price_of_the_path() -> None:
-    assert Fabric(LINKS).ways(2, {1, 2, 12})[1] == (102,)
-    assert Fabric(LINKS).ways(2, {1, 2})[1] == (101, 102)
-    assert Fabric(LINKS).ways(7, {1, 2}) == {}
+    assert Fabric(LINKS).next_hops(2, {1, 2, 12})[1] == (102,)
+    assert Fabric(LINKS).next_hops(2, {1, 2})[1] == (101, 102)
+    assert Fabric(LINKS).next_hops(7, {1, 2}) == {}
 
 
 def test_links_are_the_same_from_either_end() -> None:
@@ -279,7 +279,8 @@ def test_no_two_rules_share_a_place_and_every_packet_has_one_answer(
 @settings(max_examples=60, deadline=None)
 @given(JOBS, JOBS)
 def test_a_difference_turns_one_set_into_the_other(
-    one: list[list[tuple[int, int, int | None, int | None]]], other: list[list[tuple[int, int, int | None, int | None]]]
+    before: list[list[tuple[int, int, int | None, int | None]]],
+    after: list[list[tuple[int, int, int | None, int | None]]],
 ) -> None:
     def compiled(drawn: list[list[tuple[int, int, int | None, int | None]]], shift: int) -> frozenset[Rule]:
         jobs = tuple(
@@ -289,7 +290,7 @@ def test_a_difference_turns_one_set_into_the_other(
         classes = {j.id: (i + shift) % 7 for i, j in enumerate(jobs)}
         return compile_rules(snapshot(*jobs), classes, mode="classified", forwarding="normal")
 
-    held, wanted = compiled(one, 0), compiled(other, 1)
+    held, wanted = compiled(before, 0), compiled(after, 1)
     change = difference(held, wanted)
     table = {rule.key: rule for rule in held - change.remove} | {rule.key: rule for rule in change.add}
     assert frozenset(table.values()) == wanted
@@ -333,7 +334,7 @@ def test_of_a_thousand_jobs_only_those_that_move_are_compiled_again() -> None:
 
 
 def test_rules_that_are_remembered_are_those_of_the_class_the_claims_and_the_switches_of_now() -> None:
-    def made(classes: dict[str, int], order: tuple[str, ...] = ("a", "b")) -> frozenset[Rule]:
+    def compiled(classes: dict[str, int], order: tuple[str, ...] = ("a", "b")) -> frozenset[Rule]:
         flows = {job: (Flow(job, "h1", "h2", dst_port=port), Flow(job, "h1", "h2", dst_port=9)) for job, port in PORTS}
         jobs = tuple(Job(job, arrival=float(order.index(job)), flows=kept.setdefault(job, flows[job])) for job in order)
         shot = Snapshot(now=0.0, hosts=TWO_HOSTS, jobs=jobs, switches=(Switch(1),))
@@ -341,15 +342,15 @@ def test_rules_that_are_remembered_are_those_of_the_class_the_claims_and_the_swi
 
     kept: dict[str, tuple[Flow, ...]] = {}
     for service_class in (0, 3, 0, 6):
-        rules = made({"a": service_class, "b": 1})
+        rules = compiled({"a": service_class, "b": 1})
         assert {(r.job, r.match.tcp_dst, r.actions[0]) for r in rules if r.job} == {
             ("a", 5, SetClass(service_class)),
             ("a", 9, SetClass(service_class)),
             ("b", 6, SetClass(1)),
         }
-    turned = {(r.job, r.match.tcp_dst) for r in made({"a": 0, "b": 1}, ("b", "a")) if r.job}
+    turned = {(r.job, r.match.tcp_dst) for r in compiled({"a": 0, "b": 1}, ("b", "a")) if r.job}
     assert turned == {("b", 6), ("b", 9), ("a", 5)}
-    assert made({"a": 0, "b": 1}) == made({"a": 0, "b": 1})
+    assert compiled({"a": 0, "b": 1}) == compiled({"a": 0, "b": 1})
 
 
 PORTS = (("a", 5), ("b", 6))

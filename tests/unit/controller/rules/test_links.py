@@ -89,10 +89,10 @@ def test_jobs_are_ordered_by_what_they_load_the_trunk(policy: str) -> None:
 
 
 def test_the_objective_and_its_bound_count_the_trunk() -> None:
-    made = planned(snapshot(A, B, links=cables(SPINE, GIGA / 2)))
+    result = planned(snapshot(A, B, links=cables(SPINE, GIGA / 2)))
     # Over the trunk 16 ms for A, then 8 ms for B; the best order is B first.
-    assert made.objective_seconds == pytest.approx((0.016 + 0.024) / 2)
-    assert made.lower_bound_seconds == pytest.approx((0.008 + 0.024) / 2)
+    assert result.objective_seconds == pytest.approx((0.016 + 0.024) / 2)
+    assert result.lower_bound_seconds == pytest.approx((0.008 + 0.024) / 2)
 
 
 def test_the_two_directions_of_a_link_are_two_ports() -> None:
@@ -108,7 +108,7 @@ def test_a_link_whose_rate_is_not_known_is_no_port() -> None:
     unknown = snapshot(A, B, links=cables(SPINE, None))
     assert unknown.routes is None
     assert planned(unknown).classes == {"A": 0, "B": 0}
-    # Of one whose rate is known beside such, every direction counts.
+    # Beside such a link, both directions of a link whose rate is known count.
     mixed = snapshot(A, B, links=[*cables(SPINE, None)[:1], *cables(SPINE, GIGA / 2)[1:]])
     assert mixed.routes is not None
     assert [port.host for port, _ in mixed.routes.links] == ["switch 0x2 port 111", "switch 0xb port 2"]
@@ -121,8 +121,8 @@ def test_jobs_whose_flows_alone_are_known_meet_at_links_too() -> None:
     ]
     unknown = Job("C", flows=(Flow("C", "h9", "h4", dst_port=1), Flow("C", "h2", "h9", dst_port=1)))
     assert planned(snapshot(*jobs)).classes == {"A": 0, "B": 0}
-    found = planned(snapshot(*jobs, unknown, links=cables(SPINE, GIGA / 2))).classes
-    assert found == {"A": 0, "B": 1, "C": 2}
+    classes = planned(snapshot(*jobs, unknown, links=cables(SPINE, GIGA / 2))).classes
+    assert classes == {"A": 0, "B": 1, "C": 2}
 
 
 def test_switches_that_learn_by_themselves_are_known_where_there_is_one_way_only() -> None:
@@ -162,10 +162,10 @@ def test_routes_are_the_same_object_while_nothing_has_changed() -> None:
 def test_pairs_that_no_path_joins_or_whose_place_is_unknown_cross_nothing() -> None:
     apart = cables(SPINE, GIGA)[:1]
     known = dict(hosts()) | {"x": Host("x"), "y": Host("y", switch=7, address="10.0.0.7")}
-    found = routes(known, apart, (1, 2, 11), computed=True)
-    assert found is not None
+    joined = routes(known, apart, (1, 2, 11), computed=True)
+    assert joined is not None
     for pair in [("h1", "h3"), ("h1", "x"), ("x", "h1"), ("h1", "y"), ("h1", "z"), ("h1", "h1"), ("h1", "h2")]:
-        assert found.crossed(*pair) == ()
+        assert joined.crossed(*pair) == ()
 
 
 def test_the_numbers_of_hosts_ports_stay_and_links_come_after_them() -> None:
@@ -188,8 +188,8 @@ def test_a_silent_job_gains_nothing_where_a_link_is_its_bottleneck() -> None:
     done = (Progress(4.0, 4.0),)
     # Both have sent four iterations, one says so. An iteration takes 8 ms at a server's link, 80 ms at the trunk.
     jobs = [
-        replace(job(name, *ends, 1.0), progress=told, sent_bytes={ends[0]: 4 * MEGABYTE})
-        for name, ends, told in (("told", ("h1", "h3"), done), ("silent", ("h2", "h4"), ()))
+        replace(job(name, *ends, 1.0), progress=reports, sent_bytes={ends[0]: 4 * MEGABYTE})
+        for name, ends, reports in (("reporting", ("h1", "h3"), done), ("silent", ("h2", "h4"), ()))
     ]
     for links, seconds in ((), 0.032), (cables(SPINE, GIGA / 10), 0.32):
         shot = snapshot(*jobs, links=links)
@@ -205,5 +205,5 @@ def test_routes_without_links_change_nothing() -> None:
 
 def test_classes_hold_the_jobs_apart_that_only_a_link_joins_and_no_others() -> None:
     jobs = [A, B, job("C", "h1", "h2", 1.0), job("D", "h3", "h4", 1.0)]
-    made = plan(snapshot(*jobs, links=cables(SPINE, GIGA)), None, policy=Fifo())
-    assert made.classes == {"A": 0, "B": 1, "C": 1, "D": 2}
+    planned_jobs = plan(snapshot(*jobs, links=cables(SPINE, GIGA)), None, policy=Fifo())
+    assert planned_jobs.classes == {"A": 0, "B": 1, "C": 1, "D": 2}

@@ -86,10 +86,10 @@ def test_the_rules_of_a_job_grow_with_its_tasks_and_not_with_their_pairs(leaves:
         job = Job("a", flows=tuple(Flow("a", *key) for key in claimed.flows), listeners=claimed.listeners)
         hosts, switches = hosts_of(tasks, leaves), tuple(Switch(n + 1) for n in range(leaves))
         shot = Snapshot(0.0, hosts, (job,), switches=switches)
-        made = [one for its in marks(shot, {"a": 0}).values() for one in its]
-        ports = {id(one) for one in made if isinstance(one, PortMarks)}
-        assert len(ports) == 1, "one object stands for all that is the same at each host"
-        return sum(rule.job == "a" for rule in compiled(hosts, job, switches=switches)), len(made)
+        all_marks = [mark for of_host in marks(shot, {"a": 0}).values() for mark in of_host]
+        ports = {id(mark) for mark in all_marks if isinstance(mark, PortMarks)}
+        assert len(ports) == 1, "all hosts share one object"
+        return sum(rule.job == "a" for rule in compiled(hosts, job, switches=switches)), len(all_marks)
 
     for tasks in (100, 200, 400):
         assert count(tasks) == ((1 + leaves) * tasks, 2 * tasks)
@@ -140,7 +140,7 @@ ENDS = st.lists(st.tuples(st.integers(0, 5), st.integers(1, 3)), max_size=5, uni
 def test_ports_give_each_packet_among_the_jobs_hosts_the_class_that_pairs_do(
     places: list[tuple[int | None, bool]], first: list[tuple[int, int]], second: list[tuple[int, int]], among: set[int]
 ) -> None:
-    """At the edge where it enters, in a network whose hosts' places are known or not; and the host marks it so too."""
+    """The switch where a packet enters gives it the class, whether hosts' sites are known or not, as does its host."""
     hosts = {
         f"h{n}": Host(f"h{n}", address=f"10.0.0.{n}", switch=at, switch_port=n + 1 if known else None)
         for n, (at, known) in enumerate(places)
@@ -157,20 +157,20 @@ def test_ports_give_each_packet_among_the_jobs_hosts_the_class_that_pairs_do(
                 for dport in range(1, 4):
                     if src == dst or not {src, dst} <= among:
                         continue
-                    one = packet(hosts[f"h{src}"], hosts[f"h{dst}"], sport, dport)
+                    sent = packet(hosts[f"h{src}"], hosts[f"h{dst}"], sport, dport)
                     for dpid in (1, 2) if places[src][0] is None else (places[src][0],):
-                        got, wanted = (FakeSwitch(dpid, its).receive(one, src + 1) for its in (by_ports, by_pairs))
+                        got, wanted = (FakeSwitch(dpid, rules).receive(sent, src + 1) for rules in (by_ports, by_pairs))
                         assert got.packet.ip_dscp == wanted.packet.ip_dscp
-                    assert _marked(marked.get(f"h{src}", ()), one) == wanted.packet.ip_dscp
+                    assert _marked(marked.get(f"h{src}", ()), sent) == wanted.packet.ip_dscp
 
 
-def _marked(found: tuple[FlowMark | PortMarks, ...], one: Packet) -> int:
-    each = [mark for its in found for mark in (its.each() if isinstance(its, PortMarks) else (its,))]
+def _marked(of_host: tuple[FlowMark | PortMarks, ...], sent: Packet) -> int:
+    each = [mark for entry in of_host for mark in (entry.each() if isinstance(entry, PortMarks) else (entry,))]
     for mark in each:
         if (
-            mark.remote in (None, one.ipv4_dst)
-            and mark.local_port in (None, one.tcp_src)
-            and mark.remote_port in (None, one.tcp_dst)
+            mark.remote in (None, sent.ipv4_dst)
+            and mark.local_port in (None, sent.tcp_src)
+            and mark.remote_port in (None, sent.tcp_dst)
         ):
             return mark.dscp
     return 0
@@ -184,8 +184,8 @@ def test_a_host_that_is_none_of_the_jobs_rides_along_only_where_several_of_its_h
 
     def gets(src: int, in_port: int | None = None) -> int | None:
         host = hosts[f"h{src}"]
-        one = packet(host, target, 40_000, PORT)
-        return FakeSwitch(host.switch or 0, rules).receive(one, in_port or host.switch_port or 0).packet.ip_dscp
+        sent = packet(host, target, 40_000, PORT)
+        return FakeSwitch(host.switch or 0, rules).receive(sent, in_port or host.switch_port or 0).packet.ip_dscp
 
     assert gets(3) == gets(6) == gets(1) == CLASS_DSCP[0]
     assert gets(4) == 0, "at the second switch one host alone may send, and is known by its port"
@@ -207,9 +207,9 @@ def test_no_host_passes_for_another_at_its_switch() -> None:
         ("h3", "h2", 9, PORT, 0, 2),
         ("h5", "h6", 1, 2, ACKNOWLEDGEMENT_DSCP, 0),
     ):
-        one = packet(hosts[src], hosts[dst], sport, dport, dscp)
-        assert switch.receive(one, hosts[src].switch_port or 0).service_class == service_class
-        forged = switch.receive(one, hosts["h7"].switch_port or 0)
+        sent = packet(hosts[src], hosts[dst], sport, dport, dscp)
+        assert switch.receive(sent, hosts[src].switch_port or 0).service_class == service_class
+        forged = switch.receive(sent, hosts["h7"].switch_port or 0)
         assert (forged.service_class, forged.packet.ip_dscp) == (None, 0)
 
 
@@ -230,13 +230,13 @@ def test_a_port_of_a_large_job_is_nobody_elses_and_neither_are_connections_to_it
     clock = Clock()
     registry = Registry(hosts_of(20), Store(None), clock)
     registry.put_job("a", spec_of(12), 0.0)
-    one = {"tasks": [{"role": "ps", "host": "h3", "port": PORT}, {"role": "worker", "host": "h19"}]}
+    spec = {"tasks": [{"role": "ps", "host": "h3", "port": PORT}, {"role": "worker", "host": "h19"}]}
     with pytest.raises(Conflict, match="both claim port 5000 on h3"):
-        registry.put_job("b", JobSpec.model_validate(one), 0.0)
+        registry.put_job("b", JobSpec.model_validate(spec), 0.0)
     flow = {"flows": [{"src": "h1", "dst": "h3", "dst_port": PORT}]}
     with pytest.raises(Conflict, match="both claim port 5000 on h3"):
         registry.put_job("b", JobSpec.model_validate(flow), 0.0)
-    registry.put_job("b", JobSpec.model_validate(one | {"tasks": [one["tasks"][1], one["tasks"][1]]}), 0.0)
+    registry.put_job("b", JobSpec.model_validate(spec | {"tasks": [spec["tasks"][1], spec["tasks"][1]]}), 0.0)
     assert [job.id for job in registry.snapshot(0.0, classes=7, period=5.0).jobs] == ["a", "b"]
 
 
@@ -295,13 +295,13 @@ def test_a_hosts_plan_names_every_port_and_its_epoch_follows_them() -> None:
     hosts = [{"name": f"h{n}", "address": f"10.0.0.{n + 1}"} for n in range(4)]
     config = Config.model_validate({"hosts": hosts})
 
-    def told(plans: HostPlans, *ports: int) -> tuple[Any, str]:
+    def host_plan(plans: HostPlans, *ports: int) -> tuple[Any, str]:
         job = listening("a", *((0, port) for port in ports), among=(0, 1, 2))
         plans.update("fifo", marks(Snapshot(0.0, config.host_map(), (job,)), {"a": 1}))
         return plans.get("h1")
 
     plans = HostPlans(config, {})
-    plan, tag = told(plans, 80, 81)
+    plan, tag = host_plan(plans, 80, 81)
     assert [(m.local_port, m.remote, m.remote_port) for m in plan.marks] == [
         (None, "10.0.0.1", 80),
         (None, "10.0.0.1", 81),
@@ -309,8 +309,8 @@ def test_a_hosts_plan_names_every_port_and_its_epoch_follows_them() -> None:
     own = plans.get("h0")[0]
     assert own is not None
     assert {(m.local_port, m.remote) for m in own.marks if m.remote is None} == {(80, None), (81, None)}
-    assert told(plans, 81, 80)[1] == tag, "nothing is another"
-    assert told(HostPlans(config, plans.record()), 80, 81)[1] == tag, "nor is it after a restart"
-    assert told(plans, 80, 82)[1] != tag
+    assert host_plan(plans, 81, 80)[1] == tag, "nothing has changed"
+    assert host_plan(HostPlans(config, plans.record()), 80, 81)[1] == tag, "the epoch survives a restart"
+    assert host_plan(plans, 80, 82)[1] != tag
     other = plans.get("h3")[0]
     assert other is not None and not other.marks

@@ -18,9 +18,9 @@ def snapshot(*jobs: Job) -> Snapshot:
     return Snapshot(0.0, HOSTS, jobs, switches=(Switch(1),))
 
 
-def first_match(found: tuple[FlowMark, ...], packet: Packet) -> int:
+def first_match(marked: tuple[FlowMark, ...], packet: Packet) -> int:
     """The DSCP that a host's marks give a packet, the first that fits deciding."""
-    for mark in found:
+    for mark in marked:
         if (
             mark.remote == packet.ipv4_dst
             and mark.local_port in (None, packet.tcp_src)
@@ -32,8 +32,8 @@ def first_match(found: tuple[FlowMark, ...], packet: Packet) -> int:
 
 def test_each_host_marks_what_it_sends() -> None:
     flows = (Flow("a", "h1", "h2", dst_port=5000), Flow("a", "h2", "h1", src_port=5000))
-    found = marks(snapshot(Job("a", flows=flows)), {"a": 2})
-    assert found == {
+    marked = marks(snapshot(Job("a", flows=flows)), {"a": 2})
+    assert marked == {
         "h1": (FlowMark("a", 2, CLASS_DSCP[2], None, "10.0.0.2", 5000),),
         "h2": (FlowMark("a", 2, CLASS_DSCP[2], 5000, "10.0.0.1", None),),
     }
@@ -62,7 +62,7 @@ def test_hosts_mark_what_the_switch_would(drawn: list[list[tuple[int, int, int |
     )
     classes = {job.id: i for i, job in enumerate(jobs)}
     shot = snapshot(*jobs)
-    found = marks(shot, classes)
+    marked = marks(shot, classes)
     switch = FakeSwitch(1, compile_rules(shot, classes, mode="classified", forwarding="normal"))
     for src in range(1, 5):
         for dst in range(1, 5):
@@ -70,4 +70,4 @@ def test_hosts_mark_what_the_switch_would(drawn: list[list[tuple[int, int, int |
                 for dp in range(1, 4):
                     packet = Packet(ipv4_src=f"10.0.0.{src}", ipv4_dst=f"10.0.0.{dst}", tcp_src=sp, tcp_dst=dp)
                     verdict = switch.receive(packet, src)
-                    assert first_match(found.get(f"h{src}", ()), packet) == verdict.packet.ip_dscp
+                    assert first_match(marked.get(f"h{src}", ()), packet) == verdict.packet.ip_dscp

@@ -17,7 +17,7 @@ from tests.support.controller.fake_switch import FakeSwitch, Packet
 HOSTS = {f"h{n}": Host(f"h{n}", address=f"10.0.0.{n}", switch=1, switch_port=n) for n in range(1, 5)}
 
 
-def found(job: str, *flows: tuple[int, int, int | None, int | None], declared: tuple[Flow, ...] = ()) -> Job:
+def discovered(job: str, *flows: tuple[int, int, int | None, int | None], declared: tuple[Flow, ...] = ()) -> Job:
     return Job(
         job,
         flows=declared,
@@ -30,8 +30,8 @@ def snapshot(*jobs: Job) -> Snapshot:
 
 
 def many(job: str, count: int, *, src: int = 1, first: int = 40_000) -> Job:
-    """So many connections whose ports have nothing in common."""
-    return found(job, *((src, 2, first + n, 50_000 + n) for n in range(count)))
+    """``count`` connections of which no two share a port."""
+    return discovered(job, *((src, 2, first + n, 50_000 + n) for n in range(count)))
 
 
 def flows_of(job: Job) -> set[tuple[str, str, int | None, int | None]]:
@@ -42,21 +42,21 @@ def flows_of(job: Job) -> set[tuple[str, str, int | None, int | None]]:
 
 
 def test_one_rule_stands_for_many_sockets_that_share_a_port() -> None:
-    (its,) = by_port([found("a", *((1, 2, 40_000 + n, 5000) for n in range(100)), (1, 3, 40_000, 5000))])
-    assert set(its) == {Flow("a", "h1", "h2", None, 5000), Flow("a", "h1", "h3", 40_000, 5000)}
+    (flows,) = by_port([discovered("a", *((1, 2, 40_000 + n, 5000) for n in range(100)), (1, 3, 40_000, 5000))])
+    assert set(flows) == {Flow("a", "h1", "h2", None, 5000), Flow("a", "h1", "h3", 40_000, 5000)}
 
 
 def test_a_port_that_another_job_uses_too_is_told_by_both_ports() -> None:
-    a = found("a", (1, 2, 40_001, 5000), (1, 2, 40_002, 5000))
-    b = found("b", (1, 2, 40_003, 5000))
+    a = discovered("a", (1, 2, 40_001, 5000), (1, 2, 40_002, 5000))
+    b = discovered("b", (1, 2, 40_003, 5000))
     assert by_port([a, b]) == (a.found, b.found)
     declared = replace(b, found=(), flows=(Flow("b", "h1", "h2", None, 5000),))
     assert by_port([a, declared])[0] == a.found
 
 
 def test_a_pair_that_one_job_alone_uses_is_one_rule() -> None:
-    a, b = many("a", 50), found("b", (2, 1, 1, 2), (1, 3, 7, 8))
-    both = found("c", (1, 3, 9, 10))
+    a, b = many("a", 50), discovered("b", (2, 1, 1, 2), (1, 3, 7, 8))
+    both = discovered("c", (1, 3, 9, 10))
     assert set(by_pair([a, b, both])[0]) == {Flow("a", "h1", "h2")}
     assert set(by_pair([a, b, both])[1]) == {Flow("b", "h2", "h1"), Flow("b", "h1", "h3", 7, 8)}
 
@@ -69,10 +69,13 @@ FLOW = st.tuples(st.integers(1, 3), st.integers(1, 3), PORT, PORT).filter(lambda
 @given(st.lists(st.lists(FLOW, max_size=10, unique=True), min_size=1, max_size=3))
 def test_every_packet_of_a_connection_keeps_its_class(drawn: list[list[tuple[int, int, int, int]]]) -> None:
     """The reduced flows, compiled and given packets, serve each connection as the job's that came first with it."""
-    jobs = [found(f"j{n}", *flows) for n, flows in enumerate(drawn)]
+    jobs = [discovered(f"j{n}", *flows) for n, flows in enumerate(drawn)]
     classes = {job.id: n for n, job in enumerate(jobs)}
-    for reduce in (by_port, lambda its: by_pair([replace(j, found=f) for j, f in zip(its, by_port(its), strict=True)])):
-        reduced = [replace(job, found=its) for job, its in zip(jobs, reduce(jobs), strict=True)]
+    for reduce in (
+        by_port,
+        lambda all_jobs: by_pair([replace(j, found=f) for j, f in zip(all_jobs, by_port(all_jobs), strict=True)]),
+    ):
+        reduced = [replace(job, found=flows) for job, flows in zip(jobs, reduce(jobs), strict=True)]
         assert sum(len(job.found) for job in reduced) <= sum(len(set(flows)) for flows in drawn)
         switch = FakeSwitch(1, compile_rules(snapshot(*reduced), classes, mode="classified", forwarding="normal"))
         for n, flows in enumerate(drawn):
@@ -97,7 +100,7 @@ def test_all_fits_and_nothing_is_another_object() -> None:
 def test_past_the_budget_pairs_then_marks_then_back_with_room_and_after_a_while() -> None:
     budget = TableBudget(10)
     assert budget.fit(snapshot(many("a", 11)), 0.0).step is Step.PAIRS
-    # Two jobs between the same hosts: no pair is one job's.
+    # Both jobs have flows between the same hosts, so no pair can stand for one of them.
     crowded = snapshot(many("a", 8), many("b", 8, first=45_000))
     fitted = budget.fit(crowded, 1.0)
     assert fitted.step is Step.MARKED and fitted.snapshot.degraded and fitted.rules == 0 and fitted.needs == 16
@@ -107,7 +110,7 @@ def test_past_the_budget_pairs_then_marks_then_back_with_room_and_after_a_while(
     assert sorted(read) == sorted(OWN_DSCP)
     few = snapshot(many("a", 9))
     assert budget.fit(few, 2.0).step is Step.MARKED, "not at once"
-    assert budget.fit(few, 1.0 + BACK_SECONDS).step is Step.PAIRS, "nine of ten is no room to spare"
+    assert budget.fit(few, 1.0 + BACK_SECONDS).step is Step.PAIRS, "nine of ten leaves no room to spare"
     assert budget.fit(few, 2.0 + 2 * BACK_SECONDS).step is Step.PAIRS
     assert budget.fit(snapshot(many("a", 8)), 3.0 + 2 * BACK_SECONDS).step is Step.LINKS
 
@@ -126,7 +129,7 @@ def test_a_port_that_is_not_trusted_cannot_mark_itself_up_past_the_budget_either
 def test_a_need_that_goes_up_and_down_does_not_turn_the_network_over() -> None:
     budget = TableBudget(10)
     steps = [budget.fit(snapshot(many("a", 9 + n % 3), many("b", 1, first=60_000)), n * 1.0).step for n in range(200)]
-    assert sum(one is not other for one, other in pairwise(steps)) <= 1
+    assert sum(before is not after for before, after in pairwise(steps)) <= 1
 
 
 def test_links_that_could_not_be_named_count() -> None:
@@ -145,7 +148,7 @@ def test_rules_are_counted_at_the_switch_that_holds_most() -> None:
 
 
 def test_a_thousand_jobs_that_stay_are_looked_at_once() -> None:
-    budget, shot = TableBudget(100), snapshot(*(found(f"j{n}", (1, 2, n + 1, 80)) for n in range(50)))
+    budget, shot = TableBudget(100), snapshot(*(discovered(f"j{n}", (1, 2, n + 1, 80)) for n in range(50)))
     first = budget.fit(shot, 0.0)
     again = budget.fit(replace(shot, now=1.0), 1.0)
     assert [job.found for job in again.snapshot.jobs] == [job.found for job in first.snapshot.jobs]
@@ -156,20 +159,20 @@ def test_a_thousand_jobs_that_stay_are_looked_at_once() -> None:
 
 
 def test_a_host_that_knows_a_jobs_sockets_marks_the_whole_job_and_its_peer_by_flows() -> None:
-    job = replace(found("a", (1, 2, 40_000, 5000), (2, 1, 5000, 40_000)), found_on=frozenset({"h1"}))
-    made = marks(snapshot(job), {"a": 2})
-    assert made == {
+    job = replace(discovered("a", (1, 2, 40_000, 5000), (2, 1, 5000, 40_000)), found_on=frozenset({"h1"}))
+    marked = marks(snapshot(job), {"a": 2})
+    assert marked == {
         "h1": (FlowMark("a", 2, CLASS_DSCP[2], None, None, None),),
         "h2": (FlowMark("a", 2, CLASS_DSCP[2], 5000, "10.0.0.1", 40_000),),
     }
 
 
 def test_declared_ports_are_marked_too_after_whole_jobs() -> None:
-    job = replace(found("a", declared=(Flow("a", "h1", "h2", None, 5000),)), found_on=frozenset({"h1"}))
+    job = replace(discovered("a", declared=(Flow("a", "h1", "h2", None, 5000),)), found_on=frozenset({"h1"}))
     whole, by_declared = marks(snapshot(job), {"a": 0})["h1"]
     assert (whole.remote, by_declared.remote_port) == (None, 5000)
 
 
 def test_a_host_without_the_jobs_sockets_gets_so_many_marks_and_no_more() -> None:
-    made = marks(snapshot(many("a", MAX_FOUND_MARKS + 50)), {"a": 0})
-    assert len(made["h1"]) == MAX_FOUND_MARKS
+    marked = marks(snapshot(many("a", MAX_FOUND_MARKS + 50)), {"a": 0})
+    assert len(marked["h1"]) == MAX_FOUND_MARKS

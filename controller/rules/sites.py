@@ -1,6 +1,6 @@
-"""Where jobs' traffic runs: flows and listening ports as addresses, TCP ports and places in the network. Pure.
+"""Locates jobs' traffic: flows and listening ports become addresses, TCP ports and sites in the network. Pure.
 
-The rule compiler and the hosts' marks both begin with this, so that both ends of a link agree on what is whose.
+The rule compiler and the hosts' marks both use it, so that switches and hosts agree on the packets of each job.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _REMEMBERED_JOBS = 32768
 class RuleSite(NamedTuple):
     """The packets of a flow: IPv4 addresses and TCP ports (None: any), and where they enter the network.
 
-    ``switch`` and ``in_port`` are where the source is plugged in; None: that is not known.
+    ``switch`` and ``in_port`` are where the source host is attached; they are None where that is not known.
     """
 
     src: str
@@ -32,7 +32,7 @@ class RuleSite(NamedTuple):
 
 
 class Listening(NamedTuple):
-    """The listening ports of a job by the host whose they are, which has an address; and who may send to them.
+    """The listening ports of a job by host, and the hosts that may send to them. All hosts have an address.
 
     ``senders`` are hosts by their switch (None: it is not known). ``ends`` are all ports with their IPv4 address.
     """
@@ -42,9 +42,9 @@ class Listening(NamedTuple):
     ends: frozenset[tuple[str, int]]
 
     def entrances(self, host: Host) -> Iterator[tuple[int | None, Host | None]]:
-        """Where packets to ``host`` enter the network: each switch, and the one host that sends from there.
+        """Yields where packets to ``host`` enter the network: each switch, and the host that sends from there.
 
-        None in place of a switch stands for any, and in place of a host for several.
+        A switch of None stands for any switch, and a host of None for several hosts.
         """
         if len(self.senders.get(None, ())) > (host.switch is None):
             yield None, None
@@ -59,7 +59,7 @@ class Listening(NamedTuple):
                 yield switch, others[0] if len(others) == 1 else None
 
     def rules_at(self) -> tuple[Counter[int], int]:
-        """The rules that these ports need: by switch, and at every switch beside."""
+        """Returns how many rules these ports need: at single switches, and in addition at every switch."""
         at: Counter[int] = Counter()
         everywhere = 0
         for host, ports in self.ports.items():
@@ -71,7 +71,7 @@ class Listening(NamedTuple):
         return at, everywhere
 
     def without(self, ends: Collection[tuple[str, int]]) -> Listening:
-        """The same without some of the ports."""
+        """Returns the same without the ports of ``ends``."""
         left = {
             host: tuple(port for port in ports if (host.address, port) not in ends)
             for host, ports in self.ports.items()
@@ -85,17 +85,17 @@ Packets = tuple[str, str, int | None, int | None]
 
 
 class Claimed(NamedTuple):
-    """A job, its class, and its traffic: flows that it declares, its listening ports, and flows that were found."""
+    """A job, its class, and its traffic: declared flows, listening ports, and flows that agents discovered."""
 
     job: Job
     service_class: int
     declared: tuple[RuleSite, ...]
     listening: Listening
-    found: tuple[RuleSite, ...]
+    discovered: tuple[RuleSite, ...]
 
 
 def claimed_flows(snapshot: Snapshot, classes: Mapping[str, int]) -> Iterator[Claimed]:
-    """Every job with a class, its class, and its traffic. What two jobs claim goes to the one that came first.
+    """Yields every job with a class, its class, and its traffic. Traffic that two jobs claim goes to the earlier job.
 
     Traffic of a job without a class, and of hosts without an address, is left out. Raises ValueError for a class that
     the snapshot does not have.
@@ -103,7 +103,7 @@ def claimed_flows(snapshot: Snapshot, classes: Mapping[str, int]) -> Iterator[Cl
     taken: set[Packets] = set()
     ends: set[tuple[str, int]] = set()
     count = min(snapshot.classes, MAX_CLASSES)
-    sites_of = places_on(snapshot.hosts)
+    sites_of = traffic_sites(snapshot.hosts)
     for job in sorted(snapshot.jobs, key=lambda job: (job.arrival, job.id)):
         service_class = classes.get(job.id)
         if service_class is None:
@@ -114,7 +114,7 @@ def claimed_flows(snapshot: Snapshot, classes: Mapping[str, int]) -> Iterator[Cl
         for flows in (job.flows, job.found):
             claimed, packets = sites_of.flows(flows)
             if not taken.isdisjoint(packets):
-                claimed = _one_of_equals(tuple(site for site in claimed if site[:4] not in taken))
+                claimed = _shared_object(tuple(site for site in claimed if site[:4] not in taken))
             taken |= packets
             parts.append(claimed)
         listening = sites_of.listening(job.listeners)
@@ -124,8 +124,8 @@ def claimed_flows(snapshot: Snapshot, classes: Mapping[str, int]) -> Iterator[Cl
         yield Claimed(job, service_class, parts[0], listening, parts[1])
 
 
-class Places:
-    """Where flows run between some hosts; remembered as long as a job's flows are the same object."""
+class TrafficSites:
+    """The sites of flows between given hosts. A job's sites are remembered as long as its flows are the same object."""
 
     def __init__(self, hosts: Mapping[str, Host]) -> None:
         self.items = tuple(hosts.items())
@@ -135,13 +135,13 @@ class Places:
 
     def flows(self, flows: tuple[Flow, ...]) -> tuple[tuple[RuleSite, ...], frozenset[Packets]]:
         """Returns the sites of a job's flows, each once, and their packets."""
-        return self._flows.get(flows, lambda: self._find(flows))
+        return self._flows.get(flows, lambda: self._locate_flows(flows))
 
     def listening(self, listeners: Listeners) -> Listening:
         """Returns the sites of a job's listening ports."""
-        return self._listening.get(listeners, lambda: self._locate(listeners)) if listeners.ends else NOTHING
+        return self._listening.get(listeners, lambda: self._locate_ports(listeners)) if listeners.ends else NOTHING
 
-    def _find(self, flows: tuple[Flow, ...]) -> tuple[tuple[RuleSite, ...], frozenset[Packets]]:
+    def _locate_flows(self, flows: tuple[Flow, ...]) -> tuple[tuple[RuleSite, ...], frozenset[Packets]]:
         sites: dict[Packets, RuleSite] = {}
         for flow in flows:
             src, dst = self._hosts.get(flow.src), self._hosts.get(flow.dst)
@@ -151,7 +151,7 @@ class Places:
             sites.setdefault(packets, RuleSite(*packets, src.name, src.switch, in_port(src)))
         return tuple(sites.values()), frozenset(sites)
 
-    def _locate(self, listeners: Listeners) -> Listening:
+    def _locate_ports(self, listeners: Listeners) -> Listening:
         hosts = {name: host for name in listeners.among if (host := self._addressed(name)) is not None}
         senders: dict[int | None, list[Host]] = {}
         for host in hosts.values():
@@ -172,27 +172,27 @@ class Places:
 
 
 class _Latest:
-    """The places between the sets of hosts that were asked for last."""
+    """The sites for the sets of hosts that were used last."""
 
-    places: ClassVar[tuple[Places, ...]] = ()
+    sites: ClassVar[tuple[TrafficSites, ...]] = ()
 
 
-def places_on(hosts: Mapping[str, Host]) -> Places:
-    """The places between these hosts: the same object while the hosts are equal."""
+def traffic_sites(hosts: Mapping[str, Host]) -> TrafficSites:
+    """Returns the sites of flows between these hosts: the same object as long as the hosts are equal."""
     items = tuple(hosts.items())
-    for known in _Latest.places:
+    for known in _Latest.sites:
         if known.items == items:
             return known
-    _Latest.places = (Places(hosts), *_Latest.places[:3])
-    return _Latest.places[0]
+    _Latest.sites = (TrafficSites(hosts), *_Latest.sites[:3])
+    return _Latest.sites[0]
 
 
 def in_port(host: Host) -> int | None:
-    """The port by which a host's packets enter its switch; None where either is not known."""
+    """Returns the port by which a host's packets enter its switch; None where the switch or the port is not known."""
     return host.switch_port if host.switch is not None else None
 
 
 @lru_cache(maxsize=16384)
-def _one_of_equals(sites: tuple[RuleSite, ...]) -> tuple[RuleSite, ...]:
-    """The very same object for equal places: what is made of them is remembered by it."""
+def _shared_object(sites: tuple[RuleSite, ...]) -> tuple[RuleSite, ...]:
+    """Returns the same object for equal sites, because their rules are remembered by the object's identity."""
     return sites
