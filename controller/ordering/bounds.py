@@ -1,15 +1,15 @@
-"""Lower bounds, over all orders, of the weighted sum of V (the time when the last of a job's own ports has served it).
+"""Lower bounds, over all orders, of the weighted sum of V. The V of a job is when the last of its ports has served it.
 
 There are three. Each is at least as tight as the one before it, and takes longer:
 
-* ``dual``: from BSSI's own run (see ``controller.ordering.bssi``), or the sum of w_j gamma_j where that is more.
-* ``linear``: the LP over completion times C_j with the parallel inequalities at each port i and set S of its jobs,
+* ``dual`` is the bound of BSSI's run (see ``controller.ordering.bssi``), or the sum of w_j gamma_j where that is more.
+* ``linear`` is the LP over completion times C_j with the parallel inequalities at each port i and set S of its jobs,
   sum d_ij C_j >= (sum d_ij^2 + (sum d_ij)^2) / 2 over j in S. [known] M. Queyranne: Structure of a simple scheduling
-  polyhedron, Mathematical Programming 58, 1993, doi:10.1007/BF01581271: these describe one port exactly, and of a
-  point that violates any, some prefix of the jobs sorted by C_j is violated most. So each round adds the inequalities
-  that are violated most, and HiGHS solves the LP again. The dual's thetas are a feasible dual of this LP.
-* ``exact``: the best order, for few jobs. The V of a job depends only on the set of jobs up to it, so a dynamic
-  program goes through sets instead of orders: O(2^n n m).
+  polyhedron, Mathematical Programming 58, 1993, doi:10.1007/BF01581271: these inequalities describe one port exactly,
+  and the one that a point violates most belongs to a prefix of the jobs sorted by C_j. So each round adds the
+  inequalities that are violated most, and HiGHS solves the LP again. The dual's thetas are a feasible dual of this LP.
+* ``exact`` is the value of the best order, for few jobs. The V of a job depends only on the set of jobs up to it, so a
+  dynamic program goes through sets instead of orders: O(2^n n m).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def dual(loads: LoadMatrix, weights: Floats) -> float:
 def linear(loads: LoadMatrix, weights: Floats, *, rounds: int = _ROUNDS) -> float:
     """Returns the LP's bound, in weighted seconds, which is never below ``dual``'s.
 
-    What it returns after fewer ``rounds`` is a bound as well. ``weights`` are above 0, one for each job.
+    The result after fewer ``rounds`` is a bound as well. ``weights`` are above 0, one for each job.
     Raises ValueError where there are not as many weights as jobs.
     """
     lower = dual(loads, weights)
@@ -73,7 +73,7 @@ def linear(loads: LoadMatrix, weights: Floats, *, rounds: int = _ROUNDS) -> floa
         sides += [cut[2] for cut in cuts]
         solved = linprog(weights / most, A_ub=-vstack(rows), b_ub=-np.array(sides), bounds=bounds, method="highs-ds")
         if solved.x is None:
-            break  # The numbers are of absurd sizes; the bound so far holds.
+            break  # The solver cannot handle numbers of such sizes; the bound so far holds.
         finish = solved.x
         before, value = value, float(solved.fun) * unit * most
         best = max(best, value)

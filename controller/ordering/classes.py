@@ -1,16 +1,17 @@
-"""From an ordering to at most K classes, because a switch has few queues.
+"""Assigns the jobs of an ordering to at most K classes, because a switch has few queues.
 
-``top`` [known] is Sincronia's way (SIGCOMM 2018, doi:10.1145/3230543.3230569): the first K - 1 bands have a
-class of their own, all others share the last. Cost O(n).
+``top`` [known] is Sincronia's method (SIGCOMM 2018, doi:10.1145/3230543.3230569): the first K - 1 bands have a
+class of their own, and all others share the last. Cost O(n).
 
-``layered`` [ours]: only jobs that share a port need to differ. A job's layer is the longest chain of jobs before it
-in which each shares a port with the next, and is in an earlier band: that is one class for each layer, and no
-assignment that keeps all pairs apart has fewer. Where there are more layers than classes, neighbouring layers share
-one, so that as few pairs as can be are not kept apart: a dynamic program over where to cut. ``top`` never has fewer
-such inversions, for a job's layer is never behind its band, and its cut is one of those gone through. Jobs of one band
-that share a port, or are joined by others of it that do, share a class, as a band is meant to: they count as one. Ports
-are any numbers, so links do as well. Cost: a few vector operations a job on its ports; with L layers for K classes
-K L^2 more, where L counts no more than MOST_LAYERS: of more than that, neighbours far behind are taken together first.
+``layered`` [ours] gives different classes only to jobs that share a port. A job's layer is the length of the longest
+chain of jobs before it in which each shares a port with the next, and stands in an earlier band. With one class for
+each layer all such pairs are kept apart, and no assignment that does so has fewer classes. Where there are more layers
+than classes, neighbouring layers share a class. A dynamic program chooses the cuts so that as few pairs as possible are
+not kept apart; such a pair is an inversion. ``top`` never has fewer inversions, because a job's layer is never behind
+its band, and its cut is one of those that the program compares. Jobs of one band that share a port, directly or through
+other jobs of the band, share a class and count as one. Ports are numbers, so links between switches work as well.
+Cost: a few vector operations on each job's ports, and K L^2 more for L layers and K classes, where L is at most
+MOST_LAYERS: if there are more layers, neighbouring layers far behind are joined first.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ Shared = Mapping[str, Ints]
 
 @dataclass(slots=True, eq=False)
 class _Group:
-    """Jobs of one band that share ports, directly or through each other, so they share a class; and those ports.
+    """Jobs of one band that share a class, because they share ports directly or through each other; and those ports.
 
-    Not frozen, though never changed: there is one for each job of a plan, and a frozen one is slow to make.
+    It never changes, but is not frozen: a plan has one for each job, and frozen objects are slow to create.
     """
 
     jobs: tuple[str, ...]
@@ -43,17 +44,17 @@ class _Group:
 
 
 MOST_LAYERS = 256
-"""Look for the cuts between at most this many layers; jobs that all meet at one link have a layer each."""
+"""Choose the cuts between at most this many layers; jobs that all share one link have a layer each."""
 
 _MOST_PAIRS = 2**20
-"""Compare this many pairs of jobs at once, so that their arrays stay small; a pair counts once for each shared port."""
+"""Compare this many pairs of jobs at once, so that the arrays stay small; a pair counts once for each shared port."""
 
 _Bands = list[list[_Group]]
 _Classes = dict[_Group, int]
 
 
 def top(ordering: Ordering, classes: int) -> dict[str, int]:
-    """Class of each job, 0 served first; ``classes`` is K >= 1."""
+    """Returns the class of each job, 0 served first; ``classes`` is K >= 1. Raises ValueError."""
     _check(classes)
     return {job: min(position, classes - 1) for position, band in enumerate(ordering.bands) for job in band}
 
@@ -61,11 +62,11 @@ def top(ordering: Ordering, classes: int) -> dict[str, int]:
 def layered(
     ordering: Ordering, classes: int, shared: Shared, previous: Mapping[str, int] | None = None
 ) -> dict[str, int]:
-    """Class of each job, 0 served first; ``classes`` is K >= 1, ``previous`` the classes in force.
+    """Returns the class of each job, 0 served first; ``classes`` is K >= 1, ``previous`` the classes in force.
 
-    Without ``previous`` as few classes are used as can be. With it, jobs keep their class where that costs no
+    Without ``previous``, as few classes are used as possible. With it, jobs keep their class where that costs no
     inversion: of equally good cuts, and then of two greedy passes, from the first band and from the last, the one that
-    moves fewer jobs is taken.
+    moves fewer jobs is taken. Raises ValueError for less than one class.
     """
     return layered_and_inversions(ordering, classes, shared, previous)[0]
 
@@ -73,7 +74,7 @@ def layered(
 def layered_and_inversions(
     ordering: Ordering, classes: int, shared: Shared, previous: Mapping[str, int] | None = None
 ) -> tuple[dict[str, int], int]:
-    """As ``layered``, and its inversions, which the cut has counted anyway."""
+    """Returns the result of ``layered`` and the number of its inversions, which the cut has counted anyway."""
     _check(classes)
     bands = [_groups(band, shared) for band in ordering.bands]
     crossed = [group.ports for band in bands for group in band]
@@ -83,22 +84,22 @@ def layered_and_inversions(
     class_of: Sequence[int] = range(count)
     inverted = 0
     if count > classes:
-        coarse = _coarse(count, classes)
-        layer_of = {job: coarse[layer] for group, layer in layers.items() for job in group.jobs}
-        count = coarse[-1] + 1
-        before = _as_before(bands, ports, classes, previous or {})
-        met, together = _met(ordering, shared, layer_of, count, before or {})
-        cut = _cut(met, classes, _held(layer_of, count, classes, previous))
-        inverted = int(met[np.equal.outer(cut, cut)].sum())
+        group_of = _layer_groups(count, classes)
+        layer_of = {job: group_of[layer] for group, layer in layers.items() for job in group.jobs}
+        count = group_of[-1] + 1
+        before = _classes_in_force(bands, ports, classes, previous or {})
+        conflicts, together = _conflicts(ordering, shared, layer_of, count, before or {})
+        cut = _cut(conflicts, classes, _jobs_by_class(layer_of, count, classes, previous))
+        inverted = int(conflicts[np.equal.outer(cut, cut)].sum())
         if before is not None and together == inverted:
             return before, inverted
-        class_of = [cut[group] for group in coarse]
+        class_of = [cut[group] for group in group_of]
     lowest = {group: class_of[layer] for group, layer in layers.items()}
     candidates = [lowest]
     if previous:
         several = {group_class for group_class, held in Counter(class_of).items() if held > 1}
         merged = {group for group, group_class in lowest.items() if group_class in several}
-        wanted = {group: _wanted(group, previous) for band in bands for group in band if group not in merged}
+        wanted = {group: _classes_now(group, previous) for band in bands for group in band if group not in merged}
         highest = _latest(bands, ports, classes, merged=merged, wanted={}, lowest=lowest)
         candidates.insert(0, _earliest(bands, ports, merged=merged, wanted=wanted, lowest=lowest, highest=highest))
         candidates.insert(1, _latest(bands, ports, classes, merged=merged, wanted=wanted, lowest=lowest))
@@ -110,9 +111,9 @@ def layered_and_inversions(
 
 
 def inversions(ordering: Ordering, classes: Mapping[str, int], shared: Shared) -> int:
-    """Pairs that share a port, of different bands, of which the later one's class is not behind the earlier one's.
+    """Returns the number of pairs of different bands that share a port, and whose later job is not in a later class.
 
-    Cost: a bitwise operation on n bits for each port of a job and class, so pairs are counted, never listed.
+    Cost: a bitwise operation on n bits for each port of a job and each class, so pairs are counted, and never listed.
     """
     number = {job: i for i, job in enumerate(job for band in ordering.bands for job in band)}
     behind = sorted(set(classes.values()), reverse=True)
@@ -136,7 +137,7 @@ def inversions(ordering: Ordering, classes: Mapping[str, int], shared: Shared) -
 
 
 def _groups(band: Sequence[str], shared: Shared) -> list[_Group]:
-    """The jobs of a band in groups that have no port in common."""
+    """Returns the jobs of a band in groups that have no port in common."""
     if len(band) == 1:
         return [_Group((band[0],), shared[band[0]])]
     at: dict[int, int] = {}  # the group of each port
@@ -148,16 +149,17 @@ def _groups(band: Sequence[str], shared: Shared) -> list[_Group]:
         for other in {at[port] for port in ports if port in at}:
             # The smaller joins the larger, so that no port is moved more than log n times.
             jobs += members.pop(other)
-            theirs = held.pop(other)
-            ports, theirs = (ports, theirs) if len(ports) >= len(theirs) else (theirs, ports)
-            ports |= theirs
+            smaller = held.pop(other)
+            if len(smaller) > len(ports):
+                ports, smaller = smaller, ports
+            ports |= smaller
         members[number], held[number] = jobs, ports
         at.update(dict.fromkeys(ports, number))
     return [_Group(tuple(jobs), np.array(sorted(held[number]), dtype=np.int64)) for number, jobs in members.items()]
 
 
-def _wanted(group: _Group, previous: Mapping[str, int]) -> list[int]:
-    """The classes that the jobs of a group have now, those of most first."""
+def _classes_now(group: _Group, previous: Mapping[str, int]) -> list[int]:
+    """Returns the classes that the jobs of a group have now, the class of most jobs first."""
     if len(group.jobs) == 1:
         return [previous[group.jobs[0]]] if group.jobs[0] in previous else []
     counts = Counter(previous[job] for job in group.jobs if job in previous)
@@ -165,7 +167,7 @@ def _wanted(group: _Group, previous: Mapping[str, int]) -> list[int]:
 
 
 def _layers(bands: _Bands, ports: int) -> _Classes:
-    """The longest chain of conflicts before each group."""
+    """Returns the length of the longest chain of conflicts before each group."""
     free = np.zeros(ports, dtype=np.int64)  # the first layer that is free at each port
     layers: _Classes = {}
     for band in bands:
@@ -175,21 +177,21 @@ def _layers(bands: _Bands, ports: int) -> _Classes:
     return layers
 
 
-def _coarse(layers: int, classes: int) -> list[int]:
-    """The group of each layer: its own while there are few; else the first K stay alone, as ``top`` leaves them."""
+def _layer_groups(layers: int, classes: int) -> list[int]:
+    """Returns the group of each layer. If there are many layers, only the first K have a group each, as in ``top``."""
     rest = MOST_LAYERS - classes
     if layers <= MOST_LAYERS or rest < 1:
         return list(range(layers))
     return [*range(classes), *(classes + i * rest // (layers - classes) for i in range(layers - classes))]
 
 
-def _met(
+def _conflicts(
     ordering: Ordering, shared: Shared, layer_of: Mapping[str, int], layers: int, before: Mapping[str, int]
 ) -> tuple[Floats, int]:
-    """How many pairs of jobs of different bands share a port, by the layers of the earlier and the later, (L, L).
+    """Returns how many pairs of jobs of different bands share a port, by the layers of the two jobs, (L, L).
 
-    And how many of these are together in the classes ``before``. Pairs are found by a product of sparse matrices, as
-    many jobs at a time as keeps the pairs of one time few.
+    Also returns how many of these pairs share a class in ``before``. A product of sparse matrices finds the pairs. It
+    takes only so many jobs at a time that their pairs stay few.
     """
     order = [job for band in ordering.bands for job in band]
     layer = np.array([layer_of[job] for job in order])
@@ -199,9 +201,9 @@ def _met(
     ports = np.concatenate([shared[job] for job in order])
     width = 1 + int(ports.max(initial=-1))
     users = csr_array((np.ones(len(ports), dtype=np.int32), ports, start), shape=(len(order), width))
-    # No job meets more than all that use its ports, each counted at each port.
+    # A job has at most as many pairs as its ports have users, each user counted at each port.
     most = np.concatenate(([0], np.cumsum(np.bincount(ports, minlength=width)[ports])))[start]
-    met_by = np.zeros(layers * layers, dtype=np.int64)
+    count_by_layers = np.zeros(layers * layers, dtype=np.int64)
     together = 0
     first = 0
     while first < len(order):
@@ -210,22 +212,24 @@ def _met(
         later, earlier = np.repeat(np.arange(first, end), np.diff(product.indptr)), product.indices
         apart = band_of[earlier] < band_of[later]
         later, earlier = later[apart], earlier[apart]
-        met_by += np.bincount(layer[earlier] * layers + layer[later], minlength=layers * layers)
+        count_by_layers += np.bincount(layer[earlier] * layers + layer[later], minlength=layers * layers)
         together += int(np.count_nonzero(class_before[earlier] == class_before[later]))
         first = end
-    return met_by.reshape(layers, layers).astype(float), together
+    return count_by_layers.reshape(layers, layers).astype(float), together
 
 
-def _held(layer_of: Mapping[str, int], layers: int, classes: int, previous: Mapping[str, int] | None) -> Floats:
-    """How many jobs of each layer have a class already, by class, (L, K)."""
+def _jobs_by_class(
+    layer_of: Mapping[str, int], layers: int, classes: int, previous: Mapping[str, int] | None
+) -> Floats:
+    """Returns how many jobs of each layer are in each class in force, (L, K)."""
     before = {} if previous is None else previous
     known = [(layer, before.get(job, -1)) for job, layer in layer_of.items()]
     cells = [layer * classes + service_class for layer, service_class in known if 0 <= service_class < classes]
     return np.bincount(cells, minlength=layers * classes).reshape(layers, classes).astype(float)
 
 
-def _as_before(bands: _Bands, ports: int, classes: int, previous: Mapping[str, int]) -> dict[str, int] | None:
-    """The classes in force, where all have one, bands share theirs, and none passes one before it; else None."""
+def _classes_in_force(bands: _Bands, ports: int, classes: int, previous: Mapping[str, int]) -> dict[str, int] | None:
+    """Returns the classes in force; None if a job has none, a group has several, or a job overtakes an earlier one."""
     behind = np.zeros(ports, dtype=np.int64)  # the last class at each port of the bands so far
     assigned: dict[str, int] = {}
     for band in bands:
@@ -239,16 +243,17 @@ def _as_before(bands: _Bands, ports: int, classes: int, previous: Mapping[str, i
     return assigned
 
 
-def _cut(met: Floats, classes: int, held: Floats) -> list[int]:
-    """The class of each layer, never less than that of the layer before, for the fewest inversions.
+def _cut(conflicts: Floats, classes: int, held: Floats) -> list[int]:
+    """Returns the class of each layer, never less than that of the layer before, for the fewest inversions.
 
-    ``met`` (L, L) as ``_met`` gives it; of equally good cuts the one that moves the fewest of the jobs ``held`` (L, K).
+    ``conflicts`` (L, L) are those of ``_conflicts``. Of equally good cuts the one is taken that moves the fewest of the
+    jobs ``held`` (L, K), which are those of ``_jobs_by_class``.
     """
-    layers = len(met)
+    layers = len(conflicts)
     pairs = np.zeros((layers + 1, layers + 1))
-    pairs[1:, 1:] = met.cumsum(axis=0).cumsum(axis=1)
+    pairs[1:, 1:] = conflicts.cumsum(axis=0).cumsum(axis=1)
     total = np.diagonal(pairs)
-    # In row a and column b what layers a to b - 1 in one class cost; no class takes b before a.
+    # Row a and column b have the cost of layers a to b - 1 in one class; b before a is impossible.
     cost = total[:, None] + total[None, :] - pairs - pairs.T
     cost[np.tril_indices(layers + 1, -1)] = np.inf
     cost *= held.sum() + 1  # an inversion weighs more than all moves together
@@ -279,7 +284,7 @@ def _earliest(
     lowest: Mapping[_Group, int],
     highest: Mapping[_Group, int],
 ) -> _Classes:
-    """From the first band on, each group as it was where all others leave room; else as low as can be."""
+    """Assigns from the first band on: each group keeps its class where that leaves room; else it gets the lowest."""
     free = np.zeros(ports, dtype=np.int64)
     assigned: _Classes = {}
     for band in bands:
@@ -287,7 +292,9 @@ def _earliest(
             group_class = lowest[group]
             if group not in merged:
                 low, high = int(np.maximum.reduce(free.take(group.ports))) if len(group.ports) else 0, highest[group]
-                group_class = next((want for want in wanted[group] if low <= want <= high), low)
+                group_class = next(
+                    (service_class for service_class in wanted[group] if low <= service_class <= high), low
+                )
             assigned[group] = group_class
             free[group.ports] = group_class + 1
     return assigned
@@ -302,7 +309,7 @@ def _latest(
     wanted: Mapping[_Group, Sequence[int]],
     lowest: Mapping[_Group, int],
 ) -> _Classes:
-    """From the last band on, each group as it was where that leaves room for all; else as high as can be."""
+    """Assigns from the last band on: each group keeps its class where that leaves room; else it gets the highest."""
     taken = np.full(ports, classes, dtype=np.int64)  # the first class that is taken at each port, seen from behind
     assigned: _Classes = {}
     for band in reversed(bands):
@@ -313,13 +320,16 @@ def _latest(
                     group_class,
                     int(np.minimum.reduce(taken.take(group.ports))) - 1 if len(group.ports) else classes - 1,
                 )
-                group_class = next((want for want in wanted.get(group, ()) if low <= want <= high), high)
+                group_class = next(
+                    (service_class for service_class in wanted.get(group, ()) if low <= service_class <= high), high
+                )
             assigned[group] = group_class
             taken[group.ports] = group_class
     return assigned
 
 
 def _moves(classes: Mapping[str, int], previous: Mapping[str, int]) -> int:
+    """Returns how many jobs get another class than they had."""
     return sum(1 for job, new_class in classes.items() if previous.get(job, new_class) != new_class)
 
 

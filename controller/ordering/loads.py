@@ -1,8 +1,8 @@
-"""What jobs ask of ports, as arrays: the form in which ordering, bounds and classes are fast.
+"""The loads of jobs at ports, as arrays, which make ordering, bounds and classes fast.
 
-Ports have numbers: host i of the mapping of hosts has port 2 i for what leaves it and 2 i + 1 for what reaches it.
-After all hosts come the links of the routes between them, where there are such: what works on ports works on links.
-What a demand adds up to at each port is remembered as long as the demand is the same object.
+Ports have numbers: host i of the mapping of hosts has port 2 i for its egress and 2 i + 1 for its ingress. The links of
+the routes between the hosts follow, if there are any, so that links are treated as ports. The sum of a demand at each
+port is remembered as long as the demand is the same object.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Ints = NDArray[np.int64]
 
 _REMEMBERED_JOBS = 32768
 _FEW = 16
-"""Go through all ports up to this many for each end of a demand; beyond it, sorting the ends is faster."""
+"""Add up over all ports if there are at most this many for each end of a demand; else sorting the ends is faster."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadMatrix:
-    """Seconds of each port that each job needs: sparse, a row a job, its ports all different, its loads above 0.
+    """The seconds that each job needs at each port: a sparse row for each job, without repeated ports or zero loads.
 
     Row j is ``port[start[j]:start[j + 1]]`` and ``seconds`` likewise; ``ports`` is the number of columns.
     """
@@ -40,27 +40,27 @@ class LoadMatrix:
 
     @property
     def jobs(self) -> int:
-        """The number of rows."""
+        """Returns the number of rows."""
         return len(self.start) - 1
 
     def row(self, job: int) -> tuple[Ints, Floats]:
-        """The ports of a job and its seconds there."""
+        """Returns the ports of a job and its seconds there."""
         here = slice(self.start[job], self.start[job + 1])
         return self.port[here], self.seconds[here]
 
     def rows(self, jobs: Ints) -> LoadMatrix:
-        """The matrix of some of the jobs, in the order given."""
+        """Returns the matrix of the given jobs, in the given order."""
         counts = np.diff(self.start)[jobs]
         start = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(counts)))
         entry = np.arange(start[-1]) + np.repeat(self.start[:-1][jobs] - start[:-1], counts)
         return LoadMatrix(start, self.port[entry], self.seconds[entry], self.ports)
 
     def row_of_entry(self) -> Ints:
-        """The job of each entry."""
+        """Returns the job of each entry."""
         return np.repeat(np.arange(self.jobs), np.diff(self.start))
 
     def bottlenecks(self) -> Floats:
-        """Of each job the seconds of its busiest port; 0 without load. Shape (jobs,)."""
+        """Returns the seconds of each job at its busiest port; 0 without load. Shape (jobs,)."""
         busiest = np.zeros(self.jobs)
         loaded = np.diff(self.start) > 0
         if loaded.any():
@@ -68,7 +68,7 @@ class LoadMatrix:
         return busiest
 
     def times(self, factor: Floats) -> LoadMatrix:
-        """Each row times a factor of 0 or more; entries that become 0 are left out."""
+        """Returns each row times a factor of 0 or more, without the entries that become 0."""
         seconds = self.seconds * np.repeat(factor, np.diff(self.start))
         keep = seconds > 0
         if keep.all():
@@ -77,14 +77,14 @@ class LoadMatrix:
         return LoadMatrix(before[self.start].astype(np.int64), self.port[keep], seconds[keep], self.ports)
 
     def to_array(self) -> Floats:
-        """All loads as an array (jobs, ports)."""
+        """Returns all loads as an array (jobs, ports)."""
         array = np.zeros((self.jobs, self.ports))
         array[self.row_of_entry(), self.port] = self.seconds
         return array
 
     @classmethod
     def of(cls, loads: Sequence[Mapping[Port, float]]) -> LoadMatrix:
-        """The matrix of mappings, one a job; ports are numbered as their loads above 0 come."""
+        """Returns the matrix of one mapping for each job; ports are numbered as their loads above 0 first appear."""
         number: dict[Port, int] = {}
         rows = [[(name, value) for name, value in load.items() if value > 0] for load in loads]
         port = [number.setdefault(name, len(number)) for row in rows for name, _ in row]
@@ -95,14 +95,14 @@ class LoadMatrix:
 
     @classmethod
     def dense(cls, seconds: Floats) -> LoadMatrix:
-        """The matrix of an array (jobs, ports) of 0 or more."""
+        """Returns the matrix of an array (jobs, ports) of numbers of 0 or more."""
         row, port = np.nonzero(seconds)
         start = np.searchsorted(row, np.arange(len(seconds) + 1))
         return cls(start.astype(np.int64), port.astype(np.int64), seconds[row, port], seconds.shape[1])
 
 
 class PortNumbers:
-    """The ports of some hosts by number, and of the routes between them, and how many seconds a byte takes at each."""
+    """The numbers of the ports of hosts and of the links between them, and how many seconds a byte takes at each."""
 
     def __init__(self, hosts: Mapping[str, Host], routes: Routes | None = None) -> None:
         self.hosts = hosts
@@ -121,24 +121,29 @@ class PortNumbers:
         return len(self.seconds_a_byte)
 
     def port(self, number: int) -> Port:
-        """The port that has a number."""
+        """Returns the port with a number."""
         if self.routes is not None and number >= 2 * len(self.host):
             return self.routes.links[number - 2 * len(self.host)][0]
         return Port(self.items[number // 2][0], Direction.INGRESS if number % 2 else Direction.EGRESS)
 
     def bytes_of(self, job: Job) -> tuple[Ints, Floats]:
-        """The ports that an iteration of a job loads, ascending, and its bytes there. KeyError for an unknown host."""
+        """Returns the ports that an iteration of a job loads, ascending, and its bytes there.
+
+        Raises KeyError for an unknown host.
+        """
         return self.demands.get(job.demand, lambda: self._add_up(job.demand))
 
     def used_by(self, job: Job) -> Ints:
-        """The ports that a job's demand and its traffic cross; traffic of an unknown host is left out."""
+        """Returns the ports that a job's demand and its traffic cross; traffic of an unknown host is left out."""
         used = self._with(job.flows, self.bytes_of(job)[0])
         if job.listeners.ends:
-            used = np.union1d(used, self.listeners.get(job.listeners, lambda: self._listened(job.listeners)))
+            used = np.union1d(
+                used, self.listeners.get(job.listeners, lambda: self._crossed_to_listeners(job.listeners))
+            )
         return self._with(job.found, used)
 
     def _with(self, flows: tuple[Flow, ...], loaded: Ints) -> Ints:
-        """Ports, and those that flows cross."""
+        """Returns the loaded ports and those that flows cross."""
         if not flows:
             return loaded
         known, used = self.flows.get(flows, lambda: (loaded, self._crossed(flows, loaded)))
@@ -149,19 +154,19 @@ class PortNumbers:
         sources, targets, amounts = zip(*demand, strict=True) if demand else ((), (), ())
         number, count = host.__getitem__, len(demand)
         ends = np.fromiter(map(number, chain(sources, targets)), np.int64, 2 * count)
-        places = 2 * ends
-        places[count:] += 1
+        ports = 2 * ends
+        ports[count:] += 1
         sizes = np.array(amounts * 2, dtype=float)
         if self.routes is not None:
             crossed = self.routes.crossed
             links = [(link, d.bytes) for d in demand for link in crossed(d.src, d.dst)]
-            places = np.concatenate((places, 2 * len(host) + np.array([link for link, _ in links], dtype=np.int64)))
+            ports = np.concatenate((ports, 2 * len(host) + np.array([link for link, _ in links], dtype=np.int64)))
             sizes = np.concatenate((sizes, np.array([size for _, size in links], dtype=float)))
-        if len(self) <= _FEW * len(places):
-            total = summed(places, sizes, len(self))
+        if len(self) <= _FEW * len(ports):
+            total = summed(ports, sizes, len(self))
             port = np.flatnonzero(total > 0)
             return port, total[port]
-        port, where = np.unique(places, return_inverse=True)
+        port, where = np.unique(ports, return_inverse=True)
         total = summed(where.reshape(-1), sizes, len(port))
         return port[total > 0], total[total > 0]
 
@@ -175,23 +180,25 @@ class PortNumbers:
             ports.update(2 * len(host) + link for src, dst in pairs for link in self.routes.crossed(src, dst))
         return np.array(sorted(ports), dtype=np.int64)
 
-    def _listened(self, listeners: Listeners) -> Ints:
-        """What crosses the network between listening ports and the hosts among which they are, both ways."""
+    def _crossed_to_listeners(self, listeners: Listeners) -> Ints:
+        """Returns the ports that packets cross between listening ports and the job's hosts, in both directions."""
         hosts = [name for name in listeners.among if name in self.host]
-        ports = {2 * self.host[name] + way for name in hosts for way in (0, 1)}
+        ports = {2 * self.host[name] + direction for name in hosts for direction in (0, 1)}
         if self.routes is not None:
             crossed, site = self.routes.crossed, self.routes.site
             listening = {name for name, _ in listeners.ends if name in self.host}
-            # One host stands for all at its place: else there would be as many pairs as hosts squared.
+            # One host stands for all hosts at its switch; else the number of pairs would be quadratic.
             for sources, targets in ((hosts, listening), (listening, hosts)):
-                apart = {site(name): name for name in sources}
-                links = {link for src in apart.values() for dst in targets if src != dst for link in crossed(src, dst)}
+                host_by_site = {site(name): name for name in sources}
+                links = {
+                    link for src in host_by_site.values() for dst in targets if src != dst for link in crossed(src, dst)
+                }
                 ports.update(2 * len(self.host) + link for link in links)
         return np.array(sorted(ports), dtype=np.int64)
 
 
 def summed(position: Ints, amount: Floats, count: int) -> Floats:
-    """What falls on each of ``places`` places."""
+    """Returns the sum of the amounts at each position 0..``count`` - 1. Shape (count,)."""
     total: Floats = np.bincount(position, amount, count).astype(float, copy=False)
     return total
 
@@ -200,8 +207,8 @@ _numbers: list[PortNumbers] = []
 
 
 def port_numbers(hosts: Mapping[str, Host], routes: Routes | None = None) -> PortNumbers:
-    """The numbers of the ports of ``hosts`` and ``routes``: the same object for equal hosts and the same routes."""
-    # First by identity: a thousand hosts take longer to compare than all else here.
+    """Returns the port numbers of ``hosts`` and ``routes``: the same object for equal hosts and the same routes."""
+    # Identity comes first, because comparing a thousand hosts takes longer than the rest of this function.
     for known in tuple(_numbers):
         if known.routes is routes and known.hosts is hosts and len(known.items) == len(hosts):
             return known
@@ -210,16 +217,17 @@ def port_numbers(hosts: Mapping[str, Host], routes: Routes | None = None) -> Por
         if known.routes is routes and known.items == items:
             return known
     numbers = PortNumbers(hosts, routes)
-    # A few, so that simulations on different networks side by side do not forget each other's.
+    # Several are kept, so that simulations of different networks can run side by side.
     _numbers.insert(0, numbers)
     del _numbers[4:]
     return numbers
 
 
 def busiest_port(job: Job, snapshot: Snapshot) -> tuple[Port | None, float]:
-    """The port that an iteration of a job loads for longest, the first by name of several, and for how many seconds.
+    """Returns the port that an iteration of a job loads for longest, and the seconds of that load.
 
-    (None, 0) without demand. Raises KeyError for a host that is not in the snapshot.
+    Of several such ports it is the first by name. Returns (None, 0) without demand. Raises KeyError for a host that is
+    not in the snapshot.
     """
     numbers = port_numbers(snapshot.hosts, snapshot.routes)
     ports, amounts = numbers.bytes_of(job)
@@ -231,9 +239,10 @@ def busiest_port(job: Job, snapshot: Snapshot) -> tuple[Port | None, float]:
 
 
 def load_matrix(snapshot: Snapshot) -> LoadMatrix:
-    """The loads of one iteration of every job of a snapshot, in its order. KeyError for a host that is not in it.
+    """Returns the loads of one iteration of every job of a snapshot, in its order.
 
-    What it answers is remembered until jobs come or go, and is not to be written to.
+    The result is remembered until jobs come or go; do not write to it. Raises KeyError for a host that is not in the
+    snapshot.
     """
     numbers = port_numbers(snapshot.hosts, snapshot.routes)
     demands = [job.demand for job in snapshot.jobs]
@@ -256,5 +265,5 @@ def _load_matrix(numbers: PortNumbers, rows: Sequence[tuple[Ints, Floats]]) -> L
 
 
 def loads_left(snapshot: Snapshot, one_iteration: LoadMatrix) -> LoadMatrix:
-    """The loads of all iterations that the jobs have left."""
+    """Returns the loads of all iterations that the jobs have left."""
     return one_iteration.times(np.array([job.iterations_left for job in snapshot.jobs], dtype=float))

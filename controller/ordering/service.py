@@ -13,14 +13,14 @@ from controller.ordering.loads import Floats, load_matrix
 
 
 def attained(snapshot: Snapshot, bottlenecks: Floats) -> Floats:
-    """Seconds of its bottleneck port that each job of a snapshot has used: measured, or by its own progress, whichever
-    is more. ``bottlenecks`` are the seconds that an iteration of each takes there.
+    """Returns the seconds of its bottleneck port that each job of a snapshot has used. Shape (jobs,).
 
-    The measured part is what each sending host counted, so a job that never reports gains nothing by silence.
-    Of a job that no host counts (agents that do not mark, or no agent at all) only its reports are known; since the
-    last of them, or its arrival, it is taken to have sent as much as it can have, for the same reason.
-    Only egress is measured; a receiver's port is at least as loaded as progress says. Where a link between switches is
-    slower than a job's hosts, what it sent took as much longer there.
+    They are measured, or computed from the job's own progress, whichever is more. ``bottlenecks`` are the seconds that
+    an iteration of each job takes there. Each sending host measures its own egress, so a job that never reports gains
+    nothing by silence. For a job that no host measures (its agents do not mark, or it has none), only its reports are
+    known. It is assumed to have sent as much as possible since its last report, or its arrival, for the same reason. A
+    receiver's port is at least as loaded as the progress says. Where a link between switches is slower than a job's
+    hosts, the measured seconds are longer there by the same factor.
     """
     longer = np.ones(len(snapshot.jobs))
     if snapshot.routes is not None:
@@ -32,19 +32,19 @@ def attained(snapshot: Snapshot, bottlenecks: Floats) -> Floats:
 
 
 def _silent(snapshot: Snapshot, bottlenecks: Floats) -> Floats:
-    """Seconds of its bottleneck port that each job can have used unseen, since it last was heard of (jobs,)."""
+    """Returns the seconds of its bottleneck port that each job may have used since its last report. Shape (jobs,)."""
     seconds = np.zeros(len(snapshot.jobs))
     for i, job in enumerate(snapshot.jobs):
         if not job.is_counted:
             since = job.progress[-1].time if job.progress else job.arrival
-            # In an iteration that computes for longer than it sends, both at once.
+            # The job computes and sends at the same time, so the longer of the two limits its iterations.
             iteration = max(float(bottlenecks[i]), job.compute_seconds)
             seconds[i] = max(snapshot.now - since, 0.0) * bottlenecks[i] / iteration if iteration > 0 else 0.0
     return seconds
 
 
 def _measured(snapshot: Snapshot) -> Floats:
-    """Seconds of its busiest egress that each job was counted to have used (jobs,)."""
+    """Returns the seconds of its busiest egress that each job has used, as measured. Shape (jobs,)."""
     jobs = snapshot.jobs
     counts = [len(job.sent_bytes) for job in jobs]
     owner = np.repeat(np.arange(len(jobs)), counts)
@@ -57,13 +57,13 @@ def _measured(snapshot: Snapshot) -> Floats:
 
 
 class _Rates(dict[str, float]):
-    """Of hosts by name, bit/s: at one that is not known any more nothing was used."""
+    """The rates of hosts by name, in bit/s. The rate of an unknown host is infinite, so no time was used there."""
 
     def __missing__(self, _host: str) -> float:
         return math.inf
 
 
 def sent_bytes(job: Job) -> float:
-    """Bytes that a job has sent in all: measured, or by its own progress, whichever is more."""
-    one = sum(demand.bytes for demand in job.demand)
-    return max(sum(job.sent_bytes.values()), one * job.iterations_done)
+    """Returns the bytes that a job has sent in all: measured, or by its own progress, whichever is more."""
+    iteration_bytes = sum(demand.bytes for demand in job.demand)
+    return max(sum(job.sent_bytes.values()), iteration_bytes * job.iterations_done)

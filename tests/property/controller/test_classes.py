@@ -234,7 +234,7 @@ def test_pairs_are_counted_the_same_however_many_are_looked_at_in_one_go(jobs, a
     before = {job: int(rng.integers(0, 3)) for job in ports}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(classes_module, "_MOST_PAIRS", at_once)
-        met, together = classes_module._met(ordering, as_shared(ports), layer_of, 4, before)
+        met, together = classes_module._conflicts(ordering, as_shared(ports), layer_of, 4, before)
     expected, same = np.zeros((4, 4)), 0
     for earlier, later in itertools.combinations(bands, 2):
         for a, b in itertools.product(earlier, later):
