@@ -10,16 +10,16 @@ Every job of the snapshot stands in exactly one band, and ``reasons`` has a sent
 refuses the plan. ``until`` and ``watch`` say when the order may change although no job comes or goes.
 
 **Options.** They are keyword arguments of the constructor. Annotate each with ``Number``, ``Whole``, ``Choice``,
-``Truth`` or ``HostName``, and let it check the value. Who mistypes an option is then shown the options that exist.
-A text after it in the annotation says what the option does, for the reference of the policies.
-Keep the checked value in a public attribute of the same name, so that ``Policy.options`` can report it.
+``Truth`` or ``HostName``, and let it check the value. The error for a mistyped option then lists the options that
+exist. A text after the kind in the annotation says what the option does; the reference of the policies shows it. Keep
+the checked value in a public attribute of the same name, so that ``Policy.options`` can report it.
 
 **Errors.** The constructor raises ``ValueError`` for a wrong option, with a sentence for the operator. ``order`` raises
 ``OptionError`` for an option that does not fit the snapshot, such as a host that does not exist.
 
 **Memory.** A policy is immutable after its construction, and keeps no state. What it must remember it returns in
-``Ordering.memory``, numbers by text. It gets that back in ``previous`` with the next snapshot, also after a restart of
-the controller.
+``Ordering.memory``, which maps texts to numbers. It gets that back in ``previous`` with the next snapshot, also after a
+restart of the controller.
 
 A whole policy, which serves the smallest jobs first:
 
@@ -28,7 +28,7 @@ A whole policy, which serves the smallest jobs first:
 >>> class SmallestFirst(Policy):
 ...     'One job in each band; the fewest bytes of an iteration, rounded to ``unit_bytes``, go first.'
 ...     name = "smallest-first"
-...     def __init__(self, unit_bytes: Annotated[float, Number(1.0), "Sizes are rounded to it."] = 1e6) -> None:
+...     def __init__(self, unit_bytes: Annotated[float, Number(1.0), "Sizes are rounded to this."] = 1e6) -> None:
 ...         self.unit_bytes = Number(1.0).check("unit_bytes", unit_bytes)
 ...     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
 ...         units = {job.id: round(sum(flow.bytes for flow in job.demand) / self.unit_bytes) for job in snapshot.jobs}
@@ -62,13 +62,13 @@ __all__ = ["Choice", "DependsOn", "HostName", "Number", "OptionError", "Policy",
 class OptionError(ValueError):
     """An option that is valid by itself does not fit the snapshot.
 
-    The message is for the operator, and begins with the option's name. Only ``Policy.order`` raises it: what can be
-    checked without a snapshot is a ``ValueError`` of the constructor.
+    The message is for the operator, and begins with the option's name. Only ``Policy.order`` raises it: the constructor
+    raises ``ValueError`` for what can be checked without a snapshot.
     """
 
 
 class DependsOn(Enum):
-    """What the order of a policy depends on, from the least to the most. Each includes what stands before it."""
+    """What the order of a policy depends on, from the least to the most. Each member includes those before it."""
 
     NOTHING = "nothing"
     """All jobs always stand in one band. The policy remembers and watches nothing."""
@@ -81,7 +81,7 @@ class DependsOn(Enum):
     """The order depends on which jobs there are and what they declared (demand, tasks, weight, stage), and on time."""
 
     EVERYTHING = "everything"
-    """The order also depends on what jobs have done: what is left of them, what they have sent and reported."""
+    """The order also depends on what jobs have sent and reported, and on how many iterations they have left."""
 
 
 class Policy(ABC):

@@ -1,14 +1,14 @@
 """Beamer: the jobs of one stage of a hyper-parameter search finish together.
 
 [known] Y. He et al.: Beamer: Stage-Aware Coflow Scheduling to Accelerate Hyper-Parameter Tuning in Deep Learning
-Clusters, IEEE TNSM 2022, doi:10.1109/TNSM.2021.3132361: what counts is when the last job of a stage ends, for only
-then can the tuner choose who goes on; ordering with the stage in mind is within 20/3 of the optimal mean stage
+Clusters, IEEE TNSM 2022, doi:10.1109/TNSM.2021.3132361: the goal is the time when the last job of a stage ends, because
+only then can the tuner choose which trials continue. Ordering by stages is within 20/3 of the optimal mean stage
 completion time.
 
-[ours] A stage is one merged coflow: at each port, what all its live jobs have left there, counting all iterations left.
-BSSI orders the stages, weight 1 each; within a stage the job with the most time left goes first, for a stage's time
-is its slowest job's. A job without a stage is a stage of its own. For this model (no release times) BSSI is within 4
-times the optimum. Cost: BSSI over the stages, O(n log n) within them.
+[ours] A stage is one merged coflow: its load at a port is the sum over its live jobs and all iterations that they have
+left. BSSI orders the stages, each with weight 1. Within a stage the job with the most time left goes first, because the
+slowest job decides when the stage ends. A job without a stage is a stage of its own. For this model (no release times)
+BSSI is within 4 times the optimum. Cost: BSSI over the stages, O(n log n) within them.
 """
 
 from __future__ import annotations
@@ -27,31 +27,36 @@ class Beamer(Policy):
     name = "beamer"
 
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
-        """Order stages, then the jobs of each."""
+        """Orders the stages, then the jobs of each stage."""
         one_iteration = load_matrix(snapshot)
         left = loads_left(snapshot, one_iteration)
         members, names = stages(snapshot)
-        together = merged(left, members)
-        stage_seconds = together.bottlenecks()
-        each = one_iteration.bottlenecks()
+        stage_loads = merged(left, members)
+        stage_seconds = stage_loads.bottlenecks()
+        bottlenecks = one_iteration.bottlenecks()
         seconds = [
             job.iterations_left * (job.compute_seconds + bottleneck)
-            for job, bottleneck in zip(snapshot.jobs, each.tolist(), strict=True)
+            for job, bottleneck in zip(snapshot.jobs, bottlenecks.tolist(), strict=True)
         ]
         bands: list[tuple[str, ...]] = []
         reasons: dict[str, str] = {}
-        for position, stage in enumerate(bssi(together, np.ones(len(members))).order, 1):
+        for position, stage in enumerate(bssi(stage_loads, np.ones(len(members))).order, 1):
             jobs = sorted(members[stage], key=lambda j: (-seconds[j], snapshot.jobs[j].arrival))
-            what = f"stage {names[stage]}" if names[stage] is not None else "its own stage"
-            what += f", number {position} of {len(members)}, {stage_seconds[stage]:.4g} s left at its bottleneck"
+            stage_text = f"stage {names[stage]}" if names[stage] is not None else "its own stage"
+            stage_text += f", number {position} of {len(members)}, {stage_seconds[stage]:.4g} s left at its bottleneck"
             for rank, j in enumerate(jobs, 1):
                 bands.append((snapshot.jobs[j].id,))
-                reasons[snapshot.jobs[j].id] = f"{what}; {seconds[j]:.4g} s left of the job, {rank} of {len(jobs)}"
+                reasons[snapshot.jobs[j].id] = (
+                    f"{stage_text}; {seconds[j]:.4g} s left of the job, {rank} of {len(jobs)}"
+                )
         return Ordering(self.name, tuple(bands), reasons, until=next_look(snapshot))
 
 
 def stages(snapshot: Snapshot) -> tuple[list[list[int]], list[str | None]]:
-    """The stages as positions of jobs, as the snapshot first names a job of each, and their names."""
+    """Returns the stages as positions of jobs, in the order of their first jobs, and their names.
+
+    The name of a stage that is not declared is None.
+    """
     declared = {job: stage.id for stage in snapshot.stages for job in stage.jobs}
     number: dict[tuple[str | None, int], int] = {}
     members: list[list[int]] = []
@@ -68,7 +73,7 @@ def stages(snapshot: Snapshot) -> tuple[list[list[int]], list[str | None]]:
 
 
 def merged(left: LoadMatrix, members: list[list[int]]) -> LoadMatrix:
-    """One row a stage: the sum of its jobs' loads at each port."""
+    """Returns one row for each stage: the sum of its jobs' loads at each port."""
     stage_of = np.zeros(left.jobs, dtype=np.int64)
     for number, jobs in enumerate(members):
         stage_of[jobs] = number

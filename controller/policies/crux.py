@@ -1,12 +1,12 @@
 """Crux: the jobs that compute most for each second of network go first, so that GPUs wait least.
 
 [known] J. Cao, Y. Guan, K. Qian et al.: Crux: GPU-Efficient Communication Scheduling for Deep Learning Training,
-SIGCOMM 2024, doi:10.1145/3651890.3672239: a job's GPU intensity is I_j = W_j / t_j, W_j = the computation of one
-iteration, t_j = the time of its slowest link in it; the highest goes first. (Crux also chooses paths and corrects the
-priorities by how far computing hides sending; neither is here.)
+SIGCOMM 2024, doi:10.1145/3651890.3672239: a job's GPU intensity is I_j = W_j / t_j, where W_j is the computation of one
+iteration, and t_j is the time of its slowest link in an iteration. The job with the highest goes first. (Crux also
+chooses paths, and corrects the priorities by how much sending overlaps with computing. This policy does neither.)
 
-[ours] W_j in GPU-seconds: the declared compute time of an iteration times the workers and peers among the job's tasks
-(1 where no tasks are declared). Without demand a job's intensity is infinite: it needs no network. Cost O(n log n).
+[ours] W_j is in GPU-seconds: the declared compute time of an iteration times the number of the job's workers and peers
+(1 where no tasks are declared). A job without demand needs no network, and its intensity is infinite. Cost O(n log n).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Crux(Policy):
     name = "crux"
 
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
-        """Order by GPU intensity, highest first."""
+        """Orders jobs by GPU intensity, highest first."""
         link = load_matrix(snapshot).bottlenecks()
         work = np.array([job.compute_seconds * _gpus(job) for job in snapshot.jobs], dtype=float)
         intensity = np.full(len(snapshot.jobs), np.inf)
@@ -43,5 +43,5 @@ class Crux(Policy):
 
 
 def _gpus(job: Job) -> int:
-    """Tasks that compute; 1 where none is declared."""
+    """Returns the number of tasks that compute; 1 where none is declared."""
     return sum(task.role is not Role.PS for task in job.tasks) or 1

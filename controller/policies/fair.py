@@ -1,6 +1,6 @@
-"""Fair sharing: one class for all jobs, so that TCP shares each link between flows. The baseline of everything.
+"""Fair sharing: one class for all jobs, so that TCP shares each link between flows. It is the usual baseline.
 
-[known] What a network does that knows nothing of jobs. Cost O(n).
+[known] A network that knows nothing of jobs does this. Cost O(n).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class Fair(Policy):
     order_depends_on = DependsOn.NOTHING
 
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
-        """All jobs share one band."""
+        """Puts all jobs into one band."""
         band = tuple(job.id for job in snapshot.jobs)
         return Ordering(
             policy=self.name,

@@ -1,6 +1,6 @@
 """FIFO: the job that was submitted first goes first.
 
-[known] The order of a batch queue; no knowledge of jobs is needed. Cost O(n log n).
+[known] A batch queue has this order; it needs no knowledge of jobs. Cost O(n log n).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class Fifo(Policy):
     order_depends_on = DependsOn.ARRIVALS
 
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
-        """Order by arrival."""
+        """Orders jobs by arrival."""
         jobs = sorted(snapshot.jobs, key=lambda job: job.arrival)
         return Ordering(
             policy=self.name,

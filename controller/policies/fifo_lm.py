@@ -1,13 +1,13 @@
-"""FIFO-LM: first come, first served, and beside a heavy job the next one, so that it does not block all others.
+"""FIFO-LM: first come, first served; the next job is served beside a heavy one, which thus does not block all others.
 
 [known] F. Dogar, T. Karagiannis, H. Ballani, A. Rowstron: Decentralized Task-Aware Scheduling for Data Center Networks
 (Baraat), SIGCOMM 2014, doi:10.1145/2619239.2626322: tasks are served in the order of their arrival, one at a time,
 with limited multiplexing: once a task has sent more than the heavy threshold, the 80th percentile of the tasks' sizes,
-the next one is served beside it.
+the next task is served beside it.
 
-[ours] The size of a job is all that it has sent and has left to send. The percentile is over all jobs that were ever in
-a snapshot, each counted once, sizes to two digits; ``heavy_bytes`` sets the threshold instead. A job counts as heavy by
-what it has sent, wherever it stands in the order. Cost O(n log n).
+[ours] The size of a job is what it has sent and what it has left to send. The percentile is over all jobs that were
+ever in a snapshot; each counts once, with its size rounded to two digits. ``heavy_bytes`` sets the threshold instead.
+Whether a job is heavy depends on what it has sent, and not on its place in the order. Cost O(n log n).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from controller.policies.parts.options import Number
 _SIZES = "sizes:"
 _COUNTED = "counted:"
 _LATE = 0.02
-"""A job that has become heavy is found at most this late where plans are made only when needed. It is a share of the
-time since the job came, or of the time in which it could have become heavy."""
+"""Where plans are made only when needed, a job that has become heavy is noticed at most this late. It is a share of the
+time since the job arrived, or of the least time in which it can become heavy."""
 
 _PERCENTILE = Number(0.0, 100.0)
 _HEAVY_BYTES = Number(0.0, 1e18)
@@ -49,8 +49,8 @@ class FifoLm(Policy):
         self.heavy_bytes = None if heavy_bytes is None else _HEAVY_BYTES.check("heavy_bytes", heavy_bytes)
 
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
-        """Order by arrival, with limited multiplexing."""
-        memory = _counted(snapshot, previous.memory if previous is not None else {})
+        """Orders jobs by arrival, with limited multiplexing."""
+        memory = _count_sizes(snapshot, previous.memory if previous is not None else {})
         threshold = self.heavy_bytes if self.heavy_bytes is not None else _percentile(memory, self.percentile)
         bands: list[list[str]] = []
         reasons: dict[str, str] = {}
@@ -76,9 +76,9 @@ class FifoLm(Policy):
 
 
 def _until_heavy(job: Job, threshold: float, snapshot: Snapshot) -> float:
-    """Seconds in which a job cannot have sent more than the threshold yet; infinite: it has, or never will.
+    """Returns the least seconds until a job can have sent more than the threshold; infinite if it has, or never will.
 
-    It sends no faster than its senders can together, and no faster than its receivers.
+    Its rate is at most the sum of its senders' rates, and at most the sum of its receivers'.
     """
     left = threshold - sent_bytes(job)
     if left < 0 or _size(job) <= threshold:
@@ -93,8 +93,8 @@ def _until_heavy(job: Job, threshold: float, snapshot: Snapshot) -> float:
     return max(soonest, _LATE * max(snapshot.now - job.arrival, threshold * BITS_PER_BYTE / rate_bps))
 
 
-def _counted(snapshot: Snapshot, memory: Mapping[str, float]) -> dict[str, float]:
-    """How many jobs there were of each size, and which of those that are here are among them."""
+def _count_sizes(snapshot: Snapshot, memory: Mapping[str, float]) -> dict[str, float]:
+    """Returns how many jobs of each size there were, and which jobs of the snapshot are counted."""
     counts = {key: value for key, value in memory.items() if key.startswith(_SIZES)}
     for job in snapshot.jobs:
         if _COUNTED + job.id not in memory:
@@ -104,12 +104,12 @@ def _counted(snapshot: Snapshot, memory: Mapping[str, float]) -> dict[str, float
 
 
 def _size(job: Job) -> float:
-    """Bytes that a job sends in all."""
+    """Returns the bytes that a job sends in all."""
     return sent_bytes(job) + sum(demand.bytes for demand in job.demand) * job.iterations_left
 
 
 def _percentile(memory: Mapping[str, float], percentile: float) -> float:
-    """The least size that so many percent of the jobs do not exceed."""
+    """Returns the least size that ``percentile`` percent of the jobs do not exceed."""
     counts = sorted((float(key.removeprefix(_SIZES)), n) for key, n in memory.items() if key.startswith(_SIZES))
     wanted = sum(n for _, n in counts) * percentile / 100
     seen = 0.0

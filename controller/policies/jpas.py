@@ -1,37 +1,38 @@
 """JPAS: jobs that are early in training go first, so that more jobs reach a usable model sooner.
 
 [known] P. Zhou, X. He, S. Luo, H. Yu, G. Sun: JPAS: Job-progress-aware flow scheduling for deep learning clusters,
-Journal of Network and Computer Applications 158, 2020, doi:10.1016/j.jnca.2020.102590. A coordinator and an agent a
-server; progress is read from job logs; every period a greedy orders all jobs, those early in training first; hosts
-mark their flows, the network does the rest. The goal is the time until 90 % or 95 % of the converged accuracy.
+Journal of Network and Computer Applications 158, 2020, doi:10.1016/j.jnca.2020.102590. There is a coordinator, and an
+agent on each server. Agents read progress from job logs. Every period a greedy algorithm orders all jobs, those early
+in training first. Hosts mark their flows, and the network serves them by their marks. The goal is the time until 90 %
+or 95 % of the converged accuracy.
 
-[ours] The text of the greedy is not public. Ours, every period T and at every event:
+[ours] The text of the greedy algorithm is not public. Ours does this, every period T and at every event:
 
-1. Fit each job's history (``controller.curves.fit``): not one number of iterations left until 90 % (95 %) of
-convergence,
-   but a distribution, in which a target that may lie behind already has its chance too.
-2. A job's index is the best chance to reach the target, per second of its own bottleneck port that is spent on it
-   (``controller.curves.prospects``; where the run's length is not declared, the fit's chance over its mean iterations):
-   for a sure prediction 1 / c_j, c_j = the seconds that the iterations left take. Reaching 95 % counts ``weight_95`` of
-   reaching 90 %, the end of the run ``weight_end``, so a job that has passed its targets falls behind by as much as it
-   is sure to have passed them. The highest index goes first.
+1. Each job's history is fitted (``controller.curves.fit``). The result is not one number of iterations left until 90 %
+   (95 %) of convergence, but a distribution, which also gives the chance that a target is already reached.
+2. A job's index is the best chance to reach the target, for each second of its own bottleneck port that is spent on it
+   (``controller.curves.prospects``; where the run's length is not declared, the fit's chance over its mean iterations).
+   For a sure prediction it is 1 / c_j, where c_j is the seconds that the iterations left take. Reaching 95 % counts
+   ``weight_95`` times as much as reaching 90 %, and the end of the run ``weight_end`` times, so a job's index falls as
+   it becomes more certain that the job has passed its targets. The job with the highest index goes first.
 3. A job with fewer than 3 reports has the index of the prior, or 1 / its attained service where that is less, so a job
-   that never reports gains nothing. If its length is not declared it comes first of all, but for at most
-   ``new_job_seconds`` of bottleneck time, then by attained service. By attained service also where the length is not
-   declared and the fit says too little (``uncertain``).
-4. A job keeps its place until its index has changed by more than a margin: predictions waver, and every move costs
-   rules and marks.
-5. Ageing (``controller.policies.parts.ageing``): every W periods the longest wait is ended for one period.
+   that never reports gains nothing. If its length is not declared, it goes first until it has used ``new_job_seconds``
+   of bottleneck time, and is then ordered by attained service. So is a job whose length is not declared and whose fit
+   is too uncertain (``uncertain``).
+4. A job keeps its place until its index has changed by more than a margin, because predictions vary a little, and every
+   move costs rules and marks.
+5. Ageing (``controller.policies.parts.ageing``): every W periods the job that has waited longest goes first for one
+   period.
 
-Variants take other seconds than 1 / index. ``median``: tiers (before 90 %, before 95 %, past both), within each c_j by
-the median prediction. ``gain``: c_j over the predicted progress toward the target. ``remaining``: what is left of the
-whole run. ``attained``: the service used.
+Variants compare other seconds than 1 / index. ``median`` has tiers (before 90 %, before 95 %, past both), and within
+each tier c_j by the median prediction. ``gain`` takes c_j over the predicted progress toward the target, ``remaining``
+the seconds left of the whole run, and ``attained`` the service used.
 
-Not BSSI over the loads until 1 / index is over: that is no work, and a job that has nothing to win would decide where
-the bottleneck is. docs/decisions/jpas.md has the figures.
+BSSI is not used here, because 1 / index is not a load: a job with nothing to gain would decide where the bottleneck is.
+docs/decisions/jpas.md has the figures.
 
-Cost: one fit a job (0.2 ms; anew when its history has grown by a twentieth, ``controller.curves.remembered``), then
-O(n log n) for n jobs.
+Cost: one fit for each job (0.2 ms; again when its history has grown by a twentieth, ``controller.curves.remembered``),
+then O(n log n) for n jobs.
 """
 
 from __future__ import annotations
@@ -63,9 +64,10 @@ _LEAST_INDEX = 1e-12
 
 
 class Standing(NamedTuple):
-    """Where a job stands: by tier, and within a tier by ``seconds``, of its bottleneck port, least first.
+    """A job's place: by tier, and within a tier by ``seconds`` of its bottleneck port, least first.
 
-    Tiers: -1 new, 0 before 90 %, 1 before 95 %, 2 past both. ``watch`` is the metric whose crossing ends the tier.
+    The tiers are -1 for new jobs, 0 before 90 %, 1 before 95 %, and 2 past both. ``watch`` is the metric whose crossing
+    ends the tier.
     """
 
     tier: int
@@ -77,7 +79,7 @@ class Standing(NamedTuple):
 class Jpas(Policy):
     """The highest chance of reaching the target accuracy for each second of network goes first.
 
-    The documentation of the module has the rule.
+    The module's docstring has the rule.
     """
 
     name = "jpas"
@@ -108,7 +110,7 @@ class Jpas(Policy):
         self.margin = _AMOUNT.check("margin", margin)
 
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
-        """Order the jobs of ``snapshot``; the memory holds targets passed and waits."""
+        """Orders the jobs of ``snapshot``; the memory holds their places, waits and targets passed."""
         memory = previous.memory if previous is not None else {}
         snapshot = replace(snapshot, jobs=tuple(sorted(snapshot.jobs, key=lambda job: (job.arrival, job.id))))
         jobs = {job.id: job for job in snapshot.jobs}
@@ -123,7 +125,7 @@ class Jpas(Policy):
             )
         }
         kept = {
-            name: self._kept(memory.get(_KEPT + name), standing.seconds / jobs[name].weight)
+            name: self._stable(memory.get(_KEPT + name), standing.seconds / jobs[name].weight)
             for name, standing in standings.items()
         }
         order = sorted(standings, key=lambda job: (standings[job].tier, kept[job]))
@@ -142,28 +144,28 @@ class Jpas(Policy):
                 **{_PASSED + job: float(targets) for job, targets in passed.items() if targets},
                 **{_KEPT + job: seconds for job, seconds in kept.items()},
             },
-            # Turns of ageing and new fits come by the period.
+            # Ageing and new fits happen once in a period.
             until=snapshot.now + snapshot.period,
             watch={job: standing.watch for job, standing in standings.items() if standing.watch is not None},
         )
 
     def _service(self, snapshot: Snapshot, bottlenecks: Floats, known: Sequence[fit.Fit | None]) -> Floats:
-        """Seconds of its bottleneck port that each job has used; 0 for one that no rule would ask about."""
+        """Returns the seconds of its bottleneck port that each job has used; 0 where no rule needs them."""
         needed = [
             i
             for i, (job, fitted) in enumerate(zip(snapshot.jobs, known, strict=True))
-            if fitted is None or not self._believes(job)
+            if fitted is None or not self._trusts_fit(job)
         ]
         service = np.zeros(len(snapshot.jobs))
         service[needed] = attained(replace(snapshot, jobs=tuple(snapshot.jobs[i] for i in needed)), bottlenecks[needed])
         return service
 
-    def _believes(self, job: Job) -> bool:
-        """Whether a fit of the job is believed however wide its interval is."""
+    def _trusts_fit(self, job: Job) -> bool:
+        """Returns whether the job's fit is used however wide its interval is."""
         return self.variant == "index" and job.iterations_total is not None
 
-    def _kept(self, before: float | None, now: float) -> float:
-        """The seconds over weight that a job's place goes by."""
+    def _stable(self, before: float | None, now: float) -> float:
+        """Returns the seconds over weight that decide a job's place: those before if they changed within the margin."""
         return before if before is not None and abs(now - before) <= self.margin * before else now
 
     def _standing(self, job: Job, fitted: fit.Fit | None, per_iteration: float, used: float, passed: int) -> Standing:
@@ -175,15 +177,18 @@ class Jpas(Policy):
         if fitted is None:
             return self._unreported(job, per_iteration, used)
         if passed == PAST:
-            return self._past(job, per_iteration, fitted)
+            return self._past_targets(job, per_iteration, fitted)
         return self._before_target(job, per_iteration, used, fitted, passed)
 
     def _unreported(self, job: Job, per_iteration: float, used: float) -> Standing:
-        """Too few reports for a fit: by the prior where the run's length is declared, else first for a while."""
+        """Returns the standing of a job with too few reports for a fit.
+
+        It goes by the prior where the run's length is declared, and else first for a while.
+        """
         reports = sum(point.metric is not None for point in job.progress)
         by_service = _by_service(used, f"only {reports} of the {fit.MIN_POINTS} reports that a fit needs")
         if self.variant == "index" and job.iterations_total is not None and per_iteration > 0:
-            # Service counts as iterations, reported or not: silence must not keep a job young.
+            # Service counts as iterations, reported or not, so that a silent job does not stay new.
             done = max(job.iterations_done, min(used / per_iteration, job.iterations_total - 1.0))
             left = job.iterations_total * TARGETS[0].shares(PRIOR_DRAWS) - done
             ahead = left[left > 0]
@@ -197,7 +202,7 @@ class Jpas(Policy):
             return Standing(NEW, used, f"new: first until it has used {self.new_job_seconds:g} s, {used:.1f} s so far")
         return by_service
 
-    def _past(self, job: Job, per_iteration: float, fitted: fit.Fit) -> Standing:
+    def _past_targets(self, job: Job, per_iteration: float, fitted: fit.Fit) -> Standing:
         left = per_iteration * job.iterations_left
         why = f"past {TARGETS[-1].fraction:.0%} of convergence; {left:.1f} s of its bottleneck port left in all"
         if self.variant == "index":
@@ -210,7 +215,7 @@ class Jpas(Policy):
             max(k - done, 1.0) for k in (target.iteration.median, target.iteration.low, target.iteration.high)
         )
         tier = 0 if self.variant == "index" else passed
-        if high - low > self.uncertain * left and not self._believes(job):
+        if high - low > self.uncertain * left and not self._trusts_fit(job):
             why = f"uncertain: {low:.0f} to {high:.0f} iterations to {target.fraction:.0%} of convergence"
             return _by_service(used, why, tier, target.metric)
         why = (
@@ -227,7 +232,7 @@ class Jpas(Policy):
         return Standing(0, seconds, f"{why}; {seconds:.1f} s for each target to be expected", target.metric)
 
     def _index_seconds(self, job: Job, per_iteration: float, fitted: fit.Fit) -> float:
-        """Seconds of the bottleneck port for each target that they should bring: 1 / the index."""
+        """Returns 1 / the index: the seconds of the bottleneck port for each target that is expected to be reached."""
         weights = (1.0, self.weight_95)
         total = sum(weight * target.rate for weight, target in zip(weights, fitted.targets, strict=True))
         total += self.weight_end / max(job.iterations_left, 1.0)
@@ -235,12 +240,12 @@ class Jpas(Policy):
 
 
 def _by_service(used: float, why: str, tier: int = 0, watch: float | None = None) -> Standing:
-    """A standing by attained service: what a job has used is the best guess of what it still needs."""
+    """Returns a standing by attained service: what a job has used is the best estimate of what it still needs."""
     return Standing(tier, used, f"{why}: by its attained service, {used:.1f} s", watch)
 
 
 def _targets_passed(fitted: fit.Fit, before: float) -> int:
-    """How many targets lie behind. A target once passed stays so unless the fit now denies it."""
+    """Returns how many targets a job has passed. A target stays passed unless the fit now makes that unlikely."""
     for passed, target in enumerate(fitted.targets):
         if target.crossed < (0.2 if passed < before else 0.5):
             return passed
@@ -248,7 +253,7 @@ def _targets_passed(fitted: fit.Fit, before: float) -> int:
 
 
 def _passed(jobs: Iterable[Job], known: Iterable[fit.Fit | None], memory: Mapping[str, float]) -> dict[str, int]:
-    """How many targets each job has passed."""
+    """Returns how many targets each job has passed."""
     return {
         job.id: 0 if fitted is None else _targets_passed(fitted, memory.get(_PASSED + job.id, 0.0))
         for job, fitted in zip(jobs, known, strict=True)

@@ -1,9 +1,9 @@
 """LAS: least attained service first, in exponentially spaced bands; needs no size and no progress.
 
 [known] The idea of D-CLAS: M. Chowdhury, I. Stoica: Efficient Coflow Scheduling Without Prior Knowledge (Aalo),
-SIGCOMM 2015, doi:10.1145/2785956.2787480: K queues with exponentially spaced thresholds, FIFO within one.
-[ours] Service counts in seconds of a job's own bottleneck port, so that links of different rates compare; the
-jobs of a band share, in the order of their arrival only by id in the list. Cost O(n log n).
+SIGCOMM 2015, doi:10.1145/2785956.2787480: K queues with exponentially spaced thresholds, FIFO within a queue.
+[ours] Service counts in seconds of a job's own bottleneck port, so that links of different rates can be compared. The
+jobs of a band share the network; a band lists them by arrival, then by id. Cost O(n log n).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from controller.policies.base import Policy
 from controller.policies.parts.options import Number
 
 _LATE = 0.02
-"""A job moves down at most this late, as a share of its band's end, where plans are made only when needed."""
+"""Where plans are made only when needed, a job moves down at most this late, as a share of its band's end."""
 
 _FIRST_SECONDS = Number(1e-6)
 _FACTOR = Number(1.01, 1e6)
@@ -41,7 +41,7 @@ class Las(Policy):
         self.factor = _FACTOR.check("factor", factor)
 
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
-        """Band the jobs by what they have used so far."""
+        """Puts each job into the band of the service that it has had."""
         seconds = attained(snapshot, load_matrix(snapshot).bottlenecks()).tolist()
         used_by = {job.id: used for job, used in zip(snapshot.jobs, seconds, strict=True)}
         band_of = {
@@ -60,14 +60,14 @@ class Las(Policy):
                 f"which ends at {ends[job]:.2f} s"
                 for job, used in used_by.items()
             },
-            until=snapshot.now + self._settled(band_of, used_by),
+            until=snapshot.now + self._unchanged_seconds(band_of, used_by),
         )
 
-    def _settled(self, band_of: Mapping[str, int], used_by: Mapping[str, float]) -> float:
-        """Seconds in which the order stays as it is: until a job has used so much that it leaves a band that it shares,
-        or comes into one where another is.
+    def _unchanged_seconds(self, band_of: Mapping[str, int], used_by: Mapping[str, float]) -> float:
+        """Returns the seconds in which the order cannot change.
 
-        Nobody uses more than a second of a port in a second. A job that is served at times comes ever nearer.
+        It changes when a job leaves a band that it shares, or enters a band where another job is. In a second, no job
+        uses more than a second of a port. A job that is not always served gets there later.
         """
         jobs_in = Counter(band_of.values())
         taken = sorted(jobs_in)

@@ -72,7 +72,7 @@ def make(name: str, options: Mapping[str, object] | None = None) -> Policy:
 
 
 def _check_names(policy: str, known: Mapping[str, Described] | None, given: Mapping[str, object]) -> None:
-    """Raises PolicyError for options that the policy does not have or must be given; ``known`` of None: it has any."""
+    """Raises PolicyError for unknown or missing options; ``known`` is None where the policy takes any option."""
     if known is None:
         return
     there_are = f"there are: {', '.join(map(str, known.values()))}" if known else "it has none"

@@ -1,11 +1,10 @@
-"""SEBF: smallest effective bottleneck first, Varys's order.
+"""SEBF (smallest effective bottleneck first) is the order of Varys.
 
 [known] M. Chowdhury, Y. Zhong, I. Stoica: Efficient Coflow Scheduling with Varys, SIGCOMM 2014,
 doi:10.1145/2619239.2626315: a coflow's bottleneck is the time that its busiest port needs for what is left of it; the
-smallest goes first. It looks at each coflow alone, so it may put one first that stands in the way of many.
-
-[ours] What is left of a training job is all iterations that it has left, each with its whole demand. Cost
-O(n log n + z) for z loads.
+smallest goes first. The rule looks at each coflow alone, so the first one may delay many others.
+ [ours] A training job has all its remaining iterations left, each with its whole demand. Cost O(n log n + z) for z
+loads.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ class Sebf(Policy):
     name = "sebf"
 
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
-        """Order by the remaining bottleneck."""
+        """Orders jobs by what their bottleneck port still needs."""
         left = np.array([job.iterations_left for job in snapshot.jobs], dtype=float)
         seconds = load_matrix(snapshot).bottlenecks() * left
         arrival = np.array([job.arrival for job in snapshot.jobs], dtype=float)

@@ -2,15 +2,16 @@
 
 [known] S. Agarwal, S. Rajakrishnan, A. Narayan, R. Agarwal, D. Shmoys, A. Vahdat: Sincronia: Near-Optimal Network
 Design for Coflows, SIGCOMM 2018, doi:10.1145/3230543.3230569. Offline: BSSI over all jobs (see
-``controller.ordering.bssi``), within 4x of the optimal mean completion time without release times. Online: epochs that
-double; at the start of one the jobs that fit into it are chosen by a small LP and ordered by BSSI; the rest follow, so
-that no capacity is wasted.
+``controller.ordering.bssi``), within 4x of the optimal mean completion time without release times. Online: the length
+of epochs doubles. At the start of an epoch a small LP chooses the jobs that fit into it, and BSSI orders them. The
+other jobs follow, so that no capacity is wasted.
 
 [ours] A job's load is that of all iterations it has left. Online, a job fits when the LP (most weight, no port loaded
-for longer than the epoch) takes at least half of it; epochs are 1, 2, 4 ... times ``unit_seconds`` long, ``epochs`` of
-them, then again from one unit; one begins at the first plan after the one before has ended. The rest, and who arrives
-meanwhile, is ordered by gamma / waiting time, gamma = the time of the job's bottleneck port, least first, which is
-the ageing rule, too. What is remembered: the epoch's end and number, and the places of the jobs chosen.
+for longer than the epoch) takes at least half of it. Epochs are 1, 2, 4 ... times ``unit_seconds`` long; after
+``epochs`` of them the length starts again from one unit. An epoch begins at the first plan after the one before has
+ended. The other jobs, and those that arrive during an epoch, are ordered by gamma / waiting time, least first, where
+gamma is the time of the job's bottleneck port; this also ages them. The policy remembers the epoch's end and number,
+and the places of the chosen jobs.
 
 Cost: BSSI over n jobs (offline: at every plan); online an LP of n unknowns and a row a port at the start of an epoch.
 """
@@ -52,13 +53,13 @@ class Sincronia(Policy):
         self.online = _ONLINE.check("online", online)
         self.unit_seconds = _UNIT_SECONDS.check("unit_seconds", unit_seconds)
         self.epochs = _EPOCHS.check("epochs", epochs)
-        # The solver is slow to load, and seldom used.
+        # The solver loads slowly, and only epochs need it.
         self._fitting: Callable[[LoadMatrix, Floats, float], NDArray[np.bool_]] = (
-            import_module("controller.policies.parts.epoch_fit").fitting if online else _everybody
+            import_module("controller.policies.parts.epoch_fit").fitting if online else _all_jobs
         )
 
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
-        """Order by BSSI; the memory is the epoch's where there are epochs."""
+        """Orders jobs by BSSI; with epochs, the memory holds the current epoch."""
         left = loads_left(snapshot, load_matrix(snapshot))
         gamma = left.bottlenecks()
         weight = np.array([job.weight for job in snapshot.jobs], dtype=float)
@@ -82,7 +83,7 @@ class Sincronia(Policy):
         self, snapshot: Snapshot, left: LoadMatrix, gamma: Floats, weight: Floats, memory: Mapping[str, float]
     ) -> Ordering:
         jobs = snapshot.jobs
-        # A microsecond of slack: a plan that is due at an epoch's end must not miss it by rounding.
+        # A microsecond of slack ensures that a plan at an epoch's end does not miss it by rounding.
         if _ENDS not in memory or snapshot.now >= memory[_ENDS] - 1e-6:
             epoch_number = int(memory.get(_NUMBER, -1.0) + 1) % self.epochs
             length = self.unit_seconds * 2**epoch_number
@@ -119,6 +120,6 @@ class Sincronia(Policy):
         )
 
 
-def _everybody(left: LoadMatrix, _weight: Floats, _seconds: float) -> NDArray[np.bool_]:
-    """Offline there are no epochs: all fit."""
+def _all_jobs(left: LoadMatrix, _weight: Floats, _seconds: float) -> NDArray[np.bool_]:
+    """Returns that all jobs fit, because there are no epochs offline."""
     return np.ones(left.jobs, dtype=bool)

@@ -1,6 +1,6 @@
 """TensorLights-One: fixed priorities for the parameter servers of a host, by launch order.
 
-What it is, its source and what is ours: see ``controller.policies.parts.tensorlights``.
+``controller.policies.parts.tensorlights`` describes the rule, its source, and what is our own.
 """
 
 from __future__ import annotations
@@ -31,5 +31,5 @@ class TensorLightsOne(Policy):
         self.host = None if host is None else _HOST.check("host", host)
 
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
-        """Smaller models first, then by launch."""
+        """Orders smaller models first, then by launch."""
         return fan_out_order(self.name, snapshot, self.host, None)

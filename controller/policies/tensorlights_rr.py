@@ -1,6 +1,6 @@
-"""TensorLights-RR: priorities for the parameter servers of a host, rotated every 20 s so that all fare alike.
+"""TensorLights-RR: priorities for the parameter servers of a host, rotated every 20 s so that all are treated alike.
 
-What it is, its source and what is ours: see ``controller.policies.parts.tensorlights``.
+``controller.policies.parts.tensorlights`` describes the rule, its source, and what is our own.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class TensorLightsRr(Policy):
         self.rotate_seconds = _ROTATE_SECONDS.check("rotate_seconds", rotate_seconds)
 
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
-        """Smaller models first, equals in turn."""
+        """Orders smaller models first; models of equal size take turns."""
         turn = int(snapshot.now // self.rotate_seconds)
         ordering = fan_out_order(self.name, snapshot, self.host, turn)
         return replace(ordering, until=(turn + 1) * self.rotate_seconds)

@@ -1,8 +1,8 @@
 """Ageing: every W periods the job that has waited longest holds the first class for one period.
 
-[ours] With n jobs that have demand, each holds the first class at least once in n W periods: at every turn the
-longest wait is ended, so at most n - 1 others come before. It costs the other jobs 1/W of the time at most. The
-turn and the waits live in an ordering's memory, so the rule keeps no state of its own.
+[ours] With n jobs that have demand, each holds the first class at least once in n W periods: each turn ends the longest
+wait, so at most n - 1 other jobs come before. The other jobs lose at most 1/W of the time. The turn and the waits are
+kept in an ordering's memory, so the rule has no state of its own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _GUEST = "ageing:guest:"
 
 @dataclass(frozen=True, slots=True)
 class Aged:
-    """The order after ageing, who was promoted (None: nobody) and what to remember."""
+    """The order after ageing, the job that was promoted (None: no job), and the memory for the next plan."""
 
     order: tuple[str, ...]
     promoted: str | None
@@ -28,7 +28,7 @@ class Aged:
 
 
 def promoted(memory: Mapping[str, float]) -> str | None:
-    """Who held the first class by ageing when ``memory`` was made, not by the policy's own order."""
+    """Returns the job that held the first class by ageing, and not by the policy's order; None where there was none."""
     return next((key.removeprefix(_GUEST) for key in memory if key.startswith(_GUEST)), None)
 
 
@@ -41,19 +41,19 @@ def age(
     period: float,
     periods: int,
 ) -> Aged:
-    """Apply the rule to ``order`` (job ids, first served first); ``periods`` is W >= 1, ``period`` in seconds."""
+    """Applies the rule to ``order`` (job ids, first served first); ``periods`` is W >= 1, ``period`` is in seconds."""
     held = {job: memory.get(_HELD + job, jobs[job].arrival) for job in order}
     turn = memory.get(_TURN, now)
     guest = next((job for job in order if _GUEST + job in memory), None)
     until = memory.get(_GUEST + guest, 0.0) if guest is not None else 0.0
-    # A little slack: periods are timed by a clock that is a few milliseconds off.
+    # The slack allows for a clock that is a few milliseconds off.
     slack = period / 4
     if guest is not None and now >= until - slack:
         guest = None
-    # The policy's own first is among them: it may have been pushed aside at every turn so far.
+    # The policy's first job waits too, because it may have lost the first class at every turn so far.
     waiting = [job for job in order if jobs[job].demand]
     if guest is None and waiting and now >= turn + periods * period - slack:
-        # Of equal waits the one that the policy puts last.
+        # Of equal waits, the job that the policy puts last goes first.
         guest, until, turn = min(reversed(waiting), key=held.__getitem__), now + period, now
     waited = max(now - held[guest], 0.0) if guest is not None else 0.0
     aged = (guest, *(job for job in order if job != guest)) if guest is not None else tuple(order)

@@ -1,4 +1,4 @@
-"""Which jobs fit into an epoch: the small LP of Sincronia online (see ``controller.policies.sincronia``)."""
+"""Chooses the jobs that fit into an epoch by the LP of Sincronia online (see ``controller.policies.sincronia``)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from controller.ordering.loads import Floats, LoadMatrix
 
 
 def fitting(left: LoadMatrix, weight: Floats, seconds: float) -> NDArray[np.bool_]:
-    """Which jobs fit into ``seconds``, by the LP: most weight with no port loaded for longer. Shape (jobs,), boolean.
+    """Returns which jobs fit into ``seconds``, by the LP: most weight with no port loaded for longer. Shape (jobs,).
 
-    A job fits where the LP takes at least half of it. So at no port do the chosen need more than twice the time.
+    A job fits where the LP takes at least half of it. So the chosen jobs need at most twice the time at any port.
     """
     if left.jobs == 0:
         return np.zeros(0, dtype=bool)
     rows = csr_array((left.seconds, left.port, left.start), shape=(left.jobs, left.ports))
-    # Who does not fit alone need not be asked about.
+    # A job that does not fit alone cannot be chosen.
     upper = np.where(left.bottlenecks() <= seconds, 1.0, 0.0)
     if not (upper > 0).any():
         return np.zeros(left.jobs, dtype=bool)
@@ -31,7 +31,7 @@ def fitting(left: LoadMatrix, weight: Floats, seconds: float) -> NDArray[np.bool
         method="highs",
     )
     if solution.x is None:
-        # The solver gave up, which takes numbers of absurd sizes: whoever fits alone, in the order given.
+        # The solver fails only for numbers of extreme sizes. Then every job fits that fits alone.
         return upper > 0
     fits: NDArray[np.bool_] = solution.x >= 0.5
     return fits

@@ -1,6 +1,6 @@
-"""Options of policies: what each one may be, and what an operator gave, as values that no plan can stumble over later.
+"""Options of policies: the kinds of values that they take, and the check of a value that an operator has given.
 
-A policy annotates each argument of its constructor with one of these, and checks what it is given by it:
+A policy annotates each argument of its constructor with a kind, and checks the argument by it:
 
     def __init__(self, factor: Annotated[float, FACTOR, "The growth of each band."] = 2.0) -> None:
         self.factor = FACTOR.check("factor", factor)
@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from typing import Any, get_type_hints
 
 MOST = 1e9
+"""Numbers are at most this large unless a policy says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number from ``low`` (not itself, where ``above``) to ``high``."""
+    """A number from ``low`` to ``high``; with ``above``, it must be above ``low``."""
 
     low: float = 0.0
     high: float = MOST
@@ -55,7 +56,7 @@ class Whole:
         return f"a whole number from {self.low} to {self.high}"
 
     def check(self, name: str, value: object) -> int:
-        """Returns ``value``. Raises ValueError for all that is no such integer, also for truth values."""
+        """Returns ``value``. Raises ValueError for anything else, also for truth values."""
         if isinstance(value, bool) or not isinstance(value, int) or not self.low <= value <= self.high:
             raise ValueError(f"{name}: {str(value)[:40]}; it must be {self}")
         return value
@@ -63,7 +64,7 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of several words."""
+    """One of the given words."""
 
     words: tuple[str, ...]
 
@@ -71,9 +72,9 @@ class Choice:
         return f"one of {', '.join(self.words)}"
 
     def check(self, name: str, value: object) -> str:
-        """Returns ``value``. Raises ValueError where it is none of the words."""
+        """Returns ``value``. Raises ValueError where it is not one of the words."""
         if not isinstance(value, str) or value not in self.words:
-            raise ValueError(f"{name}: {_shown(value)}; it must be {self}")
+            raise ValueError(f"{name}: {_quoted(value)}; it must be {self}")
         return value
 
 
@@ -85,23 +86,23 @@ class Truth:
         return "true or false"
 
     def check(self, name: str, value: object) -> bool:
-        """Returns ``value``. Raises ValueError where it is no truth value."""
+        """Returns ``value``. Raises ValueError where it is not a truth value."""
         if not isinstance(value, bool):
-            raise ValueError(f"{name}: {_shown(value)}; it must be {self}")
+            raise ValueError(f"{name}: {_quoted(value)}; it must be {self}")
         return value
 
 
 @dataclass(frozen=True, slots=True)
 class HostName:
-    """The name of a host; whether there is one of that name only the snapshot tells."""
+    """The name of a host. Only ``Policy.order`` can check that the snapshot has such a host."""
 
     def __str__(self) -> str:
         return "the name of a host"
 
     def check(self, name: str, value: object) -> str:
-        """Returns ``value``. Raises ValueError where it is no text, or an empty one."""
+        """Returns ``value``. Raises ValueError where it is not a text, or is empty."""
         if not isinstance(value, str) or not value:
-            raise ValueError(f"{name}: {_shown(value)}; it must be {self}")
+            raise ValueError(f"{name}: {_quoted(value)}; it must be {self}")
         return value
 
 
@@ -109,7 +110,7 @@ class HostName:
 class Described:
     """An option as an operator sees it.
 
-    ``kind``: what it may be. ``meaning``: what it does. Each is None where the policy does not say it.
+    ``kind`` says which values it takes, ``meaning`` what it does. Each is None where the policy does not say it.
     """
 
     name: str
@@ -120,8 +121,8 @@ class Described:
 
     @property
     def default_text(self) -> str:
-        """The default as people write it in the settings."""
-        return _written(self.default)
+        """Returns the default as people write it in the settings."""
+        return _settings_text(self.default)
 
     def __str__(self) -> str:
         ends = "required" if self.is_required else f"default {self.default_text}"
@@ -135,7 +136,7 @@ def describe(policy: type) -> Mapping[str, Described] | None:
         return None
     try:
         hints = get_type_hints(inspect.getattr_static(policy, "__init__"), include_extras=True)
-    except Exception:  # the policy may be anybody's, and its types may be there for a type checker only
+    except Exception:  # Another package's policy may have types that exist only for a type checker.
         hints = {}
     return {
         parameter.name: Described(
@@ -160,8 +161,8 @@ def _meaning(hint: Any) -> str | None:
     return next((part for part in getattr(hint, "__metadata__", ()) if isinstance(part, str)), None)
 
 
-def _written(value: object) -> str:
-    """A default as people write it in the settings."""
+def _settings_text(value: object) -> str:
+    """Returns a default as people write it in the settings."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -169,5 +170,5 @@ def _written(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _shown(value: object) -> str:
+def _quoted(value: object) -> str:
     return repr(value)[:40]

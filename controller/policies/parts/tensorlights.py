@@ -1,17 +1,17 @@
-"""TensorLights: parameter servers that share a host's NIC get priorities there, so that they make no stragglers.
+"""TensorLights: parameter servers that share a host's NIC get priorities there, so that fewer workers are stragglers.
 
 [known, from the released code] X. Huang, A. Chen, T. S. E. Ng: Green, Yellow, Yield: End-Host Traffic Scheduling for
-Distributed Deep Learning with TensorLights, HPBDC 2019 (a workshop of IPDPS): seven bands for the jobs whose servers
-fan out from a host, the last for all else; of n jobs the one of rank r (from 0) is in band r // ceil(n / 7). TLs-One:
-by launch order. TLs-RR: rotated every 20 s. With mixed models the smaller go first, and a rotation stays among equals.
-Nothing is done where only one job fans out.
+Distributed Deep Learning with TensorLights, HPBDC 2019 (a workshop of IPDPS): there are seven bands for the jobs whose
+servers fan out from a host, and a last band for all other traffic. Of n jobs, the job of rank r (from 0) is in band r
+// ceil(n / 7). TLs-One ranks jobs by launch; TLs-RR rotates them every 20 s. Smaller models go before larger ones, and
+a rotation stays among models of one size. Where only one job fans out, nothing is ordered.
 
-[ours] As an ordering for one host's NIC, or (``host`` None) for every host's at once: a job is in its band at the host
-that it fans out from, and one that does so alone is not held back. Who fans out: a job with a ps task there; where a
-job declares no tasks, one whose demand goes from there to several hosts. A job that does not is in the last band where
-it sends from a host whose NIC is ordered, and else not held back. A model's size is what the server sends one worker in
-an iteration. A rotation moves each job on by one band among its equals, and is read off the clock, so nothing is
-remembered. Cost O(n log n), and O(flows) of each job once.
+[ours] It is an ordering for one host's NIC or, with ``host`` None, for those of all hosts at once. A job is in the band
+of the host that it fans out from; a job that fans out alone is not held back. A job fans out from a host where it has a
+ps task or, if it declares no tasks, from which its demand goes to several hosts. A job that does not fan out is in the
+last band if it sends from a host whose NIC is ordered, and else is not held back. A model's size is the bytes that the
+server sends to one worker in an iteration. A rotation moves each job on by one band among models of its size. The clock
+gives the turn, so nothing is remembered. Cost O(n log n), and O(flows) of each job once.
 """
 
 from __future__ import annotations
@@ -25,13 +25,17 @@ from controller.model import Demand, Job, Ordering, Role, Snapshot
 from controller.policies.base import OptionError
 
 BANDS = 7
+"""Jobs that fan out from a host share this many bands there."""
 _REMEMBERED_JOBS = 1024
-_Place = tuple[int, str]
+_Placement = tuple[int, str]
 """The band of a job, and the reason."""
 
 
 def fan_out_order(policy: str, snapshot: Snapshot, host: str | None, turn: int | None) -> Ordering:
-    """The ordering; ``turn`` is how often it has been rotated (None: never is). Raises OptionError for no such host."""
+    """Returns the ordering. ``turn`` is how often it has been rotated; None means that it never is.
+
+    Raises OptionError for a host that does not exist.
+    """
     if host is not None and host not in snapshot.hosts:
         known = list(snapshot.hosts)[:10]
         more = ", ..." if len(snapshot.hosts) > len(known) else ""
@@ -48,20 +52,20 @@ def fan_out_order(policy: str, snapshot: Snapshot, host: str | None, turn: int |
         where = f"from {host}" if host is not None else "from any one host"
         why = f"no two jobs fan out {where}: nothing to order"
         return Ordering(policy, (band,) if band else (), dict.fromkeys(band, why))
-    places: dict[str, _Place] = {}
+    placements: dict[str, _Placement] = {}
     for source, sizes in ordered.items():
-        for job_id, place in _places(snapshot.jobs, source, sizes, turn).items():
+        for job_id, placement in _placements(snapshot.jobs, source, sizes, turn).items():
             # A job with servers on several hosts is held back by the one where it stands last.
-            places[job_id] = max(places.get(job_id, place), place)
+            placements[job_id] = max(placements.get(job_id, placement), placement)
     for job in snapshot.jobs:
-        if job.id not in places:
-            places[job.id] = _elsewhere(job, ordered, lone=host is None and bool(models[job.id]))
-    bands = [tuple(job.id for job in snapshot.jobs if places[job.id][0] == number) for number in range(BANDS + 1)]
-    return Ordering(policy, tuple(band for band in bands if band), {name: why for name, (_, why) in places.items()})
+        if job.id not in placements:
+            placements[job.id] = _other_placement(job, ordered, lone=host is None and bool(models[job.id]))
+    bands = [tuple(job.id for job in snapshot.jobs if placements[job.id][0] == number) for number in range(BANDS + 1)]
+    return Ordering(policy, tuple(band for band in bands if band), {name: why for name, (_, why) in placements.items()})
 
 
 def model_sizes(job: Job) -> dict[str, float]:
-    """Of each host that the job fans out from: the bytes that a worker gets of it in an iteration."""
+    """Returns, for each host that the job fans out from, the bytes that a worker gets from it in an iteration."""
     sent = _sent(job)
     if job.tasks:
         sources = {task.host for task in job.tasks if task.role is Role.PS}
@@ -72,19 +76,19 @@ def model_sizes(job: Job) -> dict[str, float]:
 
 @dataclass(slots=True)
 class _Sent:
-    """What leaves one host in an iteration: the bytes of the largest flow, to whom first, and whether to others too."""
+    """A job's flows from one host in an iteration: their first target, the largest in bytes, whether there are more."""
 
     first: str
     most: float = 0.0
     fans_out: bool = False
 
 
-_sums: Memo[tuple[Demand, ...], dict[str, _Sent]] = Memo(_REMEMBERED_JOBS)
+_sent_by_demand: Memo[tuple[Demand, ...], dict[str, _Sent]] = Memo(_REMEMBERED_JOBS)
 
 
 def _sent(job: Job) -> dict[str, _Sent]:
-    """What a job sends, by source."""
-    return _sums.get(job.demand, lambda: _summed(job.demand))
+    """Returns what a job sends, by source."""
+    return _sent_by_demand.get(job.demand, lambda: _summed(job.demand))
 
 
 def _summed(demand: Sequence[Demand]) -> dict[str, _Sent]:
@@ -98,10 +102,10 @@ def _summed(demand: Sequence[Demand]) -> dict[str, _Sent]:
 
 
 def rotated(jobs: Sequence[Job], turn: int, width: int) -> list[Job]:
-    """The jobs moved on by ``turn`` bands of ``width`` jobs: who was last comes first.
+    """Returns the jobs moved on by ``turn`` bands of ``width`` jobs; the last jobs come first.
 
-    Where that comes back to where it began before every job has had every place, it goes on from the next place: a pair
-    in bands of two would never change.
+    When the rotation is back at its start before every job has had every place, it continues from the next place. Else
+    two jobs in bands of two would never change.
     """
     places = math.gcd(width, len(jobs))
     rounds = turn // (len(jobs) // places)
@@ -109,12 +113,14 @@ def rotated(jobs: Sequence[Job], turn: int, width: int) -> list[Job]:
     return [*jobs[len(jobs) - shift :], *jobs[: len(jobs) - shift]]
 
 
-def _places(jobs: Sequence[Job], source: str, sizes: Mapping[str, float], turn: int | None) -> dict[str, _Place]:
-    """The band of each job that fans out from a host."""
+def _placements(
+    jobs: Sequence[Job], source: str, sizes: Mapping[str, float], turn: int | None
+) -> dict[str, _Placement]:
+    """Returns the placement of each job that fans out from ``source``."""
     ranked = sorted((job for job in jobs if job.id in sizes), key=lambda job: (sizes[job.id], job.arrival))
     width = math.ceil(len(ranked) / BANDS)
     if turn is not None:
-        ranked = [job for equal in _equals(ranked, sizes) for job in rotated(equal, turn, width)]
+        ranked = [job for group in _by_size(ranked, sizes) for job in rotated(group, turn, width)]
     turned = f", turn {turn}" if turn is not None else ""
     return {
         job.id: (
@@ -126,8 +132,11 @@ def _places(jobs: Sequence[Job], source: str, sizes: Mapping[str, float], turn: 
     }
 
 
-def _elsewhere(job: Job, ordered: Mapping[str, object], *, lone: bool) -> _Place:
-    """The band of a job that fans out from no host whose NIC is ordered; ``lone``: it does so where no other does."""
+def _other_placement(job: Job, ordered: Mapping[str, object], *, lone: bool) -> _Placement:
+    """Returns the placement of a job that fans out from no host whose NIC is ordered.
+
+    ``lone`` says that it fans out from a host from which no other job does.
+    """
     if lone:
         return 0, "fans out from a host of its own: not held back"
     source = next((source for source in _sent(job) if source in ordered), None)
@@ -136,8 +145,8 @@ def _elsewhere(job: Job, ordered: Mapping[str, object], *, lone: bool) -> _Place
     return BANDS, f"no fan-out from {source}: the last band there, with all else"
 
 
-def _equals(jobs: Sequence[Job], sizes: Mapping[str, float]) -> list[list[Job]]:
-    """The jobs in groups of one model size, in the order given."""
+def _by_size(jobs: Sequence[Job], sizes: Mapping[str, float]) -> list[list[Job]]:
+    """Returns the jobs in groups of one model size, in the given order."""
     groups: dict[float, list[Job]] = {}
     for job in jobs:
         groups.setdefault(sizes[job.id], []).append(job)

@@ -1,4 +1,4 @@
-"""What an operator is told of a policy's options: everywhere the same words, and never Python's."""
+"""Messages about a policy's options: the same words everywhere, and never those of Python."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def test_each_option_is_described_with_its_kind_and_its_default(name: str) -> No
     for option, value in available()[name]().options().items():
         default = "null" if value is None else str(value).lower().removesuffix(".0")
         assert f"{option} (" in listed
-        assert f"; default {default})" in listed, "what is listed is what holds"
+        assert f"; default {default})" in listed, "the listed default is the one in force"
     assert "argument" not in listed
 
 
 class Theirs(Policy):
-    """A policy as another package may have it. Some of its types are there for a type checker alone."""
+    """A policy as another package may have it. Some of its types exist only for a type checker."""
 
     name = "theirs"
 
@@ -97,10 +97,10 @@ class Anything(Theirs):
 
 @pytest.fixture
 def theirs(monkeypatch: pytest.MonkeyPatch) -> Mapping[str, type[Policy]]:
-    for policy in (made := {"theirs": Theirs, "typed": Typed, "anything": Anything}).values():
+    for policy in (policies := {"theirs": Theirs, "typed": Typed, "anything": Anything}).values():
         monkeypatch.setattr(policy, "__abstractmethods__", frozenset())
-    monkeypatch.setattr(registry, "_entries", lambda: (made, {}))
-    return made
+    monkeypatch.setattr(registry, "_entries", lambda: (policies, {}))
+    return policies
 
 
 @pytest.mark.parametrize(

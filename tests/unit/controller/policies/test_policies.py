@@ -118,7 +118,9 @@ def test_fifo_lm_says_when_a_job_can_have_become_heavy_at_the_soonest() -> None:
     both = (Demand("h1", "h5", SECOND), Demand("h2", "h5", SECOND))
     assert policy.order(snapshot(Job("gathered", both, arrival=100.0)), None).until == pytest.approx(101.0)
     nearly = Job("nearly", both, arrival=0.0, sent_bytes={"h1": 0.5 * SECOND, "h2": 0.499 * SECOND})
-    assert policy.order(snapshot(nearly), None).until == pytest.approx(102.0), "late by a fiftieth of its age at most"
+    assert policy.order(snapshot(nearly), None).until == pytest.approx(102.0), (
+        "it is late by at most a fiftieth of its age"
+    )
     assert policy.order(snapshot(job("small", 1.0)), None).until == math.inf
     heavy = Job("heavy", both, sent_bytes={"h1": 1.1 * SECOND})
     assert policy.order(snapshot(heavy), None).until == math.inf
@@ -129,7 +131,7 @@ def test_fifo_lm_takes_the_80th_percentile_of_all_the_sizes_it_has_seen() -> Non
     jobs = [job(f"j{i}", size, arrival=float(i)) for i, size in enumerate(sizes)]
     ordering = FifoLm().order(snapshot(*jobs), None)
     assert f"heavy above {4 * SECOND:.4g}" in ordering.reasons["j0"]
-    # The small ones end; the big one remains, and is heavy by what all of them were.
+    # The small jobs end; the big one remains, and is heavy by the sizes of all jobs.
     late = [
         job("j4", 50.0, arrival=4.0, iterations_left=0.5, sent_bytes={"h1": 25 * SECOND}),
         job("new", 1.0, arrival=9.0),
@@ -153,13 +155,13 @@ def test_las_keeps_its_order_until_the_moment_that_it_names() -> None:
     looked = 0
     for _ in range(2000):
         seconds = {f"j{i}": 2.0 ** random.uniform(-3, 6) for i in range(random.randint(2, 6))}
-        now = policy.order(snapshot(*(used(*one) for one in seconds.items())), None)
+        now = policy.order(snapshot(*(used(*entry) for entry in seconds.items())), None)
         ahead = now.until - 100.0
-        later = {name: one + 0.999 * random.random() * min(ahead, 1e3) for name, one in seconds.items()}
-        if any(math.log2(one) % 1.0 > math.log2(2 * 0.98) for one in seconds.values()):
-            continue  # so near to its band's end that it may be late
+        later = {name: so_far + 0.999 * random.random() * min(ahead, 1e3) for name, so_far in seconds.items()}
+        if any(math.log2(so_far) % 1.0 > math.log2(2 * 0.98) for so_far in seconds.values()):
+            continue  # A job this near to the end of its band may be late.
         looked += 1
-        assert policy.order(snapshot(*(used(*one) for one in later.items())), now).bands == now.bands
+        assert policy.order(snapshot(*(used(*entry) for entry in later.items())), now).bands == now.bands
     assert looked > 1000
 
 
@@ -177,7 +179,7 @@ def test_las_plans_no_more_than_what_can_change_the_order() -> None:
 
 
 def test_sincronia_finds_the_order_that_sebf_misses() -> None:
-    # The wide one has the smallest bottleneck, but both others would wait for it.
+    # The wide job has the smallest bottleneck, but both other jobs would wait for it.
     wide = Job("wide", (Demand("h1", "h2", 0.9 * SECOND), Demand("h3", "h4", 0.9 * SECOND)))
     narrow = [
         Job("n1", (Demand("h1", "h2", 0.8 * SECOND), Demand("h5", "h1", SECOND))),
@@ -258,7 +260,7 @@ def test_beamer_counts_compute_and_all_iterations_in_a_jobs_remaining_time() -> 
 def test_beamer_takes_a_job_without_a_stage_as_a_stage_and_the_snapshots_stages_before_the_jobs_own() -> None:
     alone = (job("x", 5.0), job("y", 1.0))
     assert ids(Beamer().order(snapshot(*alone), None)) == ["y", "x"]
-    # As one stage, the longer goes first.
+    # In a common stage, the longer job goes first.
     staged = snapshot(*alone, stages=(Stage("rung", ("x", "y")),))
     assert ids(Beamer().order(staged, None)) == ["x", "y"]
 
@@ -310,7 +312,7 @@ def test_tensorlights_looks_at_one_host_where_it_is_named() -> None:
     jobs = (ps_job("a"), ps_job("b"), ps_job("c", "h2"))
     # The pushes of c's worker on h1 are all else there.
     assert TensorLightsOne(host="h1").order(snapshot(*jobs), None).bands == (("a",), ("b",), ("c",))
-    # One server alone on its host needs no order.
+    # A server that is alone on its host needs no order.
     assert TensorLightsOne(host="h2").order(snapshot(*jobs), None).bands == (("a", "b", "c"),)
 
 
