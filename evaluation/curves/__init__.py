@@ -1,1 +1,1 @@
-"""The recorded learning curves, and what is learnt from them."""
+"""Records learning curves, and learns the prospects of training jobs from them."""

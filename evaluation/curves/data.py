@@ -1,6 +1,6 @@
-"""The data sets behind the recorded curves: what scikit-learn ships, and harder tasks made from the same samples.
+"""The data sets of the recorded curves: those of scikit-learn, and harder tasks from the same samples.
 
-Each entry of ``DATA_SETS`` takes a seed and gives (features, labels): float array (samples, features) and integer
+Each entry of ``DATA_SETS`` takes a seed and returns (features, labels): float array (samples, features) and integer
 array (samples,).
 """
 
@@ -18,31 +18,31 @@ Data = tuple[Array, Array]
 
 
 def digits(_seed: int) -> Data:
-    """Handwritten digits: 64 pixels in 0..1, 10 classes."""
+    """Returns handwritten digits: 64 pixels in 0..1, 10 classes."""
     data = datasets.load_digits()
     return data.data / 16.0, data.target
 
 
 def digits_few_pixels(seed: int) -> Data:
-    """The digits through 16 pixels chosen at random."""
+    """Returns 16 pixels of the digits, chosen at random."""
     features, labels = digits(seed)
     return features[:, np.random.default_rng(seed).choice(64, size=16, replace=False)], labels
 
 
 def digits_projected(seed: int) -> Data:
-    """The digits through 12 random projections."""
+    """Returns 12 random projections of the digits."""
     features, labels = digits(seed)
     return features @ np.random.default_rng(seed).normal(size=(64, 12)) / 4.0, labels
 
 
 def digits_parity(seed: int) -> Data:
-    """Is the digit odd?"""
+    """Returns the digits, labelled by whether the digit is odd."""
     features, labels = digits(seed)
     return features, labels % 2
 
 
 def digits_rotation(seed: int) -> Data:
-    """By how many quarter turns was the image rotated? 4 classes."""
+    """Returns rotated digits, labelled by the number of quarter turns: 4 classes."""
     features, _ = digits(seed)
     turns = np.random.default_rng(seed).integers(0, 4, size=len(features))
     images = features.reshape(-1, 8, 8)
@@ -51,7 +51,10 @@ def digits_rotation(seed: int) -> Data:
 
 
 def digits_same(seed: int) -> Data:
-    """Two images side by side: is it the same digit twice? Half of the 6,000 pairs are; no linear rule tells."""
+    """Returns 6,000 pairs of images, labelled by whether both show the same digit.
+
+    Half of the pairs do. No linear classifier can decide it.
+    """
     features, labels = digits(seed)
     rng = np.random.default_rng(seed)
     first = rng.integers(0, len(labels), size=6000)
@@ -62,7 +65,7 @@ def digits_same(seed: int) -> Data:
 
 
 def digits_greater(seed: int) -> Data:
-    """Two images side by side: is the first digit the greater one? 6,000 pairs."""
+    """Returns 6,000 pairs of images, labelled by whether the first digit is the greater one."""
     features, labels = digits(seed)
     rng = np.random.default_rng(seed)
     first, second = rng.integers(0, len(labels), size=(2, 6000))
@@ -70,43 +73,43 @@ def digits_greater(seed: int) -> Data:
 
 
 def cancer(_seed: int) -> Data:
-    """Breast cancer, 30 standardised features, 2 classes."""
+    """Returns breast cancer data: 30 standardised features, 2 classes."""
     data = datasets.load_breast_cancer()
     return _standardised(data.data), data.target
 
 
 def cancer_few_features(seed: int) -> Data:
-    """Breast cancer through 4 features chosen at random."""
+    """Returns 4 features of the breast cancer data, chosen at random."""
     features, labels = cancer(seed)
     return features[:, np.random.default_rng(seed).choice(30, size=4, replace=False)], labels
 
 
 def cancer_among_noise(seed: int) -> Data:
-    """Breast cancer, its 30 features among 120 random ones."""
+    """Returns the 30 features of the breast cancer data, with 120 random features added."""
     features, labels = cancer(seed)
     return np.hstack([features, np.random.default_rng(seed).normal(size=(len(labels), 120))]), labels
 
 
 def wine(_seed: int) -> Data:
-    """Wine, 13 standardised features, 3 classes."""
+    """Returns wine data: 13 standardised features, 3 classes."""
     data = datasets.load_wine()
     return _standardised(data.data), data.target
 
 
 def wine_among_noise(seed: int) -> Data:
-    """Wine, its 13 features among 60 random ones."""
+    """Returns the 13 features of the wine data, with 60 random features added."""
     features, labels = wine(seed)
     return np.hstack([features, np.random.default_rng(seed).normal(size=(len(labels), 60))]), labels
 
 
 def iris(_seed: int) -> Data:
-    """Iris, 4 standardised features, 3 classes."""
+    """Returns iris data: 4 standardised features, 3 classes."""
     data = datasets.load_iris()
     return _standardised(data.data), data.target
 
 
 def diabetes(_seed: int) -> Data:
-    """Diabetes: is the disease's progression above the median?"""
+    """Returns diabetes data, labelled by whether the disease's progression is above the median."""
     data = datasets.load_diabetes()
     return _standardised(data.data), (data.target > np.median(data.target)).astype(int)
 

@@ -1,8 +1,9 @@
-"""Runs of training recipes drawn by chance, from which JPAS's prospects are learned; ``drawn_curves.csv`` has them.
+"""Records runs of randomly drawn training recipes, from which JPAS's prospects are learned.
 
-The recipes of ``evaluation.curves.recipes`` were written by hand, few, and alike within a data set. These are drawn
-from wide ranges by fixed seeds and recorded, and kept or refused, just as those are (``evaluation.curves.record``). No
-claim is ever measured on them. Run from the top of the tree, by hand and seldom (about ten minutes on two cores):
+``drawn_curves.csv`` has the runs. The recipes of ``evaluation.curves.recipes`` were written by hand; there are few, and
+those of one data set are similar. The recipes here are drawn from wide ranges by fixed seeds. They are recorded, and
+kept or refused, by the same criteria (``evaluation.curves.record``). No claim is ever measured on them. Run this by
+hand from the top of the tree; it takes about ten minutes on two cores:
 
     OMP_NUM_THREADS=1 .venv/bin/python -m evaluation.curves.drawn_curves
 """
@@ -26,13 +27,13 @@ from evaluation.curves.record import record, refusal
 FILE = Path(__file__).with_suffix(".csv")
 POPULATIONS = (1, 2)
 DRAWS = 240
-"""Recipes a population."""
+"""Each population has this many recipes."""
 _KINDS = ("mlp",) * 5 + ("linear",) * 3 + ("perceptron", "bernoulli", "gaussian", "nystroem", "fourier")
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
-    """A recorded run of a drawn recipe: which population it is of, and its held-out accuracy by row."""
+class DrawnRun:
+    """A recorded run of a drawn recipe: its population, its name, and its held-out accuracy by row."""
 
     population: int
     name: str
@@ -40,16 +41,16 @@ class Drawn:
 
 
 def recipes(population: int) -> list[Recipe]:
-    """The recipes of one population, by its seed."""
+    """Returns the recipes of one population, which are drawn by its seed."""
     random = Random(f"pop {population}")
     return [_draw(random, 10_000 * population + number) for number in range(DRAWS)]
 
 
-def load() -> list[Drawn]:
-    """All runs that were kept."""
+def load() -> list[DrawnRun]:
+    """Returns all runs that were kept."""
     with FILE.open(newline="") as file:
         return [
-            Drawn(int(row["population"]), row["name"], tuple(float(value) for value in row["accuracy"].split()))
+            DrawnRun(int(row["population"]), row["name"], tuple(float(value) for value in row["accuracy"].split()))
             for row in csv.DictReader(file)
         ]
 
@@ -89,7 +90,7 @@ def _options(random: Random, kind: str, *, small: bool) -> dict[str, Any]:
 
 
 def _between(random: Random, low: float, high: float) -> float:
-    """Evenly on a logarithmic scale."""
+    """Draws a number from ``low`` to ``high``, uniform on a logarithmic scale."""
     return float(low * (high / low) ** random.random())
 
 
@@ -103,13 +104,13 @@ def _recorded(job: tuple[int, Recipe]) -> tuple[int, Recipe, tuple[float, ...] |
     try:
         run = record(recipe)
     except ValueError:
-        # A rate that lets the weights run away, a Bayes classifier that cannot take negative numbers.
+        # The learning rate is so high that the weights diverge, or a Bayes classifier cannot take negative numbers.
         return population, recipe, None
     return population, recipe, run.accuracy if refusal(run) is None else None
 
 
 def main() -> int:
-    """Record every recipe, keep what meets the criteria, write the file."""
+    """Records every recipe, keeps the runs that meet the criteria, and writes the file."""
     jobs = [(population, recipe) for population in POPULATIONS for recipe in recipes(population)]
     with Pool(os.cpu_count()) as pool, FILE.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")

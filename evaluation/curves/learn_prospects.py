@@ -1,11 +1,11 @@
 """Learns ``controller/curves/prospects.json`` from recorded runs: those marked ``study``, and those of drawn recipes.
 
-Run from the top of the tree, by hand and seldom (about a minute on one core):
+Run this by hand from the top of the tree; it takes about a minute on one core:
 
     OMP_NUM_THREADS=1 .venv/bin/python -m evaluation.curves.learn_prospects
 
-Each curve is replayed over runs of a few lengths, and looked at after every iteration from the third on. All runs count
-alike; moments long after the crossing count less, as they are many and easily told.
+Each curve is replayed over runs of several lengths. Every iteration from the third on gives one training sample. All
+runs have the same weight. Samples long after the crossing have less, because they are many and easy to predict.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ Run = tuple[float, ...]
 FILE = Path(curve_fit.__file__).with_name("prospects.json")
 FRACTIONS = (curve_fit.T90.fraction, curve_fit.T95.fraction)
 LENGTHS = (50, 62, 75, 87, 100)
-"""Iterations of the replayed runs, where a curve has as many rows."""
+"""The replayed runs have these numbers of iterations, as far as a curve has as many rows."""
 WATCHED, AFTERWARDS = 3, 0.3
-"""What comes later than so many times the crossing of 90 % counts so much."""
+"""Samples later than WATCHED times the crossing of 90 % have the weight AFTERWARDS."""
 DIGITS = 4
 TREES, RATE, LEAST_LEAF, RIDGE = 150, 0.06, 100, 5.0
 
@@ -48,7 +48,7 @@ TREES, RATE, LEAST_LEAF, RIDGE = 150, 0.06, 100, 5.0
 class Moments:
     """Moments of replayed runs: their numbers (M, N), their weights, and how much of the run is left to a target (M,).
 
-    ``left`` is a share of the run's length; none or less: the target lies behind.
+    ``left`` is a share of the run's length; it is 0 or less where the target has been reached.
     """
 
     numbers: Array
@@ -57,19 +57,19 @@ class Moments:
 
 
 def replayed(rows: Iterable[Run]) -> Iterator[Run]:
-    """The accuracy by iteration of runs of a few lengths of these recorded curves."""
+    """Yields the accuracy by iteration of runs of several lengths, replayed from recorded curves."""
     for curve in rows:
         for length in sorted({min(length, len(curve)) for length in LENGTHS}):
             yield curves.replay(curve, length)
 
 
 def known_curves() -> list[Run]:
-    """Every recorded curve that may be learned from."""
+    """Returns every recorded curve that may be learned from."""
     return [curves.load(name) for name in curves.names("study")] + [run.accuracy for run in drawn_curves.load()]
 
 
 def moments(runs: Iterable[Run], fraction: float) -> Moments:
-    """All moments of ``runs`` that reach 90 %. One that never reaches ``fraction`` has it ahead of its end."""
+    """Returns all moments of the runs that reach 90 %. A run that never reaches ``fraction`` has it after its end."""
     numbers, weights, lefts = [], [], []
     for run in runs:
         first, target = (target_iteration(run, share) for share in (curve_fit.T90.fraction, fraction))
@@ -86,15 +86,17 @@ def moments(runs: Iterable[Run], fraction: float) -> Moments:
 
 
 def fitted(histories: Sequence[curve_fit.History], fraction: float) -> Array:
-    """Return the outlook on a target by the fit alone, for histories that all have one (see ``prospects.outlook``)."""
-    (asked,) = (asked for asked in (curve_fit.T90, curve_fit.T95) if asked.fraction == fraction)
-    fits = [fit.targets[0] for fit in curve_fit.fit_many(histories, [replace(asked, learned=False)]) if fit is not None]
+    """Returns the outlook on a target by the fit alone, for histories that all have one (see ``prospects.outlook``)."""
+    (target,) = (target for target in (curve_fit.T90, curve_fit.T95) if target.fraction == fraction)
+    fits = [
+        fit.targets[0] for fit in curve_fit.fit_many(histories, [replace(target, learned=False)]) if fit is not None
+    ]
     crossing = np.array([[at.iteration.low, at.iteration.median, at.iteration.high] for at in fits])
     return outlook(read(histories)[1], crossing, np.array([at.crossed for at in fits]))
 
 
 def learn(known: Moments) -> list[dict[str, Any]]:
-    """For each horizon the trees, as the file has them."""
+    """Returns the trees for each horizon, as in the file."""
     weight = known.weight / known.weight.mean()
     forests = []
     for horizon in HORIZONS:
@@ -112,18 +114,18 @@ def learn(known: Moments) -> list[dict[str, Any]]:
 
 
 def as_prospects(written: Sequence[dict[str, Any]]) -> Prospects:
-    """What a file with this would give."""
+    """Returns the prospects that a file with these trees would give."""
     return Prospects(Forest.of(Trees.read(forest["start"], forest["trees"]) for forest in written))
 
 
 def _written(model: HistGradientBoostingClassifier) -> dict[str, Any]:
-    # The library tells its trees in no other way.
+    # The library offers no public access to its trees.
     trees = [_row(tree.nodes) for (tree,) in model._predictors]
     return {"start": _rounded(model._baseline_prediction.item()), "trees": trees}
 
 
 def _row(nodes: Any) -> list[float]:
-    """A tree as ``Trees.read`` takes it; where it is less than complete, its ends are repeated."""
+    """Returns a tree as ``Trees.read`` takes it; the ends of an incomplete tree are repeated."""
 
     def of(place: int) -> tuple[int, float, int, int]:
         node = nodes[place]
@@ -144,7 +146,7 @@ def _rounded(value: float) -> float:
 
 
 def main() -> int:
-    """Write the file."""
+    """Learns the trees, and writes the file."""
     runs = list(replayed(known_curves()))
     forests = {f"{fraction:g}": learn(moments(runs, fraction)) for fraction in FRACTIONS}
     FILE.write_text(json.dumps(forests, separators=(",", ":")).replace('{"start"', '\n{"start"') + "\n")

@@ -1,7 +1,7 @@
-"""What is trained for the recorded curves: data set, model, settings, mini-batch, how often a row is taken, seed.
+"""The training recipes of the recorded curves: data set, model, settings, mini-batch, mini-batches a row, and seed.
 
-Models are anything with ``partial_fit`` and ``predict``. How often a row is taken (``every``) stands for how much
-work an iteration of the job is; how many rows there will be is not known beforehand.
+A model is anything with ``partial_fit`` and ``predict``. The number of mini-batches a row (``every``) stands for the
+work of one iteration of the job. The number of rows is not known beforehand.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ class Learner(Protocol):
     """A classifier that learns by mini-batches."""
 
     def partial_fit(self, features: Array, labels: Array, *, classes: Array) -> object:
-        """Learn from one mini-batch; ``classes`` are all labels that there are."""
+        """Learns from one mini-batch; ``classes`` are all labels of the data set."""
 
     def predict(self, features: Array) -> Array:
-        """The label of each row."""
+        """Returns the predicted label of each row."""
 
 
 @dataclass(frozen=True)
 class Mapped:
-    """A linear learner on features that were mapped by a kernel approximation first."""
+    """A linear learner on features that a kernel approximation has mapped."""
 
     mapping: Any
     learner: Learner
 
     def partial_fit(self, features: Array, labels: Array, *, classes: Array) -> object:
-        """Map, then learn."""
+        """Maps the features, and learns from them."""
         return self.learner.partial_fit(self.mapping.transform(features), labels, classes=classes)
 
     def predict(self, features: Array) -> Array:
-        """Map, then predict."""
+        """Maps the features, and predicts their labels."""
         return self.learner.predict(self.mapping.transform(features))
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """One training run. ``settings`` says the model in words: a kind, then its parameters."""
+    """One training run. ``settings`` describes the model by its kind and its parameters."""
 
     data: str
     kind: str
@@ -57,16 +57,16 @@ class Recipe:
 
     @property
     def name(self) -> str:
-        """Unique among the recipes: by data set, kind and seed."""
+        """Returns the name, which is unique among the recipes: data set, kind and seed."""
         return f"{self.data}-{self.kind}-{self.seed}"
 
     @property
     def settings(self) -> str:
-        """The model and its parameters, for provenance."""
+        """Returns the model and its parameters as text, for provenance."""
         return " ".join([self.kind, *(f"{key}={value}" for key, value in self.options)])
 
     def build(self, train: Array, seed: int) -> Learner:
-        """The untrained model; kernel approximations choose their components from the training features."""
+        """Returns the untrained model. Kernel approximations choose their components from the training features."""
         options = dict(self.options)
         if self.kind in _MAPPINGS:
             components, gamma = options.pop("components"), options.pop("gamma")
@@ -84,7 +84,7 @@ _BAYES = {"bernoulli": BernoulliNB, "gaussian": GaussianNB, "multinomial": Multi
 _GRADIENT = {"mlp": MLPClassifier, "linear": SGDClassifier, "perceptron": Perceptron}
 
 
-# Options of every recipe of a kind that does not say otherwise.
+# These are the options of a kind where a recipe sets no others.
 USUAL: dict[str, dict[str, Any]] = {
     "mlp": {"solver": "sgd"},
     "linear": {"learning_rate": "constant"},
@@ -92,7 +92,8 @@ USUAL: dict[str, dict[str, Any]] = {
     "fourier": {"loss": "log_loss", "learning_rate": "constant"},
 }
 
-# Data set, kind, mini-batch, mini-batches a row, share of label noise, options. The seed is the place in the table.
+# Each row has the data set, kind, mini-batch, mini-batches a row, share of label noise and options. Its seed is its
+# position in the table, from 1.
 _TABLE: tuple[tuple[str, str, int, int, float, dict[str, Any]], ...] = (
     ("digits", "mlp", 32, 1, 0.0, {"hidden_layer_sizes": (64,), "learning_rate_init": 0.1}),
     ("digits", "mlp", 32, 2, 0.0, {"hidden_layer_sizes": (64,), "learning_rate_init": 0.02}),

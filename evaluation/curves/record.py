@@ -1,6 +1,6 @@
 """Records the learning curves of simulator/workloads/curves: real training runs, held-out accuracy as it was measured.
 
-Run from the top of the tree, by hand and seldom (the result is committed; about two minutes on one core):
+Run this by hand from the top of the tree; the result is committed, and it takes about two minutes on one core:
 
     OMP_NUM_THREADS=1 .venv/bin/python -m evaluation.curves.record
 
@@ -8,11 +8,11 @@ Every recipe of ``evaluation.curves.recipes`` is trained once, by its own fixed 
 sets. After every ``every`` mini-batches the accuracy on the held-out third is one row; a synthetic job replays the rows
 over its iterations. Nothing is smoothed, repeated or generated from a formula.
 
-How long a run is: it ends as trainings do, by patience. It stops at the first row, from the 40th on, at which the
-last 40 % of the rows have not raised the best running median of five by a point of accuracy, and accuracy is
-clearly above chance. A run that has not stopped by row 400 has not converged.
+A run ends by patience, as trainings do. It stops at the first row, from the 40th on, at which the last 40 % of the rows
+have not raised the best running median of five by a percentage point of accuracy, and the accuracy is clearly above
+chance. A run that has not stopped by row 400 has not converged.
 
-Which runs are kept is decided by these criteria alone, never by what a policy makes of a curve:
+Only these criteria decide which runs are kept, and never what a policy does with a curve:
 
 1. it stopped by patience within 400 rows;
 2. the median of its last tenth is within noise of its best running median of five (noise: two standard errors of
@@ -64,22 +64,22 @@ class Run:
 
 
 def medians_of_five(accuracy: tuple[float, ...] | list[float]) -> list[float]:
-    """The trailing running median of five rows; of what there is for the first four."""
+    """Returns the trailing running median of five rows; the first four rows have fewer before them."""
     return [statistics.median(accuracy[max(0, i - 4) : i + 1]) for i in range(len(accuracy))]
 
 
 def noise(accuracy: float, held_out: int) -> float:
-    """Two standard errors of an accuracy that was measured on ``held_out`` samples."""
+    """Returns two standard errors of an accuracy that was measured on ``held_out`` samples."""
     return 2 * math.sqrt(max(accuracy * (1 - accuracy), 1 / held_out) / held_out)
 
 
 def above_chance(accuracy: float, held_out: int, chance: float) -> bool:
-    """Criterion 3."""
+    """Returns whether an accuracy meets criterion 3."""
     return accuracy - chance >= MARGIN_OVER_CHANCE and accuracy - chance > noise(accuracy, held_out)
 
 
 def record(recipe: Recipe) -> Run:
-    """Train by ``recipe`` until patience ends it, and give what was measured."""
+    """Trains by ``recipe`` until patience ends the run, and returns the measured accuracy."""
     features, labels = DATA_SETS[recipe.data](recipe.seed)
     split = train_test_split(features, labels, test_size=1 / 3, stratify=labels, random_state=recipe.seed)
     train_x, test_x, train_y, test_y = split
@@ -98,7 +98,7 @@ def record(recipe: Recipe) -> Run:
                 order = np.concatenate([order, rng.permutation(len(train_y))])
             rows, order = order[: recipe.batch], order[recipe.batch :]
             model.partial_fit(train_x[rows], train_y[rows], classes=classes)
-        # A Bayes classifier that has not met every class yet gives those it has not a probability of 0.
+        # A Bayes classifier gives a probability of 0 to classes that it has not seen yet.
         with np.errstate(divide="ignore"):
             accuracy.append(float(np.mean(model.predict(test_x) == test_y)))
         if out_of_patience(accuracy, held_out, chance):
@@ -114,7 +114,7 @@ def _with_label_noise(labels: Array, share: float, rng: np.random.Generator) -> 
 
 
 def out_of_patience(accuracy: list[float], held_out: int, chance: float) -> bool:
-    """Whether a training would be ended here: nothing gained for ``PATIENCE_SHARE`` of the run."""
+    """Returns whether patience ends a training here: it has gained nothing for ``PATIENCE_SHARE`` of the run."""
     if len(accuracy) < SHORTEST:
         return False
     smooth = medians_of_five(accuracy)
@@ -123,7 +123,7 @@ def out_of_patience(accuracy: list[float], held_out: int, chance: float) -> bool
 
 
 def refusal(run: Run) -> str | None:
-    """Why a run is not kept, by the four criteria; None if it is."""
+    """Returns why the four criteria refuse a run; None if it is kept."""
     if not run.stopped:
         return f"not converged in {LONGEST} rows"
     converged = targets.converged(run.accuracy)
@@ -138,14 +138,14 @@ def refusal(run: Run) -> str | None:
 
 
 def uses(names: list[str]) -> dict[str, str]:
-    """``study`` or ``claim`` by name, half each, by a fixed seed."""
+    """Returns ``study`` or ``claim`` by name, half each, by a fixed seed."""
     shuffled = sorted(names)
     Random(USE_SEED).shuffle(shuffled)
     return {name: ("study" if i < len(shuffled) / 2 else "claim") for i, name in enumerate(shuffled)}
 
 
 def write_curve(run: Run) -> None:
-    """One file a curve: provenance in ``#`` lines, then ``iteration,accuracy``."""
+    """Writes the file of a curve: provenance in ``#`` lines, then ``iteration,accuracy``."""
     recipe = run.recipe
     lines = [
         f"# held-out accuracy of a real training run; scikit-learn {sklearn.__version__}, evaluation/curves/record.py",
@@ -159,7 +159,7 @@ def write_curve(run: Run) -> None:
 
 
 def main() -> int:
-    """Record every recipe, keep what meets the criteria, write the files and the index."""
+    """Records every recipe, keeps the runs that meet the criteria, and writes the files and the index."""
     warnings.simplefilter("error")
     kept: list[Run] = []
     for recipe in RECIPES:

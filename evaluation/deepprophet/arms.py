@@ -1,7 +1,6 @@
-"""How the claim ``deepprophet`` is measured: the calibration, real iterations, and predictions, each by a process of
-its own.
+"""Measures the claim ``deepprophet``: the calibration, real iterations, and predictions, each in a process of its own.
 
-The processes need PyTorch, which this module and what loads it do not.
+Only these processes need PyTorch; this module and those that import it do not.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from threading import Event
 from typing import Any
 
 from controller.model import BITS_PER_BYTE
-from evaluation.deepprophet.spaces import spaces
+from evaluation.deepprophet.namespaces import connected_namespaces
 from topologies.checkout import ROOT
 from topologies.errors import LabError
 
@@ -34,19 +33,19 @@ SECONDS, QUICK_SECONDS = 6.0, 2.0
 PATIENCE_SECONDS = 1800.0
 NETWORK_FILE = "network.json"
 DEFAULT_WAY = "default"
-"""What ``trainyard predict`` does when it is asked for nothing else: of what the device's table lacks it measures some,
-for as long as it takes under five seconds."""
+"""``trainyard predict`` works in this way by default: it measures operators that the device's table lacks, but only as
+many as fit into five seconds."""
 
 COSTED = ("table", "measured", "roofline")
-"""How operators' costs are known otherwise: by the device's table, else a roofline (``--measure 0``); all that the
-table lacks measured (``--measure``); rooflines only."""
+"""The other ways to get operators' costs: from the device's table, and else a roofline (``--measure 0``); with
+everything measured that the table lacks (``--measure``); and from rooflines only."""
 
 WAYS = (DEFAULT_WAY, *COSTED)
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """An iteration that is predicted and measured. ``rate_bps`` of None: a worker alone."""
+    """An iteration that is predicted and measured. ``rate_bps`` is None for a single worker."""
 
     batch_size: int
     workers: int
@@ -55,10 +54,12 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """A case: the median seconds of an iteration, of each time that it was measured, and by way what was predicted.
+    """The results of a case.
 
-    ``compute`` and ``exposed`` are predicted by the default way. ``wire``: what the bytes that a rank sends take at the
-    link's rate, at the least. ``measuring_seconds``: what the way "measured" spent on measuring operators.
+    ``runs`` are the median seconds of an iteration, one for each time that it was measured. ``predicted`` has, for each
+    way, the seconds and their interval. ``compute`` and ``exposed`` are predicted in the default way. ``wire`` is the
+    least time that the bytes of a rank take at the link's rate. ``measuring_seconds`` is what the way "measured" spent
+    on measuring operators.
     """
 
     batch_size: int
@@ -73,17 +74,17 @@ class CaseResult:
 
     @property
     def case(self) -> Case:
-        """What was predicted and measured."""
+        """Returns the case without its results."""
         return Case(self.batch_size, self.workers, self.rate_bps)
 
     @property
     def seconds(self) -> float:
-        """The mean of the runs' medians."""
+        """Returns the mean of the runs' medians."""
         return statistics.fmean(self.runs)
 
     @property
-    def apart(self) -> float | None:
-        """How far two runs are from each other; None where there was one."""
+    def relative_difference(self) -> float | None:
+        """Returns the difference of two runs relative to their mean; None where there was only one."""
         if len(self.runs) < 2:
             return None
         return abs(self.runs[0] - self.runs[1]) / statistics.fmean(self.runs[:2])
@@ -91,7 +92,7 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True)
 class GroupResult:
-    """What measuring a group gives. ``calibrated``: the digest of the calibration that it was predicted with."""
+    """The results of a group. ``calibrated`` is the digest of the calibration that the predictions used."""
 
     cores: int
     cases: tuple[CaseResult, ...] = ()
@@ -103,7 +104,7 @@ class GroupResult:
 
 
 def python() -> str:
-    """The interpreter that has PyTorch. Raises LabError."""
+    """Returns the Python interpreter that has PyTorch. Raises LabError."""
     own = ROOT / ".venv-frameworks" / "bin" / "python"
     if own.exists():
         return str(own)
@@ -113,7 +114,7 @@ def python() -> str:
 
 
 def calibrate(folder: Path, *, quick: bool, stop: Event) -> GroupResult:
-    """Calibrate this device into a folder. Raises LabError, OSError."""
+    """Calibrates this device into a folder. Raises LabError, OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / CALIBRATION_FILE
     command = [python(), "-m", "deepprophet", "--calibrate", "--calibration", str(path), "--json"]
@@ -122,7 +123,7 @@ def calibrate(folder: Path, *, quick: bool, stop: Event) -> GroupResult:
 
 
 def measure_first(model: str, cases: Sequence[Case], *, quick: bool, stop: Event) -> GroupResult:
-    """Measure one model's cases for the first time. Raises LabError, CalledProcessError, OSError."""
+    """Measures one model's cases for the first time. Raises LabError, CalledProcessError, OSError."""
     seconds = QUICK_SECONDS if quick else SECONDS
     results = [
         CaseResult(
@@ -135,19 +136,19 @@ def measure_first(model: str, cases: Sequence[Case], *, quick: bool, stop: Event
 
 
 def measure(model: str, cases: Sequence[Case], calibration: Path, *, quick: bool, stop: Event) -> GroupResult:
-    """Predict one model's cases, and measure them. Raises LabError, CalledProcessError, OSError."""
+    """Predicts one model's cases, and measures them. Raises LabError, CalledProcessError, OSError."""
     if not calibration.exists():
-        raise LabError(f"{calibration} is not there: the calibration comes first, and failed")
+        raise LabError(f"{calibration} does not exist: the calibration comes first, and it failed")
     seconds = QUICK_SECONDS if quick else SECONDS
     cores = os.cpu_count() or 1
-    asked = json.dumps([[case.batch_size, case.workers, case.rate_bps] for case in cases])
-    guesses = json.loads(
-        _run([[python(), "-m", "evaluation.deepprophet.guesses", model, str(calibration), asked]], stop)
+    request = json.dumps([[case.batch_size, case.workers, case.rate_bps] for case in cases])
+    predictions = json.loads(
+        _run([[python(), "-m", "evaluation.deepprophet.predictions", model, str(calibration), request]], stop)
     )
     by_default, longest = _by_default(model, cases, calibration, stop)
     runs = {case: (_real(model, case, seconds, stop),) for case in cases}
     results = []
-    rows = {Case(row["batch_size"], row["workers"], row["rate_bps"]): row for row in guesses["cases"]}
+    rows = {Case(row["batch_size"], row["workers"], row["rate_bps"]): row for row in predictions["cases"]}
     for case in cases:
         row, default = rows[case], by_default[case]
         ways = {way: (row[way]["seconds"], row[way]["low"], row[way]["high"]) for way in COSTED}
@@ -161,7 +162,7 @@ def measure(model: str, cases: Sequence[Case], calibration: Path, *, quick: bool
             )
         )  # fmt: skip
     return GroupResult(
-        cores, tuple(results), tuple(guesses["operators"]), predict_seconds=longest, calibrated=_digest(calibration)
+        cores, tuple(results), tuple(predictions["operators"]), predict_seconds=longest, calibrated=_digest(calibration)
     )
 
 
@@ -172,60 +173,60 @@ def _digest(path: Path) -> str:
 def _by_default(
     model: str, cases: Sequence[Case], calibration: Path, stop: Event
 ) -> tuple[dict[Case, dict[str, Any]], float]:
-    """Return the command's prediction of each case, and the wall seconds of the longest command."""
+    """Returns the command's prediction of each case, and the wall seconds of the longest command."""
     factory = f"evaluation.deepprophet.models:{model.replace('-', '_')}"
-    answer: dict[Case, dict[str, Any]] = {}
+    prediction_of: dict[Case, dict[str, Any]] = {}
     longest = 0.0
     with TemporaryDirectory() as folder:
-        described = Path(folder) / NETWORK_FILE
-        described.write_text(json.dumps(one_machine(max(case.workers for case in cases))))
+        network_file = Path(folder) / NETWORK_FILE
+        network_file.write_text(json.dumps(one_machine(max(case.workers for case in cases))))
         for size in dict.fromkeys(case.batch_size for case in cases):
-            own = [case for case in cases if case.batch_size == size]
+            of_size = [case for case in cases if case.batch_size == size]
             command = [
                 python(), "-m", "deepprophet", factory, "--calibration", str(calibration), "--json",
-                "--network", str(described), "--batch-size", str(size),
-                "--workers", ",".join(str(count) for count in dict.fromkeys(case.workers for case in own)),
+                "--network", str(network_file), "--batch-size", str(size),
+                "--workers", ",".join(str(count) for count in dict.fromkeys(case.workers for case in of_size)),
             ]  # fmt: skip
-            if rates := [str(rate) for rate in dict.fromkeys(case.rate_bps for case in own) if rate is not None]:
+            if rates := [str(rate) for rate in dict.fromkeys(case.rate_bps for case in of_size) if rate is not None]:
                 command += ["--link-rate", ",".join(rates)]
             began = time.monotonic()
             output = json.loads(_run([command], stop))
             longest = max(longest, time.monotonic() - began)
             for prediction in output["predictions"]:
-                answer[Case(size, prediction["workers"], prediction["link_bps"])] = prediction
-    return answer, longest
+                prediction_of[Case(size, prediction["workers"], prediction["link_bps"])] = prediction
+    return prediction_of, longest
 
 
 def one_machine(count: int) -> dict[str, Any]:
-    """Return a network file's contents: ``count`` hosts of one machine, which share its cores."""
+    """Returns a network file's contents: ``count`` hosts of one machine, which share its cores."""
     cores = os.cpu_count() or 1
     return {"hosts": [{"name": f"h{number}", "machine": "m", "cores": cores} for number in range(count)]}
 
 
 def _real(model: str, case: Case, seconds: float, stop: Event) -> float:
-    """Measure real iterations, and return their median in seconds."""
+    """Measures real iterations, and returns their median in seconds."""
     command = [python(), "-m", "evaluation.deepprophet.rank", model, "--batch-size", str(case.batch_size)]
     command += ["--seconds", str(seconds)]
     if case.workers == 1:
         output = _run([command], stop)
     else:
         with ExitStack() as stack:
-            namespaces = stack.enter_context(spaces(case.workers, case.rate_bps or 1e9))
-            master = f"tcp://{namespaces[0].address}:29500"
+            members = stack.enter_context(connected_namespaces(case.workers, case.rate_bps or 1e9))
+            master = f"tcp://{members[0].address}:29500"
             ranks = [
-                space.command([*command, "--rank", str(rank), "--world", str(case.workers), "--master", master])
-                for rank, space in enumerate(namespaces)
+                namespace.command([*command, "--rank", str(rank), "--world", str(case.workers), "--master", master])
+                for rank, namespace in enumerate(members)
             ]
-            output = _run(ranks, stop, {"GLOO_SOCKET_IFNAME": namespaces[0].interface})
+            output = _run(ranks, stop, {"GLOO_SOCKET_IFNAME": members[0].interface})
     seconds_of_iterations: list[float] = json.loads(output)["seconds"]
     return statistics.median(seconds_of_iterations)
 
 
-def _run(commands: Sequence[Sequence[str]], stop: Event, more: Mapping[str, str] | None = None) -> str:
-    """Run commands side by side to their end. Returns the output of the first one. Raises LabError."""
+def _run(commands: Sequence[Sequence[str]], stop: Event, variables: Mapping[str, str] | None = None) -> str:
+    """Runs commands side by side to their end, and returns the output of the first. Raises LabError."""
     if stop.is_set():
         raise LabError("stopped")
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **(more or {})}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **(variables or {})}
     running = [
         subprocess.Popen(
             list(command), cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -1,15 +1,15 @@
 """The claim ``deepprophet``: iterations predicted and measured, on the same machine.
 
-[known] The 2019 thesis reports under 10 % average error. [ours] What it is tried on: 14 models of five families, a
-worker alone with several batch sizes, and real DistributedDataParallel jobs of 2 to 4 ranks over two link rates. The
-device is calibrated with models that are none of these. More ranks than cores are told apart.
+[known] The 2019 thesis reports under 10 % average error. [ours] The claim covers 14 models of five families: a single
+worker with several batch sizes, and real DistributedDataParallel jobs of 2 to 4 ranks over two link rates. The device
+is calibrated with other models. Jobs with more ranks than the machine has cores are reported separately.
 
-A machine is not as fast at one time as at another, which no prediction can know. So everything is measured twice, once
-before the calibration and once after it, and how far the two are apart stands beside the errors.
+The speed of a machine changes over time, and no prediction can know that. So everything is measured twice, once before
+the calibration and once after it, and the difference between the two stands beside the errors.
 
-What is quoted is the command as it is when nothing else is asked of it (``DEFAULT_WAY``). Predictions of one model at
-several batch sizes, workers and rates err together: a model's errors count as one, their mean, and all intervals are
-over models.
+The quoted error is that of the command without options (``DEFAULT_WAY``). The errors of one model at several batch
+sizes, workers and rates are correlated, so a model counts once, with the mean of its errors, and all intervals are over
+models.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ WORKERS = (2, 3, 4)
 KINDS = ("compute", "distributed", "more ranks than cores")
 INTERVALS_OVER = "models"
 PREDICT_LIMIT_SECONDS = 5.0
-"""For the whole command, with a model of ResNet-50's size."""
+"""The whole command should take at most this long, with a model of ResNet-50's size."""
 GPU = "not measured: this evaluation runs on processors"
 
 
@@ -53,7 +53,7 @@ GPU = "not measured: this evaluation runs on processors"
 class Group:
     """One model in all its cases, measured for the first time (``is_first``), or predicted and measured again.
 
-    ``model`` of None: the calibration, between the two.
+    A group whose ``model`` is None is the calibration, between the two.
     """
 
     model: str | None
@@ -64,23 +64,23 @@ class Group:
 
     @property
     def name(self) -> str:
-        """The name of the group's folder."""
+        """Returns the name of the group's folder."""
         if self.is_first:
             return f"{self.model}-before"
         return self.model or measurements.CALIBRATION
 
     @property
     def arms(self) -> int:
-        """The number of measurements, and one for the predictions."""
+        """Returns the number of measurements, plus one for the predictions."""
         return len(self.cases) + (not self.is_first)
 
     def asked(self) -> dict[str, Any]:
-        """Return the request, which a kept result must answer."""
+        """Returns the request; a saved result must have the same."""
         cases = [asdict(case) for case in self.cases]
         return {"model": self.model, "cases": cases, "quick": self.quick, "is_first": self.is_first}
 
     def run(self, setting: Setting) -> GroupResult:
-        """Measure and predict. Raises LabError, CalledProcessError, OSError."""
+        """Measures and predicts. Raises LabError, CalledProcessError, OSError."""
         if self.model is None:
             result = measurements.calibrate(setting.folder, quick=self.quick, stop=setting.stop)
         elif self.is_first:
@@ -96,15 +96,15 @@ class Group:
         return result
 
     def read(self, folder: Path) -> GroupResult:
-        """The result that ``run`` left there. Raises OSError, ValueError."""
+        """Returns the result that ``run`` has saved in ``folder``. Raises OSError, ValueError."""
         return TypeAdapter(GroupResult).validate_json((folder / measurements.RESULT).read_bytes())
 
 
 def groups(*, quick: bool = False, others: bool = True) -> list[Group]:
-    """A group a model, the calibration, and again a group a model; quick: a model a kind, one batch size, two workers,
-    one rate.
+    """Returns one group for each model, the calibration, and again one group for each model.
 
-    ``others`` of False: without jobs of more than two ranks.
+    ``quick`` takes three models, one batch size, two workers and one rate. Without ``others`` there are no jobs of more
+    than two ranks.
     """
     names = QUICK_MODELS if quick else tuple(MODELS)
     sizes = (DISTRIBUTED_BATCH_SIZE,) if quick else BATCH_SIZES
@@ -117,28 +117,30 @@ def groups(*, quick: bool = False, others: bool = True) -> list[Group]:
 
 
 def add_up(results: Sequence[tuple[Group, GroupResult]]) -> dict[str, Any]:
-    """Errors by kind and way, by family, of operators; what a prediction takes; where the calibration comes from."""
+    """Returns the summary: errors by kind, way, family and operator, how long predictions take, and the calibration."""
     predicted = [(group, result) for group, result in results if not group.is_first]
     before = {
         (group.model, case.case): case.runs for group, result in results if group.is_first for case in result.cases
     }
-    found = [
+    measured = [
         (group.model, replace(case, runs=before.get((group.model, case.case), ()) + case.runs), result)
         for group, result in predicted
         if group.model
         for case in result.cases
     ]
-    by_kind = {kind: [(m, c) for m, c, r in found if _kind(c, r.cores) == kind] for kind in KINDS}
+    by_kind = {kind: [(m, c) for m, c, r in measured if _kind(c, r.cores) == kind] for kind in KINDS}
     if len({result.calibrated for _, result in predicted}) > 1:
-        raise LabError("the models were predicted with different calibrations; without --resume all are measured anew")
-    operators = [one for _, result in results for one in result.operators]
+        raise LabError(
+            "the models were predicted with different calibrations; without --resume, all are measured again"
+        )
+    operators = [errors for _, result in results for errors in result.operators]
     calibrations = [result.calibration for group, result in results if group.model is None]
     return {
         "device": calibrations[0] if calibrations else {},
         "gpu": GPU,
         "way": DEFAULT_WAY,
         "intervals_over": INTERVALS_OVER,
-        "models": len({model for model, _, _ in found}),
+        "models": len({model for model, _, _ in measured}),
         "kinds": {kind: _errors(cases) for kind, cases in by_kind.items() if cases},
         "families": {
             family: {
@@ -147,7 +149,7 @@ def add_up(results: Sequence[tuple[Group, GroupResult]]) -> dict[str, Any]:
                 if (chosen := [(m, c) for m, c in cases if MODELS[m] == family])
             }
             for family in dict.fromkeys(MODELS.values())
-            if any(MODELS[m] == family for m, _, _ in found)
+            if any(MODELS[m] == family for m, _, _ in measured)
         },
         "operators": _operators(operators),
         "rates": {kind: _rates(cases) for kind, cases in by_kind.items() if kind != KINDS[0]},
@@ -155,8 +157,8 @@ def add_up(results: Sequence[tuple[Group, GroupResult]]) -> dict[str, Any]:
             group.model: result.predict_seconds for group, result in results if result.predict_seconds is not None
         },
         "predict_limit_seconds": PREDICT_LIMIT_SECONDS,
-        "measuring_seconds": max((case.measuring_seconds for _, case, _ in found), default=0.0),
-        "cases": [{"model": model, **asdict(case), "seconds": case.seconds} for model, case, _ in found],
+        "measuring_seconds": max((case.measuring_seconds for _, case, _ in measured), default=0.0),
+        "cases": [{"model": model, **asdict(case), "seconds": case.seconds} for model, case, _ in measured],
     }
 
 
@@ -167,26 +169,26 @@ def _kind(case: CaseResult, cores: int) -> str:
 
 
 def _errors(cases: Sequence[tuple[str, CaseResult]]) -> dict[str, Any]:
-    """By way: the mean over models of a model's own mean error, with its interval; of single cases the worst ones."""
+    """Returns for each way the mean over models of a model's mean error, its interval, and the worst single cases."""
     ways = {}
     for way in WAYS:
-        off = [_error(case, way) for _, case in cases]
-        of_models = _of_models(cases, way)
+        of_cases = [_error(case, way) for _, case in cases]
+        of_models = _model_errors(cases, way)
         inside = [case.predicted[way][1] <= case.seconds <= case.predicted[way][2] for _, case in cases]
         ways[way] = {
             "mean_absolute_error": fmean(of_models),
             "ci95": list(mean_interval(of_models)),
-            "p90": _quantile(off, 0.9),
-            "worst": max(off),
+            "p90": _quantile(of_cases, 0.9),
+            "worst": max(of_cases),
             "in_interval": fmean(inside),
         }
-    again = [apart for _, case in cases if (apart := case.apart) is not None]
+    differences = [share for _, case in cases if (share := case.relative_difference) is not None]
     return {
         "cases": len(cases),
         "models": len({model for model, _ in cases}),
         "ways": ways,
-        "measured_twice": fmean(again) if again else None,
-        "measured_twice_p90": _quantile(again, 0.9) if again else None,
+        "measured_twice": fmean(differences) if differences else None,
+        "measured_twice_p90": _quantile(differences, 0.9) if differences else None,
         "gain_ci95": list(_gain(cases)),
     }
 
@@ -197,11 +199,11 @@ def _rates(cases: Sequence[tuple[str, CaseResult]]) -> dict[str, Any]:
 
 
 def _beside_wire(cases: Sequence[tuple[str, CaseResult]]) -> dict[str, Any]:
-    """The error where much of an iteration is the wire's, which is easy to tell: of all of it, and of what is left."""
+    """Returns the error of whole iterations, and of the time besides sending, which is easy to predict."""
     rest = [(model, case) for model, case in cases if case.seconds > case.wire]
     return {
         "cases": len(cases),
-        "mean_absolute_error": fmean(_of_models(cases, DEFAULT_WAY)),
+        "mean_absolute_error": fmean(_model_errors(cases, DEFAULT_WAY)),
         "wire_share": fmean(min(case.wire / case.seconds, 1.0) for _, case in cases),
         "error_of_the_rest": fmean(
             abs(case.predicted[DEFAULT_WAY][0] - case.seconds) / (case.seconds - case.wire) for _, case in rest
@@ -215,32 +217,33 @@ def _error(case: CaseResult, way: str) -> float:
     return abs(case.predicted[way][0] / case.seconds - 1)
 
 
-def _of_models(cases: Sequence[tuple[str, CaseResult]], way: str) -> list[float]:
-    """Each model's mean error: its cases have the same operators, and err together."""
+def _model_errors(cases: Sequence[tuple[str, CaseResult]], way: str) -> list[float]:
+    """Returns each model's mean error, because its cases have the same operators and correlated errors."""
     errors: dict[str, list[float]] = {}
     for model, case in cases:
         errors.setdefault(model, []).append(_error(case, way))
-    return [fmean(own) for own in errors.values()]
+    return [fmean(of_model) for of_model in errors.values()]
 
 
 def _gain(cases: Sequence[tuple[str, CaseResult]]) -> tuple[float, float]:
-    """How much less the quoted error is than with rooflines only: an interval over models."""
-    pairs = list(zip(_of_models(cases, "roofline"), _of_models(cases, DEFAULT_WAY), strict=True))
+    """Returns how much lower the quoted error is than with rooflines only, as an interval over models."""
+    pairs = list(zip(_model_errors(cases, "roofline"), _model_errors(cases, DEFAULT_WAY), strict=True))
     return paired_bootstrap(pairs, lambda d: 1.0 - d[..., 1].mean(axis=1) / d[..., 0].mean(axis=1))
 
 
-def _operators(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The mean over graphs of an operator's error, by the way in which its cost is known."""
-    answer: dict[str, Any] = {"graphs": len(found), "same_as_traced": sum(bool(one["same_as_traced"]) for one in found)}
+def _operators(graphs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Returns the mean over graphs of an operator's error, by the way in which its cost is known."""
+    same = sum(bool(graph["same_as_traced"]) for graph in graphs)
+    summarised: dict[str, Any] = {"graphs": len(graphs), "same_as_traced": same}
     for way in COSTED:
-        known = [one[way] for one in found if one.get(way) and one[way]["error"] is not None]
-        answer[way] = {
-            "error": fmean(one["error"] for one in known) if known else None,
-            "share_of_time": fmean(one["share_of_time"] for one in known) if known else 0.0,
+        known = [graph[way] for graph in graphs if graph.get(way) and graph[way]["error"] is not None]
+        summarised[way] = {
+            "error": fmean(errors["error"] for errors in known) if known else None,
+            "share_of_time": fmean(errors["share_of_time"] for errors in known) if known else 0.0,
         }
-    again = [one["again"] for one in found if one["again"] is not None]
-    answer["measured_twice"] = fmean(again) if again else None
-    return answer
+    differences = [graph["again"] for graph in graphs if graph["again"] is not None]
+    summarised["measured_twice"] = fmean(differences) if differences else None
+    return summarised
 
 
 def _quantile(values: Sequence[float], share: float) -> float:
@@ -252,35 +255,35 @@ def _quantile(values: Sequence[float], share: float) -> float:
 
 
 def headline(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The error of the command as it is by default, beside that of rooflines only."""
+    """Returns the error of the command by default, compared with that of rooflines only."""
     return [
         summary.claim(
             f"DeepProphet's mean absolute error, {kind}, against rooflines only",
             metric="mean_absolute_error",
             unit="share",
-            baseline=found["ways"]["roofline"]["mean_absolute_error"],
-            value=found["ways"][DEFAULT_WAY]["mean_absolute_error"],
-            interval=(found["gain_ci95"][0], found["gain_ci95"][1]),
+            baseline=errors["ways"]["roofline"]["mean_absolute_error"],
+            value=errors["ways"][DEFAULT_WAY]["mean_absolute_error"],
+            interval=(errors["gain_ci95"][0], errors["gain_ci95"][1]),
         )
-        for kind, found in fields["kinds"].items()
+        for kind, errors in fields["kinds"].items()
     ]
 
 
 def tables(fields: Mapping[str, Any]) -> Iterator[Table]:
-    """Errors by kind and way, and by family."""
+    """Yields the tables: errors by kind and way, by family, by link rate and by operator, and prediction times."""
     table = Table(title=f"DeepProphet: error of the iteration time, {fields['models']} models (95 %: over models)")
     for number, name in enumerate(
         ("", "costs by", "cases", "mean", "95 %", "p90", "worst", "in its interval", "twice")
     ):
         table.add_column(name, justify="right" if number > 1 else "left")
-    for kind, found in fields["kinds"].items():
-        for way, error in found["ways"].items():
+    for kind, errors in fields["kinds"].items():
+        for way, error in errors["ways"].items():
             low, high = error["ci95"]
             table.add_row(
-                kind if way == WAYS[0] else "", _WAYS[way], str(found["cases"]), f"{error['mean_absolute_error']:.1%}",
+                kind if way == WAYS[0] else "", _WAYS[way], str(errors["cases"]), f"{error['mean_absolute_error']:.1%}",
                 f"{low:.1%} to {high:.1%}", f"{error['p90']:.1%}", f"{error['worst']:.1%}",
                 f"{error['in_interval']:.0%}",
-                "-" if found["measured_twice"] is None else f"{found['measured_twice']:.1%}",
+                "-" if errors["measured_twice"] is None else f"{errors['measured_twice']:.1%}",
             )  # fmt: skip
     yield table
     families = Table(title=f"by family, costs by {_WAYS[DEFAULT_WAY]}")
@@ -301,21 +304,23 @@ def tables(fields: Mapping[str, Any]) -> Iterator[Table]:
                 "-" if rest is None else f"{rest:.1%}",
             )  # fmt: skip
     yield wired
-    taken = Table(title="seconds of trainyard predict, the longest of its batch sizes", caption=f"GPU: {fields['gpu']}")
+    durations = Table(
+        title="seconds of trainyard predict, the longest of its batch sizes", caption=f"GPU: {fields['gpu']}"
+    )
     for number, name in enumerate(("model", "takes", "limit")):
-        taken.add_column(name, justify="right" if number else "left")
+        durations.add_column(name, justify="right" if number else "left")
     for model, seconds in fields["predict_seconds"].items():
-        taken.add_row(model, f"{seconds:.1f}", f"{fields['predict_limit_seconds']:g}")
-    yield taken
+        durations.add_row(model, f"{seconds:.1f}", f"{fields['predict_limit_seconds']:g}")
+    yield durations
     single = Table(title="single operators inside an iteration")
     for number, name in enumerate(("costs by", "error", "of the time")):
         single.add_column(name, justify="right" if number else "left")
     for way in COSTED:
-        found = fields["operators"][way]
+        error = fields["operators"][way]
         single.add_row(
             _OPERATORS[way],
-            "-" if found["error"] is None else f"{found['error']:.1%}",
-            f"{found['share_of_time']:.0%}",
+            "-" if error["error"] is None else f"{error['error']:.1%}",
+            f"{error['share_of_time']:.0%}",
         )
     twice = fields["operators"]["measured_twice"]
     single.add_row("(alone, measured twice)", "-" if twice is None else f"{twice:.1%}", "")
@@ -333,7 +338,7 @@ _OPERATORS = {"table": "table, what is in it", "measured": "micro-benchmarks", "
 
 
 def plot(fields: Mapping[str, Any], folder: Path) -> None:
-    """Predicted against measured."""
-    from evaluation.deepprophet.plot import against  # noqa: PLC0415 - matplotlib takes a while
+    """Plots predicted against measured seconds."""
+    from evaluation.deepprophet.plot import against  # noqa: PLC0415 - matplotlib loads slowly
 
     against(fields["cases"], MODELS, DEFAULT_WAY, folder / "deepprophet.png")

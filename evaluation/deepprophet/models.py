@@ -1,9 +1,8 @@
-"""The models that DeepProphet is judged on: 14 of five families, small enough for a machine with two cores. Needs
-PyTorch.
+"""The models that DeepProphet is evaluated on: 14 of five families, small enough for a machine with two cores.
 
-Each is the structure that its name says, with small inputs; none of them, and no layer of them, is in the set that a
-device is calibrated with (``deepprophet.device.calibration_set``). ``factory(NAME)`` gives what ``trainyard
-predict`` asks for: a function from a batch size to a model, an example batch and a loss.
+They need PyTorch. Each has the structure that its name says, with small inputs. Neither the models nor their layers are
+in the set that a device is calibrated with (``deepprophet.device.calibration_set``). ``factory(NAME)`` returns what
+``trainyard predict`` needs: a function from a batch size to a model, an example batch and a loss.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-Made = tuple[nn.Module, tuple[torch.Tensor, ...], Callable[[Any, tuple[torch.Tensor, ...]], torch.Tensor]]
+ModelBatchLoss = tuple[nn.Module, tuple[torch.Tensor, ...], Callable[[Any, tuple[torch.Tensor, ...]], torch.Tensor]]
 
 
 def _classify(output: torch.Tensor, batch: tuple[torch.Tensor, ...]) -> torch.Tensor:
-    """Cross entropy against the last tensor of the batch; a sequence's positions count as examples."""
+    """Returns the cross entropy against the last tensor of the batch; a sequence's positions count as examples."""
     return functional.cross_entropy(output.flatten(0, -2), batch[-1].flatten())
 
 
@@ -29,14 +28,14 @@ def _click(output: torch.Tensor, batch: tuple[torch.Tensor, ...]) -> torch.Tenso
 
 
 class Labelled(nn.Module):
-    """A model that is fed all of a batch but the labels, which are its last tensor."""
+    """A model whose input is the batch without its last tensor, which holds the labels."""
 
     def __init__(self, body: nn.Module) -> None:
         super().__init__()
         self.body = body
 
     def forward(self, *batch: torch.Tensor) -> torch.Tensor:
-        """The body's output."""
+        """Returns the body's output."""
         return self.body(*batch[:-1])
 
 
@@ -97,13 +96,14 @@ class Residual(nn.Module):
         )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """The block's output."""
+        """Returns the block's output."""
         return functional.relu(self.way(x) + self.skip(x), inplace=True)
 
 
 def resnet(depths: tuple[int, ...], *, bottleneck: bool, classes: int = 10, imagenet: bool = False) -> nn.Module:
-    """ResNet-18 is (2, 2, 2, 2), ResNet-50 (3, 4, 6, 3) with bottlenecks; the stem is ImageNet's or that for small
-    pictures.
+    """Returns a ResNet: (2, 2, 2, 2) is ResNet-18, and (3, 4, 6, 3) with bottlenecks is ResNet-50.
+
+    The stem is that for ImageNet, or that for small pictures.
     """
     stem = (
         [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)]
@@ -131,13 +131,13 @@ class Recurrent(nn.Module):
         self.each = each
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Logits."""
+        """Returns the logits."""
         states, _ = self.core(self.words(tokens))
         return self.out(states if self.each else states[:, -1])
 
 
 class Encoder(nn.Module):
-    """A Transformer encoder over tokens, as BERT: logits at each position."""
+    """A Transformer encoder over tokens, as in BERT, with logits at each position."""
 
     def __init__(self, *, words: int, length: int, width: int, heads: int, layers: int) -> None:
         super().__init__()
@@ -147,7 +147,7 @@ class Encoder(nn.Module):
         self.out = nn.Linear(width, words)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Logits."""
+        """Returns the logits."""
         return self.out(self.core(self.words(tokens) + self.places))
 
 
@@ -162,12 +162,12 @@ class Patches(nn.Module):
         self.out = nn.Linear(width, 10)
 
     def forward(self, pictures: torch.Tensor) -> torch.Tensor:
-        """Logits."""
+        """Returns the logits."""
         return self.out(self.core(self.cut(pictures).flatten(2).transpose(1, 2) + self.places).mean(1))
 
 
 class DecoderBlock(nn.Module):
-    """Causal self-attention and a wide layer, each after a normalisation, as GPT-2's."""
+    """Causal self-attention and a feed-forward layer, each after a normalisation, as in GPT-2."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -177,7 +177,7 @@ class DecoderBlock(nn.Module):
         self.wide = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """The block's output."""
+        """Returns the block's output."""
         count, length, width = x.shape
         parts = self.inward(self.first(x)).view(count, length, 3, self.heads, width // self.heads)
         query, key, value = parts.permute(2, 0, 3, 1, 4).unbind(0)
@@ -187,7 +187,7 @@ class DecoderBlock(nn.Module):
 
 
 class Decoder(nn.Module):
-    """A Transformer decoder, as GPT-2: the next token at each position."""
+    """A Transformer decoder, as in GPT-2, which predicts the next token at each position."""
 
     def __init__(self, *, words: int, length: int, width: int, heads: int, layers: int) -> None:
         super().__init__()
@@ -196,13 +196,13 @@ class Decoder(nn.Module):
         self.out = nn.Linear(width, words, bias=False)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Logits."""
+        """Returns the logits."""
         places = self.places(torch.arange(tokens.shape[1], device=tokens.device))
         return self.out(self.core(self.words(tokens) + places))
 
 
 class Translator(nn.Module):
-    """Encoder and decoder with attention between them, as the first Transformer."""
+    """An encoder and a decoder with attention between them, as in the first Transformer."""
 
     def __init__(self, *, words: int, width: int, heads: int, layers: int) -> None:
         super().__init__()
@@ -211,14 +211,15 @@ class Translator(nn.Module):
         self.out = nn.Linear(width, words)
 
     def forward(self, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        """Logits."""
+        """Returns the logits."""
         mask = self.core.generate_square_subsequent_mask(target.shape[1])
         return self.out(self.core(self.words(source), self.words(target), tgt_mask=mask, tgt_is_causal=True))
 
 
 class Recommender(nn.Module):
-    """Tables of embeddings beside a small MLP; their pairwise products (DLRM) or all of them (wide and deep) into
-    another.
+    """Tables of embeddings and a small MLP, whose outputs go into another MLP.
+
+    It gets their pairwise products (DLRM), or all outputs (wide and deep).
     """
 
     def __init__(self, *, tables: int, rows: int, width: int, pairs: bool, bags: bool) -> None:
@@ -232,16 +233,16 @@ class Recommender(nn.Module):
         self.pairs = pairs
 
     def forward(self, dense: torch.Tensor, sparse: torch.Tensor) -> torch.Tensor:
-        """One logit an example."""
+        """Returns one logit for each example."""
         bottom = self.bottom(dense)
-        found = [table(sparse[:, number]) for number, table in enumerate(self.tables)]
+        embedded = [table(sparse[:, number]) for number, table in enumerate(self.tables)]
         if self.pairs:
-            stacked = torch.stack([bottom, *found], 1)
+            stacked = torch.stack([bottom, *embedded], 1)
             products = torch.bmm(stacked, stacked.transpose(1, 2))
             rows, columns = torch.tril_indices(stacked.shape[1], stacked.shape[1], -1)
             joined = torch.cat([bottom, products[:, rows, columns]], 1)
         else:
-            joined = torch.cat([bottom, *found], 1)
+            joined = torch.cat([bottom, *embedded], 1)
         return self.top(joined).squeeze(1)
 
 
@@ -314,21 +315,22 @@ _MODELS: dict[str, tuple[str, Callable[[], nn.Module], Callable[[int], tuple[tor
 FAMILIES: dict[str, str] = {name: family for name, (family, _, _) in _MODELS.items()}
 
 
-def factory(name: str) -> Callable[..., Made]:
-    """What makes a model with an example batch and its loss. Raises KeyError."""
+def factory(name: str) -> Callable[..., ModelBatchLoss]:
+    """Returns a function that builds a model with an example batch and its loss. Raises KeyError."""
     family, model, batch = _MODELS[name]
 
-    def make(batch_size: int = 32) -> Made:
+    def make(batch_size: int = 32) -> ModelBatchLoss:
         return Labelled(model()), batch(batch_size), _click if family == "recommender" else _classify
 
     return make
 
 
-def __getattr__(name: str) -> Callable[..., Made]:
-    """``evaluation.deepprophet.models:resnet18`` is a factory, as ``trainyard predict`` takes it; dashes become
-    underscores.
+def __getattr__(name: str) -> Callable[..., ModelBatchLoss]:
+    """Returns the factory of a model, so that ``trainyard predict`` takes ``evaluation.deepprophet.models:resnet18``.
+
+    Underscores in ``name`` stand for dashes. Raises AttributeError.
     """
-    found = name.replace("_", "-")
-    if found not in _MODELS:
+    model = name.replace("_", "-")
+    if model not in _MODELS:
         raise AttributeError(f"no model {name}; there are {', '.join(_MODELS)}")
-    return factory(found)
+    return factory(model)

@@ -1,4 +1,4 @@
-"""The picture of the claim ``deepprophet``: predicted against measured, a dot a case."""
+"""Draws the picture of the claim ``deepprophet``: predicted against measured seconds, one dot for each case."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from matplotlib import pyplot as plt
 
 
 def against(cases: Sequence[Mapping[str, Any]], families: Mapping[str, str], way: str, path: Path) -> None:
-    """A worker alone on the left, jobs of several ranks on the right, predicted by ``way``; the band is 10 % wide each
-    way.
+    """Draws single workers on the left and jobs of several ranks on the right, as predicted in ``way``.
+
+    The grey band is 10 % wide in each direction.
     """
     figure, axes = plt.subplots(1, 2, figsize=(11, 5), layout="constrained", dpi=110)
     shown = {families[case["model"]] for case in cases}

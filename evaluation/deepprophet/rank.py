@@ -1,6 +1,6 @@
-"""One rank of a real training job, or a worker alone, timed: ``python -m evaluation.deepprophet.rank``. Needs PyTorch.
+"""Times one rank of a real training job, or a single worker: ``python -m evaluation.deepprophet.rank``.
 
-Rank 0 tells one JSON document: seconds of each iteration, after some that are not counted.
+It needs PyTorch. Rank 0 writes one JSON document with the seconds of each iteration, without the first iterations.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CPU = torch.device("cpu")
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Train, tell how long iterations take, and end the process."""
+    """Train, write how long iterations take, and end the process."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("model")
     parser.add_argument("--batch-size", type=int, required=True)
@@ -39,25 +39,25 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     torch.manual_seed(options.rank)
-    made = subject(models.factory(options.model)(options.batch_size))
+    training = subject(models.factory(options.model)(options.batch_size))
     if options.world == 1:
-        found = timed(iteration(made, "sgd", CPU), CPU, seconds=options.seconds)
+        seconds_of_iterations = timed(iteration(training, "sgd", CPU), CPU, seconds=options.seconds)
     else:
         dist.init_process_group(
             "gloo", init_method=options.master, rank=options.rank, world_size=options.world, timeout=PATIENCE
         )
-        run = iteration(made, "sgd", CPU, DistributedDataParallel(made.model))
-        found = _together(run, options.seconds)
+        run = iteration(training, "sgd", CPU, DistributedDataParallel(training.model))
+        seconds_of_iterations = _together(run, options.seconds)
         dist.barrier()
     if options.rank == 0:
-        sys.stdout.write(json.dumps({"seconds": found}) + "\n")
+        sys.stdout.write(json.dumps({"seconds": seconds_of_iterations}) + "\n")
         sys.stdout.flush()
-    # All is done. Now and then Gloo's threads abort a rank that takes its process group apart while others leave.
+    # Gloo's threads sometimes abort a rank that destroys its process group while others exit, so this ends at once.
     os._exit(0)
 
 
 def _together(run: object, seconds: float) -> list[float]:
-    """All ranks do as many iterations as rank 0 has time for."""
+    """Runs as many iterations on all ranks as rank 0 has time for. Returns the seconds of each."""
     assert callable(run)
     warm = []
     for _ in range(WARM_ITERATIONS):
@@ -67,12 +67,12 @@ def _together(run: object, seconds: float) -> list[float]:
     wanted = seconds / max(statistics.median(warm[1:]), 1e-6)
     count = torch.tensor([min(max(round(wanted), LEAST_ITERATIONS), MOST_ITERATIONS)])
     dist.broadcast(count, 0)
-    found = []
+    measured = []
     for _ in range(int(count.item())):
         began = time.perf_counter()
         run()
-        found.append(time.perf_counter() - began)
-    return found
+        measured.append(time.perf_counter() - began)
+    return measured
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import pytest
 
 from evaluation.deepprophet import arms
 from evaluation.deepprophet.arms import Case
-from evaluation.deepprophet.spaces import spaces
+from evaluation.deepprophet.namespaces import connected_namespaces
 
 MLP_DEEP_BYTES = 7_719_976
 
@@ -30,12 +30,12 @@ def test_two_ranks_take_what_their_links_need() -> None:
     assert namespaces() == before
 
 
-def test_spaces_are_taken_down_when_it_fails() -> None:
+def test_namespaces_are_taken_down_when_it_fails() -> None:
     before = namespaces()
-    with pytest.raises(RuntimeError, match="on purpose"), spaces(3, 1e8) as found:
+    with pytest.raises(RuntimeError, match="on purpose"), connected_namespaces(3, 1e8) as members:
         assert len(namespaces()) == len(before) + 4
         reached = subprocess.run(
-            found[0].command(["ping", "-c1", "-W2", found[2].address]), capture_output=True, check=False
+            members[0].command(["ping", "-c1", "-W2", members[2].address]), capture_output=True, check=False
         )
         assert reached.returncode == 0
         raise RuntimeError("on purpose")

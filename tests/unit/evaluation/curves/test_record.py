@@ -1,4 +1,4 @@
-"""The recorded curves: what is committed meets the stated criteria, and the recorder applies them."""
+"""The committed curves meet the stated criteria, and the recorder applies these criteria."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_halves_are_disjoint_equal_and_by_the_fixed_seed():
 
 
 @pytest.mark.parametrize("name", ["absent", "../curves/digits-mlp-1", "index", ""])
-def test_a_curve_that_is_not_there_is_refused(name):
+def test_an_unknown_curve_is_refused(name):
     with pytest.raises(curves.CurveError, match="no curve called"):
         curves.load(name)
 
@@ -95,7 +95,7 @@ def test_patience():
     flat = [0.9] * 40
     assert not record.out_of_patience(flat[:39], 500, 0.1)
     assert record.out_of_patience(flat, 500, 0.1)
-    assert not record.out_of_patience([0.11] * 60, 500, 0.1), "a plateau at chance is waited for"
+    assert not record.out_of_patience([0.11] * 60, 500, 0.1), "a plateau at chance does not end a run"
     assert not record.out_of_patience([0.5 + 0.01 * i for i in range(40)], 500, 0.1)
 
 

@@ -19,7 +19,7 @@ from topologies.errors import LabError
 
 
 def case(batch: int, workers: int, rate: float | None, *, default: float, roofline: float, runs=(1.0,)) -> CaseResult:
-    """Predictions, relative to what was measured; what is measured for them makes them right."""
+    """Predictions relative to the measured seconds; those of the way ``measured`` are exact."""
     ways = {"default": default, "measured": 1.0, "table": 1.25, "roofline": roofline}
     middle = sum(runs) / len(runs)
     predicted = {way: (middle * off, middle * 0.8, middle * 1.2) for way, off in ways.items()}
@@ -34,25 +34,25 @@ OPERATORS = {
 
 
 def results() -> list[tuple[claim.Group, GroupResult]]:
-    calibration = GroupResult(2, calibration={"device": "a CPU", "torch": "2.13.0"}, calibrated="one")
-    found = [(claim.Group(None, ()), calibration)]
+    calibration = GroupResult(2, calibration={"device": "a CPU", "torch": "2.13.0"}, calibrated="digest")
+    measured = [(claim.Group(None, ()), calibration)]
     for model, off in (("mlp-wide", 0.1), ("resnet18", 0.3)):
         cases = (
             case(8, 1, None, default=1 + off, roofline=1.5, runs=(0.9, 1.1)),
             case(16, 2, 1e9, default=1 - off, roofline=0.5, runs=(2.0, 2.0)),
             case(16, 4, 1e9, default=1 + 2 * off, roofline=2.0),
         )
-        asked = tuple(result.case for result in cases)
-        # What was measured before the calibration, of all but the last, and what after it.
-        first = tuple(replace(one, runs=one.runs[:1], predicted={}) for one in cases if len(one.runs) > 1)
-        found.insert(0, (claim.Group(model, asked, is_first=True), GroupResult(2, first)))
-        again = tuple(replace(one, runs=one.runs[-1:]) for one in cases)
+        requested = tuple(result.case for result in cases)
+        # All cases but the last are measured before the calibration, and all are measured after it.
+        first = tuple(replace(each, runs=each.runs[:1], predicted={}) for each in cases if len(each.runs) > 1)
+        measured.insert(0, (claim.Group(model, requested, is_first=True), GroupResult(2, first)))
+        again = tuple(replace(each, runs=each.runs[-1:]) for each in cases)
         result = GroupResult(2, again, (OPERATORS,), predict_seconds=3.0, calibrated=calibration.calibrated)
-        found.append((claim.Group(model, asked), result))
-    return found
+        measured.append((claim.Group(model, requested), result))
+    return measured
 
 
-def test_what_the_issue_asks_is_measured() -> None:
+def test_the_groups_cover_all_models_batch_sizes_workers_and_rates() -> None:
     everything = claim.groups()
     middle = next(place for place, group in enumerate(everything) if group.model is None)
     before, groups = everything[:middle], everything[middle + 1 :]
@@ -61,18 +61,18 @@ def test_what_the_issue_asks_is_measured() -> None:
     assert len(groups) >= 12
     assert len(set(claim.MODELS.values())) >= 5
     for group in groups:
-        assert len({one.batch_size for one in group.cases if one.workers == 1}) >= 2
-        assert {one.workers for one in group.cases} == {1, 2, 3, 4}
-        assert {one.rate_bps for one in group.cases if one.workers > 1} == set(claim.RATES_BPS)
+        assert len({each.batch_size for each in group.cases if each.workers == 1}) >= 2
+        assert {each.workers for each in group.cases} == {1, 2, 3, 4}
+        assert {each.rate_bps for each in group.cases if each.workers > 1} == set(claim.RATES_BPS)
     names = [group.name for group in claim.groups()]
     assert len(set(names)) == len(names)
-    assert {one.workers for group in claim.groups(others=False) for one in group.cases} == {1, 2}
+    assert {each.workers for group in claim.groups(others=False) for each in group.cases} == {1, 2}
     quick = claim.groups(quick=True)
     assert len(quick) < 8
     assert all(group.quick for group in quick)
 
 
-def test_models_that_are_named_are_there() -> None:
+def test_every_named_model_exists() -> None:
     text = (Path(claim.__file__).parent / "models.py").read_text()
     for name in claim.MODELS:
         assert f'    "{name}": (' in text
@@ -97,7 +97,7 @@ def test_errors_add_up_apart_by_ranks_and_cores() -> None:
     assert fields["predict_seconds"] == {"mlp-wide": 3.0, "resnet18": 3.0}
     assert fields["measuring_seconds"] == 7.0
     assert fields["gpu"].startswith("not measured")
-    # Three quarters are the wire's, so the same error is four times as large a part of the rest.
+    # Sending takes three quarters of the time, so the same error is four times as large relative to the rest.
     by_rate = fields["rates"]["distributed"]["1000 Mbit/s"]
     assert (by_rate["cases"], by_rate["wire_share"]) == (2, 0.75)
     assert by_rate["error_of_the_rest"] == pytest.approx(4 * by_rate["mean_absolute_error"]) == pytest.approx(0.8)
@@ -112,7 +112,7 @@ def test_models_of_different_calibrations_are_not_added_up() -> None:
 
 
 def test_predictions_of_one_model_count_as_one() -> None:
-    """More batch sizes of a model are no more models: neither the mean nor its interval changes by them."""
+    """More batch sizes of a model change neither the mean nor its interval."""
     cases = [
         ("mlp-wide", case(8, 1, None, default=1.1, roofline=1.5)),
         ("gru", case(8, 1, None, default=1.5, roofline=2.0)),
@@ -124,7 +124,7 @@ def test_predictions_of_one_model_count_as_one() -> None:
         assert often["ways"]["default"][name] == pytest.approx(once["ways"]["default"][name])
     assert often["gain_ci95"] == pytest.approx(once["gain_ci95"])
     assert (often["cases"], often["models"]) == (102, 2)
-    # By Student's t of two models, 0.1 and 0.5.
+    # The interval is that of Student's t for two models, 0.1 and 0.5.
     assert once["ways"]["default"]["ci95"] == pytest.approx([0.3 - 12.706 * 0.2, 0.3 + 12.706 * 0.2], rel=1e-3)
 
 
@@ -152,14 +152,14 @@ def test_tables_and_picture(tmp_path: Path) -> None:
     console = Console(record=True, width=200)
     for table in claim.tables(fields):
         console.print(table)
-    told = console.export_text()
-    assert "table, some measured, roofline (the default)" in told
-    assert "table, else roofline (--measure 0)" in told
-    assert "table, all else measured (--measure)" in told
-    assert "over models" in told
-    assert "residual cnn" in told
-    assert "1000 Mbit/s" in told
-    assert "GPU: not" in told
+    text = console.export_text()
+    assert "table, some measured, roofline (the default)" in text
+    assert "table, else roofline (--measure 0)" in text
+    assert "table, all else measured (--measure)" in text
+    assert "over models" in text
+    assert "residual cnn" in text
+    assert "1000 Mbit/s" in text
+    assert "GPU: not" in text
     claim.plot(fields, tmp_path)
     assert (tmp_path / "deepprophet.png").read_bytes().startswith(b"\x89PNG")
 

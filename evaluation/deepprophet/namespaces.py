@@ -1,6 +1,6 @@
-"""A small network on this machine: a network namespace a rank, on one bridge. Each link is limited at both ends.
+"""A small network on this machine: one network namespace for each rank, on one bridge, with limits at both link ends.
 
-Distributed PyTorch is measured on it with all processors of the machine; that needs no emulated testbed.
+Distributed PyTorch is measured on it with all processors of the machine; it needs no emulated testbed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CONGESTION_CONTROL = "cubic"
 
 
 @dataclass(frozen=True, slots=True)
-class Space:
+class Namespace:
     """The network namespace of a rank, with its address and interface."""
 
     name: str
@@ -28,49 +28,65 @@ class Space:
     interface: str = "eth0"
 
     def command(self, arguments: Sequence[str]) -> list[str]:
-        """Return the command that runs ``arguments`` in this namespace."""
+        """Returns the command that runs ``arguments`` in this namespace."""
         return ["ip", "netns", "exec", self.name, *arguments]
 
 
 @contextmanager
-def spaces(count: int, rate_bps: float, tag: str = "typ") -> Iterator[list[Space]]:
-    """Make ``count`` namespaces on one bridge, with links of ``rate_bps``, and remove them at the end.
+def connected_namespaces(count: int, rate_bps: float, tag: str = "typ") -> Iterator[list[Namespace]]:
+    """Creates ``count`` namespaces on one bridge, with links of ``rate_bps``, and removes them at the end.
 
     Raises LabError, CalledProcessError.
     """
     if os.geteuid() != 0:
         raise LabError("network namespaces need root; run it as root")
-    own = f"{tag}{os.getpid()}"
-    names = [f"{own}s", *(f"{own}n{number}" for number in range(count))]
-    ranks = [Space(name, f"10.77.0.{number + 1}") for number, name in enumerate(names[1:])]
+    prefix = f"{tag}{os.getpid()}"
+    names = [f"{prefix}s", *(f"{prefix}n{number}" for number in range(count))]
+    ranks = [Namespace(name, f"10.77.0.{number + 1}") for number, name in enumerate(names[1:])]
     try:
         for name in names:
             _run("ip", "netns", "add", name)
             _run("ip", "-n", name, "link", "set", "lo", "up")
         _run("ip", "-n", names[0], "link", "add", "switch", "type", "bridge")
         _run("ip", "-n", names[0], "link", "set", "switch", "up")
-        for number, space in enumerate(ranks):
-            _join(names[0], f"p{number}", space, rate_bps)
+        for number, namespace in enumerate(ranks):
+            _join(names[0], f"p{number}", namespace, rate_bps)
         yield ranks
     finally:
         with held_off():
-            # A namespace takes its interfaces along.
+            # Deleting a namespace deletes its interfaces too.
             for name in names:
                 tools.run(["ip", "netns", "delete", name], check=False)
 
 
-def _join(switch: str, port: str, space: Space, rate_bps: float) -> None:
-    _run("ip", "-n", switch, "link", "add", port, "type", "veth", "peer", "name", space.interface, "netns", space.name)
+def _join(switch: str, port: str, namespace: Namespace, rate_bps: float) -> None:
+    _run(
+        "ip",
+        "-n",
+        switch,
+        "link",
+        "add",
+        port,
+        "type",
+        "veth",
+        "peer",
+        "name",
+        namespace.interface,
+        "netns",
+        namespace.name,
+    )
     _run("ip", "-n", switch, "link", "set", port, "master", "switch", "txqueuelen", str(QUEUE_PACKETS), "up")
-    _run("ip", "-n", space.name, "link", "set", space.interface, "txqueuelen", str(QUEUE_PACKETS))
-    _run("ip", "-n", space.name, "address", "add", f"{space.address}/24", "dev", space.interface)
-    _run("ip", "-n", space.name, "link", "set", space.interface, "up")
-    for name, interface in ((switch, port), (space.name, space.interface)):
+    _run("ip", "-n", namespace.name, "link", "set", namespace.interface, "txqueuelen", str(QUEUE_PACKETS))
+    _run("ip", "-n", namespace.name, "address", "add", f"{namespace.address}/24", "dev", namespace.interface)
+    _run("ip", "-n", namespace.name, "link", "set", namespace.interface, "up")
+    for name, interface in ((switch, port), (namespace.name, namespace.interface)):
         _run("tc", "-n", name, "qdisc", "add", "dev", interface, "root", "handle", "1:", "htb", "default", "1")
         rate = f"{round(rate_bps)}bit"
         _run("tc", "-n", name, "class", "add", "dev", interface, "parent", "1:", "classid", "1:1", "htb", "rate", rate)
     # A kernel without this congestion control keeps its own.
-    tools.run(space.command(["sysctl", "-qw", f"net.ipv4.tcp_congestion_control={CONGESTION_CONTROL}"]), check=False)
+    tools.run(
+        namespace.command(["sysctl", "-qw", f"net.ipv4.tcp_congestion_control={CONGESTION_CONTROL}"]), check=False
+    )
 
 
 def _run(*command: str) -> None:

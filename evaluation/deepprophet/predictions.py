@@ -1,8 +1,9 @@
-"""Predictions to be judged: ``python -m evaluation.deepprophet.guesses MODEL CALIBRATION CASES``. Needs PyTorch.
+"""Predicts cases for the evaluation: ``python -m evaluation.deepprophet.predictions MODEL CALIBRATION CASES``.
 
-CASES is JSON: a list of [batch size, workers, link rate or null]. It tells one JSON document: each case predicted with
-the table and rooflines of the calibration, with micro-benchmarks of all that is not in the table, and with rooflines
-only; and each operator alone in each of these ways beside what it took inside a real iteration.
+It needs PyTorch. CASES is JSON: a list of [batch size, workers, link rate or null]. The output is one JSON document. It
+has each case predicted with the table and rooflines of the calibration, with micro-benchmarks of everything that the
+table lacks, and with rooflines only. It also has the error of single operators in each of these ways, compared with
+their time inside a real iteration.
 """
 
 from __future__ import annotations
@@ -35,20 +36,19 @@ from evaluation.deepprophet.arms import one_machine
 CPU = torch.device("cpu")
 ROUNDS = 7
 MEASURE_AGAIN = 60
-"""Operators that are measured a second time, the costliest: what the same thing differs by is the least that can be
-had.
-"""
+"""Measure this many of the costliest operators a second time; no error can be lower than the difference between the
+two measurements."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Predict."""
+    """Predicts the cases, and writes the JSON document."""
     model, path, cases = sys.argv[1:] if arguments is None else arguments
     torch.set_num_threads(1)
     known = store.read(Path(path), "this device", 1)
     wanted: dict[int, list[tuple[int, float | None]]] = {}
     for batch_size, workers, rate in json.loads(cases):
         wanted.setdefault(batch_size, []).append((workers, rate))
-    made: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     operators = []
     for batch_size, cases_of_size in wanted.items():
         given = subject(models.factory(model)(batch_size))
@@ -61,16 +61,16 @@ def main(arguments: list[str] | None = None) -> int:
             "table": (known, {}), "measured": (known, fresh), "roofline": (known.without_table(), {}),
         }  # fmt: skip
         for workers, rate in cases_of_size:
-            described = network.NetworkSpec.model_validate(one_machine(workers))
-            asked = Configuration(workers, "ring", described if rate is None else network.at_rate(described, rate))
+            spec = network.NetworkSpec.model_validate(one_machine(workers))
+            configuration = Configuration(workers, "ring", spec if rate is None else network.at_rate(spec, rate))
             row: dict[str, Any] = {"batch_size": batch_size, "workers": workers, "rate_bps": rate}
             row["measuring_seconds"] = measuring
             for way, (calibration, more) in ways.items():
-                found = predict(graph, calibration, more, asked)
-                row[way] = {"seconds": found.seconds, "low": found.low, "high": found.high}
-            made.append(row)
+                prediction = predict(graph, calibration, more, configuration)
+                row[way] = {"seconds": prediction.seconds, "low": prediction.low, "high": prediction.high}
+            rows.append(row)
         operators.append({"batch_size": batch_size, **_operators(graph, given, ways)})
-    sys.stdout.write(json.dumps({"cases": made, "operators": operators}) + "\n")
+    sys.stdout.write(json.dumps({"cases": rows, "operators": operators}) + "\n")
     return 0
 
 
@@ -94,7 +94,7 @@ class _Clock(TorchDispatchMode):
 def _operators(
     graph: Graph, given: Subject, ways: dict[str, tuple[Calibration, dict[str, Measurement]]]
 ) -> dict[str, Any]:
-    """By way: the mean error of an operator, each weighed by the time that it takes in a real iteration."""
+    """Returns for each way the mean error of an operator, weighted by its time in a real iteration."""
     run = iteration(given, "sgd", CPU)
     for _ in range(3):
         run()
@@ -104,35 +104,39 @@ def _operators(
             run()
         rounds.append(clock.seconds)
     names = [operator.key.partition('"')[2].partition('"')[0] for operator in graph.operators]
-    same = all([name for name, _ in one] == names for one in rounds)
-    answer: dict[str, Any] = {"count": len(names), "same_as_traced": same, "again": _again(graph, ways["measured"][1])}
+    same = all([name for name, _ in seconds] == names for seconds in rounds)
+    errors: dict[str, Any] = {
+        "count": len(names),
+        "same_as_traced": same,
+        "again": _difference_of_two(graph, ways["measured"][1]),
+    }
     if not same:
-        return answer
-    inside = [statistics.median(one[place][1] for one in rounds) for place in range(len(names))]
+        return errors
+    inside = [statistics.median(seconds[place][1] for seconds in rounds) for place in range(len(names))]
     whole = sum(inside)
     for way, (calibration, fresh) in ways.items():
         parts = costs.costs(graph, calibration, fresh)
         chosen = [n for n, part in enumerate(parts) if way != "table" or part.way == "table"]
         weight = sum(inside[n] for n in chosen)
         error = sum(abs(parts[n].seconds - inside[n]) for n in chosen)
-        answer[way] = {"error": error / weight if weight else None, "share_of_time": weight / whole}
-    return answer
+        errors[way] = {"error": error / weight if weight else None, "share_of_time": weight / whole}
+    return errors
 
 
-def _again(graph: Graph, fresh: dict[str, Measurement]) -> float | None:
-    """How far two measurements of the same operators are apart, weighed by time."""
-    found = sorted(
+def _difference_of_two(graph: Graph, fresh: dict[str, Measurement]) -> float | None:
+    """Returns the relative difference of two measurements of the same operators, weighted by time."""
+    costliest = sorted(
         {operator.key for operator in graph.operators if operator.key in fresh}, key=lambda key: -fresh[key].near
     )[:MEASURE_AGAIN]
-    apart, whole = 0.0, 0.0
-    for key in found:
+    difference, whole = 0.0, 0.0
+    for key in costliest:
         try:
             second = bench.measure(key, CPU)
         except bench.MeasurementError:
             continue
-        apart += abs(second.near - fresh[key].near)
+        difference += abs(second.near - fresh[key].near)
         whole += (second.near + fresh[key].near) / 2
-    return apart / whole if whole else None
+    return difference / whole if whole else None
 
 
 if __name__ == "__main__":
