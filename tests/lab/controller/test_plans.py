@@ -170,13 +170,14 @@ def test_nobody_takes_a_class_for_himself(yard: Yard) -> None:
     assert "TRAINYARD" not in yard.marks(STRANGER)
     takers = [Stream("h3", "h1", 5999, CLASS_DSCP[0]), Stream(STRANGER, "h1", 5998, CLASS_DSCP[0])]
     job, *others = measure(yard.emulation, [Stream("h2", "h1", 5301), *takers], seconds=6)
+    # In the job's class they would send as much as it does. They may have what it leaves when the machine is busy.
     assert job > 0.8 * LINK_BPS, (job, others)
-    assert max(others) < 0.2 * LINK_BPS, (job, others)
+    assert max(others) < job / 2, (job, others)
     # And at the sender's own NIC.
     yard.register("at-nic", "h4", 5302, "h2", arrival=1001.0)
     job, other = measure(yard.emulation, [Stream("h2", "h4", 5302), Stream("h2", "h3", 5999, CLASS_DSCP[0])], seconds=4)
     assert job > 0.8 * LINK_BPS
-    assert other < 0.2 * LINK_BPS
+    assert other < job / 2
 
 
 def test_without_a_controller_the_network_goes_on_without_priorities(yard: Yard) -> None:
