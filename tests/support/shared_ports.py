@@ -10,5 +10,5 @@ from controller.ordering.loads import Ints
 
 
 def as_shared(ports: Mapping[str, Sequence[int]]) -> dict[str, Ints]:
-    """Returns the ports of each job as ``layered`` takes them: sorted, each once."""
+    """Returns the ports of each job as ``layered_and_inversions`` takes them: sorted, each once."""
     return {job: np.unique(np.array(used, dtype=np.int64)) for job, used in ports.items()}
