@@ -395,14 +395,20 @@ class Book:
 class Whole:
     """A discovery whose words are kept: the latest of each job."""
 
-    def __init__(self, notices: Notices) -> None:
+    def __init__(self, notices: Notices, bytes_seconds: float) -> None:
         self.told: dict[str, JobTraffic] = {}
         self.reports = 0
         self.links: dict[str, set[tuple[str, int | None, int | None]]] = {}
         self.where = PacketSources()
         self.faults: list[Exception] = []
         self.discovery = Discovery(
-            "h1", Book(), self, notices, sources_changed=self.sources_changed, failed=self.faults.append
+            "h1",
+            Book(),
+            self,
+            notices,
+            sources_changed=self.sources_changed,
+            failed=self.faults.append,
+            bytes_seconds=bytes_seconds,
         )
         self.discovery.start()
 
@@ -418,13 +424,12 @@ class Whole:
 
 
 @pytest.fixture
-def whole(notices: Notices, monkeypatch: pytest.MonkeyPatch) -> Iterator[Whole]:
+def whole(notices: Notices, request: pytest.FixtureRequest) -> Iterator[Whole]:
     # Bytes that only grow are told sooner than to a real controller.
-    monkeypatch.setattr(reports, "BYTES_SECONDS", 1.0)
-    made = Whole(notices)
-    yield made
-    made.discovery.stop()
-    assert made.faults == []
+    built = Whole(notices, bytes_seconds=getattr(request, "param", 1.0))
+    yield built
+    built.discovery.stop()
+    assert built.faults == []
 
 
 def test_connections_are_told_within_two_looks_by_job_and_go_again(
@@ -454,10 +459,8 @@ def test_connections_are_told_within_two_looks_by_job_and_go_again(
         assert whole.links["a"] == set()
 
 
-def test_many_short_connections_are_told_once(
-    tmp_path: Path, peer: socket.socket, whole: Whole, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(reports, "BYTES_SECONDS", 5.0)
+@pytest.mark.parametrize("whole", [reports.BYTES_SECONDS], indirect=True, ids=[""])
+def test_many_short_connections_are_told_once(tmp_path: Path, peer: socket.socket, whole: Whole) -> None:
     port = peer.getsockname()[1]
     with JobProcess() as job, JobProcess() as taker:
         taker.do(f"listen {PEER} 0")
