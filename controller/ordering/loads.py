@@ -43,11 +43,6 @@ class LoadMatrix:
         """The number of rows."""
         return len(self.start) - 1
 
-    def row(self, job: int) -> tuple[Ints, Floats]:
-        """The ports of a job and its seconds there."""
-        here = slice(self.start[job], self.start[job + 1])
-        return self.port[here], self.seconds[here]
-
     def rows(self, jobs: Ints) -> LoadMatrix:
         """The matrix of some of the jobs, in the order given."""
         counts = np.diff(self.start)[jobs]
