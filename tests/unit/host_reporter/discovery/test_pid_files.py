@@ -64,11 +64,10 @@ def test_a_process_has_the_users_whose_rights_it_has() -> None:
     ],
 )
 def test_a_file_is_believed_if_it_is_roots_the_agents_or_of_the_processs_user(
-    monkeypatch: pytest.MonkeyPatch, owner: int, agent: int, users: set[int] | None, is_believed: bool
+    owner: int, agent: int, users: set[int] | None, is_believed: bool
 ) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: agent)
-    monkeypatch.setattr(processes, "users_of", lambda _pid: users)
-    reason = distrust(Path("/run/job.pid"), Named(4711, owner, (0, 0, 0, 0)))
+    named = Named(4711, owner, (0, 0, 0, 0))
+    reason = distrust(Path("/run/job.pid"), named, agent=lambda: agent, users_of=lambda _pid: users)
     assert (reason is None) is is_believed
     if reason is not None:
         assert reason.startswith("pidfile /run/job.pid belongs to user 1000, and process 4711 is another user's: ")
