@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
@@ -123,13 +123,14 @@ class Evaluation:
     resume: bool
     quick: bool
     others: bool = True
+    choose_datapath: Callable[[Wanted], Datapath] = choose
     _done: dict[str, Measured[Any]] = field(default_factory=dict)
     _stop: Event = field(default_factory=Event)
 
     def document(self, command: str) -> dict[str, Any]:
         """Measure the groups, write summary and plot, and return the summary. Raises EXPECTED_ERRORS, OSError."""
         groups = self.claim.groups(quick=self.quick, others=self.others)
-        datapath = choose(self._wanted) if self.claim.DATAPATH is not None else None
+        datapath = self.choose_datapath(self._wanted) if self.claim.DATAPATH is not None else None
         # Boxes are isolated from each other. Networks on the machine's own kernel are not.
         at_once = (self.boxes or os.cpu_count() or 1) if datapath == "uml" else 1
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -63,65 +63,102 @@ class _JobHistory(NamedTuple):
     answer: _FitRecord | None = None
 
 
-_known: Latest[_JobHistory] = Latest(_REMEMBERED)
-_shared: Latest[curves.Fit] = Latest(_SHARED)
+class Remembered:
+    """The fits of one process. ``fit_many`` fits histories that were not fitted before."""
+
+    def __init__(
+        self, fit_many: Callable[[Sequence[curves.FitInput]], list[curves.Fit | None]] = curves.fit_many
+    ) -> None:
+        self._fit_many = fit_many
+        self._known: Latest[_JobHistory] = Latest(_REMEMBERED)
+        self._shared: Latest[curves.Fit] = Latest(_SHARED)
+
+    def fits(self, jobs: Sequence[Job]) -> list[curves.Fit | None]:
+        """Returns the fit of each job's history, with ``T90`` and ``T95`` as targets; None for too few reports."""
+        answers = [self._as_before(job) for job in jobs]
+        news = [i for i, answer in enumerate(answers) if answer is None]
+        for i, record in zip(news, self._anew([jobs[i] for i in news]), strict=True):
+            answers[i] = record
+        return [answer.fit for answer in answers if answer is not None]
+
+    def _as_before(self, job: Job) -> _FitRecord | None:
+        """Returns the last answer if the job has not reported since, else None."""
+        held = self._known.get(job.id)
+        if held is None or held.progress is not job.progress or _has_grown(held):
+            return None
+        record = held.answer
+        return record if record is not None and record[1:3] == (job.metric, job.iterations_total) else None
+
+    def _anew(self, jobs: Sequence[Job]) -> list[_FitRecord]:
+        known = [self._read(job) for job in jobs]
+        latest: list[_FitRecord | None] = [
+            history.settled if history.crossing is None else history.crossing for history in known
+        ]
+        counts = [_count(history.reports) for history in known]
+        stands = [_settled(history, job, count) for history, job, count in zip(known, jobs, counts, strict=True)]
+        grown = [i for i, stand in enumerate(stands) if not stand]
+        crossed, until = _crossings(jobs, known, latest, [i for i, stand in enumerate(stands) if stand])
+        # As few calls as can be: to fit two histories takes hardly longer than one.
+        anew, until = grown + crossed, [counts[i] for i in grown] + until
+        while anew:
+            for i, record in zip(anew, self._fit_records(jobs, known, anew, until), strict=True):
+                progress, reports, settled, *_ = known[i]
+                known[i] = (
+                    _JobHistory(progress, reports, settled, record)
+                    if stands[i]
+                    else _JobHistory(progress, reports, record)
+                )
+                stands[i] = True
+                latest[i] = record
+            anew, until = _crossings(jobs, known, latest, anew)
+        answers = [record for record in latest if record is not None]
+        for job, history, record in zip(jobs, known, answers, strict=True):
+            self._known.keep(job.id, history._replace(answer=record))
+        return answers
+
+    def _read(self, job: Job) -> _JobHistory:
+        """Returns what is known of a job's history. Its growth leaves the fits of its first reports as they were."""
+        held = self._known.get(job.id)
+        if held is not None and held.progress is job.progress and not _has_grown(held):
+            return held
+        same, reports = _grown(held, job.progress)
+        if held is None or not same:
+            return _JobHistory(job.progress, reports)
+        grown = _JobHistory(job.progress, reports, _if_of(held.settled, same), _if_of(held.crossing, same))
+        self._known.keep(job.id, grown)
+        return grown
+
+    def _fit_records(
+        self, jobs: Sequence[Job], known: Sequence[_JobHistory], indices: Sequence[int], counts: Sequence[int]
+    ) -> list[_FitRecord]:
+        """Returns the fits of the jobs at ``indices``, each from the first of its reports, ``counts`` of them."""
+        inputs = [
+            curves.FitInput(known[i].reports.first(count), jobs[i].metric, jobs[i].iterations_total)
+            for i, count in zip(indices, counts, strict=True)
+        ]
+        return [
+            _FitRecord(count, jobs[i].metric, jobs[i].iterations_total, fit, _ahead(jobs[i], fit))
+            for i, count, fit in zip(indices, counts, self._fitted(inputs), strict=True)
+        ]
+
+    def _fitted(self, inputs: Sequence[curves.FitInput]) -> list[curves.Fit | None]:
+        """Returns the fits of these inputs; an input that was fitted before is not fitted again."""
+        names = [_name(fit_input) for fit_input in inputs]
+        fits_by_input = [self._shared.get(name) for name in names]
+        new = [i for i, fit in enumerate(fits_by_input) if fit is None]
+        for i, fit in zip(new, self._fit_many([inputs[i] for i in new]), strict=True):
+            if fit is not None:
+                fits_by_input[i] = fit
+                self._shared.keep(names[i], fit)
+        return fits_by_input
+
+
+_of_this_process = Remembered()
 
 
 def fits(jobs: Sequence[Job]) -> list[curves.Fit | None]:
-    """Returns the fit of each job's history, with ``T90`` and ``T95`` as targets; None where reports are too few."""
-    answers = [_as_before(job) for job in jobs]
-    news = [i for i, answer in enumerate(answers) if answer is None]
-    for i, record in zip(news, _anew([jobs[i] for i in news]), strict=True):
-        answers[i] = record
-    return [answer.fit for answer in answers if answer is not None]
-
-
-def _as_before(job: Job) -> _FitRecord | None:
-    """Returns the last answer if the job has not reported since, else None."""
-    held = _known.get(job.id)
-    if held is None or held.progress is not job.progress or _has_grown(held):
-        return None
-    record = held.answer
-    return record if record is not None and record[1:3] == (job.metric, job.iterations_total) else None
-
-
-def _anew(jobs: Sequence[Job]) -> list[_FitRecord]:
-    known = [_read(job) for job in jobs]
-    latest: list[_FitRecord | None] = [
-        history.settled if history.crossing is None else history.crossing for history in known
-    ]
-    counts = [_count(history.reports) for history in known]
-    stands = [_settled(history, job, count) for history, job, count in zip(known, jobs, counts, strict=True)]
-    grown = [i for i, stand in enumerate(stands) if not stand]
-    crossed, until = _crossings(jobs, known, latest, [i for i, stand in enumerate(stands) if stand])
-    # As few calls as can be: to fit two histories takes hardly longer than one.
-    anew, until = grown + crossed, [counts[i] for i in grown] + until
-    while anew:
-        for i, record in zip(anew, _fit_records(jobs, known, anew, until), strict=True):
-            progress, reports, settled, *_ = known[i]
-            known[i] = (
-                _JobHistory(progress, reports, settled, record) if stands[i] else _JobHistory(progress, reports, record)
-            )
-            stands[i] = True
-            latest[i] = record
-        anew, until = _crossings(jobs, known, latest, anew)
-    answers = [record for record in latest if record is not None]
-    for job, history, record in zip(jobs, known, answers, strict=True):
-        _known.keep(job.id, history._replace(answer=record))
-    return answers
-
-
-def _read(job: Job) -> _JobHistory:
-    """What is known of a job's history: that it has grown since leaves the fits of its first reports as they were."""
-    held = _known.get(job.id)
-    if held is not None and held.progress is job.progress and not _has_grown(held):
-        return held
-    same, reports = _grown(held, job.progress)
-    if held is None or not same:
-        return _JobHistory(job.progress, reports)
-    grown = _JobHistory(job.progress, reports, _if_of(held.settled, same), _if_of(held.crossing, same))
-    _known.keep(job.id, grown)
-    return grown
+    """Returns the fit of each job's history, see ``Remembered.fits``, with the memory that this process has."""
+    return _of_this_process.fits(jobs)
 
 
 def _has_grown(held: _JobHistory) -> bool:
@@ -170,32 +207,6 @@ def _goes_on(before: tuple[Progress, ...], now: tuple[Progress, ...]) -> bool:
 
 def _settled(known: _JobHistory, job: Job, count: int) -> bool:
     return known.settled is not None and known.settled.stands_for(job, count)
-
-
-def _fit_records(
-    jobs: Sequence[Job], known: Sequence[_JobHistory], indices: Sequence[int], counts: Sequence[int]
-) -> list[_FitRecord]:
-    """Returns the fits of the jobs at ``indices``, each from the first of its reports, ``counts`` of them."""
-    inputs = [
-        curves.FitInput(known[i].reports.first(count), jobs[i].metric, jobs[i].iterations_total)
-        for i, count in zip(indices, counts, strict=True)
-    ]
-    return [
-        _FitRecord(count, jobs[i].metric, jobs[i].iterations_total, fit, _ahead(jobs[i], fit))
-        for i, count, fit in zip(indices, counts, _fitted(inputs), strict=True)
-    ]
-
-
-def _fitted(inputs: Sequence[curves.FitInput]) -> list[curves.Fit | None]:
-    """Returns the fits of these inputs; an input that was fitted before is not fitted again."""
-    names = [_name(fit_input) for fit_input in inputs]
-    fits_by_input = [_shared.get(name) for name in names]
-    new = [i for i, fit in enumerate(fits_by_input) if fit is None]
-    for i, fit in zip(new, curves.fit_many([inputs[i] for i in new]), strict=True):
-        if fit is not None:
-            fits_by_input[i] = fit
-            _shared.keep(names[i], fit)
-    return fits_by_input
 
 
 def _name(fit_input: curves.FitInput) -> str:

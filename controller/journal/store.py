@@ -1,8 +1,8 @@
 """The journal: a SQLite file that holds what the registry and the loop must know again after a restart.
 
 It is a copy that is written later; the state in memory is what counts. ``put``, ``remove`` and ``replace_points`` only
-note what has changed. ``dequeue`` returns the notes as one batch, and ``write`` commits it. ``write`` and ``probe`` may
-run in another thread, one at a time; everything else belongs to the controller's own thread.
+note what has changed. ``dequeue_in_steps`` returns the notes as one batch, and ``write`` commits it. ``write`` and
+``probe`` may run in another thread, one at a time; everything else belongs to the controller's own thread.
 
 A committed batch survives the end of the process, ``kill -9`` included. A power cut may cost the last seconds (WAL with
 ``synchronous=NORMAL``: the file stays whole, the newest commits may be missing). When a write fails, the journal is
@@ -30,7 +30,7 @@ from controller.journal.file import (
     read,
     write_something,
 )
-from controller.pieces import Steps, whole
+from controller.pieces import Steps
 
 __all__ = ["Batch", "Contents", "Key", "Point", "Store", "StoreError", "put"]
 
@@ -113,12 +113,11 @@ class Store:
     def _noting(self) -> bool:
         return self.path is not None and (self.failure is None or self._writing)
 
-    def dequeue(self) -> Batch:
-        """Returns what was noted since the last call; everything, where it is degraded. ``settle`` must follow."""
-        return whole(self.dequeue_in_steps())
-
     def dequeue_in_steps(self) -> Steps[Batch]:
-        """As ``dequeue``; yields where others may go on, and only if everything is returned."""
+        """Returns what was noted since the last call; everything, where it is degraded. ``settle`` must follow.
+
+        Yields where others may go on, and only if everything is returned.
+        """
         self._writing = True
         if self.failure is not None:
             everything = Batch(whole=True)

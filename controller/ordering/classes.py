@@ -59,22 +59,16 @@ def top(ordering: Ordering, classes: int) -> dict[str, int]:
     return {job: min(position, classes - 1) for position, band in enumerate(ordering.bands) for job in band}
 
 
-def layered(
-    ordering: Ordering, classes: int, shared: Shared, previous: Mapping[str, int] | None = None
-) -> dict[str, int]:
-    """Returns the class of each job, 0 served first; ``classes`` is K >= 1, ``previous`` the classes in force.
-
-    Without ``previous``, as few classes are used as possible. With it, jobs keep their class where that costs no
-    inversion: of equally good cuts, and then of two greedy passes, from the first band and from the last, the one that
-    moves fewer jobs is taken. Raises ValueError for less than one class.
-    """
-    return layered_and_inversions(ordering, classes, shared, previous)[0]
-
-
 def layered_and_inversions(
     ordering: Ordering, classes: int, shared: Shared, previous: Mapping[str, int] | None = None
 ) -> tuple[dict[str, int], int]:
-    """Returns the result of ``layered`` and the number of its inversions, which the cut has counted anyway."""
+    """Returns the class of each job, 0 served first, and the inversions, which the cut has counted anyway.
+
+    ``classes`` is K >= 1, ``previous`` the classes in force. Without ``previous``, as few classes are used as possible.
+    With it, jobs keep their class where that costs no inversion: of equally good cuts, and then of two greedy passes,
+    from the first band and from the last, the one that moves fewer jobs is taken. Raises ValueError for less than one
+    class.
+    """
     _check(classes)
     bands = [_groups(band, shared) for band in ordering.bands]
     crossed = [group.ports for band in bands for group in band]

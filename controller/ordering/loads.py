@@ -43,11 +43,6 @@ class LoadMatrix:
         """Returns the number of rows."""
         return len(self.start) - 1
 
-    def row(self, job: int) -> tuple[Ints, Floats]:
-        """Returns the ports of a job and its seconds there."""
-        here = slice(self.start[job], self.start[job + 1])
-        return self.port[here], self.seconds[here]
-
     def rows(self, jobs: Ints) -> LoadMatrix:
         """Returns the matrix of the given jobs, in the given order."""
         counts = np.diff(self.start)[jobs]

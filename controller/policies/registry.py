@@ -52,11 +52,17 @@ def available() -> Mapping[str, type[Policy]]:
     return _entries()[0]
 
 
-def make(name: str, options: Mapping[str, object] | None = None) -> Policy:
-    """Returns the policy called ``name`` with ``options``. Raises PolicyError, which says what would be right."""
-    policies = available()
-    if name in (broken := _entries()[1]):
-        raise PolicyError(broken[name])
+def make(
+    name: str, options: Mapping[str, object] | None = None, *, policies: Mapping[str, type[Policy]] | None = None
+) -> Policy:
+    """Returns the policy called ``name`` with ``options``. Raises PolicyError, which says what would be right.
+
+    ``policies`` are the classes by name; None stands for the installed ones.
+    """
+    if policies is None:
+        policies, broken = _entries()
+        if name in broken:
+            raise PolicyError(broken[name])
     if name not in policies:
         raise PolicyError(f"unknown policy {name!r}; there are: {', '.join(policies)}")
     given = options or {}

@@ -15,7 +15,7 @@ from controller.declared.batch import Batch, JobPart
 from controller.declared.declared import Declared
 from controller.journal.store import Store
 from controller.model import Host, Job, Snapshot, Stage, Switch
-from controller.pieces import Steps, whole
+from controller.pieces import Steps
 from controller.refusals import NotFound
 from controller.registry.admission import check_claims, check_room, check_spec
 from controller.registry.job.record import JobRecord
@@ -29,7 +29,7 @@ from controller.registry.shares import make_room
 from controller.registry.stages import Stages
 from controller.registry.triggers import Trigger
 from controller.registry.watch import Watch
-from controller.wire import HostReport, JobSpec, ReportAnswer, StageSpec, Threshold
+from controller.wire import ReportAnswer, StageSpec, Threshold
 
 LOG = logging.getLogger("trainyard.registry")
 FORGET_LOST_SECONDS = 86400.0
@@ -86,22 +86,16 @@ class Registry:
 
     # Jobs and stages ---------------------------------------------------------------------------------------------
 
-    def put_job(
-        self, job_id: str, spec: JobSpec | Declared, received_at: float, registrar: str | None = None
-    ) -> Change:
-        """Register a job or replace its spec; the same spec again changes nothing.
-
-        A spec for a job that has ended or was removed starts a new run. ``registrar``: the host whose token is used;
-        None: an operator. Raises Invalid, or Conflict where another job claims the same traffic, or where the host's
-        share of the room is used up.
-        """
-        declared = spec if isinstance(spec, Declared) else Declared.of(spec)
-        return whole(self.put_job_in_steps(job_id, declared, received_at, registrar))
-
     def put_job_in_steps(
         self, job_id: str, spec: Declared, received_at: float, registrar: str | None = None
     ) -> Steps[Change]:
-        """As ``put_job``; yields where others may go on. The job is registered, or refused, before the first time."""
+        """Register a job or replace its spec; the same spec again changes nothing.
+
+        A spec for a job that has ended or was removed starts a new run. ``registrar``: the host whose token is used;
+        None: an operator. Yields where others may go on; the job is registered, or refused, before the first time.
+        Raises Invalid, or Conflict where another job claims the same traffic, or where the host's share of the room is
+        used up.
+        """
         old = self._jobs.get(job_id)
         live = old if old is not None and old.ended_at is None else None
         if live is not None and live.spec == spec:
@@ -134,15 +128,12 @@ class Registry:
         if job.ended_at is None:
             self._trigger(Trigger.REMOVAL, received_at)
 
-    def put_stage(self, stage_id: str, spec: StageSpec, received_at: float) -> Change:
+    def put_stage_in_steps(self, stage_id: str, spec: StageSpec, received_at: float) -> Steps[Change]:
         """Make a stage consist of these jobs; the same jobs again change nothing.
 
-        Raises Invalid for unknown jobs, and Conflict for a job that is in another stage.
+        Yields where others may go on, once the stage is as it should be. Raises Invalid for unknown jobs, and Conflict
+        for a job that is in another stage.
         """
-        return whole(self.put_stage_in_steps(stage_id, spec, received_at))
-
-    def put_stage_in_steps(self, stage_id: str, spec: StageSpec, received_at: float) -> Steps[Change]:
-        """As ``put_stage``; yields where others may go on, once the stage is as it should be."""
         change = self._stages.put(stage_id, spec)
         if change is None:
             return Change.UNCHANGED
@@ -150,12 +141,11 @@ class Registry:
         yield from self._jobs.save_bodies(change.moved)
         return Change.CREATED if change.is_created else Change.REPLACED
 
-    def delete_stage(self, stage_id: str, received_at: float) -> None:
-        """End a stage; its jobs go on without one. Raises NotFound."""
-        whole(self.delete_stage_in_steps(stage_id, received_at))
-
     def delete_stage_in_steps(self, stage_id: str, received_at: float) -> Steps[None]:
-        """As ``delete_stage``; yields where others may go on, once the stage is gone."""
+        """End a stage; its jobs go on without one. Raises NotFound.
+
+        Yields where others may go on, once the stage is gone.
+        """
         members = self._stages.delete(stage_id)
         self._trigger(Trigger.STAGE_END, received_at)
         yield from self._jobs.save_bodies(members)
@@ -195,17 +185,11 @@ class Registry:
 
     # Reports -----------------------------------------------------------------------------------------------------
 
-    def report(self, host: str, report: HostReport, received_at: float) -> ReportAnswer:
+    def report_in_steps(self, host: str, batch: Batch, received_at: float) -> Steps[ReportAnswer]:
         """Merge one batch of a host. A part that cannot be merged is refused in the answer, and the rest is merged.
 
-        Raises NotFound for a host that is not in the settings.
-        """
-        return whole(self.report_in_steps(host, Batch.of(report), received_at))
-
-    def report_in_steps(self, host: str, batch: Batch, received_at: float) -> Steps[ReportAnswer]:
-        """As ``report``; yields where others may go on. Two batches of a host must not be merged at the same time.
-
-        The journal notes that the batch is merged only after all that it brought.
+        Yields where others may go on. Two batches of a host must not be merged at the same time. The journal notes that
+        the batch is merged only after all that it brought. Raises NotFound for a host that is not in the settings.
         """
         if host not in self.hosts:
             raise NotFound(f"there is no host {host}; there are: {', '.join(sorted(self.hosts)[:20]) or 'none'}")
@@ -260,12 +244,8 @@ class Registry:
 
     # Time --------------------------------------------------------------------------------------------------------
 
-    def expire(self) -> None:
-        """Let leases run out, and forget jobs that ended long ago."""
-        whole(self.expire_in_steps())
-
     def expire_in_steps(self) -> Steps[None]:
-        """As ``expire``; yields where others may go on."""
+        """Let leases run out, and forget jobs that ended long ago; yields where others may go on."""
         now, steady = self._clock(), self._leases.now()
         for job in self._jobs.live():
             yield
@@ -298,14 +278,13 @@ class Registry:
             if job is not None and (job.last_report or 0.0) > as_of and self._watch.crosses(job, None):
                 self._trigger(Trigger.TARGET_CROSSED, job.received_at)
 
-    def snapshot(self, now: float, *, classes: int, period: float, switches: Iterable[Switch] = ()) -> Snapshot:
-        """Returns what a plan needs: the jobs that run and are not lost, by arrival, hosts, stages and switches."""
-        return whole(self.snapshot_in_steps(now, classes=classes, period=period, switches=switches))
-
     def snapshot_in_steps(
         self, now: float, *, classes: int, period: float, switches: Iterable[Switch] = ()
     ) -> Steps[Snapshot]:
-        """As ``snapshot``; yields where others may go on. A change meanwhile may be in it or not."""
+        """Returns what a plan needs: the jobs that run and are not lost, by arrival, hosts, stages and switches.
+
+        Yields where others may go on. A change meanwhile may be in it or not.
+        """
         jobs = sorted(
             (job for job in self._jobs.live() if job.lost_since is None), key=lambda job: (job.arrival, job.id)
         )

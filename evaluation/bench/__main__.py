@@ -41,24 +41,26 @@ BENCHES: Mapping[str, Callable[[Path, Path | None], Bench]] = {
 }
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(
+    arguments: Sequence[str] | None = None, benches: Mapping[str, Callable[[Path, Path | None], Bench]] = BENCHES
+) -> int:
     """Measure. Exit status: 0 every figure holds its limit, 1 one does not, or a bench failed; what others found is
     written all the same.
     """
     parser = argparse.ArgumentParser(prog="scripts/bench", description=main.__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which: {', '.join(BENCHES)} (all)")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which: {', '.join(benches)} (all)")
     parser.add_argument("--results", type=Path, default=checkout.ROOT / "results" / "bench", metavar="FOLDER")
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="real traces and curves, where they are at hand")
     options = parser.parse_args(arguments)
-    if unknown := sorted(set(options.names) - set(BENCHES)):
-        parser.error(f"no bench is called {', '.join(unknown)}; there are {', '.join(BENCHES)}")
+    if unknown := sorted(set(options.names) - set(benches)):
+        parser.error(f"no bench is called {', '.join(unknown)}; there are {', '.join(benches)}")
     folder = options.results.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     done: dict[str, Bench] = {}
     failed = False
-    for name in options.names or BENCHES:
+    for name in options.names or benches:
         try:
-            done[name] = BENCHES[name](folder, options.data.resolve() if options.data is not None else None)
+            done[name] = benches[name](folder, options.data.resolve() if options.data is not None else None)
         except (RuntimeError, InputError) as error:
             sys.stderr.write(f"bench {name}: {error}\n")
             failed = True

@@ -20,7 +20,7 @@ from host_reporter.discovery.netlink import Diag
 from host_reporter.discovery.owners import Owners
 from host_reporter.discovery.packet_sources import PacketSources
 from host_reporter.discovery.processes import network_namespace
-from host_reporter.discovery.reports import Receiver, Reports
+from host_reporter.discovery.reports import BYTES_SECONDS, Receiver, Reports
 from host_reporter.discovery.sock_diag import LISTEN, DiagError, Socket
 from host_reporter.discovery.socket_marks import SocketMarks
 from host_reporter.discovery.socket_table import UNDECIDED_LOOKS, SocketTable, Traffic
@@ -67,7 +67,7 @@ class _Job:
 class Discovery:
     """Looks for the sockets of the jobs that it is told to ``follow``; idle without any. ``stop`` takes marks away.
 
-    ``is_marking`` of False: no socket is touched, whoever has marked it.
+    ``is_marking`` of False: no socket is touched, whoever has marked it. Bytes are reported every ``bytes_seconds``.
     """
 
     def __init__(
@@ -80,11 +80,12 @@ class Discovery:
         sources_changed: Callable[[PacketSources], None],
         failed: Callable[[Exception], None],
         is_marking: bool = True,
+        bytes_seconds: float = BYTES_SECONDS,
     ) -> None:
         self._host = host
         self._book = book
         self._is_marking = is_marking
-        self._reports = Reports(host, receiver, notices)
+        self._reports = Reports(host, receiver, notices, bytes_seconds=bytes_seconds)
         self._notices = notices
         self._sources_changed = sources_changed
         self._owners = Owners(notices)

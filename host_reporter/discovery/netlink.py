@@ -50,10 +50,10 @@ class _Opened(NamedTuple):
 class Diag:
     """The sockets of one namespace. For one thread at a time."""
 
-    def __init__(self, opened: _Opened | None = None) -> None:
-        """``opened``: in the namespace (None: here). Raises DiagError."""
+    def __init__(self, opened: _Opened | None = None, *, event_bytes: int = _EVENT_BYTES) -> None:
+        """``opened``: in the namespace (None: here, with room for ``event_bytes`` of events). Raises DiagError."""
         try:
-            self._socket, self._events = opened if opened is not None else _open()
+            self._socket, self._events = opened if opened is not None else _open(event_bytes)
         except OSError as error:
             raise DiagError(f"the kernel does not answer about sockets: {error.strerror}") from error
         self._buffer = bytearray(_RECEIVE_BYTES)
@@ -161,7 +161,7 @@ def _addresses() -> frozenset[str]:
     return frozenset(address for address in addresses if not address.startswith("127."))
 
 
-def _open() -> _Opened:
+def _open(event_bytes: int = _EVENT_BYTES) -> _Opened:
     """Raises OSError."""
     questions = _netlink()
     questions.settimeout(_TIMEOUT_SECONDS)
@@ -170,7 +170,7 @@ def _open() -> _Opened:
     with contextlib.suppress(OSError):
         events = _netlink()
         try:
-            _make_room(events)
+            _make_room(events, event_bytes)
             events.setblocking(False)
             events.bind((0, _TCP_DESTROYED | _TCP6_DESTROYED))
         except OSError:
@@ -183,8 +183,8 @@ def _netlink() -> socket.socket:
     return socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETLINK_SOCK_DIAG)
 
 
-def _make_room(events: socket.socket) -> None:
+def _make_room(events: socket.socket, event_bytes: int) -> None:
     try:
-        events.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _EVENT_BYTES)
+        events.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, event_bytes)
     except PermissionError:
-        events.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _EVENT_BYTES)
+        events.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, event_bytes)

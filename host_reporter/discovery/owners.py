@@ -45,7 +45,7 @@ class _Job:
 class Owners:
     """The jobs' processes and groups. ``look`` once before each look at sockets; no method raises. For one thread."""
 
-    def __init__(self, notices: Notices) -> None:
+    def __init__(self, notices: Notices, written: WrittenAt | None = None) -> None:
         self._notices = notices
         self._jobs: dict[str, _Job] = {}
         self._mounted: tuple[cgroups.Hierarchy, ...] = ()
@@ -57,7 +57,7 @@ class Owners:
         self._joined: dict[int, str] = {}
         """The sockets of processes that have come into a job's cgroup since the look before: inode to job."""
         self._namespaces: dict[int, tuple[int, float]] = {}
-        self._written = WrittenAt()
+        self._written = written or WrittenAt()
 
     def set_jobs(self, declared: Mapping[str, JobProcesses]) -> None:
         """The jobs that are followed from now on."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable, Set
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,9 +60,18 @@ def read(path: Path) -> Named:
     return Named(int(words[0]), status.st_uid, stamp_of(status))
 
 
-def distrust(path: Path, named: Named) -> str | None:
-    """Why the file's owner is not believed about the process, in words; None: the owner is."""
-    if named.owner in (0, os.geteuid()) or processes.users_of(named.pid) in (None, {named.owner}):
+def distrust(
+    path: Path,
+    named: Named,
+    *,
+    agent: Callable[[], int] = os.geteuid,
+    users_of: Callable[[int], Set[int] | None] = processes.users_of,
+) -> str | None:
+    """Returns why the file's owner is not believed about the process, in words; None: the owner is.
+
+    ``agent`` gives the user of the agent, ``users_of`` those of a process.
+    """
+    if named.owner in (0, agent()) or users_of(named.pid) in (None, {named.owner}):
         # A process that is gone is nobody's.
         return None
     return (

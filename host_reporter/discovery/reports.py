@@ -50,7 +50,10 @@ class _Job:
 class Reports:
     """Of the jobs that are followed on ``host``. Times are of a clock that only goes forward. For one thread."""
 
-    def __init__(self, host: str, receiver: Receiver, notices: Notices) -> None:
+    def __init__(
+        self, host: str, receiver: Receiver, notices: Notices, *, bytes_seconds: float = BYTES_SECONDS
+    ) -> None:
+        self._bytes_seconds = bytes_seconds
         self._host = host
         self._receiver = receiver
         self._notices = notices
@@ -87,7 +90,7 @@ class Reports:
 
     def due(self, now: float) -> set[str]:
         """Returns the jobs whose bytes are due to be reported."""
-        return {job for job, record in self._jobs.items() if now - record.at >= BYTES_SECONDS}
+        return {job for job, record in self._jobs.items() if now - record.at >= self._bytes_seconds}
 
     def tell(self, found: Mapping[str, FoundTraffic], addresses: Mapping[str, str], now: float) -> None:
         """Report what is due of what was found; ``addresses``: hosts by address."""
@@ -95,7 +98,7 @@ class Reports:
         for job, new in found.items():
             record = self._jobs[job]
             is_whole = record.links != new.links or now - record.whole_at >= RETELL_SECONDS
-            if not is_whole and (now - record.at < BYTES_SECONDS or new == record.found):
+            if not is_whole and (now - record.at < self._bytes_seconds or new == record.found):
                 continue
             report = traffic_report(job, new, addresses, self._host, as_of=time.time(), counter=record.counter)
             parts.append(report.traffic if is_whole else report.traffic.model_copy(update={"links": None}))

@@ -49,10 +49,6 @@ class SocketMarks:
         """The jobs that have a marked socket."""
         return frozenset(self._jobs)
 
-    def count(self, job: str) -> int:
-        """How many sockets of a job are marked."""
-        return len(self._jobs.get(job, ()))
-
     def mark(self, job: str, dscp: int, sockets: Iterable[Socket], holders: Holders) -> None:
         """Mark these sockets of a job, and no others of it. Those that listen too: what they accept inherits it."""
         wanted = {(sock.cookie, sock.inode) for sock in sockets if sock.inode}

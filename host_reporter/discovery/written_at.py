@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
 
 from host_reporter.discovery.processes import Process
@@ -31,21 +32,36 @@ def stamp_of(status: os.stat_result) -> Stamp:
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
-class WrittenAt:
-    """Remembers when files were written. For one thread."""
+def _since_boot() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
-    def __init__(self) -> None:
+
+class WrittenAt:
+    """Remembers when files were written. For one thread.
+
+    ``wall`` gives seconds since the epoch, ``boot`` seconds since the machine's start.
+    """
+
+    def __init__(
+        self,
+        *,
+        wall: Callable[[], float] = time.time,
+        boot: Callable[[], float] = _since_boot,
+        max_files: int = MAX_FILES,
+    ) -> None:
+        self._wall, self._boot = wall, boot
+        self._max_files = max_files
         self._seen: OrderedDict[Path, tuple[Stamp, float]] = OrderedDict()
 
     def note(self, path: Path, stamp: Stamp) -> float:
         """When the file was written, in seconds since the machine's start. One of the future was written just now."""
         known = self._seen.get(path)
         if known is None or known[0] != stamp:
-            age = max(time.time() - stamp[3] / 1e9, 0.0)
-            known = (stamp, time.clock_gettime(time.CLOCK_BOOTTIME) - age)
+            age = max(self._wall() - stamp[3] / 1e9, 0.0)
+            known = (stamp, self._boot() - age)
         self._seen[path] = known
         self._seen.move_to_end(path)
-        while len(self._seen) > MAX_FILES:
+        while len(self._seen) > self._max_files:
             self._seen.popitem(last=False)
         return known[1]
 

@@ -22,7 +22,8 @@ log = logging.getLogger(__name__)
 class TrialFiles:
     """Begins, finds and ends the trials of one study. For any thread; no method raises."""
 
-    def __init__(self, study: str | None, directory: Folder = None) -> None:
+    def __init__(self, study: str | None, directory: Folder = None, *, kept_seconds: float = KEPT_SECONDS) -> None:
+        self._kept_seconds = kept_seconds
         name = job_name(study or os.environ.get(JOB_VARIABLE, ""))
         if name is None:
             log.warning("no trial is reported: give the study a name, or set %s", JOB_VARIABLE)
@@ -67,7 +68,7 @@ class TrialFiles:
             self.end(trial)
 
     def _tidy(self) -> None:
-        while self._ended and time.monotonic() - self._ended[0][0] > KEPT_SECONDS:
+        while self._ended and time.monotonic() - self._ended[0][0] > self._kept_seconds:
             path = self._ended.popleft()[1]
             # Where it may not be removed, it stays.
             with contextlib.suppress(OSError, ValueError):

@@ -76,7 +76,8 @@ class Followed:
     is told, and may be beyond the last stage's end, waits for it.
     """
 
-    def __init__(self, file: JobFile, since: float) -> None:
+    def __init__(self, file: JobFile, since: float, *, stage_seconds: float = STAGE_SECONDS) -> None:
+        self._stage_seconds = stage_seconds
         self.file = file
         self.since = since
         self.source: ProgressSource = file.source()
@@ -118,7 +119,7 @@ class Followed:
     def tell_stage(self, receiver: Receiver) -> None:
         """Report the stage if it has changed and the last report is old enough. To be called regularly."""
         now = time.monotonic()
-        if self.declared and not self._is_stage_reported and now - self._stage_reported_at >= STAGE_SECONDS:
+        if self.declared and not self._is_stage_reported and now - self._stage_reported_at >= self._stage_seconds:
             self._tell_held(receiver)
 
     def tell_rest(self, receiver: Receiver) -> None:

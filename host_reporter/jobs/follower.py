@@ -6,12 +6,13 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
-from host_reporter.jobs.followed import Followed, Receiver
+from host_reporter.jobs.followed import STAGE_SECONDS, Followed, Receiver
 from host_reporter.jobs.job_file import JobFile, JobProcesses
 from host_reporter.jobs.jobs_dir import JobFound, JobGone, JobsDirectory
 from host_reporter.jobs.trials import Trials
-from host_reporter.jobs.unclaimed import UnclaimedProgress
+from host_reporter.jobs.unclaimed import GRACE_SECONDS, UnclaimedProgress
 from host_reporter.notices import Notices
 from host_reporter.readers.match_limit import MatchLimit
 from host_reporter.readers.waker import Waker
@@ -34,10 +35,25 @@ LAST_LOOK_SECONDS = 1.0
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long a follower waits, in seconds: see ``LOOK_SECONDS``, ``ABSENT_SECONDS`` and so on."""
+
+    look: float = LOOK_SECONDS
+    absent: float = ABSENT_SECONDS
+    last_look: float = LAST_LOOK_SECONDS
+    grace: float = GRACE_SECONDS
+    stage: float = STAGE_SECONDS
+
+
+DEFAULT_TIMING = Timing()
+
+
 class Follower:
     """Looks at the jobs' folder and every job's progress, until ``stop``. ``close`` it in the end.
 
     ``follow`` is called at each look with where the processes are of the jobs that run, as far as their files say it.
+    ``wall`` gives seconds since the epoch.
     """
 
     def __init__(
@@ -47,12 +63,16 @@ class Follower:
         notices: Notices,
         *,
         follow: Callable[[Mapping[str, JobProcesses]], None] = lambda _processes: None,
+        timing: Timing = DEFAULT_TIMING,
+        wall: Callable[[], float] = time.time,
     ) -> None:
+        self._timing = timing
+        self._wall = wall
         self._follow = follow
         self._directory = directory
         self._receiver = receiver
         self._notices = notices
-        self._unclaimed = UnclaimedProgress(directory.progress_dir, directory.path, notices)
+        self._unclaimed = UnclaimedProgress(directory.progress_dir, directory.path, notices, grace_seconds=timing.grace)
         self._trials = Trials(notices)
         self._waker = Waker()
         self._limit = MatchLimit()
@@ -83,9 +103,9 @@ class Follower:
         noticed = True
         while not self._stopping:
             now = time.monotonic()
-            if noticed or self._directory.unsettled or now - looked >= LOOK_SECONDS:
+            if noticed or self._directory.unsettled or now - looked >= self._timing.look:
                 self._look_at_folder()
-            if now - looked >= LOOK_SECONDS:
+            if now - looked >= self._timing.look:
                 looked = now
                 self._watch()
                 leaving = {job.file.id for job in self._leaving}
@@ -94,7 +114,7 @@ class Follower:
                 self._look_at_trials(now)
             more = self._look_at_progress()
             # At the first look a file may be away that its editor replaces.
-            self._end_earlier(is_settled=looked - first >= LOOK_SECONDS)
+            self._end_earlier(is_settled=looked - first >= self._timing.look)
             self._follow(
                 {
                     job_id: job.file.processes
@@ -104,10 +124,10 @@ class Follower:
             )
             if noticed and not more:
                 time.sleep(GAP_SECONDS)
-            due = min(looked + LOOK_SECONDS, self._trials.next_look()) - time.monotonic()
+            due = min(looked + self._timing.look, self._trials.next_look()) - time.monotonic()
             until = UNSETTLED_SECONDS if self._directory.unsettled else due
             noticed = self._waker.wait(0.0 if more else until)
-        last = time.monotonic() + LAST_LOOK_SECONDS
+        last = time.monotonic() + self._timing.last_look
         self._end_what_is_gone(last)
         while self._look_at_progress(last) and time.monotonic() < last:
             pass
@@ -120,7 +140,7 @@ class Follower:
     def _end_what_is_gone(self, last: float) -> None:
         """End the jobs whose files have gone by now. What has appeared is for the next agent to begin."""
         while True:
-            for change in self._directory.scan(time.monotonic(), time.time()):
+            for change in self._directory.scan(time.monotonic(), self._wall()):
                 if isinstance(change, JobGone):
                     self._end(change.job_id)
             if not self._directory.unsettled or time.monotonic() > last:
@@ -129,7 +149,7 @@ class Follower:
             time.sleep(UNSETTLED_SECONDS)
 
     def _look_at_folder(self) -> None:
-        for change in self._directory.scan(time.monotonic(), time.time()):
+        for change in self._directory.scan(time.monotonic(), self._wall()):
             if isinstance(change, JobGone):
                 self._end(change.job_id)
                 self._apply_changes(self._trials.remove(change.job_id))
@@ -146,7 +166,7 @@ class Follower:
     def _look_at_trials(self, now: float) -> None:
         resting = {job_id for job_id, job in self._jobs.items() if job.is_resting}
         others = {job_id for job_id, job in self._jobs.items() if not job.file.is_trial}
-        self._apply_changes(self._trials.scan(now, time.time(), resting, others))
+        self._apply_changes(self._trials.scan(now, self._wall(), resting, others))
 
     def _apply_changes(self, changes: Iterable[JobFound | JobGone]) -> None:
         for change in changes:
@@ -166,7 +186,7 @@ class Follower:
             self._finish(job)
         if known is not None:
             self._let_go(known)
-        followed = self._jobs[file.id] = Followed(file, time.monotonic())
+        followed = self._jobs[file.id] = Followed(file, time.monotonic(), stage_seconds=self._timing.stage)
         if known is not None and known.declared:
             followed.declare(self._receiver)
         log.info("job %s: following %s", file.id, file.followed)
@@ -209,7 +229,7 @@ class Follower:
                 continue
             else:
                 log.info("job %s has ended already: it no longer has a job file", job_id)
-                self._receiver.end_earlier(job_id, time.time())
+                self._receiver.end_earlier(job_id, self._wall())
             self._held.discard(job_id)
         if waiting:
             names = ", ".join(sorted(waiting)[:20])
@@ -246,7 +266,7 @@ class Follower:
         """A turn for one job: some of what is new of it. Returns whether there may be more at once."""
         job_id = job.file.id
         events, more = job.source.poll(self._limit)
-        wall = time.time()
+        wall = self._wall()
         job.receive(events, wall, self._receiver)
         if job.is_catching_up and job.source.is_there and not job.caught_up(wall, self._receiver):
             log.info("job %s has ended already: %s", job_id, job.file.followed)
@@ -255,7 +275,7 @@ class Follower:
         problem = job.source.problem()
         if problem is None:
             self._notices.clear(f"progress {job_id}", f"job {job_id}: its progress is followed")
-        elif job.source.is_costly or time.monotonic() - job.since > ABSENT_SECONDS:
+        elif job.source.is_costly or time.monotonic() - job.since > self._timing.absent:
             self._notices.say(f"progress {job_id}", f"job {job_id}: {problem}")
         if job in self._leaving and job.source.is_there:
             self._finish(job)

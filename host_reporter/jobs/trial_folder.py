@@ -26,7 +26,8 @@ _TRIAL = re.compile(r"[A-Za-z0-9_-]+")
 class TrialFolder:
     """One folder. ``is_full``: there are more files than are looked at."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, max_files: int = MAX_FILES) -> None:
+        self._max_files = max_files
         self.path = path
         self.is_full = False
         self._stamp = FolderStamp()
@@ -51,7 +52,7 @@ class TrialFolder:
     def _list(self) -> dict[str, frozenset[str]]:
         trials: dict[str, set[str]] = {}
         with os.scandir(self.path) as entries:
-            for entry in itertools.islice(entries, MAX_FILES):
+            for entry in itertools.islice(entries, self._max_files):
                 job = entry.name.removesuffix(SUFFIX)
                 study, _, suffix = job.rpartition(".")
                 if job == entry.name or not study or len(job) > MAX_NAME or not _TRIAL.fullmatch(suffix):

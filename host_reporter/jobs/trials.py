@@ -22,7 +22,8 @@ LOOK_SECONDS = 0.25
 class Trials:
     """Looks through the folders of studies. ``scan`` never raises."""
 
-    def __init__(self, notices: Notices) -> None:
+    def __init__(self, notices: Notices, *, max_files: int = MAX_FILES) -> None:
+        self._max_files = max_files
         self._notices = notices
         self._studies: dict[str, Study] = {}
         self._folders: dict[Path, TrialFolder] = {}
@@ -89,7 +90,7 @@ class Trials:
 
     def _look(self, path: Path, wall: float) -> Mapping[str, frozenset[str]] | None:
         """The trials' files of a folder by study; None: it cannot be looked at."""
-        folder = self._folders.setdefault(path, TrialFolder(path))
+        folder = self._folders.setdefault(path, TrialFolder(path, max_files=self._max_files))
         try:
             trials = folder.look(wall)
         except OSError as error:
@@ -98,8 +99,8 @@ class Trials:
         if folder.is_full:
             self._notices.say(
                 f"trials in {path}",
-                f"{path} has more than {MAX_FILES:,} files: trials among the rest are not reported; remove the files "
-                "of old ones",
+                f"{path} has more than {self._max_files:,} files: trials among the rest are not reported; remove the "
+                "files of old ones",
             )
         else:
             self._notices.clear(f"trials in {path}")

@@ -33,7 +33,10 @@ class UnclaimedProgress:
     A file that nobody writes any more, such as that of a job that has ended, is not logged.
     """
 
-    def __init__(self, folder: Path, jobs_folder: Path, notices: Notices) -> None:
+    def __init__(
+        self, folder: Path, jobs_folder: Path, notices: Notices, *, grace_seconds: float = GRACE_SECONDS
+    ) -> None:
+        self._grace_seconds = grace_seconds
         self._folder = folder
         self._jobs_folder = jobs_folder
         self._notices = notices
@@ -53,7 +56,7 @@ class UnclaimedProgress:
                 self._idle[job] = stamp
             elif self._idle.setdefault(job, None) != stamp:
                 since = self._growing_since.setdefault(job, now)
-                if now - since >= GRACE_SECONDS and (job in self._told or len(self._told) < MAX_TOLD):
+                if now - since >= self._grace_seconds and (job in self._told or len(self._told) < MAX_TOLD):
                     self._tell(job)
 
     def _tell(self, job: str) -> None:

@@ -63,7 +63,16 @@ class Source:
     ``is_costly``: matching them took too long, so it is read seldom.
     """
 
-    def __init__(self, tail: Tail, parse: LineParser) -> None:
+    def __init__(
+        self,
+        tail: Tail,
+        parse: LineParser,
+        *,
+        costly_rest_seconds: float = COSTLY_REST_SECONDS,
+        overrun_rest_seconds: float = OVERRUN_REST_SECONDS,
+    ) -> None:
+        self._costly_rest_seconds = costly_rest_seconds
+        self._overrun_rest_seconds = overrun_rest_seconds
         self.tail = tail
         self.matched = 0
         self.unmatched = 0
@@ -147,10 +156,10 @@ class Source:
                     elif line.strip():
                         self.unmatched += 1
         except Overrun:
-            self._rest(OVERRUN_REST_SECONDS)
+            self._rest(self._overrun_rest_seconds)
         used = time.thread_time() - began
         if used > TURN_SECONDS / 2 and used > parsed * COSTLY_LINE_SECONDS and not self._is_resting:
-            self._rest(COSTLY_REST_SECONDS)
+            self._rest(self._costly_rest_seconds)
         self.matched += len(events)
         return events
 

@@ -49,7 +49,15 @@ class PlanFollower:
         count: Callable[[Mapping[str, Sent]], None],
         marked: Callable[[bool], None],
         failed: Callable[[Exception], None],
+        count_seconds: float = COUNT_SECONDS,
+        again_seconds: float = AGAIN_SECONDS,
+        stale_seconds: float = STALE_SECONDS,
+        stop_seconds: float = STOP_SECONDS,
     ) -> None:
+        self._count_seconds = count_seconds
+        self._again_seconds = again_seconds
+        self._stale_seconds = stale_seconds
+        self._stop_seconds = stop_seconds
         self._path = f"/v1/hosts/{host}/plan"
         self._connection = Connection(address)
         self._enforcement = enforcement
@@ -71,17 +79,17 @@ class PlanFollower:
         self._worker.start()
 
     def stop(self) -> None:
-        """End: count a last time, and take away what was made, within STOP_SECONDS."""
+        """End: count a last time, and take away what was made, within ``stop_seconds``."""
         self._worker.request_stop()
         self._connection.abort()
-        self._worker.stop(STOP_SECONDS)
+        self._worker.stop(self._stop_seconds)
 
     def _work(self) -> None:
         while not self._worker.is_stopping:
             self._turn()
 
     def _turn(self) -> None:
-        wait = COUNT_SECONDS if self._enforcement.is_marking else AGAIN_SECONDS / 2
+        wait = self._count_seconds if self._enforcement.is_marking else self._again_seconds / 2
         try:
             answer = self._connection.request(
                 "GET", f"{self._path}?wait={wait:g}", known_tag=self._tag, seconds=wait + _GRACE_SECONDS
@@ -100,7 +108,7 @@ class PlanFollower:
         due = self._apply_again_at is not None and time.monotonic() >= self._apply_again_at
         if self._plan is not None and due:
             self._enforcement.apply(self._plan)
-            self._apply_again_at = time.monotonic() + AGAIN_SECONDS
+            self._apply_again_at = time.monotonic() + self._again_seconds
         self._marked(self._enforcement.marks_acknowledgements)
         if time.monotonic() >= self._count_at:
             self._count_bytes()
@@ -108,7 +116,7 @@ class PlanFollower:
     def _count_bytes(self) -> None:
         if self._enforcement.is_marking:
             self._count(self._enforcement.sent_bytes())
-            self._count_at = time.monotonic() + COUNT_SECONDS
+            self._count_at = time.monotonic() + self._count_seconds
 
     def _accept(self, answer: Answer) -> None:
         try:
@@ -121,10 +129,10 @@ class PlanFollower:
         # Plans come often, and asking the kernel what it can do costs processes: that can wait for its turn.
         self._enforcement.apply(plan, look=False)
         if self._apply_again_at is None:
-            self._apply_again_at = time.monotonic() + AGAIN_SECONDS
+            self._apply_again_at = time.monotonic() + self._again_seconds
         if answer.tag is None:
             # Without a tag there is no waiting on the other side.
-            self._worker.wait(COUNT_SECONDS)
+            self._worker.wait(self._count_seconds)
 
     def _answered(self) -> None:
         self._answered_at = time.monotonic()
@@ -133,8 +141,8 @@ class PlanFollower:
 
     def _trouble(self, reason: str) -> None:
         self._notices.say(_KEY, f"the host's plan cannot be had: {reason}; the last one stays in force for now")
-        if self._plan is not None and time.monotonic() - self._answered_at > STALE_SECONDS:
-            log.warning("no plan for %g s: marks are taken away until there is one", STALE_SECONDS)
+        if self._plan is not None and time.monotonic() - self._answered_at > self._stale_seconds:
+            log.warning("no plan for %g s: marks are taken away until there is one", self._stale_seconds)
             self._enforcement.open()
             self._tag, self._plan = None, None
         self._worker.wait(self._backoff.next_seconds())

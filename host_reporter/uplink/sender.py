@@ -54,7 +54,10 @@ class Sender:
         failed: Callable[[Exception], None],
         *,
         held: Callable[[tuple[str, ...]], None] = lambda _jobs: None,
+        backoff: Backoff | None = None,
+        flush_seconds: float = FLUSH_SECONDS,
     ) -> None:
+        self._flush_seconds = flush_seconds
         self._host = host
         self._held = held
         self._url = address.url
@@ -66,7 +69,7 @@ class Sender:
         self._not_before = 0.0
         self._session = uuid.uuid4().hex
         self._notices = notices
-        self._backoff = Backoff()
+        self._backoff = backoff or Backoff()
         self._backlog = Backlog()
         self._call: Registration | Batch | None = None
         self._marks_acknowledgements = False
@@ -79,11 +82,11 @@ class Sender:
         self._worker.start()
 
     def stop(self) -> None:
-        """Send what is pending if that is possible within FLUSH_SECONDS, and end."""
+        """Send what is pending if that is possible within ``flush_seconds``, and end."""
         with self._news:
-            self._stop_at = time.monotonic() + FLUSH_SECONDS
+            self._stop_at = time.monotonic() + self._flush_seconds
             self._not_before = 0.0
-        self._worker.stop(FLUSH_SECONDS + 1.0)
+        self._worker.stop(self._flush_seconds + 1.0)
 
     def declare(self, job: str, spec: JobSpec | None) -> None:
         """A job's file is there, or has changed."""

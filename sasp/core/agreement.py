@@ -29,11 +29,6 @@ class Agreement:
         """The number of iterations that this rank has ready, by layer: what it sends in a round."""
         return tuple(self._ready)
 
-    @property
-    def agreed(self) -> tuple[int, ...]:
-        """Iterations that all ranks have ready, by layer, as of the last round."""
-        return tuple(self._agreed)
-
     def ready_now(self, layer: int) -> int:
         """Note that this rank has one more iteration of ``layer`` ready; return its number."""
         self._ready[layer] += 1

@@ -63,8 +63,3 @@ class Clocks:
                 f"after {self._synchronised[layer]} and with {self._computed} computed"
             )
         self._synchronised[layer] = iteration
-
-    @property
-    def flushed(self) -> bool:
-        """Whether nothing that was computed is still on its way."""
-        return self.communicated >= self._computed

@@ -194,11 +194,18 @@ class Running:
 
 
 @contextlib.contextmanager
-def running(emulation: Emulation, planned: Planned, choice: PolicyChoice, results: Path) -> Iterator[Running]:
+def running(
+    emulation: Emulation,
+    planned: Planned,
+    choice: PolicyChoice,
+    results: Path,
+    *,
+    controller_type: type[ControllerProcess] = ControllerProcess,
+) -> Iterator[Running]:
     """Start a controller and agents. At the end all is stopped, and logs are in ``results``. Raises LabError."""
     folder = emulation.folder / "arm"
     folder.mkdir()
-    controller = ControllerProcess(
+    controller = controller_type(
         emulation,
         folder / "controller",
         choice.policy,

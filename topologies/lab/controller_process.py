@@ -37,7 +37,10 @@ class ControllerSilentError(LabError):
 
 
 class ControllerProcess:
-    """One controller on one network. ``folder`` holds its settings, journal, tokens and log."""
+    """One controller on one network. ``folder`` holds its settings, journal, tokens and log.
+
+    Its API is called at ``url``, and has ``answer_seconds`` for an answer. ``settings`` go into its settings file.
+    """
 
     def __init__(
         self,
@@ -48,8 +51,12 @@ class ControllerProcess:
         options: Mapping[str, Any] | None = None,
         classes: int,
         period_seconds: float,
+        url: str = URL,
+        answer_seconds: float = _ANSWER_SECONDS,
         **settings: Any,
     ) -> None:
+        self._url = url
+        self._answer_seconds = answer_seconds
         self._emulation = emulation
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
@@ -169,7 +176,7 @@ class ControllerProcess:
 
     def _ask(self, method: str, path: str, body: Any = None) -> requests.Response:
         try:
-            answer = self._session.request(method, URL + path, json=body, timeout=_ANSWER_SECONDS)
+            answer = self._session.request(method, self._url + path, json=body, timeout=self._answer_seconds)
         except requests.RequestException as error:
             if self._process is not None:
                 _alive = self.pid

@@ -261,9 +261,9 @@ class _Reader:
                 self._progress(LabEvent(**document["event"]))
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Inside the box: run the request in the results folder, and report its events in JSON lines on stdout."""
-    results = Path(sys.argv[1])
+    results = Path((sys.argv[1:] if arguments is None else arguments)[0])
     lock = threading.Lock()
 
     def report(event: dict[str, object]) -> None:

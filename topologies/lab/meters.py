@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,18 +33,26 @@ class Use:
 class Meter:
     """Measures from its creation on. ``pids`` has for each host a process in its network. Raises OSError."""
 
-    def __init__(self, pids: Mapping[str, int], link_bps: float, proc: Path = Path("/proc")) -> None:
+    def __init__(
+        self,
+        pids: Mapping[str, int],
+        link_bps: float,
+        proc: Path = Path("/proc"),
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
         self._pids = pids
         self._link_bps = link_bps
         self._proc = proc
-        self._since = time.monotonic()
+        self._since = self._clock()
         self._cpu = self._read_cpu()
         self._links = self._read_links()
 
     def use(self) -> Use:
         """Return what was used so far."""
         idle, total = (now - then for now, then in zip(self._read_cpu(), self._cpu, strict=True))
-        full = self._link_bps / BITS_PER_BYTE * max(time.monotonic() - self._since, 1e-9)
+        full = self._link_bps / BITS_PER_BYTE * max(self._clock() - self._since, 1e-9)
         links = [
             LinkUse(host, (sent - self._links[host][1]) / full, (received - self._links[host][0]) / full)
             for host, (received, sent) in self._read_links().items()

@@ -56,8 +56,11 @@ def _client(services: Services, call: Call) -> str:
     return f"address {call.environ.get('REMOTE_ADDR', '')}"
 
 
-def read_raw(environ: dict[str, Any]) -> bytes:
-    """Returns the body. Raises HttpError by its announced length, or as soon as it is too large or late."""
+def read_raw(environ: dict[str, Any], *, seconds: float = BODY_SECONDS) -> bytes:
+    """Returns the body. Raises HttpError by its announced length, or as soon as it is too large.
+
+    Raises it, too, where the body takes longer than ``seconds``.
+    """
     media_type = environ.get("CONTENT_TYPE", "").partition(";")[0].strip().lower()
     if media_type != JSON:
         named = f"is {media_type!r}" if environ.get("HTTP_CONTENT_TYPE") or media_type else "is missing"
@@ -71,7 +74,7 @@ def read_raw(environ: dict[str, Any]) -> bytes:
     )
     if int(environ.get("CONTENT_LENGTH") or 0) > MAX_BODY_BYTES:
         raise too_large
-    body = _read_in_time(environ["wsgi.input"].read)
+    body = _read_in_time(environ["wsgi.input"].read, seconds)
     if len(body) > MAX_BODY_BYTES:
         raise too_large
     if len(body) < int(environ.get("CONTENT_LENGTH") or 0):
@@ -79,16 +82,14 @@ def read_raw(environ: dict[str, Any]) -> bytes:
     return body
 
 
-def _read_in_time(read_bytes: Callable[[int], bytes]) -> bytes:
-    deadline = eventlet.Timeout(BODY_SECONDS)
+def _read_in_time(read_bytes: Callable[[int], bytes], seconds: float) -> bytes:
+    deadline = eventlet.Timeout(seconds)
     try:
         return read_bytes(MAX_BODY_BYTES + 1)
     except (eventlet.Timeout, TimeoutError) as timeout:
         if isinstance(timeout, eventlet.Timeout) and timeout is not deadline:
             raise
-        raise HttpError(
-            HTTPStatus.REQUEST_TIMEOUT, f"the body did not come within {BODY_SECONDS:g} s", close=True
-        ) from None
+        raise HttpError(HTTPStatus.REQUEST_TIMEOUT, f"the body did not come within {seconds:g} s", close=True) from None
     except (OSError, ValueError) as error:
         raise HttpError(HTTPStatus.BAD_REQUEST, f"the body cannot be read: {error}", close=True) from None
     finally:

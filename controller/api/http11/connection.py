@@ -61,11 +61,11 @@ class Body(eventlet.wsgi.Input):
             return not self._chunks.is_done
         return bool(self.content_length - self.position > DISCARD_BYTES)
 
-    def discard(self, buffer_size: int = 16384) -> None:
+    def discard(self, buffer_size: int = 16384, *, seconds: float = DISCARD_SECONDS) -> None:
         """Drop the unread rest of a body that has arrived. Eventlet's own method would wait for all of it."""
         is_read = False
         try:
-            with eventlet.Timeout(DISCARD_SECONDS, False):
+            with eventlet.Timeout(seconds, False):
                 while self.read(buffer_size):
                     pass
                 is_read = True

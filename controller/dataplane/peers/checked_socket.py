@@ -32,7 +32,15 @@ class CheckedSocket:
     ``ready`` is called once, when the peer has become a switch. ``log`` gets the reason why a connection is ended.
     """
 
-    def __init__(self, connection: Any, address: str, log: PeerLog, ready: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        connection: Any,
+        address: str,
+        log: PeerLog,
+        ready: Callable[[], None],
+        *,
+        handshake_seconds: float = HANDSHAKE_SECONDS,
+    ) -> None:
         self._socket = connection
         self._address = address
         self._log = log
@@ -43,7 +51,9 @@ class CheckedSocket:
         self._is_refused = False
         self._is_ready = False
         # A timer, not a green thread: a cancelled thread would keep this object alive through its canceller's frames.
-        self._deadline = get_hub().schedule_call_global(HANDSHAKE_SECONDS, hub.spawn, _expire, weakref.ref(self))
+        self._deadline = get_hub().schedule_call_global(
+            handshake_seconds, hub.spawn, _expire, weakref.ref(self), handshake_seconds
+        )
 
     # Calls of Ryu.
 
@@ -136,10 +146,10 @@ class CheckedSocket:
             raise
 
 
-def _expire(connection: weakref.ref[CheckedSocket]) -> None:
+def _expire(connection: weakref.ref[CheckedSocket], seconds: float) -> None:
     checked = connection()
     if checked is not None:
-        checked.refuse(f"it has not become a switch within {HANDSHAKE_SECONDS:g} s")
+        checked.refuse(f"it has not become a switch within {seconds:g} s")
 
 
 def _nothing() -> None:

@@ -16,7 +16,8 @@ MAX_REMEMBERED = 65_536
 class ByteCounts:
     """The sums over each switch's ports. They survive the removal of ports, queues and switches."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, max_remembered: int = MAX_REMEMBERED) -> None:
+        self._max_remembered = max_remembered
         self._last: dict[int, dict[tuple[int, int], int]] = {}
         self._totals: dict[tuple[int, int | None], int] = {}
 
@@ -32,7 +33,7 @@ class ByteCounts:
             last[port, queue] = count
             key = (dpid, class_of(queue))
             self._totals[key] = self._totals.get(key, 0) + risen
-        if len(last) > MAX_REMEMBERED:
+        if len(last) > self._max_remembered:
             self._last[dpid] = {key: count for key, (_, count) in counters.items()}
 
     def totals(self) -> dict[tuple[int, int | None], int]:

@@ -30,17 +30,26 @@ class OvsdbError(Exception):
     """The switch's database cannot be read or changed; the message says why, in one line."""
 
 
-def select(address: str, tables: Mapping[str, Sequence[str]]) -> State:
-    """All rows of some tables, of each its columns named here, as they are at one moment. Raises OvsdbError."""
+def select(
+    address: str,
+    tables: Mapping[str, Sequence[str]],
+    *,
+    seconds: float = TIMEOUT_SECONDS,
+    max_answer: int = MAX_ANSWER,
+) -> State:
+    """All rows of some tables, of each its columns named here, as they are at one moment.
+
+    Raises OvsdbError, also where the answer takes longer than ``seconds`` or has more than ``max_answer`` bytes.
+    """
     operations = [
         {"op": "select", "table": table, "where": [], "columns": list(columns)} for table, columns in tables.items()
     ]
     question = {"method": "transact", "params": ["Open_vSwitch", *operations], "id": 0}
-    late = OvsdbError(f"{address}: the database has not answered within {TIMEOUT_SECONDS} s")
+    late = OvsdbError(f"{address}: the database has not answered within {seconds:g} s")
     try:
-        with hub.Timeout(TIMEOUT_SECONDS, late), _connect(address) as connection:
+        with hub.Timeout(seconds, late), _connect(address) as connection:
             connection.sendall(json.dumps(question).encode())
-            answer = _receive(connection)
+            answer = _receive(connection, max_answer)
     except OSError as error:
         raise OvsdbError(f"{address}: the database cannot be reached: {error.strerror or error}") from error
     except ValueError as error:
@@ -79,13 +88,13 @@ def _connect(address: str) -> Any:
     return connection
 
 
-def _receive(connection: Any) -> Any:
+def _receive(connection: Any, max_answer: int) -> Any:
     """One JSON text, which nothing marks the end of but itself. Raises ValueError."""
     data = bytearray()
     while part := connection.recv(_AT_ONCE):
         data += part
-        if len(data) > MAX_ANSWER:
-            raise ValueError(f"the database's answer has more than {MAX_ANSWER} bytes")
+        if len(data) > max_answer:
+            raise ValueError(f"the database's answer has more than {max_answer} bytes")
         if data.endswith(b"}"):
             try:
                 return json.loads(data)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from controller.memo import Memo
 from controller.model import Demand, Progress
-from controller.pieces import Steps, whole
+from controller.pieces import Steps
 
 WINDOW_ITERATIONS = 20.0
 """The latest so many, where counts are that close together."""
@@ -105,12 +105,8 @@ class Measured:
         for host in hosts:
             self._series.pop(host, None)
 
-    def measure(self, progress: Sequence[Progress]) -> bool:
-        """Measure anew; whether ``value`` is another one."""
-        return whole(self.measure_in_steps(progress))
-
     def measure_in_steps(self, progress: Sequence[Progress]) -> Steps[bool]:
-        """As ``measure``; yields where others may go on, a host at a time."""
+        """Measure anew. Yields where others may go on, a host at a time; returns whether ``value`` is another one."""
         if not self._series or not progress:
             return False
         # Points before the first sample tell nothing of what comes after.

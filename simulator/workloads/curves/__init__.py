@@ -52,11 +52,11 @@ def names(use: Use) -> tuple[str, ...]:
 
 
 @cache
-def load(name: str) -> tuple[float, ...]:
+def load(name: str, folder: Path = FOLDER) -> tuple[float, ...]:
     """The accuracy of iterations 1, 2, ... of a curve. Raises CurveError."""
-    path = FOLDER / f"{name}.csv"
+    path = folder / f"{name}.csv"
     if Path(name).name != name or name == "index" or not path.is_file():
-        raise CurveError(f"there is no curve called {name!r}; those that there are stand in {FOLDER / 'index.csv'}")
+        raise CurveError(f"there is no curve called {name!r}; those that there are stand in {folder / 'index.csv'}")
     values: list[float] = []
     try:
         rows = [line for line in path.read_text().splitlines() if not line.startswith("#")]

@@ -16,12 +16,19 @@ from hypothesis import strategies as st
 
 from controller.model import Ordering
 from controller.ordering import classes as classes_module
-from controller.ordering.classes import inversions, layered, layered_and_inversions, top
+from controller.ordering.classes import Shared, inversions, layered_and_inversions, top
 from tests.support.shared_ports import as_shared
 
 PORTS = st.frozensets(st.integers(0, 7), max_size=3)
 JOBS = st.lists(st.tuples(PORTS, st.booleans()), max_size=14)
 """Of each job its ports, and whether it is in the band of the one before it."""
+
+
+def layered(
+    ordering: Ordering, classes: int, shared: Shared, previous: Mapping[str, int] | None = None
+) -> dict[str, int]:
+    """Returns the classes alone."""
+    return layered_and_inversions(ordering, classes, shared, previous)[0]
 
 
 def instance(jobs: Sequence[tuple[frozenset[int], bool]]) -> tuple[Ordering, dict[str, list[int]]]:

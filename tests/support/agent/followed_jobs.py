@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import threading
-import time
 from pathlib import Path
+from typing import Any
 
 from controller.model import Progress
 from controller.wire import JobSpec
@@ -22,7 +22,6 @@ class Recorder:
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, str, object]] = []
-        self.times: list[float] = []
         self._running: set[str] = set()
 
     def declare(self, job: str, spec: JobSpec | None) -> None:
@@ -31,7 +30,6 @@ class Recorder:
 
     def add(self, job: str, points: list[Progress]) -> None:
         assert job in self._running
-        self.times.append(time.monotonic())
         self.calls.append(("add", job, [point.iteration for point in points]))
 
     def end(self, job: str) -> None:
@@ -50,16 +48,16 @@ class Recorder:
 
 
 class World:
-    """A folder, a follower in a thread, and what it handed on."""
+    """A folder, a follower in a thread, and what it handed on. ``options`` are the follower's."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, **options: Any) -> None:
         self.path = path
         self.jobs = path / "jobs.d"
         self.jobs.mkdir()
         self.log = path / "train.log"
         self.receiver = Recorder()
         notices = Notices(logging.getLogger("test"))
-        self.follower = Follower(JobsDirectory(self.jobs, path, notices), self.receiver, notices)
+        self.follower = Follower(JobsDirectory(self.jobs, path, notices), self.receiver, notices, **options)
         self._thread = threading.Thread(target=self.follower.run)
 
     def start(self) -> None:

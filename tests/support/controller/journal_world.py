@@ -6,8 +6,8 @@ from pathlib import Path
 
 from controller.journal.store import Store
 from controller.model import Host
-from controller.registry.registry import Registry
 from controller.wire import HostReport, JobSpec
+from tests.support.controller.unpaused import UnpausedRegistry, commit
 
 HOSTS = {name: Host(name) for name in ("h1", "h2")}
 SPEC = JobSpec.model_validate(
@@ -22,18 +22,14 @@ def report(seq: int, count: int = 3) -> HostReport:
     return HostReport.model_validate({"session": "s", "seq": seq, "sent_at": 0.0, "jobs": [part], "flows": [seen]})
 
 
-def commit(store: Store) -> None:
-    store.settle(store.write(store.dequeue()))
-
-
-def filled(store: Store) -> Registry:
-    registry = Registry(HOSTS, store, lambda: 1000.0)
+def filled(store: Store) -> UnpausedRegistry:
+    registry = UnpausedRegistry(HOSTS, store, lambda: 1000.0)
     registry.put_job("a", SPEC, 0.0)
     registry.report("h1", report(1), 0.0)
     return registry
 
 
-def view(registry: Registry) -> object:
+def view(registry: UnpausedRegistry) -> object:
     return registry.snapshot(1000.0, classes=7, period=1.0), tuple(registry.job_states({}))
 
 

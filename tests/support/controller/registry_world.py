@@ -6,8 +6,9 @@ from typing import Any
 
 from controller.journal.store import Store
 from controller.model import Host
-from controller.registry.registry import Change, Registry
+from controller.registry.registry import Change
 from controller.wire import HostReport, JobSpec
+from tests.support.controller.unpaused import UnpausedRegistry
 
 HOSTS = {f"h{i}": Host(f"h{i}", address=f"10.0.0.{i}") for i in range(1, 6)}
 
@@ -25,7 +26,7 @@ class World:
 
     def __init__(self) -> None:
         self.clock = Clock()
-        self.registry = Registry(HOSTS, Store(None), self.clock, lease_seconds=30.0)
+        self.registry = UnpausedRegistry(HOSTS, Store(None), self.clock, lease_seconds=30.0)
         self.triggers: list[str] = []
         self.registry.subscribe(lambda reason, _received_at: self.triggers.append(reason))
         self.seq = 0

@@ -16,10 +16,10 @@ from controller.journal.writer import Journal
 from controller.loop.loop import Loop
 from controller.loop.metrics import Metrics, counted
 from controller.model import Snapshot, Switch
-from controller.registry.registry import Registry
 from controller.rules.compiler import Match, Rule, Table
 from controller.wire import JobSpec
 from evaluation.bench.support.waiting import wait_until
+from tests.support.controller.unpaused import UnpausedRegistry
 
 
 class MemoryNetwork:
@@ -77,7 +77,7 @@ class Yard:
         } | settings
         self.config = Config.model_validate(body)
         self.store = Store(journal)
-        self.registry = Registry(self.config.host_map(), self.store, time.time)
+        self.registry = UnpausedRegistry(self.config.host_map(), self.store, time.time)
         self.network = MemoryNetwork()
         self.metrics = Metrics()
         self.loop = Loop(

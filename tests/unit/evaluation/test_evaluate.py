@@ -273,13 +273,21 @@ class Sums:
 
 def evaluation(claim: Sums, folder: Path, *, resume: bool = False, quick: bool = False) -> evaluate.Evaluation:
     console = Console(stderr=True)
-    return evaluate.Evaluation(claim, None, folder, console, boxes=4, resume=resume, quick=quick)
+    return evaluate.Evaluation(
+        claim,
+        None,
+        folder,
+        console,
+        boxes=4,
+        resume=resume,
+        quick=quick,
+        choose_datapath=lambda _wanted: pytest.fail("it needs no datapath"),
+    )
 
 
 def test_a_claim_without_a_lab_is_measured_kept_and_resumed_by_its_own_value(
     tmp_path: Path, monkeypatch, capsys
 ) -> None:
-    monkeypatch.setattr(evaluate, "choose", lambda _wanted: pytest.fail("it needs no datapath"))
     with pytest.raises(LabError, match="sum-1 failed; the same command with --resume"):
         evaluation(Sums((1, 2), ()), tmp_path).document("scripts/evaluate sums")
     assert "sum-1: there is nothing to add up" in " ".join(capsys.readouterr().err.split())
@@ -302,10 +310,12 @@ class Emulated(Sums):
 
 
 @pytest.mark.parametrize(("asked", "taken"), [(None, "user"), ("auto", "auto"), ("uml", "uml")])
-def test_a_claims_switches_run_where_it_says_unless_the_command_does(asked, taken, tmp_path: Path, monkeypatch) -> None:
+def test_a_claims_switches_run_where_it_says_unless_the_command_does(asked, taken, tmp_path: Path) -> None:
     wanted: list[str] = []
-    monkeypatch.setattr(evaluate, "choose", wanted.append)
-    one = evaluate.Evaluation(Emulated((1, 2)), asked, tmp_path, Console(stderr=True), None, resume=False, quick=True)
+    console = Console(stderr=True)
+    one = evaluate.Evaluation(
+        Emulated((1, 2)), asked, tmp_path, console, None, resume=False, quick=True, choose_datapath=wanted.append
+    )
     one.document("scripts/evaluate emulated")
     assert wanted == [taken]
 

@@ -17,6 +17,7 @@ from simulator.jobs import Compute, SimJob, Transfer, Workload
 from simulator.network import Graph, Hose
 from simulator.workloads.coflow_trace import parse
 from tests.support.paths import GOLDEN
+from tests.support.shared_ports import seconds_by_port
 
 HOSTS = {f"h{i}": Host(f"h{i}", 8.0, 8.0) for i in range(4)}
 SIX = GOLDEN / "six.txt"
@@ -40,11 +41,7 @@ class Spy(Policy):
         """The seconds a port of every job that was in a snapshot."""
         shot = self.shown[number]
         numbers, matrix = port_numbers(shot.hosts, shot.routes), load_matrix(shot)
-        found = {}
-        for j, job in enumerate(shot.jobs):
-            ports, seconds = matrix.row(j)
-            found[job.id] = {numbers.port(p): s for p, s in zip(ports.tolist(), seconds.tolist(), strict=True)}
-        return found
+        return {job.id: seconds_by_port(matrix, row, numbers) for row, job in enumerate(shot.jobs)}
 
 
 def dumbbell(trunk_bps: float, **rates: float) -> nx.Graph:

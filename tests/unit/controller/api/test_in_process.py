@@ -20,7 +20,6 @@ from controller.api.dispatch import Api
 from controller.api.http11 import connection, gate
 from controller.cli.main import main
 from controller.dataplane.values import PortProof, SwitchStatus
-from controller.loop import host_plans
 from controller.registry import admission, stages
 from controller.wire import JobSpec
 from tests.support.controller.api_cases import assert_problem, spec
@@ -137,9 +136,9 @@ def test_there_are_only_so_many_jobs_and_stages(monkeypatch: pytest.MonkeyPatch)
         put("/v1/stages/u", {"jobs": []}, 201)
 
 
-def test_before_there_is_a_plan_who_asks_for_it_is_told_to_ask_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_plans, "FIRST_PLAN_SECONDS", 0.05)
+def test_before_there_is_a_plan_who_asks_for_it_is_told_to_ask_again() -> None:
     with served(is_planning=False) as api:
+        api.yard.loop.host_plans.first_plan_seconds = 0.05
         api.yard.put("a", 5000)
         for path in ("/v1/plan", "/v1/jobs/a/explain", "/v1/hosts/h1/plan"):
             reply = api.call("GET", path)

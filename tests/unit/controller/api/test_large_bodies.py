@@ -28,10 +28,10 @@ from controller.declared.batch import Batch
 from controller.declared.declared import Declared
 from controller.journal.store import Store
 from controller.pieces import whole
-from controller.registry.registry import Registry
 from controller.wire import HostReport, JobSpec, JobState
 from evaluation.bench.support.api_client import Controller
 from tests.support.controller.registry_world import HOSTS, Clock, World, job_spec, progress
+from tests.support.controller.unpaused import UnpausedRegistry, dequeued
 
 DEMANDS = 65_536
 
@@ -289,7 +289,7 @@ def test_what_is_large_is_done_in_many_steps() -> None:
 
 def test_what_is_removed_while_a_report_is_merged_is_not_brought_back(tmp_path: Path) -> None:
     store = Store(tmp_path / "j.db")
-    registry = Registry(HOSTS, store, Clock())
+    registry = UnpausedRegistry(HOSTS, store, Clock())
     registry.put_job("a", job_spec(), 0.0)
     points = [{"iteration": n, "time": 1000.0} for n in range(2000)]
     body = {"session": "s", "seq": 1, "sent_at": 1000.0, "jobs": [{"job": "a", "points": points, "ended": True}]}
@@ -298,7 +298,7 @@ def test_what_is_removed_while_a_report_is_merged_is_not_brought_back(tmp_path: 
         next(merging)
     registry.delete_job("a", 0.0)
     assert whole(merging).status == "taken"
-    assert store.write(store.dequeue()) is None
+    assert store.write(dequeued(store)) is None
     store.close()
     again = Store(tmp_path / "j.db")
     assert set(again.contents().records) == {"grave", "host"}
@@ -308,7 +308,7 @@ def test_what_is_removed_while_a_report_is_merged_is_not_brought_back(tmp_path: 
 
 def test_a_batch_is_in_the_journal_only_after_what_it_brought() -> None:
     store = Store(None)
-    registry = Registry(HOSTS, store, Clock())
+    registry = UnpausedRegistry(HOSTS, store, Clock())
     registry.put_job("a", job_spec(), 0.0)
     noted: list[str] = []
     store.put = lambda kind, _id, _body: noted.append(kind)  # type: ignore[method-assign]  # what is noted, in order

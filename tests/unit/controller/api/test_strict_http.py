@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 
 from controller.api.bodies import body
 from controller.api.http import HttpError
-from controller.api.http11 import connection
 from controller.api.http11 import head as http_head
 from controller.api.http11.chunks import MAX_CHUNK_LINE, MAX_OVERHEAD, ChunkError, Chunks
 from controller.api.http11.connection import Body
@@ -384,9 +383,7 @@ def tiny_chunks() -> tuple[Any, list[bool]]:
     return Body(protocol, head), ends
 
 
-def test_the_deadline_of_a_body_ends_one_of_tiny_chunks_and_others_go_on_before(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_deadline_of_a_body_ends_one_of_tiny_chunks_and_others_go_on_before() -> None:
     turns: list[int] = []
 
     def others() -> None:
@@ -395,18 +392,16 @@ def test_the_deadline_of_a_body_ends_one_of_tiny_chunks_and_others_go_on_before(
             eventlet.sleep(0)
 
     beside = eventlet.spawn(others)
-    monkeypatch.setattr(body, "BODY_SECONDS", 0.03)
     try:
         with pytest.raises(HttpError) as late:
-            body.read_raw({"CONTENT_TYPE": "application/json", "wsgi.input": tiny_chunks()[0]})
+            body.read_raw({"CONTENT_TYPE": "application/json", "wsgi.input": tiny_chunks()[0]}, seconds=0.03)
     finally:
         beside.kill()
     assert late.value.status == 408
     assert len(turns) > 2
 
 
-def test_tiny_chunks_that_nobody_asked_for_end_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "DISCARD_SECONDS", 0.03)
+def test_tiny_chunks_that_nobody_asked_for_end_the_connection() -> None:
     unasked, ends = tiny_chunks()
-    unasked.discard()
+    unasked.discard(seconds=0.03)
     assert ends == [True]

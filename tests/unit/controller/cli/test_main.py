@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -8,15 +9,15 @@ import sys
 import threading
 from collections.abc import Iterator
 from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from controller.cli.main import main
 from controller.cli.output import fail, show_facts, show_table
-from controller.wire import Explanation, PlanView
+from controller.wire import Explanation, Message, PlanView
 from evaluation.bench.support.api_client import OPERATOR, Controller, free_port
 from evaluation.bench.support.waiting import wait_until
 
@@ -78,28 +79,52 @@ def test_plan(run: Any) -> None:
     assert run("plan", "--policy", "best")[0] == 2
 
 
-def test_a_refused_plan_is_said(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@contextlib.contextmanager
+def answering(message: Message) -> Iterator[str]:
+    """The URL of a controller that answers every question with this message."""
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            content = message.model_dump_json().encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_arguments: Any) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_a_refused_plan_is_said(run: Any) -> None:
     errors = ("switch 1 refused a rule: its flow table is full",)
     view = PlanView(
         policy="fifo", options={}, applied=False, epoch=1, age_seconds=0.0, order=(), classes={}, reasons={},
         objective_seconds=0.0, lower_bound_seconds=0.0, inversions=3, errors=errors, mode="marked",
         degraded="the table is full",
     )  # fmt: skip
-    monkeypatch.setattr("controller.cli.main._client", lambda _options: SimpleNamespace(get=lambda *_arguments: view))
-    _, out, _ = run("plan")
+    with answering(view) as url:
+        _, out, _ = run("plan", "--url", url)
     assert "policy      fifo (a newer plan is refused)\nrefused     switch 1 refused a rule" in out
     assert "inversions  3 pairs of jobs meet and share a class" in out
     assert "degraded    the table is full" in out
 
 
-def test_what_a_job_declares_and_is_measured_otherwise_is_said(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_job_declares_and_is_measured_otherwise_is_said(run: Any) -> None:
     answer = Explanation(
         job="a", policy="fifo", service_class=0, position=0, jobs_before=(), reason="it came first",
         bottleneck_port=None, bottleneck_seconds_per_iteration=0.0, iterations_done=1.0, iterations_left=2.0,
         problems=("it declares 1 byte",),
     )  # fmt: skip
-    monkeypatch.setattr("controller.cli.main._client", lambda _options: SimpleNamespace(get=lambda *_arguments: answer))
-    assert "problem     it declares 1 byte" in run("explain", "a")[1]
+    with answering(answer) as url:
+        assert "problem     it declares 1 byte" in run("explain", "a", "--url", url)[1]
 
 
 def test_explain(run: Any) -> None:

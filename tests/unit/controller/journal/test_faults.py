@@ -13,9 +13,9 @@ from controller.journal.file import Batch, checksum_of_record
 from controller.journal.store import Store, StoreError
 from controller.journal.writer import Journal
 from controller.pieces import Steps, whole
-from controller.registry.registry import Registry
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.journal_world import HOSTS, SPEC, commit, filled, report, view, written
+from tests.support.controller.journal_world import HOSTS, SPEC, filled, report, view, written
+from tests.support.controller.unpaused import UnpausedRegistry, commit
 from tests.support.controller.yard import Yard
 
 
@@ -41,7 +41,7 @@ def test_a_damaged_record_is_named(tmp_path: Path, damage: str, said: str) -> No
         connection.execute(damage)
     connection.close()
     with pytest.raises(StoreError) as caught:
-        Registry(HOSTS, Store(path), lambda: 1000.0)
+        UnpausedRegistry(HOSTS, Store(path), lambda: 1000.0)
     assert said in str(caught.value)
     assert str(path) in str(caught.value)
 
@@ -74,7 +74,7 @@ def test_a_journal_that_appears_late_is_left_as_it_is(tmp_path: Path, caplog: py
     place = tmp_path / "mnt" / "j.db"
     store = Store(place)
     assert store.failure is not None
-    registry = Registry(HOSTS, store, lambda: 1000.0)
+    registry = UnpausedRegistry(HOSTS, store, lambda: 1000.0)
     registry.put_job("b", SPEC, 0.0)
     journal = Journal(store, retry_seconds=0.01)
     journal.start()
@@ -85,7 +85,7 @@ def test_a_journal_that_appears_late_is_left_as_it_is(tmp_path: Path, caplog: py
     finally:
         journal.stop()
     assert "restart the controller to go on from that one" in str(store.failure)
-    assert [job.id for job in Registry(HOSTS, Store(place), lambda: 1000.0).job_states({})] == ["a"]
+    assert [job.id for job in UnpausedRegistry(HOSTS, Store(place), lambda: 1000.0).job_states({})] == ["a"]
     assert len([r for r in caplog.records if "another journal has appeared" in r.message]) == 1
 
 
@@ -93,7 +93,7 @@ def test_another_journal_in_the_place_of_ours_is_left_as_it_is(tmp_path: Path) -
     written(tmp_path / "other.db")
     path = tmp_path / "j.db"
     store = Store(path)
-    registry = Registry(HOSTS, store, lambda: 1000.0)
+    registry = UnpausedRegistry(HOSTS, store, lambda: 1000.0)
     registry.put_job("b", SPEC, 0.0)
     commit(store)
     store.close()  # as after a failed write: the next one opens the place again
@@ -105,7 +105,7 @@ def test_another_journal_in_the_place_of_ours_is_left_as_it_is(tmp_path: Path) -
     commit(store)
     assert store.failure is None
     store.close()
-    assert view(Registry(HOSTS, Store(path), lambda: 1000.0)) == view(registry)
+    assert view(UnpausedRegistry(HOSTS, Store(path), lambda: 1000.0)) == view(registry)
 
 
 def test_a_host_that_is_missing_in_the_settings_for_a_while_costs_no_job(tmp_path: Path) -> None:
@@ -116,23 +116,23 @@ def test_a_host_that_is_missing_in_the_settings_for_a_while_costs_no_job(tmp_pat
     store.close()
     wanted = view(before)
     store = Store(path)
-    smaller = Registry({"h1": HOSTS["h1"]}, store, lambda: 1000.0)
+    smaller = UnpausedRegistry({"h1": HOSTS["h1"]}, store, lambda: 1000.0)
     assert tuple(smaller.job_states({})) == ()
     store.settle("the disk is full")  # so that everything is rewritten
     commit(store)
     store.close()
     store = Store(path)
-    again = Registry(HOSTS, store, lambda: 1000.0)
+    again = UnpausedRegistry(HOSTS, store, lambda: 1000.0)
     assert view(again) == wanted
     assert again.report("h1", report(1), 0.0).status == "duplicate"
     store.close()
     store = Store(path)
-    smaller = Registry({"h1": HOSTS["h1"]}, store, lambda: 1000.0)
+    smaller = UnpausedRegistry({"h1": HOSTS["h1"]}, store, lambda: 1000.0)
     assert smaller.job_hosts("a") == {"h1", "h2"}
     smaller.delete_job("a", 0.0)
     commit(store)
     store.close()
-    assert tuple(Registry(HOSTS, Store(path), lambda: 1000.0).job_states({})) == ()
+    assert tuple(UnpausedRegistry(HOSTS, Store(path), lambda: 1000.0).job_states({})) == ()
 
 
 def test_a_name_that_no_file_can_have_degrades() -> None:
@@ -167,7 +167,7 @@ def test_the_state_is_dumped_only_once_the_file_can_be_written_and_attempts_beco
         assert len(dumps) == 1
     finally:
         journal.stop()
-    assert view(Registry(HOSTS, Store(tmp_path / "later" / "j.db"), lambda: 1000.0)) == view(registry)
+    assert view(UnpausedRegistry(HOSTS, Store(tmp_path / "later" / "j.db"), lambda: 1000.0)) == view(registry)
 
 
 def test_what_changes_while_the_state_is_dumped_is_in_the_journal(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_what_changes_while_the_state_is_dumped_is_in_the_journal(tmp_path: Path
     assert store.pending
     commit(store)
     store.close()
-    assert view(Registry(HOSTS, Store(path), lambda: 1000.0)) == view(registry)
+    assert view(UnpausedRegistry(HOSTS, Store(path), lambda: 1000.0)) == view(registry)
 
 
 def test_a_degraded_journal_gets_a_last_chance_when_the_controller_stops(tmp_path: Path) -> None:
@@ -198,4 +198,4 @@ def test_a_degraded_journal_gets_a_last_chance_when_the_controller_stops(tmp_pat
     journal.start()
     (tmp_path / "later").mkdir()
     journal.stop()
-    assert view(Registry(HOSTS, Store(tmp_path / "later" / "j.db"), lambda: 1000.0)) == view(registry)
+    assert view(UnpausedRegistry(HOSTS, Store(tmp_path / "later" / "j.db"), lambda: 1000.0)) == view(registry)

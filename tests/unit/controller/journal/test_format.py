@@ -13,10 +13,10 @@ import pytest
 from controller.journal.file import FORMAT, WITHOUT_CHECKSUMS, checksum_of_point
 from controller.journal.store import Store, StoreError
 from controller.model import Host
-from controller.registry.registry import Registry
 from controller.wire import Settings
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.journal_world import HOSTS, commit, filled, report, view, written
+from tests.support.controller.journal_world import HOSTS, filled, report, view, written
+from tests.support.controller.unpaused import UnpausedRegistry, commit
 from tests.support.controller.yard import Yard
 from tests.support.paths import DATA
 
@@ -69,7 +69,7 @@ def test_what_was_edited_is_found(tmp_path: Path, statement: str, said: str) -> 
     written(path)
     assert edit(path, statement) == 1
     with pytest.raises(StoreError) as caught:
-        Registry(HOSTS, Store(path), lambda: 1000.0)
+        UnpausedRegistry(HOSTS, Store(path), lambda: 1000.0)
     assert said in str(caught.value)
     assert str(path) in str(caught.value)
 
@@ -112,7 +112,7 @@ def test_numbers_that_sqlite_keeps_in_another_way_are_no_damage(tmp_path: Path) 
 def test_a_journal_without_checksums_is_read_whole_and_gets_them_with_the_first_write(old: Path) -> None:
     before = [rows(old, "record", "kind, id, body"), rows(old, "point", "job, iteration, time, metric")]
     store = Store(old)
-    registry = Registry(THREE, store, lambda: NOW)
+    registry = UnpausedRegistry(THREE, store, lambda: NOW)
     jobs = {job.id: job for job in registry.job_states({})}
     assert {job.id: job.spec.weight for job in jobs.values()} == {"a": 2.0, "b": 0.5}
     assert (jobs["a"].iterations_done, jobs["a"].last_metric) == (7.0, 0.5)
@@ -125,11 +125,11 @@ def test_a_journal_without_checksums_is_read_whole_and_gets_them_with_the_first_
     assert set(before[1]) <= set(rows(old, "point", "job, iteration, time, metric"))
     store = Store(old)
     assert store.contents().damaged == frozenset()
-    assert view(Registry(THREE, store, lambda: NOW)) == view(registry)
+    assert view(UnpausedRegistry(THREE, store, lambda: NOW)) == view(registry)
     store.close()
     assert edit(old, "UPDATE point SET metric=0.9 WHERE iteration=4") == 1, "what was there before is covered too"
     with pytest.raises(StoreError, match="checksum is wrong"):
-        Registry(THREE, Store(old), lambda: NOW)
+        UnpausedRegistry(THREE, Store(old), lambda: NOW)
 
 
 def test_settings_and_plan_of_a_journal_without_checksums_hold(old: Path) -> None:
@@ -185,7 +185,9 @@ def test_a_journal_that_others_could_read_becomes_its_owners_alone(tmp_path: Pat
     store.close()
     store = Store(killed)
     assert {file.stat().st_mode & 0o777 for file in tmp_path.glob("killed*")} == {0o600}
-    assert view(Registry(HOSTS, store, lambda: 1000.0)) == view(Registry(HOSTS, Store(path), lambda: 1000.0))
+    assert view(UnpausedRegistry(HOSTS, store, lambda: 1000.0)) == view(
+        UnpausedRegistry(HOSTS, Store(path), lambda: 1000.0)
+    )
 
 
 def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ import pytest
 
 from controller.journal.store import Store, StoreError
 from controller.journal.writer import Journal
-from controller.registry.registry import Registry
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.journal_world import HOSTS, SPEC, commit, filled, report, view
+from tests.support.controller.journal_world import HOSTS, SPEC, filled, report, view
+from tests.support.controller.unpaused import UnpausedRegistry, commit, dequeued
 from tests.support.paths import ROOT
 
 
@@ -24,7 +24,7 @@ def test_a_restart_finds_the_same_state(tmp_path: Path) -> None:
     registry = filled(store)
     commit(store)
     store.close()
-    again = Registry(HOSTS, Store(tmp_path / "j.db"), lambda: 1000.0)
+    again = UnpausedRegistry(HOSTS, Store(tmp_path / "j.db"), lambda: 1000.0)
     assert view(again) == view(registry)
     assert again.report("h1", report(1), 0.0).status == "duplicate"
     assert again.report("h1", report(2), 0.0).status == "taken"
@@ -49,7 +49,7 @@ def test_thinned_points_replace_those_in_the_journal(tmp_path: Path) -> None:
         registry.report("h1", report(seq * 1000, 900), 0.0)
         commit(store)
     store.close()
-    again = Registry(HOSTS, Store(tmp_path / "j.db"), lambda: 1000.0)
+    again = UnpausedRegistry(HOSTS, Store(tmp_path / "j.db"), lambda: 1000.0)
     assert view(again) == view(registry)
 
 
@@ -58,7 +58,7 @@ def test_a_job_whose_host_is_gone_is_left_out(tmp_path: Path) -> None:
     filled(store)
     commit(store)
     store.close()
-    smaller = Registry({"h1": HOSTS["h1"]}, Store(tmp_path / "j.db"), lambda: 0.0)
+    smaller = UnpausedRegistry({"h1": HOSTS["h1"]}, Store(tmp_path / "j.db"), lambda: 0.0)
     assert tuple(smaller.job_states({})) == ()
 
 
@@ -95,7 +95,7 @@ def test_what_was_committed_survives_kill_9(tmp_path: Path) -> None:
     os.kill(child.pid, signal.SIGKILL)
     child.wait()
     child.stdout.close()
-    again = Registry(HOSTS, Store(tmp_path / "j.db"), lambda: 1000.0)
+    again = UnpausedRegistry(HOSTS, Store(tmp_path / "j.db"), lambda: 1000.0)
     (job,) = again.snapshot(1000.0, classes=7, period=1.0).jobs
     assert job.sent_bytes["h1"] >= last
     assert job.iterations_done >= last * 10
@@ -142,7 +142,7 @@ def test_a_full_disk_costs_nothing_but_the_journal_and_it_recovers(
         journal.stop()
     assert len([r for r in caplog.records if "state is in memory only" in r.message]) == 1
     assert len([r for r in caplog.records if "written again" in r.message]) == 1
-    assert view(Registry(HOSTS, Store(tmp_path / "j.db"), lambda: 1000.0)) == view(registry)
+    assert view(UnpausedRegistry(HOSTS, Store(tmp_path / "j.db"), lambda: 1000.0)) == view(registry)
 
 
 def test_a_restart_on_a_full_disk_still_knows_everything(tmp_path: Path, small_files: Callable[[int], None]) -> None:
@@ -152,7 +152,7 @@ def test_a_restart_on_a_full_disk_still_knows_everything(tmp_path: Path, small_f
     store.close()
     small_files(512)
     store = Store(tmp_path / "j.db")
-    after = Registry(HOSTS, store, lambda: 1000.0)
+    after = UnpausedRegistry(HOSTS, store, lambda: 1000.0)
     assert view(after) == view(before)
     after.report("h1", report(2), 0.0)
     commit(store)
@@ -163,7 +163,7 @@ def test_a_restart_on_a_full_disk_still_knows_everything(tmp_path: Path, small_f
     commit(store)
     assert store.failure is None
     store.close()
-    assert view(Registry(HOSTS, Store(tmp_path / "j.db"), lambda: 1000.0)) == view(after)
+    assert view(UnpausedRegistry(HOSTS, Store(tmp_path / "j.db"), lambda: 1000.0)) == view(after)
 
 
 def test_a_place_that_cannot_be_written_at_start_degrades(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_a_place_that_cannot_be_written_at_start_degrades(tmp_path: Path) -> Non
         wait_until(lambda: store.failure is None, sleep=eventlet.sleep)
     finally:
         journal.stop()
-    assert view(Registry(HOSTS, Store(tmp_path / "later" / "j.db"), lambda: 1000.0)) == view(registry)
+    assert view(UnpausedRegistry(HOSTS, Store(tmp_path / "later" / "j.db"), lambda: 1000.0)) == view(registry)
 
 
 def test_a_degraded_journal_notes_nothing_until_it_is_rewritten(tmp_path: Path) -> None:
@@ -186,13 +186,13 @@ def test_a_degraded_journal_notes_nothing_until_it_is_rewritten(tmp_path: Path) 
     store.settle("the disk is full")
     registry.report("h1", report(2), 0.0)
     assert not store.pending
-    rewrite = store.dequeue()
+    rewrite = dequeued(store)
     registry.report("h1", report(3), 0.0)  # while the rewrite is under way
     store.settle(store.write(rewrite))
     assert store.pending
     commit(store)
     store.close()
-    assert view(Registry(HOSTS, Store(tmp_path / "j.db"), lambda: 1000.0)) == view(registry)
+    assert view(UnpausedRegistry(HOSTS, Store(tmp_path / "j.db"), lambda: 1000.0)) == view(registry)
 
 
 def test_another_file_is_refused_and_left_alone(tmp_path: Path) -> None:

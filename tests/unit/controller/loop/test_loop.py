@@ -207,13 +207,12 @@ def test_a_host_epoch_changes_with_its_own_marks_only(yard: Yard) -> None:
 
 def test_a_long_poll_wakes_with_the_change(yard: Yard) -> None:
     _, tag = yard.loop.host_plans.get("h1")
-    waiter = eventlet.spawn(yard.loop.host_plans.get, "h1", known=tag, wait=60.0)
+    waiter = eventlet.spawn(yard.loop.host_plans.get, "h1", known=tag, wait=3600.0)
     eventlet.sleep(0.05)
     assert not waiter.dead
-    began = time.monotonic()
     yard.put("a", 5000)
+    wait_until(lambda: waiter.dead, sleep=eventlet.sleep, what="it does not wait until its time is over")
     plan, new_tag = waiter.wait()
-    assert time.monotonic() - began < 30.0, "it does not wait until its time is over"
     assert plan.marks
     assert new_tag != tag
     assert yard.loop.host_plans.get("h1", known=new_tag, wait=0.05)[1] == new_tag

@@ -9,7 +9,6 @@ import eventlet
 import pytest
 
 from controller.curves import remembered
-from controller.memo import Latest
 from controller.wire import HostReport, JobSpec
 from evaluation.bench.support.waiting import wait_until
 from evaluation.curves import drawn_curves
@@ -61,8 +60,7 @@ def test_a_restart_amid_training_makes_the_same_plan(tmp_path: Path, monkeypatch
     assert all("% of convergence" in reason for reason in last.ordering.reasons.values()), last.ordering.reasons
     before.stop()
     # No process remembers the fits of the one before it.
-    monkeypatch.setattr(remembered, "_known", Latest(100))
-    monkeypatch.setattr(remembered, "_shared", Latest(100))
+    monkeypatch.setattr(remembered, "_of_this_process", remembered.Remembered())
     after = Yard(tmp_path / "j.db", policy="jpas").start()
     try:
         again = after.loop.plan

@@ -16,9 +16,9 @@ from controller.journal.store import Store
 from controller.journal.writer import Journal
 from controller.process.stopping import Step, Stop
 from controller.refusals import Unavailable
-from controller.registry.registry import Registry
 from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.journal_world import HOSTS, SPEC, filled, view
+from tests.support.controller.unpaused import UnpausedRegistry
 
 DISK_SECONDS = 0.3
 
@@ -62,7 +62,7 @@ def test_steps_run_in_their_order_and_once_whatever_becomes_of_each(caplog: pyte
     assert Stop([Step("is done", 0.1, is_done)]).run()
 
 
-def slow(path: Path, **settings: float) -> tuple[SlowStore, Registry, Journal]:
+def slow(path: Path, **settings: float) -> tuple[SlowStore, UnpausedRegistry, Journal]:
     """A journal at work on a slow disk, with what ``filled`` makes on its way to it."""
     store = SlowStore(path)
     registry = filled(store)
@@ -92,7 +92,7 @@ def test_a_slow_disk_loses_nothing_at_the_end_and_then_nothing_is_promised_any_m
     assert journal.stop()
     with pytest.raises(Unavailable):
         journal.commit()
-    assert view(Registry(HOSTS, Store(path), lambda: 1000.0)) == view(registry)
+    assert view(UnpausedRegistry(HOSTS, Store(path), lambda: 1000.0)) == view(registry)
 
 
 def test_an_end_that_loses_patience_with_the_disk_leaves_its_write_alone(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_an_end_that_loses_patience_with_the_disk_leaves_its_write_alone(tmp_pat
         with eventlet.Timeout(0.05, False):
             act()
     assert journal.stop(), "with more time it does what is left"
-    assert view(Registry(HOSTS, Store(path), lambda: 1000.0)) == view(registry)
+    assert view(UnpausedRegistry(HOSTS, Store(path), lambda: 1000.0)) == view(registry)
 
 
 SIGNALLED = """

@@ -85,7 +85,8 @@ def test_a_loop_that_stands_still_is_told_of_and_no_longer_said_to_live(
     process = start(tmp_path, name, **environment)
     try:
         service.read_until("READY=1")
-        assert service.told(1.0).count("WATCHDOG=1") >= 2
+        for _ in range(2):
+            service.read_until("WATCHDOG=1")
         process.send_signal(signal.SIGUSR1)
         time.sleep(2 * STILL_SECONDS)
         service.told(0.01)

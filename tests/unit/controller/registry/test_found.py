@@ -15,10 +15,10 @@ from controller.pieces import Steps
 from controller.registry.job.record import JobRecord
 from controller.registry.job.traffic import FoundTraffic
 from controller.registry.leases import HANDOVER_SECONDS
-from controller.registry.registry import Registry
 from controller.wire import MAX_TRAFFIC, HostReport, JobTraffic
 from host_reporter.uplink.backlog import Backlog, Batch
 from tests.support.controller.registry_world import HOSTS, World, progress
+from tests.support.controller.unpaused import UnpausedRegistry, commit
 
 TASKS = [{"role": "worker", "host": f"h{n}"} for n in (1, 2, 3)]
 FLOWS = {("h1", "h2", 1, 2), ("h2", "h1", 2, 1)}
@@ -36,7 +36,7 @@ class Found(World):
         super().__init__()
         self.path = path
         self.store = Store(path)
-        self.registry = Registry(HOSTS, self.store, self.clock, lease_seconds=30.0)
+        self.registry = UnpausedRegistry(HOSTS, self.store, self.clock, lease_seconds=30.0)
         self.put(tasks=TASKS)
         self.hear("h2", "h3")
         self.tell(traffic=[part(("h2", 1, 2), left_out=3)], session="first")
@@ -44,10 +44,10 @@ class Found(World):
     def restart(self) -> None:
         self.close()
         self.store = Store(self.path)
-        self.registry = Registry(HOSTS, self.store, self.clock, lease_seconds=30.0)
+        self.registry = UnpausedRegistry(HOSTS, self.store, self.clock, lease_seconds=30.0)
 
     def close(self) -> None:
-        self.store.settle(self.store.write(self.store.dequeue()))
+        commit(self.store)
         self.store.close()
 
     def hear(self, *hosts: str) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from controller.journal.store import Store
-from controller.registry.registry import Registry
 from controller.wire import HostReport
 from tests.support.controller.registry_world import HOSTS, Clock, World, job_spec, progress
+from tests.support.controller.unpaused import UnpausedRegistry
 
 
 def test_a_job_of_which_nobody_tells_any_more_leaves_and_returns(world: World) -> None:
@@ -121,7 +121,7 @@ def test_a_job_without_agents_is_never_lost(world: World) -> None:
 
 def test_a_step_of_the_walls_clock_ends_no_lease() -> None:
     wall, steady = Clock(), Clock(5.0)
-    registry = Registry(HOSTS, Store(None), wall, steady=steady, lease_seconds=30.0)
+    registry = UnpausedRegistry(HOSTS, Store(None), wall, steady=steady, lease_seconds=30.0)
     registry.put_job("a", job_spec(), 0.0)
     report = {"session": "s", "seq": 1, "sent_at": wall.now, "jobs": [progress("a", (1, None))]}
     registry.report("h1", HostReport.model_validate(report), 0.0)

@@ -14,9 +14,10 @@ from controller.journal.store import Store
 from controller.model import Flow
 from controller.refusals import Conflict, Invalid, NotFound
 from controller.registry.records import MAX_ROWS
-from controller.registry.registry import Change, Registry
+from controller.registry.registry import Change
 from controller.wire import HostReport, StageSpec
 from tests.support.controller.registry_world import HOSTS, Clock, World, job_spec, progress
+from tests.support.controller.unpaused import UnpausedRegistry, dequeued
 
 
 def test_put_is_idempotent(world: World) -> None:
@@ -278,13 +279,13 @@ def test_nor_where_the_length_of_the_run_is_not_known(world: World) -> None:
 
 def test_the_journal_of_a_long_run_does_not_grow_for_ever(tmp_path: Path) -> None:
     store = Store(tmp_path / "journal.sqlite")
-    registry = Registry(HOSTS, store, Clock(), lease_seconds=30.0)
+    registry = UnpausedRegistry(HOSTS, store, Clock(), lease_seconds=30.0)
     registry.put_job("a", job_spec(iterations=1e6), 0.0)
     for seq in range(1, 41):
         points = [(float(k), k / 1e6) for k in range(seq * 1000, seq * 1000 + 1000)]
         report = {"session": "s", "seq": seq, "sent_at": 1000.0, "jobs": [progress("a", *points)]}
         registry.report("h1", HostReport.model_validate(report), 0.0)
-        assert not store.settle(store.write(store.dequeue()))
+        assert not store.settle(store.write(dequeued(store)))
     store.close()
     assert len(Store(tmp_path / "journal.sqlite").contents().points["a"]) <= MAX_ROWS + 1000
 

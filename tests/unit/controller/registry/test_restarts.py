@@ -11,11 +11,11 @@ import pytest
 
 from controller.journal.file import checksum_of_record
 from controller.journal.store import Store
-from controller.registry.registry import Registry
 from controller.wire import Mark
 from host_reporter.marking.rules_text import SentBytes
 from host_reporter.uplink.backlog import Backlog, Batch
 from tests.support.controller.registry_world import HOSTS, World, progress
+from tests.support.controller.unpaused import UnpausedRegistry, commit
 
 
 class Restarting(World):
@@ -38,7 +38,7 @@ class Restarting(World):
         self._open()
 
     def close(self) -> None:
-        self.store.settle(self.store.write(self.store.dequeue()))
+        commit(self.store)
         self.store.close()
 
     def body(self, kind: str) -> dict[str, object]:
@@ -49,7 +49,7 @@ class Restarting(World):
 
     def _open(self) -> None:
         self.store = Store(self.path)
-        self.registry = Registry(HOSTS, self.store, self.clock, lease_seconds=30.0)
+        self.registry = UnpausedRegistry(HOSTS, self.store, self.clock, lease_seconds=30.0)
         self.registry.subscribe(lambda reason, _received_at: self.triggers.append(reason))
 
     def state(self) -> str:

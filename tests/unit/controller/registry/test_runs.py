@@ -11,9 +11,10 @@ import pytest
 from controller.journal.store import Store
 from controller.refusals import Conflict, NotFound
 from controller.registry.host_clock import HostClock
-from controller.registry.registry import Change, Registry
+from controller.registry.registry import Change
 from controller.wire import HostReport, StageSpec
 from tests.support.controller.registry_world import HOSTS, World, job_spec, progress
+from tests.support.controller.unpaused import UnpausedRegistry, commit
 
 
 def at(time: float, iteration: float = 50.0) -> dict[str, Any]:
@@ -68,15 +69,15 @@ def test_a_job_that_was_removed_and_put_again_is_another_run(world: World) -> No
 
 def test_a_forgotten_run_is_remembered_as_a_run_over_a_restart(tmp_path: Path) -> None:
     world = World()
-    world.registry = Registry(HOSTS, Store(tmp_path / "j.db"), world.clock)
+    world.registry = UnpausedRegistry(HOSTS, Store(tmp_path / "j.db"), world.clock)
     world.put()
     world.tell(jobs=[progress("a", ended=True)])
     world.clock.now += 3601
     world.registry.expire()
     store = world.registry._store
-    store.settle(store.write(store.dequeue()))
+    commit(store)
     store.close()
-    world.registry = Registry(HOSTS, Store(tmp_path / "j.db"), world.clock)
+    world.registry = UnpausedRegistry(HOSTS, Store(tmp_path / "j.db"), world.clock)
     world.put()
     assert job(world).run == 2
     assert "before this run" in world.tell(jobs=[{"job": "a", "ended": True}], sent_at=1000.0).refused[0].reason
@@ -189,7 +190,7 @@ class CountingStore(Store):
 
 def test_a_batch_with_thousands_of_flows_is_noted_once(tmp_path: Path) -> None:
     store = CountingStore(tmp_path / "j.db")
-    registry = Registry(HOSTS, store, lambda: 1000.0)
+    registry = UnpausedRegistry(HOSTS, store, lambda: 1000.0)
     registry.put_job("a", job_spec(tasks=[{"role": "worker", "host": "h1"}, {"role": "worker", "host": "h2"}]), 0.0)
 
     def batch(seq: int, ports: range) -> HostReport:

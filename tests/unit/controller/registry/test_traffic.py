@@ -11,9 +11,9 @@ import pytest
 from controller.declared.declared import Declared
 from controller.journal.store import Store
 from controller.pieces import whole
-from controller.registry.registry import Registry
 from controller.wire import HostReport
 from tests.support.controller.registry_world import HOSTS, World, job_spec, progress
+from tests.support.controller.unpaused import UnpausedRegistry, commit, dequeued
 
 TASKS = [{"role": "worker", "host": f"h{n}"} for n in (1, 2, 3)]
 
@@ -94,7 +94,7 @@ def test_connections_of_a_run_that_goes_while_another_job_is_put_are_not_written
 ) -> None:
     world = World()
     store = Store(tmp_path / "j.db")
-    world.registry = Registry(HOSTS, store, world.clock)
+    world.registry = UnpausedRegistry(HOSTS, store, world.clock)
     world.put("first", tasks=TASKS)
     world.put("a", tasks=TASKS)
     world.tell(traffic=[traffic("a", ("h2", 1, 5001), ("h2", 2, 5002))])
@@ -106,7 +106,7 @@ def test_connections_of_a_run_that_goes_while_another_job_is_put_are_not_written
     if is_put_again:
         world.put("a", tasks=TASKS)
     whole(putting)
-    assert store.write(store.dequeue()) is None
+    assert store.write(dequeued(store)) is None
     store.close()
     again = Store(tmp_path / "j.db")
     assert "a" not in again.contents().records.get("seen", {})
@@ -176,15 +176,15 @@ def test_what_a_job_declares_is_kept_and_a_disagreement_is_said_once(
 def test_found_connections_and_the_measured_demand_outlive_a_restart(tmp_path: Path) -> None:
     world = World()
     store = Store(tmp_path / "journal.sqlite")
-    world.registry = Registry(HOSTS, store, world.clock, lease_seconds=30.0)
+    world.registry = UnpausedRegistry(HOSTS, store, world.clock, lease_seconds=30.0)
     world.put(tasks=TASKS)
     told(world, 40, 1e6)
     world.tell(traffic=[traffic("a", ("h2", None, 5000), as_of=1040.0)])
     before = (found(world), world.snapshot().jobs[0].demand, world.snapshot().jobs[0].found_on)
     assert before[0] and before[1]
-    store.settle(store.write(store.dequeue()))
+    commit(store)
     store.close()
-    world.registry = Registry(HOSTS, Store(tmp_path / "journal.sqlite"), world.clock, lease_seconds=30.0)
+    world.registry = UnpausedRegistry(HOSTS, Store(tmp_path / "journal.sqlite"), world.clock, lease_seconds=30.0)
     assert (found(world), world.snapshot().jobs[0].demand, world.snapshot().jobs[0].found_on) == before
     # The agent goes on, and what it tells then counts.
     world.tell(traffic=[traffic("a", as_of=1041.0)])

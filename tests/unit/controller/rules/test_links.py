@@ -26,6 +26,7 @@ from controller.planner import Plan, plan
 from controller.policies.fifo import Fifo
 from controller.policies.registry import make
 from controller.rules.fabric import routes
+from tests.support.shared_ports import seconds_by_port
 
 # Two leaves, 1 and 2, with h1 and h2 on the one, h3 and h4 on the other; spines 11 and 12. Servers have 1 Gbit/s.
 GIGA = 1e9
@@ -174,8 +175,7 @@ def test_the_numbers_of_hosts_ports_stay_and_links_come_after_them() -> None:
     assert len(numbers) == 2 * 4 + 4
     assert numbers.port(3) == Port("h2", Direction.INGRESS)
     assert numbers.port(8) == UP
-    ports, seconds = load_matrix(shot).row(0)
-    by_name = {numbers.port(port): value for port, value in zip(ports.tolist(), seconds.tolist(), strict=True)}
+    by_name = seconds_by_port(load_matrix(shot), 0, numbers)
     (demand,) = A.demand
     ends = (Port(demand.src, Direction.EGRESS), Port(demand.dst, Direction.INGRESS))
     # Both hosts have 1 Gbit/s, the links half of that: up to the spine, and down from it.

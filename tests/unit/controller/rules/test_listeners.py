@@ -26,7 +26,6 @@ from controller.model import (
 )
 from controller.ordering.loads import port_numbers
 from controller.refusals import Conflict
-from controller.registry.registry import Registry
 from controller.rules.compiler import Rule, compile_rules, difference
 from controller.rules.fabric import Link, inner_ports, routes
 from controller.rules.marking import FlowMark, PortMarks, marks
@@ -34,6 +33,7 @@ from controller.rules.table_budget import Step, TableBudget, by_pair
 from controller.wire import JobSpec
 from tests.support.controller.fake_switch import FakeSwitch, Packet
 from tests.support.controller.registry_world import Clock, World
+from tests.support.controller.unpaused import UnpausedRegistry
 
 LINKS = (Link(1, 101, 11, 1), Link(2, 101, 11, 2))
 SWITCHES = tuple(Switch(dpid, inner_ports(LINKS, dpid)) for dpid in (1, 2, 11))
@@ -97,7 +97,7 @@ def test_the_rules_of_a_job_grow_with_its_tasks_and_not_with_their_pairs(leaves:
 
 def test_a_job_of_4096_tasks_is_kept_as_its_ports() -> None:
     hosts = hosts_of(4096)
-    registry = Registry(hosts, Store(None), Clock())
+    registry = UnpausedRegistry(hosts, Store(None), Clock())
     registry.put_job("a", spec_of(4096), 0.0)
     (job,) = registry.snapshot(0.0, classes=7, period=5.0).jobs
     assert (len(job.flows), len(job.listeners.ends), len(job.listeners.among)) == (0, 4096, 4096)
@@ -228,7 +228,7 @@ def test_a_switch_that_holds_rules_without_the_port_takes_a_difference_alone() -
 
 def test_a_port_of_a_large_job_is_nobody_elses_and_neither_are_connections_to_it() -> None:
     clock = Clock()
-    registry = Registry(hosts_of(20), Store(None), clock)
+    registry = UnpausedRegistry(hosts_of(20), Store(None), clock)
     registry.put_job("a", spec_of(12), 0.0)
     spec = {"tasks": [{"role": "ps", "host": "h3", "port": PORT}, {"role": "worker", "host": "h19"}]}
     with pytest.raises(Conflict, match="both claim port 5000 on h3"):

@@ -22,10 +22,8 @@ def broken(folder: Path, _data: Path | None) -> Bench:
     raise KeyError("nobody expects it")
 
 
-def test_a_late_fault_costs_its_own_bench_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(command, "BENCHES", {"first": good, "second": broken, "third": good})
-    assert command.main(["--results", str(tmp_path)]) == 1
+def test_a_late_fault_costs_its_own_bench_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    benches = {"first": good, "second": broken, "third": good}
+    assert command.main(["--results", str(tmp_path)], benches) == 1
     assert json.loads((tmp_path / "summary.json").read_text())["benches"].keys() == {"first", "third"}
     assert "bench second: Traceback" in capsys.readouterr().err

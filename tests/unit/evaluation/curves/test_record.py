@@ -59,11 +59,10 @@ def test_an_unknown_curve_is_refused(name):
 
 
 @pytest.mark.parametrize("rows", ["2,0.5", "1,high", "1", ""])
-def test_a_broken_curve_is_refused_with_its_file(tmp_path, monkeypatch, rows):
-    monkeypatch.setattr(curves, "FOLDER", tmp_path)
+def test_a_broken_curve_is_refused_with_its_file(tmp_path, rows):
     (tmp_path / "broken.csv").write_text(f"# why\niteration,accuracy\n{rows}\n")
     with pytest.raises(curves.CurveError, match=r"broken\.csv"):
-        curves.load("broken")
+        curves.load("broken", tmp_path)
 
 
 def test_a_curve_is_replayed_over_the_whole_run():

@@ -200,9 +200,8 @@ def test_moments_come_back_from_disk_and_bad_ones_name_their_file(tmp_path: Path
         barriers.read(tmp_path, "a", 2)
 
 
-def test_a_meter_tells_shares_of_processors_and_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_meter_tells_shares_of_processors_and_links(tmp_path: Path) -> None:
     now = [100.0]
-    monkeypatch.setattr("topologies.lab.meters.time.monotonic", lambda: now[0])
 
     def counted(cpu: str, received: int, sent: int) -> None:
         (tmp_path / "stat").write_text(f"cpu  {cpu}\ncpu0 1 1 1 1\n")
@@ -212,7 +211,7 @@ def test_a_meter_tells_shares_of_processors_and_links(tmp_path: Path, monkeypatc
         (tmp_path / "7" / "net" / "dev").write_text(header + lines)
 
     counted("100 0 0 100 0 0 0 0 0 0", 1000, 5000)
-    meter = Meter({"h1": 7}, 1e6, proc=tmp_path)
+    meter = Meter({"h1": 7}, 1e6, proc=tmp_path, clock=lambda: now[0])
     now[0] += 10.0
     counted("160 0 0 140 0 0 0 0 0 0", 126_000, 630_000)
     used = meter.use()

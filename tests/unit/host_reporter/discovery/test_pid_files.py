@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from evaluation.bench.support.job_process import JobProcess
-from host_reporter.discovery import pid_files, processes, written_at
+from host_reporter.discovery import pid_files, processes
 from host_reporter.discovery.owners import Owners
 from host_reporter.discovery.pid_files import Named, PidFileError, distrust, read
 from host_reporter.discovery.processes import Process, identify
@@ -23,8 +23,13 @@ IN_ROOTS_HANDS = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a
 
 
 @pytest.fixture
-def its() -> Owners:
-    return Owners(Notices(logging.getLogger("test")))
+def notices() -> Notices:
+    return Notices(logging.getLogger("test"))
+
+
+@pytest.fixture
+def its(notices: Notices) -> Owners:
+    return Owners(notices)
 
 
 def by_file(file: Path) -> JobProcesses:
@@ -59,11 +64,10 @@ def test_a_process_has_the_users_whose_rights_it_has() -> None:
     ],
 )
 def test_a_file_is_believed_if_it_is_roots_the_agents_or_of_the_processs_user(
-    monkeypatch: pytest.MonkeyPatch, owner: int, agent: int, users: set[int] | None, is_believed: bool
+    owner: int, agent: int, users: set[int] | None, is_believed: bool
 ) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: agent)
-    monkeypatch.setattr(processes, "users_of", lambda _pid: users)
-    reason = distrust(Path("/run/job.pid"), Named(4711, owner, (0, 0, 0, 0)))
+    named = Named(4711, owner, (0, 0, 0, 0))
+    reason = distrust(Path("/run/job.pid"), named, agent=lambda: agent, users_of=lambda _pid: users)
     assert (reason is None) is is_believed
     if reason is not None:
         assert reason.startswith("pidfile /run/job.pid belongs to user 1000, and process 4711 is another user's: ")
@@ -140,16 +144,17 @@ def test_a_process_that_was_found_stays_while_its_file_is_away(tmp_path: Path, i
 
 @pytest.mark.parametrize("step", [-7 * 86_400, -3600, 3600, 7 * 86_400])
 def test_a_step_of_the_walls_clock_makes_no_file_older_or_younger(
-    tmp_path: Path, its: Owners, monkeypatch: pytest.MonkeyPatch, step: float
+    tmp_path: Path, notices: Notices, step: float
 ) -> None:
-    real = time.time
+    ahead = 0.0
+    its = Owners(notices, WrittenAt(wall=lambda: time.time() + ahead))
     file = tmp_path / "job.pid"
     with JobProcess() as job:
         file.write_text(str(job.pid))
         its.set_jobs({"a": by_file(file)})
         assert found(its) == {job.pid}
         its.set_jobs({})
-        monkeypatch.setattr(written_at.time, "time", lambda: real() + step)
+        ahead = step
         # Followed anew, and so asked anew whether the process is the one that was meant.
         its.set_jobs({"b": by_file(file)})
         assert found(its) == {job.pid}
@@ -158,10 +163,8 @@ def test_a_step_of_the_walls_clock_makes_no_file_older_or_younger(
 class Clocks:
     """The wall's and the machine's own, in seconds."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self) -> None:
         self.wall, self.boot = 1e9, 500.0
-        monkeypatch.setattr(written_at.time, "time", lambda: self.wall)
-        monkeypatch.setattr(written_at.time, "clock_gettime", lambda _clock: self.boot)
 
     def pass_by(self, seconds: float) -> None:
         self.wall += seconds
@@ -172,8 +175,9 @@ def began(boot: float) -> Process:
     return Process(4711, int(boot * os.sysconf("SC_CLK_TCK")))
 
 
-def test_a_file_has_the_age_that_it_had_when_it_was_seen_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    clocks, ages, path = Clocks(monkeypatch), WrittenAt(), Path("/run/job.pid")
+def test_a_file_has_the_age_that_it_had_when_it_was_seen_first() -> None:
+    clocks, path = Clocks(), Path("/run/job.pid")
+    ages = WrittenAt(wall=lambda: clocks.wall, boot=lambda: clocks.boot)
     stamp = (1, 2, 3, int((clocks.wall - 100) * 1e9))
     written = ages.note(path, stamp)
     assert written == pytest.approx(400.0)
@@ -191,9 +195,8 @@ def test_a_file_has_the_age_that_it_had_when_it_was_seen_first(monkeypatch: pyte
     assert ages.note(path, later) == clocks.boot
 
 
-def test_what_is_remembered_of_files_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(written_at, "MAX_FILES", 3)
-    ages = WrittenAt()
+def test_what_is_remembered_of_files_is_bounded() -> None:
+    ages = WrittenAt(max_files=3)
     for number in range(10):
         ages.note(Path(f"/run/{number}.pid"), (1, number, 3, 4))
     assert len(ages._seen) == 3

@@ -7,7 +7,7 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -218,6 +218,18 @@ def sockets_to(diag: Diag, peer: socket.socket) -> list[Socket]:
     return [sock for sock in diag.sockets() if sock.remote_port == port and sock.state == ESTABLISHED]
 
 
+def unmarked(marks: SocketMarks, dscp: int, sockets: Sequence[Socket]) -> list[int]:
+    """Returns the inodes of the sockets that a look would still have to mark for job a; none of them is marked."""
+    looked_up: list[int] = []
+
+    def holders(inodes: Iterable[int]) -> dict[int, processes.Held]:
+        looked_up.extend(inodes)
+        return {}
+
+    marks.mark("a", dscp, sockets, holders)
+    return looked_up
+
+
 def test_live_sockets_of_another_process_are_marked_and_put_back(
     tmp_path: Path, peer: socket.socket, notices: Notices
 ) -> None:
@@ -241,7 +253,8 @@ def test_live_sockets_of_another_process_are_marked_and_put_back(
         its.look()
         mark(11)
         assert job.do("tos") == 11 << 2
-        assert marks.count("a") == 2 and marks.trouble == {}
+        assert marks.trouble == {} and len(sockets_to(diag, peer)) == 2
+        assert unmarked(marks, 11, sockets_to(diag, peer)) == []
         marks.unmark("a")
         assert job.do("tos") == 0
         job.do("close")
@@ -267,7 +280,8 @@ def test_what_a_marked_listener_accepts_inherits_its_class_and_loses_it_again(tm
             job.do("accept")
             assert job.do("tos") == 59 << 2, "the kernel gives it what its listener has"
             mark(11)
-            assert job.do("tos") == 11 << 2 and marks.count("a") == 2
+            assert job.do("tos") == 11 << 2
+            assert len(ours()) == 2 and unmarked(marks, 11, ours()) == []
             marks.unmark("a")
             assert job.do("tos") == 0
         # One that nobody has seen before the marks were taken away.
@@ -320,7 +334,7 @@ def test_an_ipv6_socket_that_talks_over_ipv4_is_marked(tmp_path: Path, notices: 
         its.set_jobs({"a": by_pid(tmp_path, os.getpid())})
         its.look()
         marks.mark("a", 59, sockets_to(diag, server), lambda inodes: its.holders("a", inodes))
-        assert marks.trouble == {} and marks.count("a") == 1
+        assert marks.trouble == {} and marks.jobs == {"a"}
         assert client.getsockopt(socket.IPPROTO_IP, socket.IP_TOS) == 59 << 2
 
 
@@ -340,7 +354,8 @@ def test_processes_and_descriptors_that_vanish_are_no_trouble(
         job.do("close")
         job.do("listen 127.0.0.1 0")
         marks.mark("a", 59, found, lambda _inodes: held)
-        assert marks.count("a") == 1 and marks.trouble == {}
+        assert marks.trouble == {}
+        assert len(unmarked(marks, 59, found)) == 1, "the closed one alone is not marked"
         assert job.do("tos") == 59 << 2
     marks.mark("a", 11, found, lambda _inodes: held)
     assert marks.trouble == {}
@@ -380,14 +395,20 @@ class Book:
 class Whole:
     """A discovery whose words are kept: the latest of each job."""
 
-    def __init__(self, notices: Notices) -> None:
+    def __init__(self, notices: Notices, bytes_seconds: float) -> None:
         self.told: dict[str, JobTraffic] = {}
         self.reports = 0
         self.links: dict[str, set[tuple[str, int | None, int | None]]] = {}
         self.where = PacketSources()
         self.faults: list[Exception] = []
         self.discovery = Discovery(
-            "h1", Book(), self, notices, sources_changed=self.sources_changed, failed=self.faults.append
+            "h1",
+            Book(),
+            self,
+            notices,
+            sources_changed=self.sources_changed,
+            failed=self.faults.append,
+            bytes_seconds=bytes_seconds,
         )
         self.discovery.start()
 
@@ -403,13 +424,12 @@ class Whole:
 
 
 @pytest.fixture
-def whole(notices: Notices, monkeypatch: pytest.MonkeyPatch) -> Iterator[Whole]:
+def whole(notices: Notices, request: pytest.FixtureRequest) -> Iterator[Whole]:
     # Bytes that only grow are told sooner than to a real controller.
-    monkeypatch.setattr(reports, "BYTES_SECONDS", 1.0)
-    made = Whole(notices)
-    yield made
-    made.discovery.stop()
-    assert made.faults == []
+    built = Whole(notices, bytes_seconds=getattr(request, "param", 1.0))
+    yield built
+    built.discovery.stop()
+    assert built.faults == []
 
 
 def test_connections_are_told_within_two_looks_by_job_and_go_again(
@@ -439,10 +459,8 @@ def test_connections_are_told_within_two_looks_by_job_and_go_again(
         assert whole.links["a"] == set()
 
 
-def test_many_short_connections_are_told_once(
-    tmp_path: Path, peer: socket.socket, whole: Whole, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(reports, "BYTES_SECONDS", 5.0)
+@pytest.mark.parametrize("whole", [reports.BYTES_SECONDS], indirect=True, ids=[""])
+def test_many_short_connections_are_told_once(tmp_path: Path, peer: socket.socket, whole: Whole) -> None:
     port = peer.getsockname()[1]
     with JobProcess() as job, JobProcess() as taker:
         taker.do(f"listen {PEER} 0")

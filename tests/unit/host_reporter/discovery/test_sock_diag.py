@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluation.bench.support.waiting import wait_until
-from host_reporter.discovery import netlink
 from host_reporter.discovery.netlink import Diag
 from host_reporter.discovery.sock_diag import ESTABLISHED, LISTEN, DiagError, Parser, Socket, request
 from tests.support.loopback import connections, exchange, pair
@@ -103,9 +102,8 @@ def test_what_has_ended_is_told_with_its_ports_and_its_last_bytes(diag: Diag) ->
         assert diag.ended().sockets == []
 
 
-def test_more_ends_than_there_is_room_for_are_said_to_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(netlink, "_EVENT_BYTES", 4096)
-    diag = Diag()
+def test_more_ends_than_there_is_room_for_are_said_to_be_missing() -> None:
+    diag = Diag(event_bytes=4096)
     for _ in range(100):
         with connections(1):
             pass

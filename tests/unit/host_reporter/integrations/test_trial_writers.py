@@ -18,15 +18,14 @@ def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def test_trial_files_come_go_and_are_tidied_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = TrialFiles("my study", tmp_path)
+def test_trial_files_come_go_and_are_tidied_up(tmp_path: Path) -> None:
+    files = TrialFiles("my study", tmp_path, kept_seconds=0.0)
     first = files.begin("a.b")
     assert first is not None
     assert first is files.begin("a.b")
     first.report(iteration=1)
     files.end("a.b")
     assert [path.name for path in tmp_path.iterdir()] == ["my-study.a-b.jsonl"]
-    monkeypatch.setattr("host_reporter.integrations.trial_files.KEPT_SECONDS", 0.0)
     second = files.begin("c")
     assert second is not None
     second.report(iteration=1)

@@ -6,23 +6,28 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from evaluation.bench.support.waiting import wait_until
-from host_reporter.jobs import follower as follower_module
-from host_reporter.readers import tail as tail_module
+from host_reporter.jobs.follower import Timing
 from host_reporter.readers.points import MAX_PENDING
-from host_reporter.readers.tail import Tail
+from host_reporter.readers.tail import READ_BYTES, Tail
 from host_reporter.readers.waker import Waker
 from tests.support.agent.followed_jobs import World
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    made = World(tmp_path)
-    yield made
-    made.stop()
+def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
+    """A world whose follower has the options that ``follows_with`` gives."""
+    built = World(tmp_path, **getattr(request, "param", {}))
+    yield built
+    built.stop()
+
+
+def follows_with(**options: Any) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("world", [options], indirect=True, ids=[""])
 
 
 def test_a_job_from_its_file_to_its_end(world: World) -> None:
@@ -40,19 +45,18 @@ def test_a_job_from_its_file_to_its_end(world: World) -> None:
     assert world.receiver.order("a")[-1] == "end"
 
 
+@follows_with(timing=Timing(look=3600.0))
 def test_a_line_is_handed_on_at_once(world: World) -> None:
     world.log.touch()
     world.job()
     world.start()
     wait_until(lambda: world.receiver.calls)
-    took = []
     for step in range(8):
-        time.sleep(0.05)
-        began = time.monotonic()
         world.train(step)
-        wait_until(lambda step=step: world.receiver.points("a")[-1:] == [step])
-        took.append(world.receiver.times[-1] - began)
-    assert sorted(took)[2] < follower_module.LOOK_SECONDS / 4, "a change wakes it, and it waits for no look"
+        wait_until(
+            lambda step=step: world.receiver.points("a")[-1:] == [step],
+            what="a change wakes it, and it waits for no look",
+        )
 
 
 def test_the_agents_stop_ends_no_job_but_tells_what_is_there(world: World) -> None:
@@ -92,10 +96,8 @@ def test_a_run_that_was_over_before_the_agent_came_is_not_begun_again(world: Wor
     assert world.receiver.order("over") == []
 
 
-def test_what_an_agent_before_began_and_is_over_is_ended(
-    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(follower_module, "LOOK_SECONDS", 0.1)
+@follows_with(timing=Timing(look=0.1))
+def test_what_an_agent_before_began_and_is_over_is_ended(world: World, caplog: pytest.LogCaptureFixture) -> None:
     lines = '{"iteration": 1, "time": 1000.5}\n{"iteration": 2, "time": 2000.5}\n{"ended": true}\n'
     for job, text in (("over", lines), ("silent", '{"ended": true}\n'), ("goes on", lines + '{"iteration": 1}\n')):
         (world.path / f"{job}.jsonl".replace(" ", "-")).write_text(text)
@@ -190,11 +192,8 @@ def test_half_a_line_of_the_old_file_is_not_joined_to_the_new_one(world: World) 
     assert world.receiver.points("a") == [1, 3]
 
 
-def test_a_log_of_which_nothing_matches_is_said_once(
-    world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(follower_module, "ABSENT_SECONDS", 0.0)
-    monkeypatch.setattr(follower_module, "LOOK_SECONDS", 0.05)
+@follows_with(timing=Timing(look=0.05, absent=0.0))
+def test_a_log_of_which_nothing_matches_is_said_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.log.write_text("nothing\n" * 150)
     world.job()
     world.start()
@@ -212,11 +211,8 @@ def test_a_log_of_which_nothing_matches_is_said_once(
     wait_until(lambda: world.receiver.points("a") == [1])
 
 
-def test_a_log_that_is_not_there_is_said_and_waited_for(
-    world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(follower_module, "ABSENT_SECONDS", 0.0)
-    monkeypatch.setattr(follower_module, "LOOK_SECONDS", 0.05)
+@follows_with(timing=Timing(look=0.05, absent=0.0))
+def test_a_log_that_is_not_there_is_said_and_waited_for(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.job()
     world.start()
     wait_until(lambda: any("not there yet" in record.message for record in caplog.records))
@@ -224,12 +220,10 @@ def test_a_log_that_is_not_there_is_said_and_waited_for(
     wait_until(lambda: world.receiver.points("a") == [1])
 
 
-def test_a_long_log_is_declared_first_read_in_turns_and_told_thinned(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tail_module, "READ_BYTES", 16 * 1024)
-    steps = 20_000
+def test_a_long_log_is_declared_first_read_in_turns_and_told_thinned(world: World) -> None:
+    steps = 60_000
     world.train(*range(steps))
+    assert world.log.stat().st_size > 3 * READ_BYTES
     world.job()
     world.log = world.path / "short.log"
     world.train(7)
@@ -242,10 +236,9 @@ def test_a_long_log_is_declared_first_read_in_turns_and_told_thinned(
     assert len(world.receiver.points("a")) <= MAX_PENDING
 
 
+@follows_with(timing=Timing(last_look=0.1))
 def test_a_log_that_grows_as_fast_as_it_is_read_stops_nobody(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither its own end, nor other jobs, nor the agent's stop."""
-    monkeypatch.setattr(tail_module, "READ_BYTES", 1024)
-    monkeypatch.setattr(follower_module, "LAST_LOOK_SECONDS", 0.1)
     line = b"step 1 acc 0.5\n"
     monkeypatch.setattr(Tail, "_read", _endless(Tail._read, line * 64))
     world.log.write_bytes(line)
@@ -266,9 +259,9 @@ def _endless(read: Callable[[Tail], bytes], more: bytes) -> Callable[[Tail], byt
     return changed
 
 
-def test_a_long_file_of_a_run_that_is_over_is_not_begun_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tail_module, "READ_BYTES", 1024)
-    lines = "".join(f'{{"iteration": {i}}}\n' for i in range(2000))
+def test_a_long_file_of_a_run_that_is_over_is_not_begun_again(world: World) -> None:
+    lines = "".join(f'{{"iteration": {i}}}\n' for i in range(40_000))
+    assert len(lines) > 2 * READ_BYTES
     (world.path / "over.jsonl").write_text(lines + '{"ended": true}\n')
     (world.path / "again.jsonl").write_text(lines + '{"ended": true}\n' + '{"iteration": 5}\n')
     world.job("over", progress=None)
@@ -289,14 +282,13 @@ def test_one_absurd_number_is_left_out_and_said_once(world: World, caplog: pytes
     assert sum("is not believed" in record.message for record in caplog.records) == 1
 
 
-def test_the_walls_clock_delays_no_end(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = time.time
+@follows_with(wall=lambda: time.time() - 1000.0 - 10.0 * (time.monotonic() % 100))
+def test_the_walls_clock_delays_no_end(world: World) -> None:
     file = world.job()
     world.start()
     wait_until(lambda: world.receiver.calls)
-    monkeypatch.setattr(time, "time", lambda: real() - 1000.0 - 10.0 * (time.monotonic() % 100))
     file.unlink()
-    wait_until(lambda: world.receiver.order("a")[-1] == "end", 5.0)
+    wait_until(lambda: world.receiver.order("a")[-1] == "end")
 
 
 def _watches() -> int:

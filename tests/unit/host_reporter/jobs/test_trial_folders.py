@@ -29,9 +29,9 @@ def file(folder: Path, **values: object) -> JobFile:
 class World:
     """A folder of trials whose times are set by hand, and who looks at it."""
 
-    def __init__(self, folder: Path, **values: object) -> None:
+    def __init__(self, folder: Path, *, max_files: int = trial_folder.MAX_FILES, **values: object) -> None:
         self.folder = folder
-        self.trials = Trials(Notices(logging.getLogger("test")))
+        self.trials = Trials(Notices(logging.getLogger("test")), max_files=max_files)
         assert list(self.trials.add(file(folder, **values))) == []
         self.wall = time.time()
 
@@ -137,11 +137,8 @@ def test_a_trial_with_a_file_of_its_own_is_no_trial_of_the_studys(tmp_path: Path
     assert world.look() == [("found", "t0")], "its own file is gone"
 
 
-def test_a_folder_with_too_many_files_is_said_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(trial_folder, "MAX_FILES", 5)
-    world = World(tmp_path)
+def test_a_folder_with_too_many_files_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    world = World(tmp_path, max_files=5)
     for number in range(7):
         world.write(f"t{number}")
     world.settle()

@@ -56,13 +56,13 @@ class Recorder:
 
 
 class World:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, **options: Any) -> None:
         self.jobs, self.progress = path / "jobs.d", path / "progress"
         self.jobs.mkdir()
         self.progress.mkdir()
         self.receiver = Recorder()
         notices = Notices(logging.getLogger("test"))
-        self.follower = Follower(JobsDirectory(self.jobs, self.progress, notices), self.receiver, notices)
+        self.follower = Follower(JobsDirectory(self.jobs, self.progress, notices), self.receiver, notices, **options)
         self._thread = threading.Thread(target=self.follower.run)
 
     def start(self) -> None:
@@ -86,16 +86,14 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    made = World(tmp_path)
-    yield made
-    made.stop()
+def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
+    built = World(tmp_path, **getattr(request, "param", {}))
+    yield built
+    built.stop()
 
 
-def test_a_stage_whose_turn_has_not_come_is_told_at_the_agents_stop(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(followed, "STAGE_SECONDS", 60.0)
+@pytest.mark.parametrize("world", [{"timing": follower.Timing(stage=3600.0)}], indirect=True, ids=[""])
+def test_a_stage_whose_turn_has_not_come_is_told_at_the_agents_stop(world: World) -> None:
     world.file("study", trials={})
     world.start()
     trial = world.trial("study.t0")
@@ -253,14 +251,14 @@ def test_a_trial_that_waits_for_room_has_not_ended_because_the_agent_began_anew(
     wait_until(lambda: ("point", "1") in world.receiver.of("study.t1"))
 
 
-def test_a_trial_of_a_tuner_that_was_killed_is_over_after_a_while(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(study, "SILENT_SECONDS", 1.0)
+def test_a_trial_of_a_tuner_that_was_killed_is_over_after_a_while(world: World) -> None:
     world.file("study", trials={})
     world.start()
-    world.trial("study.t0").report(iteration=1)
+    trial = world.trial("study.t0")
+    trial.report(iteration=1)
     wait_until(lambda: world.receiver.running)
+    long_ago = time.time() - 2 * study.SILENT_SECONDS
+    os.utime(trial.path, (long_ago, long_ago))
     wait_until(lambda: not world.receiver.running)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from evaluation.bench.support.waiting import wait_until
-from host_reporter.jobs import unclaimed as unclaimed_module
+from host_reporter.jobs.follower import Timing
 from host_reporter.jobs.job_file import read_job_file
 from host_reporter.jobs.unclaimed import GRACE_SECONDS, MAX_TOLD, UnclaimedProgress
 from host_reporter.notices import Notices
@@ -28,7 +28,7 @@ def told(caplog: pytest.LogCaptureFixture) -> Told:
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    followed = World(tmp_path)
+    followed = World(tmp_path, timing=Timing(look=0.1, grace=0.5))
     yield followed
     followed.stop()
 
@@ -42,11 +42,7 @@ def write(path: Path, job: str) -> None:
         file.write('{"iteration": 1}\n')
 
 
-def test_the_two_lines_alone_are_told_of_until_there_is_a_job_file(
-    world: World, told: Told, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(unclaimed_module, "GRACE_SECONDS", 0.5)
-    monkeypatch.setattr("host_reporter.jobs.follower.LOOK_SECONDS", 0.1)
+def test_the_two_lines_alone_are_told_of_until_there_is_a_job_file(world: World, told: Told) -> None:
     world.start()
     training = ProgressFile("my-job", world.path)
     training.report(iteration=1, metric=0.5)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from host_reporter.readers import log_source as source_module
+from evaluation.bench.support.waiting import wait_until
 from host_reporter.readers.log_source import Source
-from host_reporter.readers.match_limit import MatchLimit, Overrun
-from host_reporter.readers.parse import MAX_MATCHED, Point, log_parser
+from host_reporter.readers.match_limit import TICK_SECONDS, MatchLimit, Overrun
+from host_reporter.readers.parse import MAX_MATCHED, Event, Point, log_parser
 from host_reporter.readers.tail import Tail
 
 STEP = r"(?P<iteration>\d+)"
@@ -37,7 +37,8 @@ def test_a_match_without_end_is_ended(pattern: str, line: str) -> None:
     used = time.thread_time()
     with limit, pytest.raises(Overrun):
         limit.run(parse, line)
-    assert time.thread_time() - used < 0.5
+    # Of the processor's time, which a busy machine does not lengthen; one to two ticks are what it may take.
+    assert time.thread_time() - used < 10 * TICK_SECONDS
     with limit:
         assert limit.run(log_parser(STEP), "7") == Point(7.0)
 
@@ -56,35 +57,33 @@ def test_a_pattern_sees_the_beginning_of_a_long_line() -> None:
     assert parse("x" * MAX_MATCHED + "step 3") is None
 
 
-def test_a_file_whose_matches_are_endless_is_read_seldom_and_not_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(source_module, "OVERRUN_REST_SECONDS", 0.5)
+def test_a_file_whose_matches_are_endless_is_read_seldom_and_not_given_up(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text(f"iteration 1 a\n{WORDS}\niteration 3 a\n")
-    source, limit = Source(Tail(path), log_parser(rf"iteration {STEP} (\w+\s?)+$")), MatchLimit()
+    limit = MatchLimit()
+    source = Source(Tail(path), log_parser(rf"iteration {STEP} (\w+\s?)+$"), overrun_rest_seconds=2.0)
     assert source.poll(limit) == ([Point(1.0)], False)
     problem = source.problem()
     assert problem is not None and "takes too long" in problem
     assert source.poll(limit) == ([], False), "it is left alone"
     assert source.is_there, "and nobody waits for it"
-    time.sleep(0.5)
-    assert source.poll(limit)[0] == [Point(3.0)], "the one line is lost"
+    later: list[Event] = []
+    wait_until(lambda: later.extend(source.poll(limit)[0]) or later)
+    assert later == [Point(3.0)], "the one line is lost"
     assert source.problem() == problem, "it is said once"
     source.close()
 
 
-def test_lines_that_each_cost_a_little_too_much_take_a_small_part_of_the_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(source_module, "COSTLY_REST_SECONDS", 60.0)
+def test_lines_that_each_cost_a_little_too_much_take_a_small_part_of_the_time(tmp_path: Path) -> None:
     path = tmp_path / "log"
     # A line costs ten milliseconds or so: far above what counts as costly, and below what is ended, on any machine.
     path.write_text(("7 " + "y" * 400 + "\n") * 1000)
-    source, limit = Source(Tail(path), log_parser(rf"{STEP}.*.*.*Z")), MatchLimit()
-    used = time.thread_time()
+    source, limit = Source(Tail(path), log_parser(rf"{STEP}.*.*.*Z"), costly_rest_seconds=3600.0), MatchLimit()
+    while not source.is_costly:
+        source.poll(limit)
+    parsed = source.unmatched
+    assert 0 < parsed < 1000, "a turn ends before the lines do"
     for _ in range(10):
         source.poll(limit)
-    assert time.thread_time() - used < 1.0
-    assert source.is_costly
+    assert source.unmatched == parsed, "the file rests"
     source.close()

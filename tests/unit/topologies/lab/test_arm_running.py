@@ -19,6 +19,8 @@ DID: list[str] = []
 
 
 class Controller:
+    hosts: tuple[SimpleNamespace, ...] = ()
+
     def __init__(self, _emulation, folder: Path, policy: str, *, options, classes: int, period_seconds: float) -> None:
         self.folder = folder
         DID.append(f"{policy} {dict(options)} {classes} {period_seconds:g}")
@@ -31,7 +33,7 @@ class Controller:
         DID.append("ready")
 
     def status(self) -> SimpleNamespace:
-        return SimpleNamespace(jobs=0, hosts=())
+        return SimpleNamespace(jobs=0, hosts=self.hosts)
 
     def wait(self, condition, _seconds: float) -> bool:
         return condition()
@@ -41,6 +43,12 @@ class Controller:
 
     def stop(self) -> None:
         DID.append("controller stopped")
+
+
+class SilentHost(Controller):
+    """Its only host never reports."""
+
+    hosts = (SimpleNamespace(name="h1", alive=False),)
 
 
 @dataclass
@@ -66,16 +74,15 @@ class Process:
 
 
 @pytest.fixture
-def emulation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+def emulation(tmp_path: Path) -> SimpleNamespace:
     DID.clear()
-    monkeypatch.setattr(arm, "ControllerProcess", Controller)
     (tmp_path / "memory").mkdir()
     return SimpleNamespace(folder=tmp_path / "memory", hosts=(), fork_server=SimpleNamespace(check=lambda: None))
 
 
 def test_an_arm_that_ends_well_leaves_its_logs_and_nothing_else(emulation: SimpleNamespace, tmp_path: Path) -> None:
     results = tmp_path / "results"
-    with arm.running(emulation, PLANNED, PolicyChoice("jpas", {"a": 1}), results) as run:
+    with arm.running(emulation, PLANNED, PolicyChoice("jpas", {"a": 1}), results, controller_type=Controller) as run:
         run.jobs.append(Process("job"))
         run.stops.append(lambda: DID.append("tuner stopped"))
         with pytest.raises(LabError, match="the ranks a, b are not ready to start"):
@@ -98,7 +105,7 @@ def test_what_went_wrong_counts_and_not_what_fails_on_the_way_out(emulation: Sim
     results = tmp_path / "results"
     with (
         pytest.raises(LabError, match="the first cause"),
-        arm.running(emulation, PLANNED, PolicyChoice("fair"), results) as run,
+        arm.running(emulation, PLANNED, PolicyChoice("fair"), results, controller_type=Controller) as run,
     ):
         run.jobs += [Process("job"), Process("stuck", OSError("cannot be asked"))]
         run.stops.append(lambda: DID.append("tuner stopped"))
@@ -108,16 +115,11 @@ def test_what_went_wrong_counts_and_not_what_fails_on_the_way_out(emulation: Sim
     assert not list(emulation.folder.iterdir())
 
 
-def test_an_arm_whose_agents_are_silent_is_taken_down(
-    emulation: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def silent(*_arguments: object) -> None:
-        raise LabError("no report from h1")
-
-    monkeypatch.setattr(arm, "wait_for_hosts", silent)
+def test_an_arm_whose_agents_are_silent_is_taken_down(emulation: SimpleNamespace, tmp_path: Path) -> None:
+    results = tmp_path / "results"
     with (
-        pytest.raises(LabError, match="no report from h1"),
-        arm.running(emulation, PLANNED, PolicyChoice("fair"), tmp_path / "results"),
+        pytest.raises(LabError, match="no report from h1; h1's reporter says:"),
+        arm.running(emulation, PLANNED, PolicyChoice("fair"), results, controller_type=SilentHost),
     ):
         pytest.fail("it must not begin")
     assert DID[-1] == "controller stopped"

@@ -8,11 +8,10 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-import requests
 
 from evaluation import demo
 from evaluation.jpas import claim
@@ -21,7 +20,7 @@ from topologies import checkout
 from topologies.errors import LabError, LabInputError, one_line_errors
 from topologies.experiments.workload import LIGHT, generate
 from topologies.fork_server import ForkServer, ForkServerError
-from topologies.lab import arm, controller_process, lab
+from topologies.lab import arm, lab
 from topologies.lab.controller_process import ControllerProcess, ControllerSilentError
 from topologies.lab.results import LabRequest, PolicyChoice, save
 from topologies.studies.process import TunerProcess
@@ -77,25 +76,26 @@ def fork_server(script: str) -> ForkServer:
 
 
 @contextmanager
-def controller(folder: Path, *command: str):
-    made = ControllerProcess(Network(folder, list(command)), folder / "controller", "fifo", classes=7, period_seconds=1)
-    made.start()
+def controller(folder: Path, url: str, *command: str, **options: float):
+    process = ControllerProcess(
+        Network(folder, list(command)), folder / "controller", "fifo", classes=7, period_seconds=1, url=url, **options
+    )
+    process.start()
     try:
-        yield made
+        yield process
     finally:
-        made.kill()
+        process.kill()
 
 
 @pytest.fixture
-def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The API's port is closed."""
+def nobody() -> str:
+    """The URL of an API whose port is closed."""
     with socket.create_server(("127.0.0.1", 0)) as free:
-        monkeypatch.setattr(controller_process, "URL", f"http://127.0.0.1:{free.getsockname()[1]}")
+        return f"http://127.0.0.1:{free.getsockname()[1]}"
 
 
-@pytest.mark.usefixtures("nobody")
-def test_a_dead_controller_is_told_with_its_last_words(tmp_path: Path) -> None:
-    with controller(tmp_path, "sh", "-c", "echo what a pity; exit 3") as dead:
+def test_a_dead_controller_is_told_with_its_last_words(nobody: str, tmp_path: Path) -> None:
+    with controller(tmp_path, nobody, "sh", "-c", "echo what a pity; exit 3") as dead:
         dead._process.wait()
         asked = []
         for attempt in (
@@ -110,9 +110,8 @@ def test_a_dead_controller_is_told_with_its_last_words(tmp_path: Path) -> None:
         assert not asked, "a dead controller is not asked anything"
 
 
-@pytest.mark.usefixtures("nobody")
-def test_a_controller_that_is_silent_is_told_and_may_come_yet(tmp_path: Path) -> None:
-    with controller(tmp_path, "sleep", "100") as silent:
+def test_a_controller_that_is_silent_is_told_and_may_come_yet(nobody: str, tmp_path: Path) -> None:
+    with controller(tmp_path, nobody, "sleep", "100") as silent:
         with pytest.raises(ControllerSilentError, match="GET /v1/status: the controller does not answer"):
             silent.status()
         with pytest.raises(ControllerSilentError):
@@ -122,9 +121,14 @@ def test_a_controller_that_is_silent_is_told_and_may_come_yet(tmp_path: Path) ->
             silent.wait_ready(seconds=0.1)
 
 
-def test_an_answer_that_comes_too_late_or_is_not_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_comes_too_late_or_is_not_json(tmp_path: Path) -> None:
+    may_answer = threading.Event()
+
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            if self.path == "/v1/jobs":
+                may_answer.wait(60)
+                return
             self.send_response(200 if self.path == "/v1/status" else 500)
             self.end_headers()
             self.wfile.write(b"<html>")
@@ -132,23 +136,20 @@ def test_an_answer_that_comes_too_late_or_is_not_json(tmp_path: Path, monkeypatc
         def log_message(self, *_arguments) -> None:
             pass
 
-    server = HTTPServer(("127.0.0.1", 0), Answer)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-    monkeypatch.setattr(controller_process, "URL", f"http://127.0.0.1:{server.server_port}")
+    url = f"http://127.0.0.1:{server.server_port}"
     try:
-        with controller(tmp_path, "sleep", "100") as odd:
+        with controller(tmp_path, url, "sleep", "100") as odd:
             with pytest.raises(LabError, match="not JSON"):
                 odd.status()
             with pytest.raises(LabError, match=r"GET /metrics: 500 <html>"):
                 odd.metrics()
-
-            def late(*_arguments, **_options):
-                raise requests.ReadTimeout
-
-            monkeypatch.setattr(odd._session, "request", late)
-            with pytest.raises(ControllerSilentError, match="ReadTimeout"):
-                odd.call("GET", "/v1/jobs")
+        hasty = controller(tmp_path, url, "sleep", "100", answer_seconds=0.2)
+        with hasty as odd, pytest.raises(ControllerSilentError, match="ReadTimeout"):
+            odd.call("GET", "/v1/jobs")
     finally:
+        may_answer.set()
         server.shutdown()
         server.server_close()
 
@@ -183,10 +184,9 @@ def test_the_members_of_a_dead_launcher_count_as_killed(tmp_path: Path) -> None:
     lone.close()
 
 
-@pytest.mark.usefixtures("nobody")
-def test_a_dead_launcher_ends_an_arm(tmp_path: Path) -> None:
+def test_a_dead_launcher_ends_an_arm(nobody: str, tmp_path: Path) -> None:
     experiment = generate(LIGHT, 1)
-    with controller(tmp_path, "sleep", "100") as living:
+    with controller(tmp_path, nobody, "sleep", "100") as living:
         agents = arm.Agents(living._emulation, tmp_path)
         with pytest.raises(ForkServerError):
             arm.wait_for_hosts(living, agents)
@@ -220,8 +220,7 @@ def test_the_cause_comes_back_from_the_box(
     save(tmp_path / "request.json", request())
     monkeypatch.setenv("TRAINYARD_BOX", "1")
     monkeypatch.setattr(lab, "emulate", fails)
-    monkeypatch.setattr(sys, "argv", ["lab", str(tmp_path)])
-    assert lab.main() == 1
+    assert lab.main([str(tmp_path)]) == 1
     told = [json.loads(text)["event"] for text in capsys.readouterr().out.splitlines()]
     assert told[-1] == {"failure": line}
 

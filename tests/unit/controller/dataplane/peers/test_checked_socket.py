@@ -20,7 +20,6 @@ from eventlet.greenio import GreenSocket
 from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from controller.dataplane.peers import checked_socket
 from controller.dataplane.peers import log as peer_log
 from controller.dataplane.peers.checked_socket import TURN_SECONDS, CheckedSocket
 from controller.dataplane.peers.listener import Listener
@@ -36,11 +35,11 @@ HELLO = message(ofp.OFPT_HELLO, b"")
 class Connection:
     """A checked socket and the peer at its other end, who is nobody's green thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, **options: float) -> None:
         near, self.peer = socket.socketpair()
         self.peer.settimeout(5)
         self.readies = 0
-        self.checked = CheckedSocket(GreenSocket(near), "192.0.2.7", PeerLog(LOG), self._ready)
+        self.checked = CheckedSocket(GreenSocket(near), "192.0.2.7", PeerLog(LOG), self._ready, **options)
 
     def _ready(self) -> None:
         self.readies += 1
@@ -98,11 +97,8 @@ def test_a_peer_that_breaks_a_rule_is_ended_with_a_line(
     assert connection.peer.recv(100) == b""
 
 
-def test_a_peer_that_does_not_become_a_switch_is_ended(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(checked_socket, "HANDSHAKE_SECONDS", 0.3)
-    slow = Connection()
+def test_a_peer_that_does_not_become_a_switch_is_ended(caplog: pytest.LogCaptureFixture) -> None:
+    slow = Connection(handshake_seconds=0.3)
     data = HELLO + message(ofp.OFPT_ECHO_REQUEST, bytes(1000))
     sent: list[int] = []
 
@@ -119,7 +115,7 @@ def test_a_peer_that_does_not_become_a_switch_is_ended(
     hub.kill(thread)
     slow.close()
 
-    switch = Connection()
+    switch = Connection(handshake_seconds=0.3)
     switch.become_ready()
     hub.sleep(0.5)
     switch.peer.sendall(message(ofp.OFPT_ERROR, bytes(4)))

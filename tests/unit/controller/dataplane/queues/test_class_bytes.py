@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from controller.dataplane.queues import byte_counts
 from controller.dataplane.queues.byte_counts import ByteCounts
 from controller.loop.metrics import Metrics
 from tests.support.controller.dataplane_world import connect, make_plane, ready
@@ -25,9 +23,8 @@ def test_counters_that_begin_anew_go_on_where_they_were() -> None:
     assert counts.totals()[1, 0] == 590, "a port that was away has sent 50 more"
 
 
-def test_ports_that_are_gone_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(byte_counts, "MAX_REMEMBERED", 10)
-    counts = ByteCounts()
+def test_ports_that_are_gone_do_not_fill_the_memory() -> None:
+    counts = ByteCounts(max_remembered=10)
     for port in range(100):
         counts.update(1, {(port, 1): (1, 10)})
     assert counts.totals() == {(1, 0): 1000}

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.model import Demand, Progress
+from controller.pieces import whole
 from controller.registry.job.measured_demand import MAX_SAMPLES, WINDOW_ITERATIONS, Measured, Measurement, disagreements
 
 MB = 1e6
+
+
+def measure(measured: Measured, points: Sequence[Progress]) -> bool:
+    """Measures at once; returns whether the demand is another one."""
+    return whole(measured.measure_in_steps(points))
 
 
 def progress(until: float, every: float = 1.0, seconds: float = 1.0) -> list[Progress]:
@@ -32,7 +40,7 @@ def test_bytes_of_an_iteration_are_those_that_its_connections_carried() -> None:
     measured = Measured()
     steady(measured, "h1", "h2", until=30)
     steady(measured, "h2", "h1", until=30, sent=2 * MB, received=MB)
-    assert measured.measure(progress(40))
+    assert measure(measured, progress(40))
     assert demand_of(measured) == pytest.approx({("h1", "h2"): MB, ("h2", "h1"): 2 * MB})
     assert measured.value is not None and measured.value.iterations >= WINDOW_ITERATIONS
 
@@ -40,7 +48,7 @@ def test_bytes_of_an_iteration_are_those_that_its_connections_carried() -> None:
 def test_a_peer_without_an_agent_is_measured_by_what_comes_from_it() -> None:
     measured = Measured()
     steady(measured, "h1", "h2", until=30, received=3 * MB)
-    measured.measure(progress(40))
+    measure(measured, progress(40))
     assert demand_of(measured) == pytest.approx({("h1", "h2"): MB, ("h2", "h1"): 3 * MB})
 
 
@@ -48,7 +56,7 @@ def test_what_is_sent_once_at_the_start_leaves_with_the_window() -> None:
     measured = Measured()
     for time in range(0, 61, 5):
         measured.note("h1", "s", float(time), {"h2": ((500 * MB if time else 0) + MB * time, 0.0)})
-        measured.measure(progress(time + 1))
+        measure(measured, progress(time + 1))
         if time == 10:
             assert demand_of(measured)["h1", "h2"] > 10 * MB
     assert demand_of(measured)["h1", "h2"] == pytest.approx(MB)
@@ -57,22 +65,22 @@ def test_what_is_sent_once_at_the_start_leaves_with_the_window() -> None:
 def test_without_progress_there_is_no_measurement() -> None:
     measured = Measured()
     steady(measured, "h1", "h2", until=30)
-    assert not measured.measure([])
-    assert not measured.measure(progress(1))
-    assert not measured.measure([Progress(0, 0.0), Progress(2, 40.0)]), "two iterations tell nothing"
+    assert not measure(measured, [])
+    assert not measure(measured, progress(1))
+    assert not measure(measured, [Progress(0, 0.0), Progress(2, 40.0)]), "two iterations tell nothing"
     assert measured.value is None
 
 
 def test_noise_changes_nothing_and_another_load_does() -> None:
     measured = Measured()
     steady(measured, "h1", "h2", until=30)
-    assert measured.measure(progress(40))
+    assert measure(measured, progress(40))
     before = measured.value
     measured.note("h1", "s", 35.0, {"h2": (35.5 * MB, 0.0)})
-    assert not measured.measure(progress(40)) and measured.value is before
+    assert not measure(measured, progress(40)) and measured.value is before
     for time in range(40, 101, 5):
         measured.note("h1", "s", float(time), {"h2": (35.5 * MB + 3 * MB * (time - 35), 0.0)})
-    assert measured.measure(progress(110))
+    assert measure(measured, progress(110))
     assert demand_of(measured)["h1", "h2"] == pytest.approx(3 * MB)
 
 
@@ -80,16 +88,16 @@ def test_another_count_begins_anew_and_late_ones_add_nothing() -> None:
     measured = Measured()
     steady(measured, "h1", "h2", until=30)
     measured.note("h1", "s", 12.0, {"h2": (99 * MB, 0.0)})
-    measured.measure(progress(40))
+    measure(measured, progress(40))
     assert demand_of(measured)["h1", "h2"] == pytest.approx(MB)
     # The agent was restarted: its count is not below the one before, it is another one.
     for time in range(40, 61, 5):
         measured.note("h1", "t", float(time), {"h2": (MB * (time - 40), 0.0)})
-    assert not measured.measure(progress(70)), "the same as before"
+    assert not measure(measured, progress(70)), "the same as before"
     # A clock that is set back by more than a late report can be.
     for time in range(-500, -400, 5):
         measured.note("h1", "t", float(time), {"h2": (20 * MB + 5 * MB * (time + 500), 0.0)})
-    assert measured.measure([Progress(n, n - 500.0) for n in range(120)])
+    assert measure(measured, [Progress(n, n - 500.0) for n in range(120)])
     assert demand_of(measured)["h1", "h2"] == pytest.approx(5 * MB)
 
 
@@ -98,7 +106,7 @@ def test_small_talk_is_no_demand_and_memory_is_bounded() -> None:
     for time in range(10_000):
         measured.note("h1", "s", float(time), {"h2": (MB * time, 10.0 * time)})
     assert len(measured._series["h1"].samples) <= MAX_SAMPLES
-    measured.measure(progress(10_000))
+    measure(measured, progress(10_000))
     assert demand_of(measured) == pytest.approx({("h1", "h2"): MB})
 
 
@@ -117,7 +125,7 @@ def test_a_steady_job_is_measured_whatever_the_moments(
         time += gap
         measured.note("h1", "s", time, {"h2": (one * time / seconds, 0.0)})
     points = progress(time / seconds + every, every, seconds)
-    if measured.measure(points):
+    if measure(measured, points):
         assert demand_of(measured)["h1", "h2"] == pytest.approx(one, rel=1e-3)
     else:
         assert (time - gaps[0]) / seconds < 3.0 + every
@@ -153,10 +161,10 @@ def test_missed_bytes_are_an_iterations_and_follow_what_is_known() -> None:
     for time in range(0, 31, 5):
         measured.note("h1", "s", float(time), {"h2": (MB * time, 0.0)}, 1000.0 + 5.0 * time)
         measured.note("h2", "s", float(time), {"h1": (MB * time, 0.0)}, None if time == 0 else 0.0)
-    assert measured.measure(progress(40))
+    assert measure(measured, progress(40))
     assert measured.value is not None and measured.value.missed == pytest.approx({"h1": 5.0, "h2": 0.0})
     for time in range(35, 61, 5):
         measured.note("h1", "s", float(time), {"h2": (MB * time, 0.0)}, None)
         measured.note("h2", "s", float(time), {"h1": (MB * time, 0.0)}, 0.0)
-    assert not measured.measure(progress(70)), "the demand is the same"
+    assert not measure(measured, progress(70)), "the demand is the same"
     assert measured.value.missed == {"h2": 0.0}
