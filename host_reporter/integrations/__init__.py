@@ -1,4 +1,4 @@
-"""Callbacks for training frameworks and tuners, a module each: it imports its framework, and nothing else here does.
+"""Callbacks for training frameworks and tuners. Each has a module, and only that module imports its framework.
 
-All stand on the two-line helper, so none raises into a training or makes it wait. See docs/frameworks.md.
+All use the two-line helper, so none raises an exception into a training or delays it. See docs/frameworks.md.
 """

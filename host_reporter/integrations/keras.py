@@ -11,7 +11,7 @@ from host_reporter.integrations.meter import Folder, Meter
 
 
 class Progress(keras.callbacks.Callback):
-    """Tells each batch as an iteration, and ``metric``, a name among Keras's logs such as val_accuracy, each epoch."""
+    """Reports each batch as an iteration, and ``metric``, a name in Keras's logs such as val_accuracy, after each epoch."""
 
     def __init__(self, job: str | None = None, *, metric: str | None = None, directory: Folder = None) -> None:
         super().__init__()
@@ -20,27 +20,27 @@ class Progress(keras.callbacks.Callback):
         self._begin = self._done = 0
 
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
-        """Iterations go on where the optimiser's do."""
+        """Continue the count of iterations from the optimizer's own count."""
         try:
             self._done = int(self.model.optimizer.iterations)
         except Exception:
-            # An optimiser of one's own may not count; then they are this fit's.
+            # A custom optimizer may not count. The iterations of this fit are then counted from 0.
             self._done = 0
 
     def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
-        """Batches are counted from here."""
+        """Note the iterations that were done before this epoch."""
         self._begin = self._done
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
-        """One more, or several where they are executed together."""
+        """Report the batches done. Keras may execute several of them in one call."""
         self._done = self._begin + batch + 1
         self._meter.step(self._done)
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
-        """The epoch's metric is there."""
+        """Report the metric of the epoch."""
         if self._metric is not None:
             self._meter.measured(self._done, (logs or {}).get(self._metric))
 
     def on_train_end(self, logs: Mapping[str, Any] | None = None) -> None:
-        """It is over."""
+        """Report the end of the training."""
         self._meter.end()

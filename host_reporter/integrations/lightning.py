@@ -13,45 +13,45 @@ from host_reporter.integrations.meter import Folder, Meter
 
 
 class Progress(Callback):
-    """Tells each optimiser's step as an iteration, and ``metric``, a name that the module logs, at each validation.
+    """Reports each optimizer step as an iteration, and ``metric``, a name that the module logs, after each validation.
 
-    Of several ranks only the first tells, whichever way they were started.
+    Only rank 0 reports, in whichever way the ranks were started.
     """
 
     def __init__(self, job: str | None = None, *, metric: str | None = None, directory: Folder = None) -> None:
         super().__init__()
         self._job, self._directory, self._metric = job, directory, metric
-        # Made by the process that trains: the one that starts it may hand this callback on to others.
+        # The training process creates the meter, because its launcher may copy this callback to other processes.
         self._meter: Meter | None = None
-        self._told = -1
+        self._reported_step = -1
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        """The ranks are known by now."""
+        """Begin to report on rank 0; Lightning knows the ranks by now."""
         self._meter = Meter(self._job, self._directory) if trainer.is_global_zero else None
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        """Several batches may make one step."""
-        if self._meter is not None and trainer.global_step != self._told:
-            self._told = trainer.global_step
-            self._meter.step(self._told)
+        """Report a step when it is complete; several batches may make one step."""
+        if self._meter is not None and trainer.global_step != self._reported_step:
+            self._reported_step = trainer.global_step
+            self._meter.step(self._reported_step)
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
-        """The metric is there; not that of the few batches that are tried before the training."""
+        """Report the metric, except that of the sanity check before the training."""
         self._measured(trainer)
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        """Without a validation the metric is one of the training."""
+        """Report the metric of the training where there is no validation."""
         if not trainer.enable_validation:
             self._measured(trainer)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
-        """It is over."""
+        """Report the end of the training."""
         if self._meter is not None:
             self._meter.end()
             self._meter = None
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """It is over, unless its launcher starts it again."""
+        """Report the end of the training, unless its launcher may start it again."""
         if self._meter is not None:
             self._meter.end(failed=True)
             self._meter = None

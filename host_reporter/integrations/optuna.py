@@ -1,8 +1,8 @@
 """Optuna: each trial of a study is a job, and the rungs of its successive halving are stages.
 
-Of SuccessiveHalvingPruner and HyperbandPruner the stage of a trial is its bracket and its rung: ``b0.r1``. Optuna
-says which rungs a trial has completed in the trial's attributes, and the step at which the next one ends in its pruner;
-both are read, never changed. With other pruners trials are jobs without a stage.
+With SuccessiveHalvingPruner and HyperbandPruner the stage of a trial is its bracket and its rung: ``b0.r1``. Optuna
+keeps the rungs that a trial has completed in the trial's attributes; the pruner gives the step at which the next rung
+ends. This module reads both and changes neither. With other pruners trials are jobs without a stage.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ def follow(
     directory: Folder = None,
     iterations_per_step: float = 1.0,
 ) -> Callable[[optuna.Trial], Any]:
-    """The objective, whose trials tell what they report: ``study.optimize(follow(study, objective))``.
+    """Returns the objective with trials that report their progress: ``study.optimize(follow(study, objective))``.
 
-    ``name``: the study's id for the agent, by default its name in Optuna. ``iterations_per_step``: how many iterations
-    of the training, as the job file's demand counts them, one step of ``trial.report`` is.
+    ``name`` is the study's id for the agent, by default its name in Optuna. ``iterations_per_step`` is the number of
+    training iterations, as the job file's demand counts them, in one step of ``trial.report``.
     """
     files = TrialFiles(name or study.study_name, directory)
 
@@ -47,11 +47,14 @@ def follow(
 
 
 def stage_of(study: optuna.Study, trial: optuna.Trial) -> tuple[str, float | None] | None:
-    """Bracket and rung of a trial, and the step at which the rung ends, if known; None: its pruner has no rungs."""
+    """Returns a trial's bracket and rung, and the step at which the rung ends, if known.
+
+    Returns None where the pruner has no rungs.
+    """
     pruner, bracket = study.pruner, 0
     if isinstance(pruner, optuna.pruners.HyperbandPruner):
         if not pruner._pruners:
-            # It does not know its brackets before it was asked first.
+            # The pruner creates its brackets at its first decision.
             return None
         bracket = pruner._get_bracket_id(study, trial)
         pruner = pruner._pruners[bracket]
@@ -68,14 +71,14 @@ def stage_of(study: optuna.Study, trial: optuna.Trial) -> tuple[str, float | Non
 
 
 def _attach(study: optuna.Study, trial: optuna.Trial, file: ProgressFile | None, scale: float) -> None:
-    """Have the trial tell ``file`` what it reports, and its stage whenever it has asked whether to go on."""
+    """Make the trial write its reports to ``file``, and its stage after each call of ``should_prune``."""
     if file is None:
         return
     report, should_prune = trial.report, trial.should_prune
     reported: tuple[str, float | None] | None = None
     last = 0
 
-    def tell_stage() -> None:
+    def write_stage() -> None:
         nonlocal reported
         try:
             stage = stage_of(study, trial)
@@ -84,34 +87,34 @@ def _attach(study: optuna.Study, trial: optuna.Trial, file: ProgressFile | None,
                 name, until = stage
                 file.stage(name, until * scale if until is not None else None)
         except Exception as error:
-            # Another version of Optuna may keep its rungs elsewhere: the trial is then a job without a stage.
+            # Another version of Optuna may keep its rungs elsewhere. The trial is then a job without a stage.
             log.debug("the stage of trial %s is not known: %s", trial.number, error)
 
-    def tell_report(value: float, step: int) -> None:
+    def write_report(value: float, step: int) -> None:
         nonlocal last
         last = step
         name, until = reported or ("", None)
         if until is not None and step > until:
-            # Who reports seldom is beyond the rung's end before the pruner was asked; it is in that rung all the same.
+            # A trial that reports seldom passes the end of its rung before the pruner decides. It is still in that rung.
             file.stage(name, step * scale)
         file.report(iteration=step * scale, metric=value)
 
-    def told_report(value: float, step: int) -> None:
+    def report_and_write(value: float, step: int) -> None:
         report(value, step)
         try:
-            # As Optuna itself reads them: it takes whatever becomes a number.
-            tell_report(float(value), int(step))
+            # Optuna itself accepts whatever converts to a number.
+            write_report(float(value), int(step))
         except Exception as error:
             log.debug("a report of trial %s is not passed on: %s", trial.number, error)
 
-    def told_should_prune() -> bool:
+    def should_prune_and_write() -> bool:
         is_over: bool = should_prune()
-        # Before the end of its rung a trial is in no other.
+        # A trial stays in its rung until that ends.
         if not is_over and (reported is None or reported[1] is None or last >= reported[1]):
-            tell_stage()
+            write_stage()
         return is_over
 
-    # On this trial alone: neither the study nor its pruner is another one, so samplers see what they know.
-    trial.report = told_report
-    trial.should_prune = told_should_prune
-    tell_stage()
+    # Only this trial is changed. The study and its pruner stay the same objects, which samplers read.
+    trial.report = report_and_write
+    trial.should_prune = should_prune_and_write
+    write_stage()

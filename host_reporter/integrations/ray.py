@@ -1,8 +1,8 @@
 """Ray Tune: each trial of an experiment is a job, and the rungs of its scheduler are stages.
 
-The callback runs in the driver, so the driver's host tells of all trials. Of ASHAScheduler (AsyncHyperBandScheduler)
+The callback runs in the driver, so the driver's host reports all trials. With ASHAScheduler (AsyncHyperBandScheduler)
 and HyperBandScheduler the stage of a trial is its bracket and its rung: ``b0.r1``. Both are read from the scheduler's
-own books, which are never changed. With other schedulers trials are jobs without a stage.
+own state, which is never changed. With other schedulers trials are jobs without a stage.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _COUNT = "training_iteration"
 class Trials(Callback):
     """For ``RunConfig(callbacks=[Trials("study", scheduler, metric="accuracy")])``, with TuneConfig's own scheduler.
 
-    ``iterations_per_step``: how many iterations of the training, as the job file's demand counts them, one unit of the
-    scheduler's time_attr is (one call of ``tune.report``, if that is training_iteration).
+    ``iterations_per_step`` is the number of training iterations, as the job file's demand counts them, in one unit of
+    the scheduler's time_attr (one call of ``tune.report``, if that is training_iteration).
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Trials(Callback):
         self._stages: dict[str, tuple[str, float | None]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Ray keeps a copy of its callbacks with the experiment; open files are not for that."""
+        """Leave out the open files, because Ray stores a copy of its callbacks with the experiment."""
         return self.__dict__ | {"_files": None, "_stages": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -53,41 +53,41 @@ class Trials(Callback):
         self._files = TrialFiles(*self._arguments)
 
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
-        """A trial begins, or goes on after a pause."""
-        self._tell_stage(trial, trial.last_result or {})
+        """Report the stage of a trial that begins, or that goes on after a pause."""
+        self._report_stage(trial, trial.last_result or {})
 
     def on_trial_result(self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **_: Any) -> None:
-        """A trial has reported, and its scheduler has seen it."""
+        """Report a trial's result after its scheduler has seen it."""
         file = self._files.begin(trial.trial_id)
         if file is not None:
-            # The rung first, for the report may be beyond the end of the one before.
-            self._tell_stage(trial, result)
+            # The rung comes first, because this result may be beyond the end of the rung before.
+            self._report_stage(trial, result)
             metric = result.get(self._metric) if self._metric is not None else None
             done = _done(self._scheduler, result)
             if done is not None:
                 file.report(iteration=done * self._scale, metric=metric)
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
-        """A trial is over: it has done all, or its scheduler has stopped it."""
+        """Report the end of a trial that is complete, or that its scheduler has stopped."""
         self._end(trial)
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
-        """A trial has failed for good."""
+        """Report the end of a trial that has failed and is not tried again."""
         self._end(trial)
 
     def on_experiment_end(self, trials: list[Any], **_: Any) -> None:
-        """All is over, also what was interrupted."""
+        """Report the end of all trials, also of interrupted ones."""
         self._files.end_all()
 
     def _end(self, trial: Any) -> None:
         self._stages.pop(trial.trial_id, None)
         self._files.end(trial.trial_id)
 
-    def _tell_stage(self, trial: Any, result: Mapping[str, Any]) -> None:
+    def _report_stage(self, trial: Any, result: Mapping[str, Any]) -> None:
         try:
             stage = stage_of(self._scheduler, trial, result)
         except Exception as error:
-            # Another version of Ray may keep its rungs elsewhere: the trial is then a job without a stage.
+            # Another version of Ray may keep its rungs elsewhere. The trial is then a job without a stage.
             log.debug("the stage of trial %s is not known: %s", trial.trial_id, error)
             return
         file = self._files.begin(trial.trial_id)
@@ -100,9 +100,9 @@ class Trials(Callback):
 def stage_of(
     scheduler: TrialScheduler | None, trial: Any, result: Mapping[str, Any]
 ) -> tuple[str, float | None] | None:
-    """Bracket and rung of a trial, and the time_attr at which the rung ends, if known; None: there are no rungs.
+    """Returns a trial's bracket and rung, and the time_attr at which the rung ends, if known.
 
-    ``result``: the trial's latest.
+    ``result`` is the trial's latest result. Returns None where the scheduler has no rungs.
     """
     if isinstance(scheduler, AsyncHyperBandScheduler):
         return _asynchronous(scheduler, trial, result)
@@ -112,7 +112,7 @@ def stage_of(
 
 
 def _asynchronous(scheduler: Any, trial: Any, result: Mapping[str, Any]) -> tuple[str, float | None] | None:
-    """Rungs end at milestones; a trial is in the one after the last milestone that it has passed."""
+    """Returns the rung after the last milestone that the trial has passed; each rung ends at a milestone."""
     bracket = scheduler._trial_info.get(trial.trial_id)
     if bracket is None:
         return None
@@ -124,7 +124,7 @@ def _asynchronous(scheduler: Any, trial: Any, result: Mapping[str, Any]) -> tupl
 
 
 def _synchronous(scheduler: Any, trial: Any) -> tuple[str, float | None] | None:
-    """A bracket's rungs are counted by its halvings; a trial that has left its bracket is in none."""
+    """Returns the rung by the halvings of the trial's bracket; None for a trial that has left its bracket."""
     bracket, band = scheduler._trial_info.get(trial, (None, 0))
     if bracket is None:
         return None

@@ -1,4 +1,4 @@
-"""PyTorch: the progress of a training loop, with or without DDP, from the steps of its optimiser."""
+"""PyTorch: the progress of a training loop, with or without DDP, from the steps of its optimizer."""
 
 from __future__ import annotations
 
@@ -13,27 +13,28 @@ from host_reporter.training.launch import own_host
 
 
 class Watch:
-    """Counts the steps of an optimiser as the iterations of a job, until ``end``; of several ranks only rank 0 tells.
+    """Counts the steps of an optimizer as the iterations of a job until ``end``. Only rank 0 reports them.
 
-    With DDP a step is one exchange of gradients, however many batches are accumulated for it. ``begin``: the iterations
-    that were done before, as a checkpoint says. No method raises, and none waits for the device.
+    With DDP a step is one exchange of gradients, however many batches are accumulated for it. ``begin`` is the number
+    of iterations that were done before, for example before a checkpoint. No method raises, and none waits for the
+    device.
     """
 
     def __init__(
         self, optimizer: torch.optim.Optimizer, job: str | None = None, *, begin: int = 0, directory: Folder = None
     ) -> None:
         self.iteration = begin
-        self._meter = Meter(job, directory, speaks=_rank() == 0)
+        self._meter = Meter(job, directory, reports=_rank() == 0)
         self._hook = optimizer.register_step_post_hook(self._stepped)
 
     def metric(self, value: SupportsFloat | torch.Tensor) -> None:
-        """The metric, measured now. A tensor becomes a number elsewhere, when the device has computed it."""
+        """Report the metric now. Another thread reads the number of a tensor once the device has computed it."""
         if isinstance(value, torch.Tensor):
             value = value.detach().clone()
         self._meter.measured(self.iteration, value)
 
     def end(self, *, failed: bool = False) -> None:
-        """The training is over."""
+        """Report the end of the training."""
         self._hook.remove()
         self._meter.end(failed=failed)
 
@@ -51,7 +52,7 @@ class Watch:
 
 
 def hosts() -> tuple[str, ...]:
-    """The hosts of all ranks, in the order of their first ranks; to be called by all of them at once."""
+    """Returns the hosts of all ranks, in the order of their first ranks. All ranks must call it at the same time."""
     if not (distributed.is_available() and distributed.is_initialized()):
         return (own_host(),)
     names: list[str] = [""] * distributed.get_world_size()
@@ -60,7 +61,7 @@ def hosts() -> tuple[str, ...]:
 
 
 def _rank() -> int:
-    """This process's rank where there is a process group, as that of spawned processes; else 0."""
+    """Returns the rank of this process in its process group; 0 where there is no process group."""
     if distributed.is_available() and distributed.is_initialized():
         return int(distributed.get_rank())
     return 0

@@ -1,4 +1,4 @@
-"""The progress files of a study's trials, as tuners need them: each trial is a job of its own, STUDY.TRIAL."""
+"""The progress files of a study's trials. For the agent each trial is a job with the name STUDY.TRIAL."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from host_reporter.training.launch import JOB_VARIABLE, job_name
 from host_reporter.training.progress_file import ProgressFile
 
 KEPT_SECONDS = 600.0
-"""Remove the file of a trial that ended this long ago; the agent has read it."""
+"""Remove the file of a trial this many seconds after its end; the agent has read it by then."""
 
 log = logging.getLogger(__name__)
 
 
 class TrialFiles:
-    """Begins, finds and ends the trials of one study. For any thread; no method raises."""
+    """Opens and closes the files of one study's trials. Any thread may call it, and no method raises."""
 
     def __init__(self, study: str | None, directory: Folder = None, *, kept_seconds: float = KEPT_SECONDS) -> None:
         self._kept_seconds = kept_seconds
@@ -34,7 +34,7 @@ class TrialFiles:
         self._lock = threading.Lock()
 
     def begin(self, trial: str) -> ProgressFile | None:
-        """A trial's file, anew if it is not there; None: nothing can be reported."""
+        """Returns the file of a trial, which is created if needed; None where the trial cannot be reported."""
         name = (job_name(trial) or "").replace(".", "-")
         if self.study is None or not name:
             return None
@@ -55,7 +55,7 @@ class TrialFiles:
             return None
 
     def end(self, trial: str) -> None:
-        """A trial is over."""
+        """Report the end of a trial."""
         with self._lock:
             file = self._trials.pop(trial, None)
         if file is not None:
@@ -63,13 +63,13 @@ class TrialFiles:
             self._ended.append((time.monotonic(), file.path))
 
     def end_all(self) -> None:
-        """The study is over."""
+        """Report the end of all trials."""
         for trial in list(self._trials):
             self.end(trial)
 
     def _tidy(self) -> None:
         while self._ended and time.monotonic() - self._ended[0][0] > self._kept_seconds:
             path = self._ended.popleft()[1]
-            # Where it may not be removed, it stays.
+            # A file that this process may not remove stays.
             with contextlib.suppress(OSError, ValueError):
-                os.unlink(path)  # noqa: PTH108 - as in the helper
+                os.unlink(path)  # noqa: PTH108 - the two-line helper uses os too
