@@ -11,7 +11,7 @@ from host_reporter.integrations.meter import Folder, Meter
 
 
 class Progress(keras.callbacks.Callback):
-    """Reports each batch as an iteration, and ``metric``, a name in Keras's logs such as val_accuracy, after each epoch."""
+    """Reports each batch as an iteration, and after each epoch ``metric``, a name in Keras's logs (val_accuracy)."""
 
     def __init__(self, job: str | None = None, *, metric: str | None = None, directory: Folder = None) -> None:
         super().__init__()

@@ -95,7 +95,7 @@ def _attach(study: optuna.Study, trial: optuna.Trial, file: ProgressFile | None,
         last = step
         name, until = reported or ("", None)
         if until is not None and step > until:
-            # A trial that reports seldom passes the end of its rung before the pruner decides. It is still in that rung.
+            # A trial that reports seldom passes the end of its rung before the pruner decides, but is still in it.
             file.stage(name, step * scale)
         file.report(iteration=step * scale, metric=value)
 

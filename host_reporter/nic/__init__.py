@@ -1,1 +1,1 @@
-"""Priority at the host's network interface: the tree of queues, TensorLights, and the way back."""
+"""Priority at the host's network interface: the tree of queues, TensorLights, and the removal of both."""

@@ -1,4 +1,4 @@
-"""What can be wrong with the host's interface."""
+"""The error of the host's interface."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ class NicError(RuntimeError):
 
 
 def foreign(interface: str, kind: str, handle: str) -> NicError:
-    """Somebody else has ordered this interface."""
+    """Returns the error of an interface that has a qdisc of another program."""
     return NicError(
         f"{interface} already has a {kind} qdisc ({handle}) that is not ours: left alone; remove it to let the agent "
         "order this host's traffic"

@@ -1,9 +1,9 @@
-"""Gives the interface back where the agent ends without doing so: killed, or out of memory.
+"""Restores the interface where the agent is killed before it can do so.
 
-A shell waits for the agent's word that all is taken away. Where the agent's end of the pipe closes without that word,
-it becomes this program, which takes away what TensorLights has put there, and the plan's tree if an agent made it. It
-lives in a session of its own; if it is killed too, the next agent does the same when it starts or stops. After a reboot
-nothing is there, and no file says otherwise.
+A shell reads from a pipe until the agent writes that it has removed everything. Where the pipe closes without that
+word, the shell runs this program, which removes the queues of TensorLights, and the plan's tree if an agent built it.
+The shell has a session of its own. If it is killed too, the next agent does the same when it starts or stops. A reboot
+removes all queues, and the agent keeps no file about them.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _SCRIPT = f"""trap '' INT TERM HUP; read -r word; [ "$word" = {_DONE} ] || exec 
 
 
 class NicGuard:
-    """The guard of one interface. Not for several threads."""
+    """The guard of one interface. It is not thread-safe."""
 
     def __init__(self, interface: str) -> None:
         self._interface = interface
         self._process: subprocess.Popen[bytes] | None = None
 
     def watch(self) -> None:
-        """From now on there is something to take away; a guard that was ended begins anew. Raises NicError."""
+        """Start the guard, unless it runs. Call this before the first change of the interface. Raises NicError."""
         if self._process is not None and self._process.poll() is None:
             return
         self._forget()
-        # The agent may run where the package is not installed, and the guard begins in another folder.
+        # The agent may run from a checkout, and the guard starts in another folder: it must find the package too.
         paths = [str(Path(__file__).resolve().parents[2]), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
         try:
             self._process = tools.start(
@@ -46,7 +46,7 @@ class NicGuard:
             raise NicError(f"no guard, which would take it away if the agent were killed: {error}") from error
 
     def dismiss(self) -> None:
-        """All is taken away: let it end."""
+        """End the guard after the interface was restored."""
         if self._process is not None and self._process.poll() is None and self._process.stdin is not None:
             with contextlib.suppress(OSError):
                 self._process.stdin.write(f"{_DONE}\n".encode())
@@ -64,16 +64,16 @@ class NicGuard:
 
 
 def main() -> int:
-    """Give an interface back, after the agent's end. Exit status 1: it could not be; 2: none was named."""
-    from host_reporter.nic.interface import Nic  # noqa: PLC0415 - which imports this
-    from host_reporter.nic.tensorlights_nic import TensorLightsNic  # noqa: PLC0415 - only now is it needed
+    """Restore an interface after the agent's end. The exit status is 1 where that fails, and 2 for wrong arguments."""
+    from host_reporter.nic.interface import Nic  # noqa: PLC0415 - it imports this module
+    from host_reporter.nic.tensorlights_nic import TensorLightsNic  # noqa: PLC0415 - it loads pyroute2
 
     if len(sys.argv) != 2:
         sys.stderr.write("usage: python -m host_reporter.nic.guard INTERFACE\n")
         return 2
     interface = sys.argv[1]
     try:
-        # TensorLights may be a guest in the other's tree.
+        # TensorLights may have its leaves in the plan's tree, so it is removed first.
         is_left = TensorLightsNic(interface, 0.0).remove()
         is_left |= Nic(interface, None).remove_left()
     except NicError as error:

@@ -1,4 +1,4 @@
-"""The host's network interface: makes, adopts, changes, mends and takes away the tree of ``host_reporter.nic.tree``."""
+"""The host's network interface: builds, adopts, changes, repairs and removes the tree of ``host_reporter.nic.tree``."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from host_reporter.nic.tree import (
     ARP_PREF,
     DSCP_PREF,
     HANDLE,
-    MADE,
     OTHER_LEAF,
+    SIGNATURE_CLASS,
     arp_filter,
     arp_removal,
     filter_removal,
@@ -37,26 +37,26 @@ _Wanted = tuple[float, tuple[int, ...], float, float]
 
 
 class Nic:
-    """One managed interface. ``rate_bps`` of None: as the plan says. Not for several threads."""
+    """One managed interface. Where ``rate_bps`` is None, the plan gives the rate. It is not thread-safe."""
 
     def __init__(self, interface: str, rate_bps: float | None) -> None:
         self.interface = interface
         self._rate_bps = rate_bps
-        self._made = False
+        self._is_tree_ours = False
         self._guard = NicGuard(interface)
         self._wanted: _Wanted | None = None
         self._installed: Installed | None = None
-        """What the interface had right after the tree was last put there; None: it could not be."""
+        """What the interface had right after the last installation; None where that failed."""
         self.obstacles: tuple[str, ...] = ()
-        """Filters of somebody else that see packets before the tree's, as of the latest look, in sentences."""
+        """Sentences about filters of other programs that see packets before the tree's, as of the latest look."""
 
     def apply(
         self, link_bps: float, class_dscp: Sequence[int], class_floor: float, other_floor: float
     ) -> tuple[str, ...]:
-        """Serve the classes so. Returns what somebody else had changed and is put back, in words. Raises NicError.
+        """Serve the classes in this way. Returns, in words, what others had changed and is repaired. Raises NicError.
 
-        A tree of ours that is there is adopted, and changed in place; someone else's qdisc is left as it is. What was
-        made before is believed to be still there: ``changed`` looks.
+        An existing tree of an agent is adopted and changed in place. A qdisc of another program is left as it is. Where
+        the arguments are the same as before, nothing is read: ``changed`` looks whether the tree is still there.
         """
         wanted = (self._rate_bps or link_bps, tuple(class_dscp), class_floor, other_floor)
         if wanted == self._wanted and self._installed is not None:
@@ -68,7 +68,7 @@ class Nic:
         return was
 
     def changed(self) -> tuple[str, ...]:
-        """Returns what is no longer as it was installed, in words. Raises NicError: someone else has ordered it."""
+        """Returns, in words, what differs from the installation. Raises NicError where another program has a qdisc."""
         if self._wanted is None:
             return ()
         seen = self._look()
@@ -78,23 +78,23 @@ class Nic:
         return differences(self._installed, self._parts(seen))
 
     def put_back(self) -> None:
-        """Install the whole tree anew, in place where it is there. Raises NicError."""
+        """Install the whole tree again, in place where it exists. Raises NicError."""
         if self._wanted is not None:
             self._put(self._look(), self._wanted)
 
     def watch(self) -> None:
-        """Have the tree taken away too if this process is killed. Raises NicError."""
-        if self._made:
+        """Make the guard remove the tree if this process is killed. Raises NicError."""
+        if self._is_tree_ours:
             self._guard.watch()
 
     def remove(self) -> None:
-        """Give the interface back to the kernel's default if an agent made the tree. Raises NicError.
+        """Restore the kernel's default qdisc if an agent built the tree. Raises NicError.
 
-        What somebody else has put in its place meanwhile stays.
+        A qdisc that another program has put in its place meanwhile stays.
         """
         self._wanted = self._installed = None
-        if self._made:
-            self._made = False
+        if self._is_tree_ours:
+            self._is_tree_ours = False
             try:
                 if self._look().root.major == _MAJOR:
                     self._tc("qdisc", "del", "dev", self.interface, "root")
@@ -102,17 +102,17 @@ class Nic:
                 self._guard.dismiss()
 
     def remove_left(self) -> bool:
-        """Take away the tree of an agent that was killed. Returns whether there was one. Raises NicError."""
+        """Remove the tree of an agent that was killed. Returns whether such a tree was there. Raises NicError."""
         seen = self._look()
-        if seen.root.major != _MAJOR or MADE not in seen.classes:
+        if seen.root.major != _MAJOR or SIGNATURE_CLASS not in seen.classes:
             return False
         self._tc("qdisc", "del", "dev", self.interface, "root")
         return True
 
     def _put(self, seen: NicState, wanted: _Wanted) -> None:
-        """Make what is there equal to what is wanted, and remember what that looks like."""
+        """Make the installed tree equal to ``wanted``, and read it back."""
         if self._installed is None:
-            seen = self._without_lights(seen)
+            seen = self._without_tensorlights(seen)
         self._installed = None
         try:
             if seen.root.major == _MAJOR:
@@ -127,8 +127,8 @@ class Nic:
     def _mend(self, seen: NicState, wanted: _Wanted) -> None:
         if seen.root.kind != "htb" or seen.root.default != OTHER_LEAF:
             raise NicError(f"{self.interface} has a qdisc {HANDLE}: that is not as this agent makes it; remove it")
-        # By an agent before this one, which was killed.
-        self._made |= MADE in seen.classes
+        # An earlier agent that was killed may have built the tree.
+        self._is_tree_ours |= SIGNATURE_CLASS in seen.classes
         kept, removals = self._sorted_out(seen, wanted[1])
         arp = [entry for entry in seen.filters if entry.pref == ARP_PREF]
         arp_is_right = [entry.leaf for entry in arp] == [leaf(0)]
@@ -138,18 +138,18 @@ class Nic:
             *htb_parts(self.interface, *wanted, tables=kept),
             *([] if arp_is_right else [arp_filter(self.interface)]),
             *surplus_leaves(self.interface, wanted[1], seen.classes),
-            *([signature(self.interface)] if self._made else []),
+            *([signature(self.interface)] if self._is_tree_ours else []),
         ]
         self._batch(lines)
 
     def _sorted_out(self, seen: NicState, class_dscp: Sequence[int]) -> tuple[dict[int, int], list[str]]:
-        """The hash tables of the filters by DSCP that can stay, and lines that take away those that cannot."""
+        """Returns the hash tables of the DSCP filters that can stay, by DSCP, and lines that remove the others."""
         kept, removals = {}, []
         wanted = {*class_dscp, ACKNOWLEDGEMENT_DSCP}
         for entry in sorted(seen.filters):
             if entry.pref != DSCP_PREF:
                 continue
-            # What a filter matches cannot be changed, only where it leads.
+            # The kernel can change a filter's target but not its match.
             if entry.number in wanted and entry.name == f"DSCP {entry.number}":
                 kept[entry.number] = entry.table
             else:
@@ -163,17 +163,17 @@ class Nic:
             if self._look().root.major == _MAJOR:
                 self._tc("qdisc", "del", "dev", self.interface, "root")
             raise
-        self._made = True
+        self._is_tree_ours = True
 
     def _refuse_foreign(self, seen: NicState) -> None:
         if seen.root.major not in {0, _MAJOR}:
             self._installed = None
             raise foreign(self.interface, seen.root.kind, f"{seen.root.major:x}:")
 
-    def _without_lights(self, seen: NicState) -> NicState:
-        """What is there, after what TensorLights left was taken away: its agent was killed."""
+    def _without_tensorlights(self, seen: NicState) -> NicState:
+        """Remove what a killed agent with TensorLights has left. Returns the state after that."""
         if seen.root.major == ROOT or (seen.root.major == _MAJOR and any(map(is_leaf, seen.classes))):
-            from host_reporter.nic.tensorlights_nic import TensorLightsNic  # noqa: PLC0415 - seldom needed
+            from host_reporter.nic.tensorlights_nic import TensorLightsNic  # noqa: PLC0415 - it loads pyroute2, which is seldom needed
 
             TensorLightsNic(self.interface, 0.0).remove()
             return self._look()

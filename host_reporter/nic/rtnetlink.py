@@ -1,7 +1,7 @@
-"""What traffic control an interface has, as the kernel tells it over rtnetlink: without a process, many times a minute.
+"""Reads the traffic control of an interface from the kernel over rtnetlink, without a process, many times a minute.
 
-``tc`` is the same question in a process of its own, which costs fifty times as much. The formats: linux/rtnetlink.h and
-linux/pkt_sched.h.
+``tc`` gives the same answer in a process of its own, which costs fifty times as much. linux/rtnetlink.h and
+linux/pkt_sched.h define the formats.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from typing import NamedTuple
 from host_reporter.nic.errors import NicError
 
 QDISC, CLASS, FILTER = 36, 40, 44
-"""Message types that tell of one (RTM_NEWQDISC, RTM_NEWTCLASS, RTM_NEWTFILTER)."""
+"""These message types describe one qdisc, class or filter (RTM_NEWQDISC, RTM_NEWTCLASS, RTM_NEWTFILTER)."""
 
 KIND, OPTIONS = 1, 2
 
-_TO_QUESTION = 2
+_TO_REQUEST = 2
+"""A description's type plus this number is the type of the request for it (RTM_GETQDISC and so on)."""
 _ERROR, _DONE = 2, 3
 _REQUEST, _DUMP, _INTERRUPTED = 0x001, 0x300, 0x010
 _HEADER = struct.Struct("=IHHII")
@@ -32,7 +33,10 @@ _TRIES = 5
 
 
 class Entry(NamedTuple):
-    """A qdisc, class or filter. ``options``: the kernel's bytes by attribute number, where they are a nest of them."""
+    """A qdisc, class or filter.
+
+    ``raw`` is the content of its options attribute, and ``options`` the attributes nested in that, by number.
+    """
 
     what: int
     handle: int
@@ -44,40 +48,42 @@ class Entry(NamedTuple):
 
 
 def read(interface: str, *filters_of: int) -> list[Entry]:
-    """All qdiscs and classes of an interface, and the filters below these qdiscs (handles). Raises NicError."""
+    """Returns an interface's qdiscs and classes, and the filters of the qdiscs with these handles. Raises NicError."""
     try:
         index = socket.if_nametoindex(interface)
     except OSError as error:
         raise NicError(f"there is no interface {interface}") from error
-    questions = [(QDISC, 0), (CLASS, 0), *((FILTER, parent) for parent in filters_of)]
+    requests = [(QDISC, 0), (CLASS, 0), *((FILTER, parent) for parent in filters_of)]
     try:
-        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE) as asking:
-            asking.settimeout(_TIMEOUT_SECONDS)
-            return [entry for what, parent in questions for entry in _dump(asking, what, index, parent)]
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE) as netlink:
+            netlink.settimeout(_TIMEOUT_SECONDS)
+            return [entry for what, parent in requests for entry in _dump(netlink, what, index, parent)]
     except OSError as error:
         reason = error.strerror or os.strerror(error.errno) if error.errno else str(error)
         raise NicError(f"{interface}: the kernel does not tell its traffic control: {reason}") from error
 
 
-def _dump(asking: socket.socket, what: int, index: int, parent: int) -> list[Entry]:
+def _dump(netlink: socket.socket, what: int, index: int, parent: int) -> list[Entry]:
     for _ in range(_TRIES):
         body = _TRAFFIC.pack(socket.AF_UNSPEC, 0, 0, index, 0, parent, 0)
-        asking.send(_HEADER.pack(_HEADER.size + len(body), what + _TO_QUESTION, _REQUEST | _DUMP, 1, 0) + body)
+        netlink.send(_HEADER.pack(_HEADER.size + len(body), what + _TO_REQUEST, _REQUEST | _DUMP, 1, 0) + body)
         entries: list[Entry] = []
         whole, ended = True, False
         while not ended:
-            pieces, is_whole, ended = parse(asking.recv(_RECEIVE_BYTES), index)
+            pieces, is_whole, ended = parse(netlink.recv(_RECEIVE_BYTES), index)
             entries += pieces
             whole &= is_whole
-        # What changed while it was told may be missing from it.
+        # A change during the dump may be missing from it, so an interrupted dump is repeated.
         if whole:
             return entries
     raise OSError("it changes too quickly")
 
 
 def parse(data: bytes, index: int) -> tuple[list[Entry], bool, bool]:
-    """Read one datagram of an answer. Returns the entries of the interface with this index, whether the dump was not
-    interrupted by a change, and whether it has ended. Raises OSError: the kernel refused.
+    """Read one datagram of an answer. Raises OSError where the kernel refuses.
+
+    Returns the entries of the interface with this index, whether no change has interrupted the dump, and whether the
+    dump has ended.
     """
     entries: list[Entry] = []
     whole, at = True, 0
@@ -99,7 +105,7 @@ def parse(data: bytes, index: int) -> tuple[list[Entry], bool, bool]:
 
 
 def attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The attributes of a message or of a nest: numbers, and bytes. Ends at the first that is none."""
+    """Yields the number and bytes of each attribute of a message or nest, up to the first that is malformed."""
     at = 0
     while at + _ATTRIBUTE.size <= len(data):
         length, kind = _ATTRIBUTE.unpack_from(data, at)

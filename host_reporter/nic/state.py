@@ -1,7 +1,7 @@
-"""An interface's traffic control as values, and how what is there differs from what was installed. Pure.
+"""An interface's traffic control as values, and the differences between the present state and the installed one. Pure.
 
-What was installed is learned by reading it back: so no parser of what tc was told is needed, and kernels may round
-rates as they like. Counters are left out, as they change by themselves.
+The agent reads back what it has installed. So it needs no parser of its own tc commands, and kernels may round rates in
+their own way. Counters are left out, because the kernel changes them.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ ROOT_PARENT = 0xFFFFFFFF
 _HTB_INIT, _HTB_PARAMETERS, _HTB_RATE64, _HTB_CEIL64 = 2, 1, 6, 7
 _U32_CLASSID, _U32_SELECTOR = 1, 5
 _U32_UNSTEADY = frozenset({2, 9, 11})
-"""A u32 filter's hash table, hits and offload flags, which change though the filter does not."""
+"""These attributes of a u32 filter (hash table, hits, offload flags) may change while the filter stays the same."""
 _SELECTOR_BYTES, _KEY_BYTES = 16, 16
 _DEFAULT_CLASS_AT = 8
 _ARP = int.from_bytes((0x0806).to_bytes(2, "big"), sys.byteorder)
 _TOS, _ALL = 0x00FC0000, 0
 _SOURCE_PORT, _PORT_AT = 0xFFFF0000, 20
 _SHOWN = 4
-"""Name at most so many parts in a message, and count the others."""
+"""Name at most this many parts in a message, and count the others."""
 
 
 class Root(NamedTuple):
-    """The root qdisc: its kind, its handle's major number (0: the kernel's own), and HTB's default class."""
+    """The root qdisc: its kind, its handle's major number (0 for the kernel's own), and HTB's default class."""
 
     kind: str = ""
     major: int = 0
@@ -36,7 +36,7 @@ class Root(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """A filter at the root: its place among all, its own number and its hash table's, where it leads, and its name."""
+    """A filter at the root: its preference, its number, its hash table's number, its target leaf, and its name."""
 
     pref: int
     number: int
@@ -46,8 +46,9 @@ class Filter(NamedTuple):
 
 
 class NicState(NamedTuple):
-    """What an interface has. ``classes`` by minor number, ``queues`` by that of their class, each as the kernel's bytes
-    without counters; ``filters`` likewise. Only of the root's own tree.
+    """The tree at an interface's root. The values are the kernel's bytes without counters.
+
+    ``classes`` are by minor number, and ``queues`` by the minor number of their class.
     """
 
     root: Root
@@ -57,11 +58,11 @@ class NicState(NamedTuple):
 
 
 Installed = Mapping[str, bytes]
-"""By its name in words, what was installed."""
+"""The installed parts: the kernel's bytes by a name for people."""
 
 
 def root_of(entries: Iterable[Entry]) -> Root:
-    """The root qdisc among an interface's entries."""
+    """Returns the root qdisc among an interface's entries."""
     for entry in entries:
         if entry.what == QDISC and entry.parent == ROOT_PARENT:
             options = entry.options.get(_HTB_INIT, b"") if entry.kind == "htb" else b""
@@ -70,7 +71,7 @@ def root_of(entries: Iterable[Entry]) -> Root:
 
 
 def state(entries: Collection[Entry]) -> NicState:
-    """The tree below the root, out of an interface's entries."""
+    """Returns the tree below the root from an interface's entries."""
     root = root_of(entries)
     classes, queues, filters = {}, {}, {}
     for entry in entries:
@@ -86,8 +87,9 @@ def state(entries: Collection[Entry]) -> NicState:
 def parts(
     seen: NicState, *, classes: Callable[[int], bool], prefs: Collection[int], root: bool = True
 ) -> dict[str, bytes]:
-    """What is there by its name, of the classes with these minor numbers, their queues, and the filters with these
-    places.
+    """Returns the present parts by name: classes, their queues, and the filters with the preferences ``prefs``.
+
+    ``classes`` says by minor number which classes count.
     """
     major = f"{seen.root.major:x}"
     named = {}
@@ -102,13 +104,13 @@ def parts(
     for entry, content in sorted(seen.filters.items()):
         if entry.pref in prefs:
             name = f"the filter for {entry.name}"
-            # A second one with the same name is another part.
+            # A second filter with the same name is another part.
             named[name if name not in named else f"{name} ({entry.table:x}::{entry.number:x})"] = content
     return named
 
 
 def differences(installed: Installed, seen: Installed) -> tuple[str, ...]:
-    """What was installed and is no longer there or not as it was, and what has come, in words; at most a few."""
+    """Returns in words which installed parts are gone or changed, and which parts have come; it names only a few."""
     gone = [name for name in installed if name not in seen]
     other = [name for name, content in installed.items() if name in seen and seen[name] != content]
     more = [name for name in seen if name not in installed]
@@ -119,7 +121,7 @@ def differences(installed: Installed, seen: Installed) -> tuple[str, ...]:
 
 
 def in_front(interface: str, seen: NicState, prefs: Collection[int]) -> tuple[str, ...]:
-    """Filters of somebody else that see packets before those with our places do, in sentences."""
+    """Returns sentences about filters of other programs that see packets before the filters with ``prefs``."""
     last, remove = max(prefs), f"tc filter del dev {interface} parent {seen.root.major:x}:"
     return tuple(
         f"a filter of somebody else (pref {pref}) sees packets before the agent's, and takes those that it matches: "
@@ -135,13 +137,13 @@ def _counted(names: list[str], how: str) -> str:
 
 
 def _class(entry: Entry) -> bytes:
-    """Its place, and its rates: all but what the kernel counts."""
+    """Returns a class's parent, kind and rates, without the kernel's counters."""
     options = (entry.options.get(number, b"") for number in (_HTB_PARAMETERS, _HTB_RATE64, _HTB_CEIL64))
     return struct.pack("=I", entry.parent) + entry.kind.encode() + b"".join(options)
 
 
 def _is_table(entry: Entry) -> bool:
-    """Returns whether it is a hash table of filters, which the kernel tells as a filter without a class."""
+    """Returns whether it is a hash table of filters, which the kernel lists as a filter without a class."""
     return entry.kind == "u32" and _U32_CLASSID not in entry.options
 
 
@@ -155,12 +157,12 @@ def _filter(entry: Entry) -> Filter:
 
 
 def _lead(entry: Entry) -> bytes:
-    steady = (told for number, told in sorted(entry.options.items()) if number not in _U32_UNSTEADY)
+    steady = (value for number, value in sorted(entry.options.items()) if number not in _U32_UNSTEADY)
     return struct.pack("=I", entry.info) + entry.kind.encode() + b"".join(steady)
 
 
 def _keys(entry: Entry) -> tuple[tuple[int, int, int], ...]:
-    """Masks, values and offsets that a u32 filter compares."""
+    """Returns the masks, values and offsets that a u32 filter compares."""
     keys = entry.options.get(_U32_SELECTOR, b"")[_SELECTOR_BYTES:]
     return tuple(
         (*struct.unpack_from(">II", keys, at), _number(keys[at + 8 : at + 12]))
@@ -169,7 +171,7 @@ def _keys(entry: Entry) -> tuple[tuple[int, int, int], ...]:
 
 
 def _name(keys: tuple[tuple[int, int, int], ...]) -> str:
-    """What such a filter matches, for people."""
+    """Returns in words what a filter with these keys matches."""
     for mask, value, at in keys:
         if (mask, at) == (_TOS, 0):
             return f"DSCP {value >> 18}"

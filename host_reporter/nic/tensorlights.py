@@ -2,13 +2,13 @@
 
 X. S. Huang, A. Chen, T. S. E. Ng: Green, Yellow, Yield: End-Host Traffic Scheduling for Distributed Deep Learning with
 TensorLights, HPBDC 2019. Parameter servers that share a host fight for its NIC when they fan out updates, and the slow
-ones make stragglers; so each gets a band of its own there.
+ones make stragglers, so each gets a band of its own there.
 
-[known, from the released code] Seven bands for jobs, the last for all else: of n jobs the one of rank r is in band
-r // ceil(n / 7). TLs-One ranks by launch; TLs-RR moves the jobs on every 20 s. Where models differ the smaller go
-first, and jobs move on among equals only. Nothing is done where server job alone has a server. [ours] A model's size is
-what the server sends a worker in an iteration, as the job declares it; jobs of one band share, each from a queue of its
-own.
+[known, from the released code] There are seven bands for jobs, and the last band is for all else. Of n jobs the one of
+rank r is in band r // ceil(n / 7). TLs-One ranks jobs by their launch. TLs-RR rotates the ranks every 20 s. Where
+models differ, smaller ones go first, and only jobs with models of equal size rotate. Nothing is done where only one job
+has a server on the host. [ours] A model's size is what the server sends a worker in an iteration, as the job declares
+it. Jobs of one band share it, each with a queue of its own.
 ``controller.policies.parts.tensorlights`` ranks and rotates in the same way, for all hosts at once.
 
 Cost O(n log n).
@@ -28,18 +28,18 @@ BANDS = 7
 ROTATE_SECONDS = 20.0
 
 LEAST_RATE_BPS = 1e5
-"""Of a link whose NIC is ordered: on a slower one the shares that must not starve (ARP's is 1 %) are so few bytes a
-second that the kernel's interface has no number for the time of a packet."""
+"""Refuse a link with a lower rate. There the smallest shares (ARP's is 1 %) are so few bytes a second that the kernel's
+interface has no number for the time of a packet."""
 
 MAX_PORTS = 4000
-"""Of all jobs together that are told apart: the kernel numbers the filters of one place with 12 bits, and what is more
-gets the last number again, so that it could not be led elsewhere later."""
+"""Distinguish at most this many ports of all jobs together. The kernel numbers the filters of one preference with 12
+bits. A filter beyond that gets the last number again, so its target could not be changed later."""
 
 
 class Server(NamedTuple):
-    """What a job's parameter servers on this host are here: their TCP ports, and what ranks the job.
+    """A job's parameter servers on this host: their TCP ports, and the two values that rank the job.
 
-    ``launched`` in seconds since the epoch.
+    ``launched`` is in seconds since the epoch.
     """
 
     job: str
@@ -49,16 +49,16 @@ class Server(NamedTuple):
 
 
 class BandQueue(NamedTuple):
-    """A queue of the NIC: its band, served first where it is 0, and its number among those of the band."""
+    """A queue of the NIC: its band (band 0 is served first), and its number in that band."""
 
     band: int
     number: int
 
 
 def server_of(job: str, spec: JobSpec | None, host: str, seen: float) -> Server | None:
-    """The job's servers on ``host``; None: it has none there, or none whose port is told.
+    """Returns the job's servers on ``host``; None where it has none there, or none with a known port.
 
-    ``seen``: when the agent first knew of the job, which counts where the spec does not say when it arrived.
+    ``seen`` is when the agent first knew of the job. It is used where the spec gives no arrival.
     """
     if spec is None:
         return None
@@ -73,7 +73,7 @@ def server_of(job: str, spec: JobSpec | None, host: str, seen: float) -> Server 
 def band_queues(servers: Collection[Server], turn: int | None) -> dict[str, BandQueue]:
     """Returns the queue of each job, if there are two jobs or more.
 
-    ``turn`` is how often jobs have moved on; None: they never do.
+    ``turn`` is the number of rotations so far; None means that jobs never rotate.
     """
     if len(servers) < 2:
         return {}
@@ -83,13 +83,13 @@ def band_queues(servers: Collection[Server], turn: int | None) -> dict[str, Band
         ranked = [
             server
             for _, equals in groupby(ranked, key=lambda server: server.model_bytes)
-            for server in _moved_on(list(equals), turn, width)
+            for server in _rotated(list(equals), turn, width)
         ]
     return {server.job: BandQueue(*divmod(rank, width)) for rank, server in enumerate(ranked)}
 
 
 def fitting(servers: Collection[Server]) -> tuple[Server, ...]:
-    """Those that were launched first, as far as MAX_PORTS reach."""
+    """Returns the servers that were launched first and have at most MAX_PORTS ports together."""
     taken: list[Server] = []
     ports = 0
     for server in sorted(servers, key=lambda server: (server.launched, server.job)):
@@ -101,15 +101,15 @@ def fitting(servers: Collection[Server]) -> tuple[Server, ...]:
 
 
 def turn_at(seconds: float, rotate_seconds: float) -> int:
-    """The turn at a moment, of a clock that only goes forward."""
+    """Returns the turn at a moment of a monotonic clock."""
     return int(seconds // rotate_seconds)
 
 
-def _moved_on(equals: Sequence[Server], turn: int, width: int) -> Iterable[Server]:
-    """Moved on by ``turn`` bands of ``width`` jobs: who was last comes first.
+def _rotated(equals: Sequence[Server], turn: int, width: int) -> Iterable[Server]:
+    """Returns the jobs after ``turn`` rotations by one band of ``width`` jobs; the last jobs come first.
 
-    Once that has come back to where it began it goes on one job further, until each has had each place: two jobs in
-    bands of two would never change.
+    After each full round the order moves by one more job, so that each job gets each rank. Without that, two jobs in
+    bands of two would never change places.
     """
     count = len(equals)
     steps = math.gcd(width, count)

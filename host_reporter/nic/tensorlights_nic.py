@@ -1,6 +1,6 @@
-"""TensorLights at one interface: puts its part of the tree there, moves the jobs on, mends it, and takes it away again.
+"""TensorLights at one interface: installs its part of the tree, rotates the jobs, repairs it, and removes it again.
 
-Nothing is there while fewer than two jobs have a server on this host. Somebody else's qdisc is left as it is.
+Nothing is installed while fewer than two jobs have a server on this host. A qdisc of another program is left as it is.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from host_reporter.nic.traffic_control import TrafficControl
 from host_reporter.nic.tree import ARP_PREF, HANDLE
 
 _AGENT = int(HANDLE, 16)
-"""Root of a tree by DSCP, which ``host_reporter.nic.interface`` or the testbed has made: TensorLights is a guest in
-it.
+"""The root of a tree by DSCP, which ``host_reporter.nic.interface`` or the testbed has built. TensorLights adds its
+leaves to it.
 """
 
 
 class TensorLightsNic:
-    """One interface of ``rate_bps``. Its methods raise NicError. Not for several threads.
+    """One interface of ``rate_bps``. Its methods raise NicError. It is not thread-safe.
 
-    What an agent that crashed has left is found and adopted, or taken away.
+    What a crashed agent has left is adopted or removed.
     """
 
     def __init__(self, interface: str, rate_bps: float) -> None:
@@ -45,14 +45,14 @@ class TensorLightsNic:
         self._served: tuple[tuple[Server, ...], int | None] = (), None
         self._classes: Installed = {}
         self._filters: Installed = {}
-        """What the interface had of ours after it was last served: leaves with their queues and the tree's own parts,
-        and the filters.
+        """What the agent had on the interface after the last ``serve``: the leaves, their queues and the tree's own
+        parts in ``_classes``, and the filters in ``_filters``.
         """
         self.obstacles: tuple[str, ...] = ()
-        """Filters of somebody else that see packets before ours, as of the latest look, in sentences."""
+        """Sentences about filters of other programs that see packets before ours, as of the latest look."""
 
     def serve(self, servers: Collection[Server], turn: int | None) -> bool:
-        """Give each server its band at this turn (None: for good). Returns whether anything of ours is there now."""
+        """Give each server its band at this turn (None: fixed bands). Returns whether any band is installed now."""
         root = self._control.root()
         self._served = tuple(servers), turn
         self._refuse_foreign(root.kind, root.major)
@@ -71,7 +71,7 @@ class TensorLightsNic:
         return True
 
     def changed(self) -> tuple[str, ...]:
-        """Returns what is no longer as it was left, in words. Raises NicError: someone else has ordered it."""
+        """Returns, in words, what differs from the installation. Raises NicError where another program has a qdisc."""
         if not self._filters:
             return ()
         seen = self._look()
@@ -80,20 +80,20 @@ class TensorLightsNic:
         return differences({**self._classes, **self._filters}, {**classes, **filters})
 
     def put_back(self) -> None:
-        """Put it all there anew, in place where the tree is there."""
+        """Install everything again, in place where the tree exists."""
         seen = self._look()
         major = seen.root.major
         if major == ROOT:
             self._control.mend_root(self._rate_bps)
         if major in {ROOT, _AGENT} and _ours(seen)[1] != self._filters:
-            # What a filter matches cannot be changed in place.
-            there = sorted({entry.pref for entry in seen.filters} & {PORTS_PREF, OTHERS_PREF})
-            self._control.carry_out([DropFilters(pref) for pref in there], major, self._rate_bps)
+            # The kernel cannot change a filter's match in place.
+            present = sorted({entry.pref for entry in seen.filters} & {PORTS_PREF, OTHERS_PREF})
+            self._control.carry_out([DropFilters(pref) for pref in present], major, self._rate_bps)
         self._put_anew = True
         self.serve(*self._served)
 
     def remove(self) -> bool:
-        """Take away what is ours, of an agent before this one too: the former qdisc is there again. Whether any was."""
+        """Remove our part, also that of an earlier agent, and restore the qdisc. Returns whether there was any."""
         self._put_anew = True
         self._classes, self._filters = {}, {}
         root = self._control.root()
@@ -118,7 +118,7 @@ class TensorLightsNic:
 
 
 def _ours(seen: NicState) -> tuple[Installed, Installed]:
-    """The classes that are ours, with their queues, and our filters; of a tree made from nothing all of them."""
+    """Returns our classes with their queues, and our filters; in a tree that TensorLights built, all are ours."""
     if seen.root.major not in {ROOT, _AGENT}:
         return {}, {}
     is_own = seen.root.major == ROOT

@@ -1,4 +1,4 @@
-"""Keeps the interface's bands as TensorLights wants them: as jobs come and go, and turn by turn."""
+"""Keeps the interface's bands as TensorLights wants them when jobs come and go, and rotates them."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from host_reporter.nic.tensorlights_nic import TensorLightsNic
 
 TIDY_SECONDS = 10.0
-"""Try this often to remove leaves that no filter leads to any more: they may be empty now."""
+"""Try to remove leaves without a filter this often, because they may have become empty."""
 
 GATHER_SECONDS = 0.05
-"""Jobs that come within this time get their bands together."""
+"""Jobs that come within this time get their bands in one change."""
 
 STOP_SECONDS = 6.0
-_KEY, _THERE = "nic", "lights"
+_KEY, _INSTALLED = "nic", "lights"
 
 
 class TensorLights:
-    """A receiver of the followed jobs (``host_reporter.jobs.followed``), and a thread. Its methods return at once.
+    """Receives the followed jobs (``host_reporter.jobs.followed``), and serves them in a thread. No method waits.
 
-    ``rotate_seconds`` of None: bands are for good. ``period``: seconds between two looks at whether others have changed
-    what was put there. ``failed`` is called if the thread ends by a fault of its own.
+    Where ``rotate_seconds`` is None, bands are fixed. ``period`` returns the seconds between two looks for changes by
+    other programs. ``failed`` is called if a fault ends the thread.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class TensorLights:
         self._period = period
         self._repairs = Repairs(f"the traffic control of {nic.interface}", notices)
         self._served: tuple[tuple[Server, ...], int | None] | None = None
-        """The servers and the turn that the interface serves; None: it refused them."""
+        """The servers and the turn that the interface serves; None where it refused them."""
         self._tidy_at = 0.0
         self._worker = Worker("tensorlights", self._work, self._take_away, failed=failed)
         self._news = self._worker.news
@@ -64,15 +64,15 @@ class TensorLights:
         self._changed = True
 
     def start(self) -> None:
-        """Begin; what an agent before this one has left is taken away first, or adopted."""
+        """Start the thread. It first adopts or removes what an earlier agent has left."""
         self._worker.start()
 
     def stop(self) -> None:
-        """End, and take away what was put there, within STOP_SECONDS."""
+        """Stop the thread and remove what it has installed, within STOP_SECONDS."""
         self._worker.stop(STOP_SECONDS)
 
     def declare(self, job: str, spec: JobSpec | None) -> None:
-        """A job has begun, or says something else of itself."""
+        """Note a job that has begun, or whose spec has changed."""
         known = server_of(job, spec, self._host, self._seen.setdefault(job, time.time()))
         with self._news:
             if known is None:
@@ -83,24 +83,24 @@ class TensorLights:
             self._news.notify()
 
     def add(self, job: str, points: list[Progress]) -> None:
-        """Progress does not matter to TensorLights."""
+        """Do nothing: TensorLights does not use progress."""
 
     def end(self, job: str) -> None:
-        """A job has ended."""
+        """Note that a job has ended."""
         self._seen.pop(job, None)
         with self._news:
             self._changed |= self._servers.pop(job, None) is not None
             self._news.notify()
 
     def end_earlier(self, job: str, at: float) -> None:
-        """Such a job was never known here."""
+        """Do nothing: a job that ended before the agent began was never served here."""
 
     def _work(self) -> None:
         while self._turn():
             pass
 
     def _turn(self) -> bool:
-        """Put all in place, and wait for something to do. Returns whether there is a next turn."""
+        """Serve the present jobs, then wait for a change. Returns whether the thread goes on."""
         with self._news:
             self._changed = False
             servers = self._fitting(self._servers.values())
@@ -117,7 +117,7 @@ class TensorLights:
             return not self._worker.is_stopping
 
     def _fitting(self, servers: Collection[Server]) -> tuple[Server, ...]:
-        """Returns as many servers as the kernel can tell apart; it logs that there are more."""
+        """Returns the servers whose ports the kernel can distinguish, and logs how many are left out."""
         taken = fitting(servers)
         if left := len(servers) - len(taken):
             self._notices.say(
@@ -130,10 +130,10 @@ class TensorLights:
         return taken
 
     def _serve(self, servers: tuple[Server, ...], turn: int | None, *, is_tidy: bool) -> None:
-        """Put back what others have changed, then give the servers their bands, unless they have them already."""
+        """Repair what others have changed, then give the servers their bands, unless they have them already."""
         try:
             if len(servers) > 1:
-                # Before anything is there: from then on it can be killed.
+                # The guard starts before the first change, because the agent may be killed at any time after it.
                 self._watch()
             self._repairs.look(self._nic)
             self._say_obstacles()
@@ -143,17 +143,19 @@ class TensorLights:
         except NicError as error:
             self._served = None
             self._notices.say(_KEY, f"this host's interface does not order its parameter servers: {error}")
-            self._notices.clear(_THERE)
-            # Half an order is none.
+            self._notices.clear(_INSTALLED)
+            # A part of the order is worse than none.
             with contextlib.suppress(NicError):
                 self._nic.remove()
             return
         self._served, self._tidy_at = (servers, turn), time.monotonic() + TIDY_SECONDS
         self._notices.clear(_KEY)
         if is_there:
-            self._notices.say(_THERE, f"{self._nic.interface} orders this host's parameter servers", logging.INFO)
+            self._notices.say(_INSTALLED, f"{self._nic.interface} orders this host's parameter servers", logging.INFO)
         else:
-            self._notices.clear(_THERE, f"{self._nic.interface} is as it was: fewer than two jobs have a server here")
+            self._notices.clear(
+                _INSTALLED, f"{self._nic.interface} is as it was: fewer than two jobs have a server here"
+            )
             self._guard.dismiss()
 
     def _say_obstacles(self) -> None:

@@ -1,12 +1,11 @@
-"""The part of the NIC's HTB tree that TensorLights adds, and how what is there becomes what is wanted. Pure.
+"""The part of the NIC's HTB tree that TensorLights adds, and the changes from the present to the wanted state. Pure.
 
-A leaf a place, never moved: its priority is its band. What moves are the filters on the servers' ports, since a new
-priority does nothing for a leaf that is backlogged, and a filter that leads elsewhere acts at once. So a rotation only
-replaces filters: no leaf, and no packet in one, is touched. All other traffic has the last band, by a filter behind
-those.
+Each queue of a band has a leaf, whose priority is the band and never changes. A rotation only replaces the filters on
+the servers' ports, and touches no leaf and no packet in one: a new priority does nothing for a leaf that is backlogged,
+while a filter with a new target acts at once. A filter behind these leads all other traffic to the last band.
 
-Where the interface has the agent's tree already (``host_reporter.nic.tree``) the leaves hang in it, before its filters,
-and are taken out again. Elsewhere the tree is made from nothing, with a handle that says so.
+Where the interface has the agent's tree already (``host_reporter.nic.tree``), the leaves are added to it, with filters
+before its own, and are removed again. Elsewhere the whole tree is new, with a handle that says so.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    # Mininet's command reads this module, by way of the tree by DSCP, with what the system's Python has.
+    # Mininet's command imports this module through ``tree``, with the packages of the system's Python only.
     from host_reporter.nic.tensorlights import BandQueue, Server
 
 ROOT: Final = 0x7473
-"""Major number of a tree that TensorLights made from nothing: all of it is taken away in the end."""
+"""The major number of a tree that TensorLights has built; such a tree is removed as a whole."""
 
 PORTS_PREF: Final = 1
 OTHERS_PREF: Final = 2
-"""Places of the filters among all: before those by DSCP (``host_reporter.nic.tree``)."""
+"""These preferences put the filters before those by DSCP (``host_reporter.nic.tree``)."""
 
 _FIRST_LEAF = 0x1000
 _A_BAND = 0x100
@@ -33,7 +32,7 @@ _FIRST_QUEUE = 0x5000
 
 @dataclass(frozen=True, slots=True)
 class Lights:
-    """What is wanted: of each leaf, by its minor number, the band; and the leaf of each TCP port."""
+    """The wanted state: the band of each leaf, by the leaf's minor number, and the leaf of each TCP port."""
 
     leaves: Mapping[int, int]
     ports: Mapping[int, int]
@@ -41,7 +40,7 @@ class Lights:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A filter on a port that is there. ``port`` of None: not as we make them."""
+    """An installed filter on a port. ``port`` is None where the agent would not install such a filter."""
 
     handle: int
     port: int | None
@@ -50,7 +49,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What is there of ours: the bytes that wait in each leaf, the ports' filters, and the places that filters have."""
+    """Our installed part: the bytes waiting in each leaf, the filters on ports, and the preferences in use."""
 
     backlog: Mapping[int, int]
     filters: Collection[Filter]
@@ -62,7 +61,7 @@ NOTHING = Seen({}, (), frozenset())
 
 @dataclass(frozen=True, slots=True)
 class PutLeaf:
-    """Make a leaf, or give it its rates anew."""
+    """Add a leaf, or set its rates again."""
 
     leaf: int
     band: int
@@ -70,7 +69,7 @@ class PutLeaf:
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """Lead a port's packets to a leaf: by changing the filter ``handle``, or by a new one (None)."""
+    """Lead a port's packets to a leaf: by a change of the filter ``handle``, or by a new filter (None)."""
 
     port: int
     leaf: int
@@ -84,21 +83,21 @@ class LeadOthers:
 
 @dataclass(frozen=True, slots=True)
 class DropFilter:
-    """Take a port's filter away."""
+    """Remove a port's filter."""
 
     handle: int
 
 
 @dataclass(frozen=True, slots=True)
 class DropFilters:
-    """Take all filters of a place away."""
+    """Remove all filters of a preference."""
 
     pref: int
 
 
 @dataclass(frozen=True, slots=True)
 class DropLeaf:
-    """Take a leaf away, with what waits in it."""
+    """Remove a leaf, with the packets that wait in it."""
 
     leaf: int
 
@@ -107,31 +106,31 @@ Change = PutLeaf | Lead | LeadOthers | DropFilter | DropFilters | DropLeaf
 
 
 def lights(servers: Collection[Server], queues: Mapping[str, BandQueue]) -> Lights:
-    """The leaves of these places, and the servers' ports that lead there."""
+    """Returns the leaves of these queues, and the servers' ports that lead to them."""
     leaves = {leaf(queue): queue.band for queue in queues.values()}
     ports = {port: leaf(queues[server.job]) for server in servers if server.job in queues for port in server.ports}
     return Lights(leaves, ports)
 
 
 def leaf(queue: BandQueue) -> int:
-    """The minor number of a place's leaf. In a band of more than 256 jobs the last ones share a leaf."""
+    """Returns the minor number of a queue's leaf. In a band of more than 256 jobs the last ones share a leaf."""
     return _FIRST_LEAF + queue.band * _A_BAND + min(queue.number, _A_BAND - 1)
 
 
 def is_leaf(minor: int) -> bool:
-    """Returns whether it is the number of a leaf of ours."""
+    """Returns whether a minor number is that of a leaf of ours."""
     return _FIRST_LEAF <= minor < 2 * _FIRST_LEAF
 
 
 def queue_handle(minor: int) -> int:
-    """The major number of a leaf's queue."""
+    """Returns the major number of a leaf's queue."""
     return _FIRST_QUEUE + minor
 
 
 def changes(wanted: Lights, seen: Seen, *, anew: bool) -> list[Change]:
-    """What makes ``seen`` equal to ``wanted``, in an order in which no packet is without a leaf.
+    """Returns the changes that make ``seen`` equal to ``wanted``, in an order in which no packet is without a leaf.
 
-    A leaf that is no longer led to stays until it is empty. ``anew``: leaves that are there get their rates again.
+    A leaf without a filter stays until it is empty. With ``anew`` existing leaves get their rates again.
     """
     steps: list[Change] = [
         PutLeaf(minor, band) for minor, band in sorted(wanted.leaves.items()) if anew or minor not in seen.backlog
@@ -155,6 +154,6 @@ def changes(wanted: Lights, seen: Seen, *, anew: bool) -> list[Change]:
 
 
 def removal(seen: Seen) -> list[Change]:
-    """What takes all of ours away: the filters first, for a leaf that is led to cannot go."""
+    """Returns the changes that remove our part: the filters first, since a leaf with a filter cannot be removed."""
     steps: list[Change] = [DropFilters(pref) for pref in sorted(seen.prefs)]
     return steps + [DropLeaf(minor) for minor in sorted(seen.backlog)]

@@ -1,6 +1,6 @@
-"""The kernel's traffic control of one interface through pyroute2: what TensorLights reads there, and its changes.
+"""Reads and changes the kernel's traffic control of one interface for TensorLights, through pyroute2.
 
-pyroute2 is loaded here and nowhere else; an agent without TensorLights does without.
+Only this module imports pyroute2, so an agent without TensorLights does not need it.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from host_reporter.nic.tensorlights_tree import (
 )
 
 TINY_BPS = 1000
-"""HTB needs a guaranteed rate for each leaf: this one is next to nothing, and a leaf borrows the rest by priority."""
+"""Each leaf has this guaranteed rate, because HTB needs one. A leaf borrows the rest of its rate by priority."""
 
 OTHER_FLOOR = 0.10
-"""The share of the link that all other traffic keeps in a tree made from nothing, as the controller's default is."""
+"""All other traffic keeps this share of the link in a new tree; the controller's default is the same."""
 
 _ARP_LEAF = 0x10
 _NO_PARENT: Final = 0xFFFFFFFF
@@ -49,16 +49,16 @@ _LINK = 1
 _ETH_IP, _ETH_ARP = 0x0800, 0x0806
 _IN_HEADER = 20
 _SOURCE_PORT = 0xFFFF0000
-# IPv4 without options, so that TCP begins at byte 20; TCP; its source port.
+# The keys match IPv4 without options (so that TCP begins at byte 20), the protocol TCP, and its source port.
 _KEYS = ("0x45/0xff+0", "0x06/0xff+9", "{port:#06x}/0xffff+20")
 _ALL = ("0x0/0x0+0",)
 _SELECTOR_BYTES, _KEY_BYTES = 20, 16
 
 
 class _U32Options(cls_u32.options):
-    """What a u32 filter is told to be. pyroute2 (0.9.7) takes its keys from 4 bytes before where they are."""
+    """A u32 filter's options. pyroute2 (0.9.7) reads the keys 4 bytes too early; this class does not."""
 
-    class u32_sel(cls_u32.options.u32_sel):  # noqa: N801 - found by this name
+    class u32_sel(cls_u32.options.u32_sel):  # noqa: N801 - pyroute2 looks for this name
         def decode(self) -> None:
             nla.decode(self)
             self["keys"] = []
@@ -71,31 +71,31 @@ class _U32Options(cls_u32.options):
 tcmsg.plugins["u32"] = SimpleNamespace(
     options=_U32Options, get_parameters=cls_u32.get_parameters, fix_request=cls_u32.fix_request
 )
-# A queue bounded in bytes takes the same option as one in packets, which pyroute2 knows.
+# bfifo has the same option as pfifo, and pyroute2 knows only pfifo.
 tcmsg.plugins.setdefault("bfifo", sched_pfifo)
 
 
 class Root(NamedTuple):
-    """The root qdisc: its kind, and its handle's major number (0: the kernel's own)."""
+    """The root qdisc: its kind, and its handle's major number (0 for the kernel's own)."""
 
     kind: str
     major: int
 
 
 class TrafficControl:
-    """One interface, by name. Every method raises NicError. Not for several threads."""
+    """The traffic control of one interface. Every method raises NicError. It is not thread-safe."""
 
     def __init__(self, interface: str) -> None:
         self.interface = interface
 
     def root(self) -> Root:
-        """What is at the root now."""
+        """Returns the present root qdisc."""
         with self._open() as (netlink, index):
             roots = [q for q in netlink.tc("dump", index=index) if q["index"] == index and q["parent"] == _NO_PARENT]
         return Root(roots[0].get_attr("TCA_KIND"), roots[0]["handle"] >> 16) if roots else Root("", 0)
 
     def make_root(self, rate_bps: float) -> None:
-        """Make a tree from nothing: the link's rate, all other traffic last, ARP first. All of it or nothing."""
+        """Build a new tree with the link's rate, ARP first and all other traffic last. A failure leaves no tree."""
         root = ROOT << 16
         with self._open() as (netlink, index):
             netlink.tc("add", "htb", index, root, parent=_NO_PARENT, default=tree.OTHER_LEAF)
@@ -107,19 +107,19 @@ class TrafficControl:
                 raise
 
     def mend_root(self, rate_bps: float) -> None:
-        """Give a tree that was made from nothing all its own parts again, in place."""
+        """Repair the parts of a tree that TensorLights has built, in place."""
         with self._open() as (netlink, index):
             with contextlib.suppress(NetlinkError):
                 netlink.tc("del-filter", index=index, parent=ROOT << 16, info=tree.ARP_PREF << 16)
             self._put_frame(netlink, index, rate_bps)
 
     def drop_root(self) -> None:
-        """Take away a tree that was made from nothing: the kernel's default comes back."""
+        """Remove a tree that TensorLights has built. The kernel's default comes back."""
         with self._open() as (netlink, index):
             netlink.tc("del", "htb", index, ROOT << 16, parent=_NO_PARENT)
 
     def seen(self, major: int) -> Seen:
-        """What is there of ours under the root ``major``."""
+        """Returns our installed part under the root ``major``."""
         with self._open() as (netlink, index):
             backlog = {
                 entry["handle"] & 0xFFFF: _backlog(entry)
@@ -134,20 +134,20 @@ class TrafficControl:
                 prefs.add(pref)
                 options = entry.get_attr("TCA_OPTIONS")
                 classid = None if options is None else options.get_attr("TCA_U32_CLASSID")
-                # A place, and its hash table, are told as filters too, without a class.
+                # The kernel lists a preference and its hash table as filters too, but without a class.
                 if pref == PORTS_PREF and classid is not None:
                     filters.append(Filter(entry["handle"], _port(options.get_attr("TCA_U32_SEL")), classid & 0xFFFF))
         return Seen(backlog, tuple(filters), frozenset(prefs))
 
     def carry_out(self, changes: list[Change], major: int, rate_bps: float) -> None:
-        """Make the changes under the root ``major``, in order."""
+        """Carry out the changes under the root ``major``, in their order."""
         if not changes:
             return
         with self._open() as (netlink, index):
             for change in changes:
-                self._make(netlink, index, change, major << 16, rate_bps)
+                self._carry_out_one(netlink, index, change, major << 16, rate_bps)
 
-    def _make(self, netlink: Any, index: int, change: Change, root: int, rate_bps: float) -> None:
+    def _carry_out_one(self, netlink: Any, index: int, change: Change, root: int, rate_bps: float) -> None:
         rate = int(rate_bps / BITS_PER_BYTE)
         ports: Mapping[str, Any] = {"parent": root, "prio": PORTS_PREF, "protocol": _ETH_IP}
         others: Mapping[str, Any] = {"parent": root, "prio": OTHERS_PREF, "protocol": _ETH_IP}
@@ -180,7 +180,7 @@ class TrafficControl:
                 netlink.tc("del-class", index=index, handle=root | minor)
 
     def _put_frame(self, netlink: Any, index: int, rate_bps: float) -> None:
-        """Put what a tree made from nothing has beside the servers' part: the link, ARP's leaf and all else's."""
+        """Install a new tree without the servers' leaves: the link, and the leaves of ARP and of other traffic."""
         rate, root = int(rate_bps / BITS_PER_BYTE), ROOT << 16
         self._put_class(netlink, index, root | _LINK, parent=root, rate=rate, ceil=rate)
         others_bps = rate_bps * OTHER_FLOOR
@@ -208,7 +208,7 @@ class TrafficControl:
             parent=parent,
             rate=rate,
             ceil=ceil,
-            # What is below its guaranteed rate goes first whatever its priority, so that of a tiny one is a packet.
+            # A leaf below its guaranteed rate goes first whatever its priority, so a tiny rate's burst is one packet.
             burst=min(burst, max(tree.MTU, rate)),
             cburst=burst,
             prio=prio,
@@ -217,7 +217,7 @@ class TrafficControl:
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[tuple[Any, int]]:
-        """A socket in this network namespace, and the interface's number now: it may have been made anew."""
+        """Yields a socket in this network namespace, and the interface's present number, which may have changed."""
         try:
             with IPRoute() as netlink:
                 numbers = netlink.link_lookup(ifname=self.interface)
@@ -240,14 +240,14 @@ def _reason(error: NetlinkError) -> str:
 
 
 def _backlog(entry: Any) -> int:
-    """Bytes that wait in a class."""
+    """Returns the bytes that wait in a class."""
     stats = entry.get_attr("TCA_STATS2")
     queue = None if stats is None else stats.get_attr("TCA_STATS_QUEUE")
     return 0 if queue is None else int(queue["backlog"])
 
 
 def _port(selector: Any) -> int | None:
-    """The source port that a filter matches; None: it is not one of ours."""
+    """Returns the source port that a filter matches; None where the filter is not ours."""
     if selector is None:
         return None
     keys = {key["key_off"]: (key["key_mask"], key["key_val"]) for key in selector["keys"]}

@@ -1,10 +1,10 @@
 """The HTB tree of a host's interface as text for ``tc -batch``. Pure; ``host_reporter.nic.interface`` applies it.
 
-A parameter server's fan-out queues at its own NIC, so the order must hold there too. The tree: a root with handle
-``7472:``, one class with the link's rate, under it a leaf a job class (priority k, a small floor) and one for all
-other traffic (lowest priority, a floor of its own; the default). Filters on the TOS byte lead to the leaves,
-acknowledgements to that of class 0. HTB: M. Devera, Hierarchical Token Bucket theory, 2002. What is below its floor
-goes first whatever its priority, so the floors hold while higher classes are busy.
+A parameter server's fan-out queues at its own NIC, so the order must hold there too. The tree has a root with handle
+``7472:`` and under it one class with the link's rate. That class has a leaf for each job class (priority k, a small
+floor), and a default leaf for all other traffic (lowest priority, a floor of its own). Filters on the TOS byte lead to
+the leaves; acknowledgements go to the leaf of class 0. HTB: M. Devera, Hierarchical Token Bucket theory, 2002. A leaf
+below its floor goes first whatever its priority, so the floors hold while higher classes are busy.
 """
 
 from __future__ import annotations
@@ -14,43 +14,43 @@ from collections.abc import Collection, Mapping, Sequence
 from controller.model import ACKNOWLEDGEMENT_DSCP
 
 HANDLE = "7472"
-"""Major number of our root qdisc, by which we know it again."""
+"""The major number of our root qdisc. The agent recognises its tree by it."""
 
 DSCP_PREF = 3
 ARP_PREF = 4
-"""Places of the filters among all. Those before are of ``host_reporter.nic.tensorlights_tree``."""
+"""The preferences of the filters. ``host_reporter.nic.tensorlights_tree`` uses those before."""
 
 OTHER_LEAF = 0x1F
 OTHER_PRIORITY = 7
 MAX_CLASSES = 7
 
-MADE = 0xFFFE
-"""Minor number of a class without traffic: an agent has made the tree, and whichever agent stops last takes it away."""
+SIGNATURE_CLASS = 0xFFFE
+"""The minor number of a class without traffic. It shows that an agent has built the tree, so an agent may remove it."""
 
 _FIRST_LEAF = 0x10
 _FIRST_QUEUE = 0x7500
 _FIRST_TABLE = 0x800
-"""Number of the first hash table of filters that the kernel makes."""
+"""The kernel gives this number to the first hash table of filters."""
 MTU = 1514
-# A leaf's share of one round. The kernel complains outside 1,000 to 200,000 bytes, and guesses from rates otherwise.
+# A leaf sends this many bytes in one round. The kernel warns outside 1,000 to 200,000 bytes, and else guesses a value.
 QUANTUM = 10 * MTU
-# A burst is one millisecond of the link, and at least one packet of a sender, which may stand for 64 KB: with less,
-# each packet waits for a timer of its own.
+# A burst is one millisecond of the link, and at least one packet of a sender, which may stand for 64 KB. With a smaller
+# burst each packet waits for a timer of its own.
 _BURST_SECONDS = 0.001
 _BURST_BYTES = 64 * 1024
-# A leaf's queue, in bytes because one packet of a sender may stand for 64 KB. Each local socket keeps little in it
-# by itself (TCP small queues); the bound is for many of them, and above what one burst of a fan-out needs.
+# A leaf's queue is bounded in bytes, because one packet of a sender may stand for 64 KB. A local socket keeps little in
+# it (TCP small queues). The bound is for many sockets, and is above what one burst of a fan-out needs.
 _QUEUE_SECONDS = 0.1
 _QUEUE_BYTES = (512 * 1024, 16 * 2**20)
-# All other traffic has one queue: at its floor a ping behind bulk waits for all of it. Two packets of 64 KB are the
-# least with which TCP does not stall.
+# All other traffic shares one queue, so at its floor a ping waits for all bulk data before it. TCP stalls with a queue
+# of less than two packets of 64 KB.
 _OTHER_QUEUE_BYTES = (128 * 1024, 2 * 2**20)
 
 
 def htb_tree(
     interface: str, rate_bps: float, class_dscp: Sequence[int], class_floor: float, other_floor: float
 ) -> list[str]:
-    """The lines that build the tree from nothing.
+    """Returns the lines that build a new tree.
 
     ``class_dscp[k]`` is the DSCP of class k; floors are shares of the link, all of them together at most 1. Raises
     ValueError.
@@ -68,10 +68,10 @@ def htb_parts(
     *,
     tables: Mapping[int, int] | None = None,
 ) -> list[str]:
-    """The lines that give a tree that is there its rates, leaves and filters, in place: no packet is dropped.
+    """Returns the lines that set an existing tree's rates, leaves and filters in place, without dropping a packet.
 
-    ``tables``: the hash table of the filter that each of these DSCPs has (None: a tree without any filter, whose first
-    table is the kernel's first). Raises ValueError.
+    ``tables`` gives the hash table of each installed filter by its DSCP. None means a tree without filters, whose first
+    table is the kernel's first. Raises ValueError.
     """
     classes = len(class_dscp)
     if not 1 <= classes <= MAX_CLASSES:
@@ -108,7 +108,7 @@ def htb_parts(
 
 
 def arp_filter(interface: str) -> str:
-    """The line that lets ARP ride first: without an answer to it nothing moves at all."""
+    """Returns the line that leads ARP to class 0, because no other traffic flows without its answers."""
     return (
         f"filter add dev {interface} parent {HANDLE}: protocol arp prio {ARP_PREF} u32 match u32 0 0 "
         f"flowid {HANDLE}:{leaf(0):x}"
@@ -116,53 +116,56 @@ def arp_filter(interface: str) -> str:
 
 
 def signature(interface: str) -> str:
-    """The line that says in the tree itself that an agent has made it; one that is killed leaves no other trace."""
-    return f"class replace dev {interface} parent {HANDLE}: classid {HANDLE}:{MADE:x} htb rate 8bit quantum {QUANTUM}"
+    """Returns the line that marks the tree as built by an agent; a killed agent leaves no other trace."""
+    return (
+        f"class replace dev {interface} parent {HANDLE}: classid {HANDLE}:{SIGNATURE_CLASS:x} htb "
+        f"rate 8bit quantum {QUANTUM}"
+    )
 
 
 def filter_removal(interface: str, table: int, number: int) -> str:
-    """The line that takes one filter by DSCP away."""
+    """Returns the line that removes one filter by DSCP."""
     return f"filter del dev {interface} parent {HANDLE}: protocol ip prio {DSCP_PREF} handle {table:x}::{number:x} u32"
 
 
 def arp_removal(interface: str) -> str:
-    """The line that takes away whatever is in ARP's place."""
+    """Returns the line that removes all filters with the preference of ARP's filter."""
     return f"filter del dev {interface} parent {HANDLE}: protocol arp prio {ARP_PREF}"
 
 
 def surplus_leaves(interface: str, class_dscp: Sequence[int], leaves: Collection[int]) -> list[str]:
-    """The lines that take away leaves (by minor number) of classes that are no longer there."""
+    """Returns the lines that remove those of ``leaves`` (minor numbers) whose class no longer exists."""
     unwanted = {leaf(k) for k in range(len(class_dscp), MAX_CLASSES)} & set(leaves)
     return [f"class del dev {interface} classid {HANDLE}:{minor:x}" for minor in sorted(unwanted)]
 
 
 def is_part(minor: int) -> bool:
-    """Returns whether it is the number of a class of this tree."""
-    return minor in {1, OTHER_LEAF, MADE} or _FIRST_LEAF <= minor < _FIRST_LEAF + MAX_CLASSES
+    """Returns whether a minor number is that of a class of this tree."""
+    return minor in {1, OTHER_LEAF, SIGNATURE_CLASS} or _FIRST_LEAF <= minor < _FIRST_LEAF + MAX_CLASSES
 
 
 def leaf(k: int) -> int:
-    """The minor number of class k's leaf."""
+    """Returns the minor number of class k's leaf."""
     return _FIRST_LEAF + k
 
 
 def queue_handle(minor: int) -> int:
-    """The major number of a leaf's own queue."""
+    """Returns the major number of a leaf's own queue."""
     return _FIRST_QUEUE + minor
 
 
 def burst_bytes(rate_bps: float) -> int:
-    """What a link or leaf of this rate may send at once."""
+    """Returns the bytes that a link or leaf of this rate may send at once."""
     return max(round(rate_bps / 8 * _BURST_SECONDS), _BURST_BYTES)
 
 
 def queue_bytes(rate_bps: float) -> int:
-    """What a job's leaf on a link of this rate holds."""
+    """Returns the bytes that a job's leaf on a link of this rate holds."""
     return _queue_bytes(rate_bps, _QUEUE_BYTES)
 
 
 def other_queue_bytes(floor_bps: float) -> int:
-    """What the leaf of all other traffic holds."""
+    """Returns the bytes that the leaf of all other traffic holds."""
     return _queue_bytes(floor_bps, _OTHER_QUEUE_BYTES)
 
 
@@ -171,8 +174,8 @@ def _queue_bytes(rate_bps: float, bounds: tuple[int, int]) -> int:
 
 
 def _filter(interface: str, k: int, dscp: int, table: str) -> str:
-    # The handle tells the DSCP, so that the same filter is found and only led elsewhere. A table of no name is the
-    # place's own, whatever number the kernel has given it: only for a filter that is not there yet.
+    # The handle contains the DSCP, so that the command finds an installed filter and only changes its target. An empty
+    # table stands for the table of this preference, whose number the kernel chooses. It is right only for a new filter.
     return (
         f"filter replace dev {interface} parent {HANDLE}: protocol ip prio {DSCP_PREF} handle {table}::{dscp:x} u32 "
         f"match ip tos {dscp << 2:#04x} 0xfc flowid {HANDLE}:{leaf(k):x}"
