@@ -1,1 +1,1 @@
-"""The packets of jobs get the mark of their class."""
+"""Marks the packets of each job with the DSCP of its class."""

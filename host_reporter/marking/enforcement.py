@@ -1,6 +1,6 @@
-"""Makes the host equal to its plan, and keeps it so: marks, and the interface's tree.
+"""Keeps the host equal to its plan: its marks, and the interface's tree.
 
-What is not permitted here is logged once; what others have changed is put back and logged each time.
+An operation that the host does not permit is logged once. A change by another program is repaired and logged each time.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from host_reporter.notices import Notices
 from host_reporter.repairs import Pace, Repairs
 
 SocketMarker = Callable[[Mapping[str, int], Iterable[str]], None]
-"""Takes jobs' DSCPs, and the jobs whose sockets are to be marked one by one; see ``Discovery.mark``."""
+"""A function of the jobs' DSCPs and of the jobs whose sockets are marked one by one; see ``Discovery.mark``."""
 
 
 class Enforcement:
-    """The host's side of the plan. No method raises; each part goes on without the other.
+    """Carries out the host's part of the plan. No method raises, and a fault of the marks does not stop the tree.
 
-    ``marker``, ``nic`` of None: that part is left alone. ``mark_sockets`` marks what no packet filter sees.
+    Where ``marker`` or ``nic`` is None, that part is not touched. ``mark_sockets`` marks what no packet filter sees.
     ``is_there`` returns whether a cgroup still exists.
 
-    All that a job's processes send is marked by their cgroup where the kernel can match that; else by the links that
-    were found; and on the sockets themselves where there is no packet filter, or they are in another namespace.
+    Where the kernel can match packets by cgroup, the cgroup of a job's processes marks all that they send. Else the
+    links of the job do. Sockets are marked themselves where there is no packet filter, or in other namespaces.
     """
 
     def __init__(
@@ -53,22 +53,22 @@ class Enforcement:
         self._sources = PacketSources()
         self._matches_groups = True
         self._groups_again: Pace | None = None
-        """When to try again to match packets by cgroup after a refusal; None: there was no refusal."""
+        """When to try again to match packets by cgroup after a refusal; None where nothing was refused."""
         self._mark_repairs = Repairs("this host's packet filter (iptables, table mangle)", notices)
         self._nic_repairs = Repairs(f"the traffic control of {nic.interface if nic else 'no interface'}", notices)
         self._filters = True
-        """Whether the packet filter took the last marks; if not, it is not tried for each connection."""
+        """Whether the packet filter accepted the last marks; if not, it is not tried again for each connection."""
 
     def apply(self, plan: HostPlan, *, look: bool = True) -> bool:
-        """Serve and mark as the plan says. Returns whether all of it was done.
+        """Serve the classes and mark the jobs as the plan says. Returns whether all of it succeeded.
 
-        ``look``: whether what the kernel could not do before is tried again.
+        With ``look``, matches by cgroup are tried again even if the kernel could not do them before.
         """
         with self._lock:
             done = True
             if self._nic is not None:
                 try:
-                    # The classes first: marked packets must find their queues.
+                    # The classes come first, because marked packets need their queues.
                     was = self._nic.apply(plan.egress_bps, plan.class_dscp, plan.class_floor, plan.other_floor)
                     if was:
                         self._nic_repairs.say(was)
@@ -78,12 +78,12 @@ class Enforcement:
                     self._notices.say("nic", f"this host's interface does not order its traffic: {error}")
                 self._guard(self._nic)
             self._plan = plan
-            # What failed may work now.
+            # The kernel may accept now what it refused before.
             self._matches_groups |= look
             return self._apply_marks() and done
 
     def reconcile(self) -> None:
-        """Look at what was installed, put back what somebody else has changed, and say so."""
+        """Repair what other programs have changed, and log each repair."""
         with self._lock:
             if self._nic is not None:
                 self._reconcile_nic(self._nic)
@@ -91,7 +91,7 @@ class Enforcement:
                 self._reconcile_marks(self._marker)
 
     def set_sources(self, sources: PacketSources) -> None:
-        """The packets of jobs have other sources now. Called from the thread that looks for sockets."""
+        """Mark the packets of these sources from now on. The thread that looks for sockets calls this."""
         with self._lock:
             before, self._sources = self._sources, sources
             if self._plan is None or not any(mark.is_whole for mark in self._plan.marks):
@@ -104,7 +104,7 @@ class Enforcement:
                 self._apply_marks()
 
     def sent_bytes(self) -> Mapping[str, Sent]:
-        """Bytes that left, by job. Of jobs whose sockets are found these tell their bytes."""
+        """Returns the marked bytes sent, by job, without the jobs whose bytes are counted at their sockets."""
         with self._lock:
             try:
                 sent = self._marker.sent_bytes() if self._marker is not None else {}
@@ -115,22 +115,22 @@ class Enforcement:
 
     @property
     def is_marking(self) -> bool:
-        """Whether there are bytes to count, and rules to look after."""
+        """Whether rules are installed, whose bytes can be counted."""
         return self._marker is not None and self._marker.is_marking
 
     @property
     def marks_acknowledgements(self) -> bool:
-        """Whether jobs' acknowledgements leave with their own DSCP, and nothing else does."""
+        """Whether jobs' acknowledgements, and no other packets, leave with the DSCP of acknowledgements."""
         return self._filters and self._marker is not None and self._marker.marks_acknowledgements
 
     def open(self) -> None:
-        """Take the marks away: all traffic is served alike, and no program takes a class for itself meanwhile."""
+        """Remove the marks, so that all traffic is served alike. Rules still clear the DSCPs that programs set."""
         with self._lock:
             self._plan = None
             self._unmark(lambda marker: marker.open())
 
     def remove(self) -> None:
-        """Take away all that was made."""
+        """Remove the marks and the tree."""
         with self._lock:
             self._plan = None
             self._unmark(lambda marker: marker.remove())
@@ -205,7 +205,7 @@ class Enforcement:
         return done
 
     def _apply_filters(self, marker: Marker, plan: HostPlan, sources: PacketSources) -> None:
-        """By cgroup; where the kernel refuses that, by links. Raises IptablesError."""
+        """Mark jobs by cgroup; where the kernel refuses that, by links. Raises IptablesError."""
         if self._matches_groups:
             marks = by_group(plan.marks, sources)
             try:
@@ -222,21 +222,21 @@ class Enforcement:
             self._mark(marker, by_link(plan.marks, sources))
 
     def _apply_refused(self, marker: Marker, plan: HostPlan, sources: PacketSources, error: IptablesError) -> None:
-        """Mark otherwise where marks by cgroup were refused, and find out why. Raises IptablesError."""
-        there = sources.with_groups(self._is_there)
-        is_gone = there != sources
-        marks = by_group(plan.marks, there)
+        """Mark jobs after the kernel has refused marks by cgroup, and find out why. Raises IptablesError."""
+        present = sources.with_groups(self._is_there)
+        is_gone = present != sources
+        marks = by_group(plan.marks, present)
         try:
             if not is_gone:
                 raise error
-            # Whoever looks for the jobs hears of it too, within a second.
+            # A cgroup is gone. Discovery learns of that too, within a second.
             self._mark(marker, marks)
             if marks.grouped:
                 return
         except IptablesError:
             is_gone = False
             self._mark(marker, by_link(plan.marks, sources))
-        # Asked of the kernel itself: a refusal may come of what others changed in the same moment.
+        # This tests the kernel itself, because a change by another program at the same moment may cause a refusal too.
         why = marker.why_no_groups()
         if why is not None:
             self._matches_groups = False
@@ -267,16 +267,16 @@ class Enforcement:
             self._notices.clear("links")
 
     def _by_group_alone(self, sources: PacketSources) -> bool:
-        """Returns whether no mark depends on the links that were found."""
+        """Returns whether no mark depends on links."""
         assert self._plan is not None
         jobs = {mark.job for mark in self._plan.marks if mark.is_whole} & sources.jobs
         return self._matches_groups and jobs <= sources.groups.keys()
 
-    def _unmark(self, how: Callable[[Marker], None]) -> None:
+    def _unmark(self, change: Callable[[Marker], None]) -> None:
         if self._mark_sockets is not None:
             self._mark_sockets({}, ())
         try:
             if self._marker is not None:
-                how(self._marker)
+                change(self._marker)
         except IptablesError as error:
             self._notices.say("marks", f"the marks cannot be taken away: {error}")

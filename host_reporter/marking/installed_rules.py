@@ -1,6 +1,6 @@
-"""The agent's chains as they were installed, and how what ``iptables-save`` shows now differs from them. Pure.
+"""The agent's chains as they were installed, and how the present output of ``iptables-save`` differs from them. Pure.
 
-What was installed is learned by reading it back, in the tool's own form, so no reader of all its matches is needed.
+The agent reads back what it has installed, in the tool's own form. So it needs no parser of the tool's matches.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Table = Mapping[str, tuple[str, ...]]
 
 
 def table(text: str) -> dict[str, tuple[str, ...]]:
-    """The chains of a text of ``iptables-save``, or of one for ``iptables-restore``."""
+    """Returns the chains in an output of ``iptables-save`` or an input for ``iptables-restore``."""
     chains: dict[str, list[str]] = {}
     for line in text.splitlines():
         if declared := _DECLARED.match(line):
@@ -40,7 +40,7 @@ class InstalledRules:
     chains: Table
 
     def differences(self, seen: Table) -> tuple[str, ...]:
-        """What is no longer as it was installed, in words; at most a few."""
+        """Returns in words what differs from the installation; it names only a few differences."""
         sentences = []
         jumps = seen.get("OUTPUT", ()).count(f"-j {CHAIN}")
         gone = [chain for chain in self.chains if chain not in seen]
@@ -67,11 +67,11 @@ class InstalledRules:
         return tuple(sentences)
 
     def counted(self, generation: int) -> tuple[str, ...] | None:
-        """The rules whose bytes are counted, one a mark; None where this generation is not in force."""
+        """Returns the counted rules, one for each mark; None where this generation is not in force."""
         return self.chains.get(GENERATIONS[generation])
 
     def with_new_classes(self, text: str) -> InstalledRules:
-        """The rules after a text of ``marking.new_classes`` was carried out."""
+        """Returns the rules after a text of ``rules_text.new_classes`` was carried out."""
         chains = dict(self.chains)
         for chain, dscp in _NEW_CLASS.findall(text):
             first, *rest = chains[chain]
@@ -80,8 +80,9 @@ class InstalledRules:
 
 
 def learned(text: str, generation: int, seen: Table) -> InstalledRules | None:
-    """What a text of ``marking.switch_over`` has installed, as it was read back; None where that is something else:
-    somebody has changed it in the meantime.
+    """Returns what a text of ``rules_text.switch_over`` has installed, as ``seen`` shows it.
+
+    Returns None where ``seen`` does not fit the text, because another program has changed the rules in the meantime.
     """
     idle = GENERATIONS[1 - generation]
     given = {chain: rules for chain, rules in table(text).items() if chain not in {"OUTPUT", idle}}
@@ -91,7 +92,7 @@ def learned(text: str, generation: int, seen: Table) -> InstalledRules | None:
 
 
 def class_changes(text: str) -> int:
-    """The number of rules that a text of ``marking.new_classes`` replaces."""
+    """Returns the number of rules that a text of ``rules_text.new_classes`` replaces."""
     return len(_NEW_CLASS.findall(text))
 
 

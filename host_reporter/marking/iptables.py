@@ -1,4 +1,4 @@
-"""Applies marks with iptables, keeps them as they were installed, and reads the counters of what was marked."""
+"""Installs marks with iptables, repairs them, and reads the counters of marked bytes."""
 
 from __future__ import annotations
 
@@ -14,23 +14,26 @@ from host_reporter.marking.rules_text import AnyMark
 __all__ = ["VARIANTS", "IptablesError", "Marker"]
 
 VARIANTS = ("iptables", "iptables-legacy")
-"""The system's own choice first; where the kernel lacks nf_tables only the legacy variant works."""
+"""The variants are tried in this order. Where the kernel lacks nf_tables, only the legacy variant works."""
 
 _ANY_GROUP = '-p tcp -m cgroup --path "/" -j RETURN'
 _TRIES = 3
-"""Try a change so often: other programs may change the table at the same moment."""
+"""Try a change this many times, because other programs may change the table at the same moment."""
 
 
 class _Former(NamedTuple):
-    """Rules that were in force, whose last counts are still to be read. ``heirs``: the marks whose jobs go on."""
+    """Rules that are no longer in force and whose last counts are not read yet.
+
+    ``remaining`` are the marks whose jobs go on.
+    """
 
     marks: tuple[AnyMark, ...]
     rules: tuple[str, ...] | None
-    heirs: tuple[AnyMark, ...]
+    remaining: tuple[AnyMark, ...]
 
 
 class Marker:
-    """This network namespace's marks. Not for several threads."""
+    """The marks of this network namespace. It is not thread-safe."""
 
     def __init__(self) -> None:
         self._tool: IptablesTool | None = None
@@ -42,16 +45,16 @@ class Marker:
         self._acknowledgements = True
         self._installed: InstalledRules | None = None
         self._version: table_version.Version | None = None
-        """The table's version at which it was as it was installed."""
+        """The version of the table at which it was equal to the installation."""
         self._seen: Table = {}
         self.obstacles: tuple[str, ...] = ()
-        """Rules of somebody else that keep packets from their mark, as of the latest look, in sentences."""
+        """Sentences about rules of other programs that keep packets from their mark, as of the latest look."""
 
     def apply(self, marks: Sequence[AnyMark]) -> tuple[str, ...]:
-        """Mark what ``marks`` say, and nothing else, from one moment to the next. Raises IptablesError.
+        """Install ``marks`` in place of the present ones, in one step. Raises IptablesError.
 
-        Without any, too: then no traffic leaves with a class's DSCP. Returns what somebody else had changed and is put
-        back with it, in words.
+        Where ``marks`` is empty, no traffic leaves with a class's DSCP. Returns, in words, what other programs had
+        changed and this call repairs.
         """
         wanted = tuple(marks)
         if not self._is_up:
@@ -60,31 +63,31 @@ class Marker:
             return ()
         was = self.changed()
         if was or not self._change_classes(wanted):
-            # What the change of classes built on may have been changed since the look.
+            # Another program may have changed the rules since the look, so that the change of classes failed.
             was = was or self.changed()
             self._switch_over(wanted)
         return was
 
     def open(self) -> None:
-        """Mark nothing until the next ``apply``, so that all traffic is alike. Raises IptablesError.
+        """Mark nothing until the next ``apply``, so that all traffic is served alike. Raises IptablesError.
 
-        The bytes sent so far are remembered: the jobs go on.
+        The bytes sent so far are remembered, because the jobs go on.
         """
         if self._is_up and self._marks:
             self.sent_bytes()
-            self._switch_over((), heirs=self._marks)
+            self._switch_over((), remaining=self._marks)
 
     def sent_bytes(self) -> Mapping[str, rules_text.Sent]:
-        """Bytes that left with a mark, by job, since its first mark. Raises IptablesError.
+        """Returns the bytes of marked packets, by job, since the job's first mark. Raises IptablesError.
 
-        Bytes of IP packets: with headers, and what was sent again.
+        The bytes include IP headers and retransmissions.
         """
         if self._is_up:
             self._read()
         return self._sent.totals()
 
     def changed(self) -> tuple[str, ...]:
-        """Returns what of the rules is no longer as it was installed, in words. Raises IptablesError."""
+        """Returns in words how the rules differ from the installation. Raises IptablesError."""
         if not self._is_up:
             return ()
         version = self._opened().version()
@@ -92,39 +95,39 @@ class Marker:
             return ()
         self._read()
         if self._installed is None:
-            return ("it was changed while the agent installed its rules",)
+            return ("the rules were changed while the agent installed them",)
         was = self._installed.differences(self._seen)
         self._version = None if was else version
         return was
 
     def put_back(self) -> None:
-        """Install all rules anew, as of the latest look. Raises IptablesError."""
+        """Install all rules again, based on the latest look. Raises IptablesError."""
         if self._is_up:
             self._switch_over(self._marks)
 
     def why_no_groups(self) -> str | None:
-        """Returns why this kernel cannot match packets by cgroup; None: it can. Raises IptablesError."""
+        """Returns why this kernel cannot match packets by cgroup; None where it can. Raises IptablesError."""
         return self._opened().can(_ANY_GROUP)
 
     @property
     def is_marking(self) -> bool:
-        """Whether there are rules to count."""
+        """Whether rules are installed."""
         return self._is_up
 
     @property
     def marks_acknowledgements(self) -> bool:
-        """Whether jobs' acknowledgements have their own DSCP, and no program's packets have."""
+        """Whether jobs' acknowledgements, and no other packets, have the DSCP of acknowledgements."""
         return self._is_up and self._acknowledgements
 
     def remove(self) -> None:
-        """Take the chains away. Raises IptablesError."""
+        """Remove the chains. Raises IptablesError."""
         if self._is_up:
             self._is_up, self._marks, self._uncounted = False, (), None
             self._installed = self._version = None
             self._opened().remove()
 
     def _change_classes(self, wanted: tuple[AnyMark, ...]) -> bool:
-        """Give jobs their new classes in the rules that are there. Returns whether that was all and is done."""
+        """Replace jobs' classes in the installed rules. Returns False where that fails or other changes are needed."""
         text = rules_text.new_classes(self._marks, wanted, self._generation)
         if text is None or self._installed is None:
             return False
@@ -141,26 +144,26 @@ class Marker:
         self._marks = wanted
         return True
 
-    def _switch_over(self, wanted: tuple[AnyMark, ...], *, heirs: tuple[AnyMark, ...] | None = None) -> None:
-        """Fill the idle chain, switch over to it, and read back what that looks like."""
-        heirs = wanted if heirs is None else heirs
+    def _switch_over(self, wanted: tuple[AnyMark, ...], *, remaining: tuple[AnyMark, ...] | None = None) -> None:
+        """Fill the idle chain, switch over to it, and read the table back."""
+        remaining = wanted if remaining is None else remaining
         generation = 1 - self._generation
         text, is_emptied = self._commit(wanted, generation)
         if self._is_up and not is_emptied:
             rules = None if self._installed is None else self._installed.counted(self._generation)
-            self._uncounted = _Former(self._marks, rules, heirs)
+            self._uncounted = _Former(self._marks, rules, remaining)
         else:
             self._uncounted = None
-            self._sent.change(heirs)
+            self._sent.change(remaining)
         self._marks, self._generation, self._is_up = wanted, generation, True
         self._learn(text)
 
     def _commit(self, wanted: tuple[AnyMark, ...], generation: int) -> tuple[str, bool]:
-        """Carry out the change. Returns its text, and whether the chain in force so far was emptied with it."""
+        """Carry out the change. Returns its text, and whether it has emptied the chain in force before."""
         for tries_left in reversed(range(_TRIES)):
             for alone in (False, True):
-                # The older iptables gives the kernel the whole table again, which refuses a cgroup that is gone by
-                # now: without the chain in force so far it may do.
+                # iptables-legacy writes the whole table again, and the kernel refuses it if a cgroup in it is gone.
+                # Without the chain in force before, the kernel may accept it.
                 text = self._text(wanted, generation, alone=alone)
                 try:
                     self._opened().commit(text)
@@ -169,7 +172,7 @@ class Marker:
                 else:
                     return text, alone
             before, self._seen = self._seen, table(self._opened().save())
-            # Where nobody has changed anything in the meantime the kernel does refuse it.
+            # Where no other program has changed the table in the meantime, the kernel refuses the change itself.
             if not tries_left or self._seen == before:
                 raise refusal
         raise AssertionError
@@ -189,17 +192,17 @@ class Marker:
             raise IptablesError(str(error)) from error
 
     def _learn(self, text: str) -> None:
-        """Read back what a text has installed, and count what the former rules have counted in the end."""
+        """Read back what a text has installed, and the last counts of the former rules."""
         self._installed = self._version = None
         version = self._opened().version()
         self._read()
         self._installed = learned(text, self._generation, self._seen)
-        # Whether OUTPUT leads to it was known before, and may be otherwise by now: the next look puts that right.
+        # OUTPUT's jump was read before the change and may be gone by now. The next look repairs that.
         if self._installed is not None and not self._installed.differences(self._seen):
             self._version = version
 
     def _read(self) -> None:
-        """Look at the whole table: its rules, its counters, and who stands in the way."""
+        """Read the whole table: its rules, its counters, and the obstacles in it."""
         saved = self._opened().save()
         self._seen = table(saved)
         self.obstacles = obstacles(self._seen)
@@ -209,14 +212,14 @@ class Marker:
             idle = rules_text.GENERATIONS[1 - self._generation]
             if former.rules == self._seen.get(idle):
                 self._sent.count(former.marks, counts.get(idle, ()))
-            self._sent.change(former.heirs)
-        # Rules that somebody else has put in their place count something else.
+            self._sent.change(former.remaining)
+        # Rules that another program has put in their place count other packets.
         live = rules_text.GENERATIONS[self._generation]
         if self._installed is None or self._installed.counted(self._generation) == self._seen.get(live):
             self._sent.count(self._marks, counts.get(live, ()))
 
     def _opened(self) -> IptablesTool:
-        """The commands of a variant that can do what is needed here; of one that can tell acknowledgements, if any."""
+        """Returns the tool of a working variant, if possible of one that can match acknowledgements."""
         if self._tool is None:
             try:
                 self._tool, self._acknowledgements = iptables_tool.find(VARIANTS, rules_text.ACKNOWLEDGEMENT), True

@@ -1,4 +1,4 @@
-"""iptables' commands, in whichever variant works here: reads the mangle table's text, and carries changes out."""
+"""Reads and changes the mangle table with the commands of the iptables variant that works on this host."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from host_reporter.marking import rules_text, table_version
 from host_reporter.marking.restorer import PACKAGE, Restorer
 
 _LOCK_SECONDS = "5"
-_TRIED = f"{rules_text.CHAIN}-TRY"
+_TRIAL_CHAIN = f"{rules_text.CHAIN}-TRY"
 _NFT, _LEGACY = "iptables-nft", "iptables-legacy"
 _LEGACY_TABLES = Path("/proc/thread-self/net/ip_tables_names")
-"""The tables of the older iptables that are in use; to ask for another one makes it."""
+"""This file lists the tables of iptables-legacy that exist. A command on another table would create it."""
 
 
 class IptablesError(RuntimeError):
-    """Traffic cannot be marked; the message says why."""
+    """Traffic cannot be marked. The message says why."""
 
 
 class IptablesTool:
-    """One variant's commands, such as ``iptables-legacy``. Its methods raise IptablesError. Not for several threads."""
+    """The commands of one variant, such as ``iptables-legacy``. Its methods raise IptablesError. Not thread-safe."""
 
     def __init__(self, variant: str) -> None:
         self._variant, self._is_nft = variant, _is_nft(variant)
-        # "iptables" is an alternative of Debian's, which may lead elsewhere tomorrow: ours stay where they were put.
+        # Debian's alternative "iptables" may change to the other variant. The agent's rules stay in the first one.
         own, other = (_NFT, _LEGACY) if self._is_nft else (_LEGACY, _NFT)
         if _is_installed(own):
             self._variant = own
         self._restorer = Restorer(self._variant)
-        # An agent that was killed may have used the other one, and an old plan's marks must not go on there.
+        # A killed agent may have used the other variant, whose old marks must not stay in force.
         if _is_installed(other) and (other == _NFT or _has_legacy_table()):
             with contextlib.suppress(IptablesError):
                 _clear_away(other)
 
     def save(self) -> str:
-        """The mangle table's text, with its counters."""
+        """Returns the text of the mangle table with its counters."""
         saved = run([f"{self._variant}-save", "-c", "-t", "mangle"])
         if "is incompatible, use 'nft' tool" in saved:
             raise IptablesError(
@@ -48,18 +48,18 @@ class IptablesTool:
         return saved
 
     def commit(self, text: str) -> None:
-        """Carry a text for ``iptables-restore`` out: all of it, or nothing."""
+        """Carry out a text for ``iptables-restore``, all of it or nothing."""
         try:
             self._restorer.commit(text)
         except tools.ToolError as error:
             raise IptablesError(str(error)) from error
 
     def version(self) -> table_version.Version | None:
-        """The table's version; None where only its text says whether it was changed."""
+        """Returns the table's version; None where only its text shows changes."""
         return table_version.read(is_nft=self._is_nft)
 
     def can(self, rule: str) -> str | None:
-        """Try a rule that nothing leads to, and which is gone after. Returns why it is refused, or None."""
+        """Try a rule in an unused chain, and remove it again. Returns why it is refused, or None."""
         try:
             try_rule(self._variant, rule)
         except IptablesError as error:
@@ -67,21 +67,21 @@ class IptablesTool:
         return None
 
     def remove(self) -> None:
-        """Take all that is ours out of the table, and end the process that makes changes."""
+        """Remove all our chains from the table, and end the process that makes changes."""
         self._restorer.close()
         _restore(self._variant, rules_text.removal(self.save()))
 
 
 def find(variants: Sequence[str], action: str) -> IptablesTool:
-    """The first variant that can set DSCPs, and do ``action``. Raises IptablesError."""
+    """Returns the first variant that can set DSCPs and do ``action``. Raises IptablesError."""
     reasons = []
     for variant in variants:
         try:
             try:
                 _try_both(variant, action)
             except IptablesError:
-                # An agent that was killed may have left rules of a cgroup that is gone by now: with one of them
-                # the older iptables can change nothing.
+                # A killed agent may have left a rule for a cgroup that is gone. With such a rule iptables-legacy
+                # can change nothing.
                 if not _clear_away(variant):
                     raise
                 _try_both(variant, action)
@@ -93,10 +93,10 @@ def find(variants: Sequence[str], action: str) -> IptablesTool:
 
 
 def try_rule(variant: str, *rules: str) -> None:
-    """Install rules in a chain that nothing leads to, and take it away again. Raises IptablesError."""
-    lines = "".join(f"-A {_TRIED} {rule}\n" for rule in rules)
-    _restore(variant, f"*mangle\n:{_TRIED} - [0:0]\n{lines}COMMIT\n")
-    _restore(variant, f"*mangle\n-F {_TRIED}\n-X {_TRIED}\nCOMMIT\n")
+    """Install rules in an unused chain, and remove it again. Raises IptablesError."""
+    lines = "".join(f"-A {_TRIAL_CHAIN} {rule}\n" for rule in rules)
+    _restore(variant, f"*mangle\n:{_TRIAL_CHAIN} - [0:0]\n{lines}COMMIT\n")
+    _restore(variant, f"*mangle\n-F {_TRIAL_CHAIN}\n-X {_TRIAL_CHAIN}\nCOMMIT\n")
 
 
 def run(command: Sequence[str], text: str = "") -> str:
@@ -116,7 +116,7 @@ def _restore(variant: str, text: str) -> None:
 
 
 def _clear_away(variant: str) -> bool:
-    """Take away what another agent left. Returns whether there was any. Raises IptablesError."""
+    """Remove the chains that another agent left. Returns whether there were any. Raises IptablesError."""
     saved = run([f"{variant}-save", "-t", "mangle"])
     if f":{rules_text.CHAIN}" not in saved:
         return False

@@ -1,4 +1,4 @@
-"""A plan's marks as this host can make them: what is of a whole job becomes its cgroup, or the links found. Pure."""
+"""Turns a plan's marks into marks that this host can install: whole jobs become cgroups or links. Pure."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from host_reporter.discovery.traffic_report import text_of
 from host_reporter.marking.rules_text import AnyMark, GroupMark
 
 MAX_LINK_MARKS = 1024
-"""Use at most so many marks by link, since every packet is compared with each of them in turn."""
+"""Use at most this many marks by link, because each packet is compared with all of them in turn."""
 
 
 class Marks(NamedTuple):
-    """Marks for the packet filter. ``grouped``: how many are by cgroup; ``left_out``: links that were too many."""
+    """Marks for the packet filter. ``grouped`` counts those by cgroup, ``left_out`` the links over the limit."""
 
     marks: tuple[AnyMark, ...]
     grouped: int
@@ -24,17 +24,17 @@ class Marks(NamedTuple):
 
 
 def by_group(marks: Iterable[Mark], sources: PacketSources) -> Marks:
-    """Jobs by their cgroups; those that have none by their links."""
+    """Returns marks of jobs by their cgroups, and of jobs without a cgroup by their links."""
     return _marks(marks, sources, use_groups=True)
 
 
 def by_link(marks: Iterable[Mark], sources: PacketSources) -> Marks:
-    """Jobs by their links alone."""
+    """Returns marks of jobs by their links only."""
     return _marks(marks, sources, use_groups=False)
 
 
 def of_sockets(marks: Iterable[Mark], sources: PacketSources) -> dict[str, int]:
-    """The DSCP of each job that is followed, for its sockets."""
+    """Returns the DSCP of each followed job, for its sockets."""
     return {mark.job: mark.dscp for mark in marks if mark.is_whole and mark.job in sources.jobs}
 
 
@@ -46,14 +46,14 @@ def _marks(marks: Iterable[Mark], sources: PacketSources, *, use_groups: bool) -
         if not mark.is_whole:
             others.append(mark)
         elif mark.job not in sources.jobs:
-            # Its file is gone; the controller hears of that in a moment.
+            # The job's file is gone, and the next report tells the controller so.
             continue
         elif use_groups and (group := sources.groups.get(mark.job)) is not None:
             grouped.append(GroupMark(mark.job, mark.dscp, group))
             links += _by_links(mark, sources.brought.get(mark.job, ()))
         else:
             links += _by_links(mark, sources.links.get(mark.job, ()))
-    # Whose process sends a packet is surer than whose port it is from.
+    # Marks by cgroup come first, because a process identifies a job more surely than a port does.
     kept = links[:MAX_LINK_MARKS]
     return Marks((*grouped, *kept, *others), len(grouped), len(links) - len(kept))
 

@@ -1,7 +1,7 @@
-"""Rules of somebody else that keep packets from their mark, or take it off again. Pure; nothing of theirs is touched.
+"""Finds rules of other programs that keep packets from their mark, or change it. Pure; those rules stay as they are.
 
-A rule before the agent's jump that accepts a packet ends the packet's way through the table, and one behind it may set
-another DSCP. Both are the operator's own; the agent can only say which they are and what would help.
+A rule before the agent's jump may accept a packet, which then leaves the table without a mark. A rule behind the jump
+may set another DSCP. Both belong to the operator, so the agent only names them and says what would help.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SHOWN = 3
 
 
 class Rule(NamedTuple):
-    """A rule as it matters here. ``is_whole``: it matches all TCP that leaves; ``is_goto``: it does not come back."""
+    """A parsed rule. ``is_whole`` means that it matches all TCP that leaves, ``is_goto`` that it does not return."""
 
     text: str
     target: str
@@ -30,7 +30,7 @@ class Rule(NamedTuple):
 
 
 def obstacles(seen: Table) -> tuple[str, ...]:
-    """What stands in the marks' way in a table that has our jump, in whole sentences without a full stop."""
+    """Returns the obstacles in a table that has our jump, as sentences without a full stop."""
     output = [*map(_read, seen.get("OUTPUT", ()))]
     ours = next((place for place, rule in enumerate(output) if rule.text == f"-j {CHAIN}"), None)
     if ours is None:
@@ -76,12 +76,12 @@ def _words(text: str) -> list[str]:
     try:
         return shlex.split(text)
     except ValueError:
-        # A comment with a quotation mark of its own.
+        # The rule has a comment with a single quotation mark.
         return text.split()
 
 
 def _can_match(rule: Rule) -> bool:
-    """Returns whether it can match TCP that leaves this host."""
+    """Returns whether a rule can match TCP that leaves this host."""
     words = _words(rule.text)
     for before, option, value in zip(["", *words], words, words[1:], strict=False):
         if before == "!":
@@ -92,7 +92,7 @@ def _can_match(rule: Rule) -> bool:
 
 
 def _may_end(rule: Rule, seen: Table, deep: int = 0) -> bool:
-    """Returns whether a packet may leave OUTPUT by this rule. ``deep``: how many chains below OUTPUT it stands."""
+    """Returns whether a packet may leave OUTPUT by this rule, which is ``deep`` chains below OUTPUT."""
     if not _can_match(rule):
         return False
     return _ends(rule, deep) or any(_may_end(below, seen, deep + 1) for below in _below(rule, seen, deep))
@@ -106,7 +106,7 @@ def _is_whole(rule: Rule, seen: Table, deep: int = 0) -> bool:
 
 
 def _ends(rule: Rule, deep: int) -> bool:
-    """Returns whether the rule itself ends the way through OUTPUT: further down, RETURN and -g lead back there."""
+    """Returns whether the rule itself ends OUTPUT. In a chain below, RETURN and -g lead back to OUTPUT."""
     return rule.target in _ENDS or (deep == 0 and (rule.is_goto or rule.target == "RETURN"))
 
 
@@ -117,6 +117,6 @@ def _may_remark(rule: Rule, seen: Table, deep: int = 0) -> bool:
 
 
 def _below(rule: Rule, seen: Table, deep: int) -> Iterator[Rule]:
-    """The rules of the chain that it leads to, unless that is ours."""
+    """Yields the rules of the chain that a rule leads to, unless the chain is ours."""
     if deep < _MOST_DEEP and rule.target in seen and not rule.target.startswith(CHAIN):
         yield from map(_read, seen[rule.target])

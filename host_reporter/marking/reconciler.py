@@ -1,4 +1,4 @@
-"""A thread that looks, once in the controller's period, whether the host still has what the agent installed there."""
+"""A thread that checks in each period of the controller whether the agent's marks and tree are unchanged."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ STOP_SECONDS = 6.0
 
 
 class Reconciler:
-    """Has ``enforcement`` put back what others have changed. ``period`` returns the seconds between two looks;
-    ``failed`` is called with a fault that ended the thread.
+    """Makes ``enforcement`` repair what other programs have changed.
+
+    ``period`` returns the seconds between two checks. ``failed`` is called with a fault that ended the thread.
     """
 
     def __init__(
@@ -23,11 +24,11 @@ class Reconciler:
         self._worker = Worker("reconciler", self._work, failed=failed)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._worker.start()
 
     def stop(self) -> None:
-        """End, within STOP_SECONDS."""
+        """Stop the thread within STOP_SECONDS."""
         self._worker.stop(STOP_SECONDS)
 
     def _work(self) -> None:

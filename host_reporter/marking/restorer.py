@@ -1,7 +1,7 @@
 """A long-lived ``iptables-restore``: one process for all changes, since starting one costs far more than a change.
 
-The tool commits each table as it reads it, and with ``-v`` repeats comments: one after every change is the answer
-that it was carried out. It holds the tables' lock during a change alone.
+The tool commits each table when it has read it, and with ``-v`` it prints the comments in its input. So a comment after
+each change confirms that the change was carried out. The tool holds the lock of the tables only during a change.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from host_reporter import tools
 from host_reporter.tools import ToolError
 
 PACKAGE = "iptables"
-"""The package that brings the tool."""
+"""This Debian package has the tool."""
 
 ANSWER_SECONDS = 20.0
 """A change that is not answered within this time has failed."""
@@ -26,7 +26,7 @@ _END_SECONDS = 1.0
 
 
 class Restorer:
-    """Changes through one process of ``variant``; started when needed, anew after a refusal. Not for threads."""
+    """Makes changes through a process of ``variant``, which is started when needed. It is not thread-safe."""
 
     def __init__(self, variant: str) -> None:
         self._variant = variant
@@ -37,7 +37,7 @@ class Restorer:
     def commit(self, text: str) -> None:
         """Carry out one table's changes (``*table`` to ``COMMIT``), all or nothing. Raises ToolError."""
         if self._process is not None and self._process.poll() is not None:
-            self._end()  # another program has killed it
+            self._end()  # something has killed the process
         if self._process is None:
             self._start()
         process = self._process
@@ -59,10 +59,10 @@ class Restorer:
             self._end()
 
     def _start(self) -> None:
-        # It may wait for the lock as long as it likes: we do not. With a limit of its own it sets an alarm, which then
-        # interrupts its reading, and it takes that for the end.
+        # The tool may wait for the lock without a limit, because this class has its own. With a limit the tool sets an
+        # alarm, which also interrupts its reading, and it would end then.
         command = [f"{self._variant}-restore", "--noflush", "-v", "-w"]
-        # A terminal, so that the answers come line by line instead of when a buffer is full.
+        # On a terminal the tool writes each line at once. Into a pipe it would write when its buffer is full.
         self._terminal, other = os.openpty()
         try:
             self._process = tools.start(command, package=PACKAGE, stdout=other, stderr=subprocess.PIPE)
@@ -73,7 +73,7 @@ class Restorer:
             os.close(other)
 
     def _wait_for(self, answer: bytes) -> bool:
-        """Returns whether the answer comes: not if the process ends, or is silent for ANSWER_SECONDS."""
+        """Returns whether the answer comes before the process ends and within ANSWER_SECONDS."""
         output = b""
         deadline = time.monotonic() + ANSWER_SECONDS
         while (left := deadline - time.monotonic()) > 0:
@@ -82,7 +82,7 @@ class Restorer:
             try:
                 piece = os.read(self._terminal, 65536)
             except OSError:
-                # The other side is closed: the process has ended.
+                # The process has ended, which closes the terminal.
                 return False
             output += piece
             if answer in output:
@@ -91,7 +91,7 @@ class Restorer:
         return False
 
     def _end(self) -> str:
-        """End the process. Returns its complaint."""
+        """End the process. Returns its error message."""
         process, self._process = self._process, None
         assert process is not None and process.stdin is not None and process.stderr is not None
         with contextlib.suppress(OSError):

@@ -1,15 +1,16 @@
-"""Marks of a plan as text for ``iptables-restore``, and the counters that come back. Pure.
+"""Marks of a plan as text for ``iptables-restore``, and the counters from ``iptables-save``. Pure.
 
-``OUTPUT`` jumps to ``TRAINYARD``, which goes to one of two chains with a rule a mark; each goes on to the chain of
-its job, which sets the DSCP. ``-g`` makes the first match decide, like the switch's rules. A new class replaces the one
-rule of the job's chain, so the marks go on counting. A change of what is matched fills the chain that is idle and
-switches over in one commit, so no packet is unmarked meanwhile, and the old chain's last counts can be read after.
+``OUTPUT`` jumps to ``TRAINYARD``, which goes to one of two chains. These have a rule for each mark, which goes to the
+chain of its job, and that sets the DSCP. With ``-g`` the first match decides, as in the switch's rules. A new class
+replaces the one rule of the job's chain, so the counters of the marks stay. A change of what is matched fills the idle
+chain and switches over in one commit. So all packets stay marked, and the old chain's last counts can be read later.
 
-A DSCP of ours that a program set itself is cleared before the marks are looked at: what no mark matches leaves with
-DSCP 0 or one that is none of ours. Before, not after: the two chains hold the marks' rules alone, which are counted.
+A program may set a DSCP of ours itself. Rules before the marks clear it, so a packet that no mark matches leaves with
+DSCP 0 or one that is not ours. These rules are in a chain of their own, because the two chains hold only counted rules.
 
-What opens a connection or acknowledges carries no data, and has a DSCP of its own: it goes first whatever the job's
-class. Behind the job's data, in a class that has only its floor, it would slow the job where nobody else sends.
+Packets that open a connection or acknowledge carry no data, and have a DSCP of their own. They go first whatever the
+job's class. Behind the job's data, in a class that has only its floor, they would slow the job even where
+nobody else sends.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ CLEAR = f"{CHAIN}-CLEAR"
 GENERATIONS = (f"{CHAIN}-A", f"{CHAIN}-B")
 JUMP = f"-A OUTPUT -j {CHAIN}"
 MOST_HEADERS = 80
-"""Bytes of an IPv4 header without options and the longest TCP header (RFC 9293, section 3.1)."""
+"""An IPv4 header without options and the longest TCP header have this many bytes (RFC 9293, section 3.1)."""
 
-# What ends a connection stays behind its data, and what has PSH carries some. A piece of data of a few bytes without it
-# may go first too: TCP puts it back into its place.
+# A packet that ends a connection must stay behind its data, and a packet with PSH carries data. A packet without PSH
+# may carry a few bytes of data and go first too; TCP restores the order.
 ACKNOWLEDGEMENT = (
     f"-p tcp --tcp-flags FIN,RST,PSH NONE -m length --length 0:{MOST_HEADERS} -j DSCP --set-dscp {ACKNOWLEDGEMENT_DSCP}"
 )
@@ -40,7 +41,7 @@ _OWN_CHAIN = re.compile(rf"^:({CHAIN}(?:-[A-Z0-9]+)?) ", re.MULTILINE)
 
 
 class GroupMark(NamedTuple):
-    """Packets of a job's own processes, by their cgroup, and the DSCP that they get."""
+    """A mark of all packets that the processes in a job's cgroup send, with the DSCP that they get."""
 
     job: str
     dscp: int
@@ -51,7 +52,7 @@ AnyMark = Mark | GroupMark
 
 
 class MarkError(ValueError):
-    """A mark that cannot be made a rule; the message says why."""
+    """A mark cannot become a rule. The message says why."""
 
 
 def switch_over(
@@ -63,10 +64,10 @@ def switch_over(
     alone: bool = False,
     acknowledgements: bool = True,
 ) -> str:
-    """Text that fills chain ``generation`` (0 or 1) with the marks and leads traffic to it, cleared of others' claims.
+    """Returns text that fills chain ``generation`` (0 or 1) with the marks, and leads traffic to it.
 
-    ``jump``: OUTPUT does not lead to our chain yet; ``surplus_jumps``: it does so many times too often. ``alone``: the
-    other chain is emptied, and its last counts are lost. ``acknowledgements``: they get their own DSCP. Raises
+    With ``jump`` the text adds the missing jump from OUTPUT, and it removes ``surplus_jumps`` of them. With ``alone``
+    it empties the other chain, whose last counts are lost. With ``acknowledgements`` these get their own DSCP. Raises
     MarkError.
     """
     chain = GENERATIONS[generation]
@@ -75,11 +76,11 @@ def switch_over(
     lines += [f":{GENERATIONS[1 - generation]} - [0:0]"] * alone
     lines += [f":{name} - [0:0]" for name in target.values()]
     for (_, dscp), name in target.items():
-        # Of a job's rules the first is the one that a new class replaces.
+        # A new class replaces the first rule of a job's chain.
         lines += [f"-A {name} -j DSCP --set-dscp {dscp}", *[f"-A {name} {ACKNOWLEDGEMENT}"] * acknowledgements]
     lines += [f"-A {chain} {_match(mark)} -g {target[mark.job, mark.dscp]}" for mark in marks]
     lines += [f"-A {CLEAR} -m dscp --dscp {dscp} -j DSCP --set-dscp {OTHER_DSCP}" for dscp in OWN_DSCP]
-    # Most packets have no DSCP: one look is all that they cost.
+    # Most packets have no DSCP, and cost only this one comparison.
     lines.append(f"-A {CHAIN} -m dscp ! --dscp {OTHER_DSCP} -j {CLEAR}")
     lines += [f"-A {CHAIN} -g {chain}", *([JUMP] if jump else []), *[f"-D OUTPUT -j {CHAIN}"] * surplus_jumps]
     lines += ["COMMIT", ""]
@@ -87,9 +88,9 @@ def switch_over(
 
 
 def new_classes(before: Sequence[AnyMark], after: Sequence[AnyMark], generation: int) -> str | None:
-    """Text that gives jobs other DSCPs where only those differ; None where what is matched differs too.
+    """Returns text that changes the DSCPs of jobs; None where the matches differ too, and "" where nothing differs.
 
-    ``before`` is what chain ``generation`` was filled with or last changed to. Empty where nothing differs.
+    ``before`` are the present marks of chain ``generation``.
     """
     old, new = _targets(before), _targets(after)
     if [_identity(mark) for mark in before] != [_identity(mark) for mark in after] or len(old) != len(new):
@@ -105,7 +106,7 @@ def new_classes(before: Sequence[AnyMark], after: Sequence[AnyMark], generation:
 
 
 def removal(saved: str) -> str:
-    """Returns text that takes away all of ours that ``iptables-save`` has shown."""
+    """Returns text that removes all our chains and jumps in an output of ``iptables-save``."""
     lines = ["*mangle"]
     lines += [f"-D OUTPUT -j {CHAIN}"] * jumps(saved)
     own = _OWN_CHAIN.findall(saved)
@@ -114,12 +115,12 @@ def removal(saved: str) -> str:
 
 
 def jumps(saved: str) -> int:
-    """How often OUTPUT leads to our chain."""
+    """Returns the number of jumps from OUTPUT to our chain."""
     return sum(line.endswith(JUMP) for line in saved.splitlines())
 
 
 def counts(saved: str) -> dict[str, tuple[int, ...]]:
-    """Bytes counted by each rule of the two chains, in the rules' order, out of ``iptables-save -c``."""
+    """Returns the bytes that each rule of the two chains has counted, from an output of ``iptables-save -c``."""
     by_chain: dict[str, list[int]] = {}
     for line in saved.splitlines():
         counted = _COUNTED.match(line)
@@ -129,15 +130,16 @@ def counts(saved: str) -> dict[str, tuple[int, ...]]:
 
 
 class Sent(NamedTuple):
-    """Bytes of a job, and which count they are: another number is another count, which began at zero."""
+    """The bytes that a job has sent, and the number of their counter. Each counter begins at zero."""
 
     bytes: float
     counter: int = 0
 
 
 class SentBytes:
-    """Bytes by job, over changes of the rules. A job that has no marks any more is forgotten; if it comes back, that is
-    another count.
+    """Counts bytes by job across changes of the rules.
+
+    A job without marks is forgotten. If it gets marks again, it has a new counter.
     """
 
     def __init__(self) -> None:
@@ -148,9 +150,9 @@ class SentBytes:
         self._changes = 0
 
     def count(self, marks: Sequence[AnyMark], values: Sequence[int]) -> None:
-        """The counters of the rules in force: one a mark. Others than that many are not believed.
+        """Use the counters of the rules in force, one for each mark. Another number of counters is ignored.
 
-        Where one is less than before somebody has set them to zero, and what was counted until then stays.
+        Where a counter is smaller than before, another program has reset it. The bytes counted until then stay.
         """
         if len(values) != len(marks):
             return
@@ -159,7 +161,7 @@ class SentBytes:
         self._now, self._values = _by_job(marks, values), tuple(values)
 
     def change(self, marks: Iterable[AnyMark]) -> None:
-        """The rules counted last are gone; those of ``marks`` begin at zero."""
+        """Begin to count new rules, those of ``marks``, whose counters begin at zero."""
         totals = self._totals()
         jobs = {mark.job for mark in marks}
         self._before = {job: sent for job, sent in totals.items() if job in jobs}
@@ -168,7 +170,7 @@ class SentBytes:
         self._changes += 1
 
     def totals(self) -> Mapping[str, Sent]:
-        """All bytes by job."""
+        """Returns all bytes by job."""
         return {job: Sent(sent, self._counters.get(job, 0)) for job, sent in self._totals().items()}
 
     def _totals(self) -> dict[str, int]:
@@ -184,7 +186,7 @@ def _by_job(marks: Sequence[AnyMark], values: Sequence[int]) -> dict[str, int]:
 
 
 def _match(mark: AnyMark) -> str:
-    """What the rule of a mark matches. Only numbers that were checked get into the text, and a quoted path."""
+    """Returns the match of a mark's rule. The text contains only checked numbers and a quoted path."""
     parts = ["-p tcp"]
     if isinstance(mark, GroupMark):
         path = mark.group.path
@@ -207,7 +209,7 @@ def _match(mark: AnyMark) -> str:
 
 
 def _targets(marks: Sequence[AnyMark]) -> list[tuple[str, int]]:
-    """Job and DSCP of the chains that marks lead to, in the order of their numbers."""
+    """Returns the job and DSCP of each chain that the marks lead to, in the order of the chains' numbers."""
     return list(dict.fromkeys((mark.job, mark.dscp) for mark in marks))
 
 

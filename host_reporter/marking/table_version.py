@@ -1,9 +1,8 @@
-"""Tells whether the packet filter's mangle table was changed, without a process, since this is checked each period.
+"""Finds out whether the mangle table was changed. It needs no process, because the agent checks this each period.
 
-nf_tables counts its transactions: one number says that nobody has changed anything. The older iptables has no such
-number; there the whole table is read, as the kernel hands it out, without its counters. Where neither can be had the
-caller has to read the table's text each time. The formats: linux/netfilter/nf_tables.h and
-linux/netfilter_ipv4/ip_tables.h.
+nf_tables counts its transactions, and an equal number means that nothing has changed. iptables-legacy has no such
+number, so the whole table is read in the kernel's format, without its counters. Where neither works, the caller must
+read the table's text each time. linux/netfilter/nf_tables.h and linux/netfilter_ipv4/ip_tables.h define the formats.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import socket
 import struct
 
 Version = int | tuple[bytes, ...]
-"""Equal to an earlier one: nobody has changed the table since. A transaction's number, or the table's entries."""
+"""The number of the last transaction, or the table's entries. Equal versions mean that the table has not changed."""
 
 _NETFILTER = 12
 _GET_GENERATION = 10 << 8 | 16
@@ -28,15 +27,15 @@ _TABLE = b"mangle"
 _GET_INFO, _GET_ENTRIES = 64, 65
 _INFO_BYTES, _SIZE_AT = 84, 80
 _ENTRIES_HEADER_BYTES = 40
-"""The table's name (32 bytes), its size, and what aligns the entries to 8 bytes."""
+"""The header has the table's name (32 bytes), its size, and padding that aligns the entries to 8 bytes."""
 _NEXT_AT, _COUNTED = 90, slice(92, 112)
-"""Where an entry says how long it is, and what of it the kernel changes by itself."""
+"""At these offsets an entry has its length, and the counters that the kernel changes."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def read(*, is_nft: bool) -> Version | None:
-    """The table's version now, in this thread's network namespace; None where the kernel does not tell it."""
+    """Returns the table's version in this thread's network namespace; None where the kernel does not give it."""
     try:
         return _generation() if is_nft else _entries()
     except (OSError, struct.error):
@@ -44,7 +43,7 @@ def read(*, is_nft: bool) -> Version | None:
 
 
 def follows(after: Version | None, before: Version | None, rules: int) -> bool:
-    """Returns whether all that was changed between two versions is one own transaction that replaced so many rules."""
+    """Returns whether one transaction that replaced ``rules`` rules explains all changes between two versions."""
     if isinstance(before, int) and isinstance(after, int):
         return after == (before + 1) & 0xFFFFFFFF
     if isinstance(before, tuple) and isinstance(after, tuple):
@@ -53,31 +52,31 @@ def follows(after: Version | None, before: Version | None, rules: int) -> bool:
 
 
 def _generation() -> int:
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETFILTER) as asking:
-        asking.settimeout(_TIMEOUT_SECONDS)
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETFILTER) as netlink:
+        netlink.settimeout(_TIMEOUT_SECONDS)
         body = _FAMILY.pack(socket.AF_UNSPEC, 0, 0)
-        asking.send(_HEADER.pack(_HEADER.size + len(body), _GET_GENERATION, _REQUEST, 1, 0) + body)
-        answer = asking.recv(4096)
+        netlink.send(_HEADER.pack(_HEADER.size + len(body), _GET_GENERATION, _REQUEST, 1, 0) + body)
+        answer = netlink.recv(4096)
     length, kind, _, _, _ = _HEADER.unpack_from(answer)
     at = _HEADER.size + _FAMILY.size
     size, number = struct.unpack_from("=HH", answer, at)
-    # Anything else is an error's number: the kernel has no nf_tables, or we are not permitted to ask.
+    # Any other answer is an error: the kernel has no nf_tables, or this process may not read it.
     if kind >> 8 != _GET_GENERATION >> 8 or number != _GENERATION_ID or size != 8 or length < at + size:
-        raise OSError("the kernel told no generation")
+        raise OSError("the kernel gave no generation")
     return int(struct.unpack_from(">I", answer, at + 4)[0])
 
 
 def _entries() -> tuple[bytes, ...]:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as asking:
-        info = _ask(asking, _GET_INFO, _TABLE.ljust(_INFO_BYTES, b"\0"))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as udp:
+        info = _get_option(udp, _GET_INFO, _TABLE.ljust(_INFO_BYTES, b"\0"))
         (size,) = struct.unpack_from("=I", info, _SIZE_AT)
         header = _TABLE.ljust(32, b"\0") + struct.pack("=I", size)
-        answer = _ask(asking, _GET_ENTRIES, header.ljust(_ENTRIES_HEADER_BYTES + size, b"\0"))
+        answer = _get_option(udp, _GET_ENTRIES, header.ljust(_ENTRIES_HEADER_BYTES + size, b"\0"))
     return split(answer[_ENTRIES_HEADER_BYTES:])
 
 
 def split(table: bytes) -> tuple[bytes, ...]:
-    """The entries of a table without their counters. Raises struct.error where it is cut off."""
+    """Returns the entries of a table without their counters. Raises struct.error for a truncated table."""
     entries = []
     at = 0
     while at < len(table):
@@ -89,11 +88,11 @@ def split(table: bytes) -> tuple[bytes, ...]:
     return tuple(entries)
 
 
-def _ask(asking: socket.socket, option: int, question: bytes) -> bytes:
-    """``getsockopt`` that hands the question over in the room for the answer, which Python's own does not."""
-    room = ctypes.create_string_buffer(question, len(question))
-    length = ctypes.c_uint32(len(question))
-    if _libc.getsockopt(asking.fileno(), socket.SOL_IP, option, room, ctypes.byref(length)) != 0:
+def _get_option(udp: socket.socket, option: int, request: bytes) -> bytes:
+    """Call ``getsockopt`` with a request in the buffer for the answer, which Python's own function cannot do."""
+    room = ctypes.create_string_buffer(request, len(request))
+    length = ctypes.c_uint32(len(request))
+    if _libc.getsockopt(udp.fileno(), socket.SOL_IP, option, room, ctypes.byref(length)) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
     return room.raw[: length.value]

@@ -74,7 +74,7 @@ class Nic:
         seen = self._look()
         self._refuse_foreign(seen)
         if self._installed is None:
-            return ("it was not in place",)
+            return ("the tree was not in place",)
         return differences(self._installed, self._parts(seen))
 
     def put_back(self) -> None:

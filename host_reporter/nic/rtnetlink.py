@@ -60,7 +60,7 @@ def read(interface: str, *filters_of: int) -> list[Entry]:
             return [entry for what, parent in requests for entry in _dump(netlink, what, index, parent)]
     except OSError as error:
         reason = error.strerror or os.strerror(error.errno) if error.errno else str(error)
-        raise NicError(f"{interface}: the kernel does not tell its traffic control: {reason}") from error
+        raise NicError(f"{interface}: its traffic control cannot be read: {reason}") from error
 
 
 def _dump(netlink: socket.socket, what: int, index: int, parent: int) -> list[Entry]:
@@ -76,7 +76,7 @@ def _dump(netlink: socket.socket, what: int, index: int, parent: int) -> list[En
         # A change during the dump may be missing from it, so an interrupted dump is repeated.
         if whole:
             return entries
-    raise OSError("it changes too quickly")
+    raise OSError("the traffic control changes too quickly")
 
 
 def parse(data: bytes, index: int) -> tuple[list[Entry], bool, bool]:

@@ -122,7 +122,8 @@ class PlanFollower:
         try:
             plan = HostPlan.model_validate_json(answer.body)
         except ValidationError as error:
-            self._trouble(f"its plan is not understood: {'; '.join(in_lines(described(error, None, HostPlan))[:3])}")
+            reasons = "; ".join(in_lines(described(error, None, HostPlan))[:3])
+            self._trouble(f"the controller's plan is not understood: {reasons}")
             return
         self._answered()
         self._tag, self._plan = answer.tag, plan

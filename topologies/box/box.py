@@ -1,9 +1,9 @@
 """A User-Mode Linux box: Debian's ``linux.uml`` as a process, with Open vSwitch's kernel datapath inside.
 
-Needs no privilege and no KVM. The box sees the machine's own files (what the command writes lands there) but has
-its own processes, network (none to the outside) and clock-for-clock the same time. ``run`` starts one command in
-it and passes on its output and exit status; several boxes run side by side. When the caller is gone, by whatever
-way, the box ends.
+A box needs no privilege and no KVM. It sees the machine's files and writes to them. It has its own processes and its
+own network, without a link to the outside; its clock is the machine's. ``run`` starts one command in a box, and passes
+on its output and exit status. Several boxes can run side by side. A box ends when its caller ends, even if that is
+killed.
 
     python -m topologies.box.box [--memory 2G] [--] COMMAND...
 """
@@ -35,7 +35,7 @@ from topologies.signals import ending_signals, held_off
 KERNEL = "linux.uml"
 MODULE_TREE = Path("/usr/lib/uml/modules")
 OWN_FOLDERS = ("/run", "/var/run", "/var/log", "/dev", "/proc", "/sys")
-"""Folders that the box has for itself; the machine's are not seen in it."""
+"""The box has its own versions of these folders, and does not see the machine's."""
 
 _STOP_SECONDS = 5.0
 _AT_MINSIGSTKSZ = 51
@@ -47,19 +47,19 @@ exec env -i {environment} {command}
 
 
 Output = Callable[[int, bytes], None]
-"""Takes a stream's number (1: stdout, 2: stderr) and a piece of what the command wrote there."""
+"""A function of a stream's number (1: stdout, 2: stderr) and of a piece that the command wrote there."""
 
 
 class BoxError(RuntimeError):
-    """The box could not start, or ended without an exit status; the message is one line for a person."""
+    """The box could not start, or ended without an exit status. The message is one line for people."""
 
 
 class BoxTimeoutError(BoxError):
-    """The command did not end in time; the box was stopped."""
+    """The box was stopped because its command did not end in time."""
 
 
 class BoxStoppedError(BoxError):
-    """The box was stopped because its caller asked for that."""
+    """The box was stopped because its caller set ``stop``."""
 
 
 def run(
@@ -71,12 +71,12 @@ def run(
     output: Output | None = None,
     stop: threading.Event | None = None,
 ) -> int:
-    """Run ``command`` in a box of its own, in the caller's working directory; the command's exit status.
+    """Run ``command`` in a box of its own, in the caller's working directory. Returns the command's exit status.
 
-    ``memory`` as the kernel takes it (``512M``, ``2G``); ``timeout`` in seconds; ``env`` replaces the caller's
-    environment. stdout and stderr are handed over as they come, to the caller's own or to ``output``. Raises
-    BoxError where the box cannot start or dies, BoxTimeoutError after the timeout, BoxStoppedError once ``stop`` is
-    set. SIGINT, SIGTERM and SIGHUP of the caller stop the box first; in a thread beside the main one only ``stop``
+    ``memory`` is a size such as ``512M`` or ``2G``, ``timeout`` is in seconds, and ``env`` replaces the caller's
+    environment. Output goes to the caller's stdout and stderr, or to ``output``, as soon as the command writes it.
+    Raises BoxError where the box cannot start or dies, BoxTimeoutError after the timeout, and BoxStoppedError once
+    ``stop`` is set. SIGINT, SIGTERM and SIGHUP of the caller stop the box first. Outside the main thread only ``stop``
     does.
     """
     _check(command, memory)
@@ -90,7 +90,7 @@ def run(
 
 
 def available() -> str | None:
-    """Return in one line why no box can be started here; None where one can."""
+    """Returns in one line why no box can be started here; None where that is possible."""
     if sys.platform != "linux" or os.uname().machine != "x86_64":
         return "the User-Mode Linux box needs Linux on x86-64"
     if shutil.which(KERNEL, path=_path(os.environ)) is None or not MODULE_TREE.is_dir():
@@ -114,17 +114,17 @@ def _check(command: Sequence[str], memory: str) -> None:
 
 
 def _scratch() -> str:
-    """A folder for private files that the box sees too, without signs that a kernel command line cannot hold."""
+    """Returns a folder that the box sees too, whose path has no characters that a kernel command line cannot hold."""
     scratch = Path(tempfile.gettempdir()).resolve()
     hidden = any(scratch.is_relative_to(folder) for folder in OWN_FOLDERS)
     return "/tmp" if hidden or re.search(r"[\s,\"]", str(scratch)) else str(scratch)  # noqa: S108 (mkdtemp follows)
 
 
 def _memory_folder(memory: str, fallback: Path) -> str:
-    """Where the box's memory lies, as a file already unlinked: in memory where there is room, else on disk."""
+    """Returns the folder of the box's memory, an unlinked file: in memory if there is room, else ``fallback``."""
     needed = int(memory[:-1]) * (2**30 if memory.endswith("G") else 2**20)
     with contextlib.suppress(OSError):
-        shared = os.statvfs("/dev/shm")  # noqa: S108 (asked for its size; the kernel makes its own file there)
+        shared = os.statvfs("/dev/shm")  # noqa: S108 (the kernel creates a private file there)
         if shared.f_bavail * shared.f_frsize > needed and not shared.f_flag & getattr(os, "ST_NOEXEC", 8):
             return "/dev/shm"  # noqa: S108 (as above)
     return str(fallback)
@@ -135,7 +135,7 @@ def _path(env: Mapping[str, str]) -> str:
 
 
 def _prepare(folder: Path, command: Sequence[str], env: dict[str, str], *, terminals: bool) -> None:
-    """Put the init script, the command and what they need into the private folder."""
+    """Write the init script, the command and their files into the private folder."""
     env |= {"PATH": _path(env), "TMPDIR": "/run/box/tmp", "TRAINYARD_BOX": "1"}
     (folder / "lib").mkdir()
     (folder / "lib" / "modules").symlink_to(MODULE_TREE)
@@ -164,9 +164,9 @@ def _prepare(folder: Path, command: Sequence[str], env: dict[str, str], *, termi
 
 
 def _vector_state_too_large() -> bool:
-    """Whether the processor has more register state than linux.uml's ptrace buffer of 2696 bytes (see xstate.c).
+    """Returns whether the processor's register state exceeds linux.uml's ptrace buffer of 2696 bytes (see xstate.c).
 
-    Asked of the auxiliary vector: a signal frame is that state and not quite 1 KB more.
+    The auxiliary vector gives the size of a signal frame, which is that state and a little less than 1 KB more.
     """
     library = ctypes.CDLL(None)
     library.getauxval.restype = ctypes.c_ulong
@@ -176,7 +176,7 @@ def _vector_state_too_large() -> bool:
 
 def _compile(library: Path) -> None:
     source = Path(__file__).with_name("xstate.c")
-    compiler = next((found for name in ("cc", "gcc", "tcc") if (found := shutil.which(name))), None)
+    compiler = next((path for name in ("cc", "gcc", "tcc") if (path := shutil.which(name))), None)
     if compiler is None:
         raise BoxError(f"{KERNEL} needs {source.name} on this processor, and there is no C compiler: install gcc")
     compilation = subprocess.run(
@@ -192,7 +192,7 @@ def _compile(library: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Limits:
-    """What ends a box before its command has: a moment (monotonic; ``seconds`` after the start), or being told."""
+    """A box's limits: ``deadline`` (monotonic, ``seconds`` after the start), and ``stop``, which its caller may set."""
 
     deadline: float
     seconds: float
@@ -200,12 +200,12 @@ class _Limits:
 
     @classmethod
     def from_now(cls, seconds: float | None, stop: threading.Event | None = None) -> _Limits:
-        """``seconds`` of None: no moment."""
-        known = float("inf") if seconds is None else seconds
-        return cls(time.monotonic() + known, known, stop)
+        """Returns limits that begin now. Where ``seconds`` is None, there is no deadline."""
+        duration = float("inf") if seconds is None else seconds
+        return cls(time.monotonic() + duration, duration, stop)
 
     def check(self) -> None:
-        """Raises BoxTimeoutError, BoxStoppedError."""
+        """Raises BoxTimeoutError after the deadline, and BoxStoppedError once ``stop`` is set."""
         if self.stop is not None and self.stop.is_set():
             raise BoxStoppedError("the box was stopped")
         if time.monotonic() > self.deadline:
@@ -213,7 +213,7 @@ class _Limits:
 
 
 def _boot(folder: Path, memory: str, limits: _Limits, output: Output, processor: int | None) -> int:
-    """Start the kernel, pass on the output until it ends, give back the command's exit status."""
+    """Start the kernel and pass on its output until it ends. Returns the command's exit status."""
     out_read, out_write = os.pipe()
     err_read, err_write = os.pipe()
     alive_read, alive_write = os.pipe()
@@ -244,7 +244,7 @@ def _boot(folder: Path, memory: str, limits: _Limits, output: Output, processor:
             _pass_on(process, streams, limits, output)
         finally:
             with held_off():
-                # Its caller's end of file tells the kernel to interrupt the command and to end.
+                # The end of this file makes the box interrupt the command and end.
                 os.close(alive_write)
                 _stop(process, streams, output)
     finally:
@@ -254,7 +254,7 @@ def _boot(folder: Path, memory: str, limits: _Limits, output: Output, processor:
 
 
 def _pass_on(process: subprocess.Popen[bytes], streams: Mapping[int, int], limits: _Limits, output: Output) -> None:
-    """Hand over what comes out of the box's two pipes until the kernel has ended."""
+    """Pass on the data of the box's two pipes until the kernel has ended."""
     with selectors.DefaultSelector() as selector:
         for source in streams:
             os.set_blocking(source, False)
@@ -267,14 +267,14 @@ def _pass_on(process: subprocess.Popen[bytes], streams: Mapping[int, int], limit
                     selector.unregister(key.fd)
             if ended and not ready:
                 return
-            # One more round after the end: what was written last may still lie in the pipes.
+            # One more round follows the end, because the pipes may still hold the last output.
             ended = process.poll() is not None
             if not ended:
                 limits.check()
 
 
 def _copy(source: int, stream: int, output: Output) -> bool:
-    """Hand over what is there; False at the end of the source."""
+    """Pass on the data that has arrived. Returns False at the end of the source."""
     try:
         data = os.read(source, 65536)
     except BlockingIOError:
@@ -297,7 +297,7 @@ def _stop(process: subprocess.Popen[bytes], streams: Mapping[int, int], output: 
         with contextlib.suppress(BoxTimeoutError):
             _pass_on(process, streams, _Limits.from_now(_STOP_SECONDS), output)
     finally:
-        # The box's processes are processes here too, in the session that Popen made for it.
+        # The box's processes are processes of this machine too, in the session that Popen has started.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -306,9 +306,9 @@ def _stop(process: subprocess.Popen[bytes], streams: Mapping[int, int], output: 
 def _status(folder: Path, ended_with: int) -> int:
     with contextlib.suppress(OSError, ValueError):
         return int((folder / "status").read_text())
-    lines = (folder / "log").read_text(errors="replace").strip().splitlines() or ["it said nothing"]
-    telling = [line for line in lines if line.startswith("box: ") or "panic" in line or "errno" in line]
-    reason = (telling or lines[-1:])[0].removeprefix("box: ")
+    lines = (folder / "log").read_text(errors="replace").strip().splitlines() or ["it gave no reason"]
+    reasons = [line for line in lines if line.startswith("box: ") or "panic" in line or "errno" in line]
+    reason = (reasons or lines[-1:])[0].removeprefix("box: ")
     how = f"killed by {signal.Signals(-ended_with).name}" if ended_with < 0 else f"status {ended_with}"
     raise BoxError(f"the box ended early ({how}): {reason}")
 

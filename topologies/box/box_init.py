@@ -1,7 +1,7 @@
-"""What runs as process 1 inside the User-Mode Linux box: a shell script, and the kernel modules that it loads.
+"""The shell script that is process 1 inside the User-Mode Linux box, and the kernel modules that it loads.
 
-The script finds everything in the private folder ``$here`` that ``box`` prepared: ``command`` (executable),
-``modules``, ``modprobe``, and the empty files that switch things on. It leaves the exit status in ``status``.
+``box`` prepares the script's private folder ``$here``: ``command`` (executable), ``modules``, ``modprobe``, and empty
+files that switch features on. The script writes the command's exit status into ``status``.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ MODULES: tuple[str, ...] = (
     "ip_tables", "iptable_mangle", "iptable_filter", "xt_DSCP", "xt_dscp", "xt_tcpudp", "xt_comment", "xt_multiport",
     "xt_cgroup", "xt_length", "nf_tables", "tcp_diag", "inet_diag",
 )  # fmt: skip
-"""Loaded at boot; tcp_diag and inet_diag are built in where they are not modules."""
+"""The script loads these modules at boot, without those that the kernel has built in."""
 
 BUILT_IN_ELSEWHERE = frozenset({"tcp_diag", "inet_diag"})
-"""Modules whose absence under /usr/lib/uml/modules means that the kernel has them built in."""
+"""The kernel has these modules built in where /usr/lib/uml/modules lacks them."""
 
 INIT = r"""
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin

@@ -35,7 +35,7 @@ def inside_box() -> bool:
 
 
 def kernel_problem() -> str | None:
-    """Return why Open vSwitch's kernel datapath cannot be used here; None where it can."""
+    """Returns why Open vSwitch's kernel datapath cannot be used here; None where it can."""
     if os.geteuid() != 0:
         return "the kernel datapath needs root"
     with contextlib.suppress(FileNotFoundError):
@@ -48,7 +48,7 @@ def kernel_problem() -> str | None:
 
 
 def choose(wanted: Wanted = "auto") -> Datapath:
-    """Return the datapath to use: ``kernel`` and ``user`` run here, ``uml`` needs a box to be started.
+    """Returns the datapath to use: ``kernel`` and ``user`` run here, ``uml`` needs a box to be started.
 
     Inside a box the answer is ``kernel`` for all but ``user``. Raises DatapathError.
     """

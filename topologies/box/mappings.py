@@ -1,8 +1,9 @@
 """Raises ``vm.max_map_count`` for large processes in a User-Mode Linux box.
 
-For each of its processes the box has a process of this machine, in which it maps every page by itself, and sixteen for
-each page that a program first reads of a file. PyTorch's libraries are 52,000 pages when they are loaded. A training
-needs more than the 65,530 mappings that Linux allows by default, and then the box's kernel kills the process.
+Each process of the box is a process of this machine. The box's kernel makes a separate mapping for each page there, and
+sixteen mappings when a program first reads a page of a file. PyTorch's libraries are 52,000 pages when they are loaded.
+A training needs more than the 65,530 mappings that Linux allows by default, and then the box's kernel kills the
+process.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ ENOUGH = 262_144
 
 @contextlib.contextmanager
 def room(setting: Path = SETTING, folder: Path | None = None) -> Iterator[bool]:
-    """Inside the context the setting is raised where this process may do so. Yields whether it is high enough.
+    """Raise the setting inside the context, where this process may do so. Yields whether it is high enough.
 
     The last user restores the setting. Users that run at the same time find each other by files in ``folder``. After a
     crash the next user restores it. A value that another program has set in between stays.
@@ -49,7 +50,7 @@ def room(setting: Path = SETTING, folder: Path | None = None) -> Iterator[bool]:
 
 
 def advice(setting: Path = SETTING) -> str:
-    """Return the advice for a machine whose setting is too low."""
+    """Returns the advice for a machine whose setting is too low."""
     return (
         f"processes in the box may map {setting.read_text().strip()} pieces of memory, PyTorch may need more, and then "
         f"the box kills it: as root, sysctl -w vm.max_map_count={ENOUGH}"
@@ -58,7 +59,7 @@ def advice(setting: Path = SETTING) -> str:
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[int]:
-    """The file's descriptor; a lock on it goes with it."""
+    """Yields a descriptor of the file. Its end releases a lock on the file."""
     descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         yield descriptor

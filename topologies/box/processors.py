@@ -31,7 +31,7 @@ def run_on(process: int, processor: int | None) -> None:
 
 
 def at_once() -> tuple[str, ...]:
-    """Return a command prefix for a process that has a machine of its own in reality, so that it never waits.
+    """Returns a command prefix for a process that has a machine of its own in reality, and so must never wait.
 
     It sets real-time scheduling, or the highest priority where that is not allowed.
     """
@@ -45,7 +45,7 @@ def at_once() -> tuple[str, ...]:
 
 
 def _lock_processor(number: int, stack: contextlib.ExitStack) -> bool:
-    """Lock a processor until ``stack`` ends; a process that dies releases it. Returns whether this succeeded."""
+    """Lock a processor until ``stack`` ends or this process dies. Returns whether this succeeded."""
     lock = Path(tempfile.gettempdir()) / f"trainyard-{os.geteuid()}-processor-{number}.lock"
     try:
         descriptor = os.open(lock, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

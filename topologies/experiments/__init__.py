@@ -1,1 +1,1 @@
-"""Experiments as values: jobs, arrivals, and studies, read from a file."""
+"""Experiments as values, which are read from a file: jobs, their arrivals, and studies."""

@@ -1,6 +1,6 @@
-"""An experiment as a value: the testbed, the jobs, when they arrive. The lab runs it, the trainers read it.
+"""An experiment as a value: the testbed, the jobs and their arrivals. The lab runs it, and the trainers read it.
 
-File format: one JSON or YAML document of ``Experiment``; unknown fields are refused.
+An experiment's file is one JSON or YAML document of ``Experiment``. Unknown fields are refused.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from topologies.experiments.study_plan import StudyPlan, TrialPlan, fault
 
 PLAIN = Scheme("bsp", sending="after")
 FABRIC_SWITCHES = 2
-"""A leaf-spine has this many leaves and spines where the experiment does not say."""
+"""A leaf-spine has this many leaves and spines by default."""
 
 
 class JobPlan(Message):
     """One job to be trained.
 
-    ``architecture`` ps: ``hosts[0]`` runs the parameter server, the others a worker each; every iteration
-    each worker computes, pushes ``model_bytes`` to the server and pulls as many back (BSP). ring: ``hosts``
-    are the peers in ring order; every iteration each computes, then sends 2 (n-1)/n x ``model_bytes`` to its
-    successor in 2 (n-1) steps. Rank 0 (``hosts[0]``) writes the training log. Task i listens on ``port``
-    at its host (ps: only the server listens). ``curve`` names a recorded curve, which is replayed over the whole
-    run: the metric of iteration k (from 1) of n is row ceil(k x rows / n) of its rows. ``arrival`` counts from the
-    experiment's start, in seconds. ``sync``: how a ps job's workers keep in step: bsp, ssp:S or asp, each also with
-    +overlap or +sasp (asp+sasp:S).
+    With ``architecture`` ps, ``hosts[0]`` runs the parameter server, and each other host a worker. In every iteration
+    each worker computes, pushes ``model_bytes`` to the server and pulls as many back (BSP). With ring, ``hosts`` are
+    the peers in ring order. In every iteration each peer computes, then sends 2 (n-1)/n x ``model_bytes`` to its
+    successor in 2 (n-1) steps. Rank 0 (``hosts[0]``) writes the training log. Task i listens on ``port`` at its host;
+    of a ps job only the server listens. ``curve`` names a recorded curve, which is replayed over the whole run: the
+    metric of iteration k (from 1) of n is row ceil(k x rows / n) of the curve. ``arrival`` is in seconds from the
+    experiment's start. ``sync`` is the synchronisation of a ps job: bsp, ssp:S or asp, each also with +overlap or +sasp
+    (asp+sasp:S).
 
-    ``trial``: the job is a study's. It arrives when the study's tuner calls it, and with the curve that it says then;
-    ``arrival`` and ``curve`` here say nothing.
+    A job with ``trial`` belongs to a study. It arrives when the study's tuner calls it, and the call names its curve.
+    ``arrival`` and ``curve`` of the plan have no effect on it.
     """
 
     id: Name
@@ -71,17 +71,18 @@ class JobPlan(Message):
 
 
 class Experiment(Message):
-    """Jobs on ``hosts`` servers h1..hN, every link limited at both ends, the hosts' to ``link_bps``.
+    """Jobs on ``hosts`` servers h1..hN. Every link is limited at both ends, and those of hosts to ``link_bps``.
 
-    ``topology`` testbed: one switch. leaf_spine: ``leaves`` switches (None: 2) with as many hosts each, h1 and its
-    neighbours on the first, and every one linked to all ``spines`` (None: 2) at ``uplink_bps`` (None: as ``link_bps``).
+    The ``topology`` testbed has one switch. leaf_spine has ``leaves`` switches (None: 2) with equally many hosts, h1
+    and its neighbours on the first. Each leaf has a link to each of ``spines`` switches (None: 2) at ``uplink_bps``
+    (None: ``link_bps``).
 
-    ``queues`` counts the switch's queues a port: one less job classes. ``limit_seconds``: jobs still running
-    then are stopped and counted as censored. ``processes``: one trainer a host serves all its jobs, or one a host and
-    job, each job's in a cgroup of the job's own. ``barriers``: workers of parameter-server jobs record when they come
-    to each barrier. ``nic_queue_bytes``: what a queue of a host's NIC holds (None: as an agent makes them), for arms in
-    which no agent orders it by the plan: that has its own word. ``studies``: hyper-parameter searches, whose trials are
-    among the jobs.
+    ``queues`` is the number of queues at each switch port; there is one job class less. Jobs that still run after
+    ``limit_seconds`` are stopped and counted as censored. With ``processes`` host, one trainer on each host serves all
+    its jobs; with job, each job has a trainer of its own on each host, in a cgroup of the job. With ``barriers``,
+    workers of parameter-server jobs record when they come to each barrier. ``nic_queue_bytes`` is the size of a queue
+    at a host's NIC (None: the agent's default) in arms where no agent orders the NIC by the plan; the plan has its own
+    size. ``studies`` are hyper-parameter searches, whose trials are among the jobs.
     """
 
     name: Name
@@ -103,8 +104,8 @@ class Experiment(Message):
 
     @field_validator("leaves", "spines", "uplink_bps")
     @classmethod
-    def _is_the_fabrics(cls, value: float | None, info: ValidationInfo) -> float | None:
-        """None for the testbed; for a leaf-spine never None."""
+    def _fits_the_topology(cls, value: float | None, info: ValidationInfo) -> float | None:
+        """Returns the value, or its default, for a leaf-spine; None for the testbed."""
         topology = info.data.get("topology")
         if topology == "testbed" and value is not None:
             raise ValueError("is for topology: leaf_spine; the testbed has one switch")

@@ -1,4 +1,4 @@
-"""An experiment from its file, for the trainer and for ``trainyard lab``; every fault with its file and line."""
+"""Reads an experiment from its file, for the trainer and for ``trainyard lab``. Each fault gets its file and line."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from topologies.experiments.experiment import Experiment
 
 
 def read_experiment(path: Path) -> Experiment:
-    """The experiment in a JSON or YAML file. Raises ConfigError, one line a fault with file, line and field."""
+    """Returns the experiment in a JSON or YAML file. Raises ConfigError: a line with file, line and field per fault."""
     return read_with_lines(path)[0]
 
 
 def read_with_lines(path: Path) -> tuple[Experiment, Document]:
-    """The experiment, and where in its file everything stands. Raises ConfigError."""
+    """Returns the experiment, and the document with the line of each value. Raises ConfigError."""
     document = read_mapping(path)
     try:
         return Experiment.model_validate(document.data), document
@@ -26,11 +26,11 @@ def read_with_lines(path: Path) -> tuple[Experiment, Document]:
 
 
 def read_quickly(path: Path) -> Experiment:
-    """As ``read_experiment``. For programs' own files: JSON without a fault takes a hundredth of the time."""
+    """Do as ``read_experiment``, but read a valid JSON file in a hundredth of the time. Programs write such files."""
     if path.suffix == ".json":
         try:
             return Experiment.model_validate_json(path.read_bytes())
         except (OSError, ValidationError):
-            # The slow way says what is wrong, and where.
+            # The slow reader below reports what is wrong, and where.
             pass
     return read_experiment(path)

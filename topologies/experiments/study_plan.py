@@ -1,10 +1,10 @@
 """A hyper-parameter study as a part of an experiment: successive halving whose trials are jobs of the testbed.
 
 K. Jamieson, A. Talwalkar: Non-stochastic best arm identification and hyperparameter optimization, AISTATS 2016. All
-trials of a rung train at once; when the last has ended, the best of them, one of ``eta``, go on to the next.
-Where a trial trains is part of the experiment, so that arms that are to be compared run the same; what it trains, and
-who goes on, the study's tuner decides while the arm runs (``topologies.studies.tuner``). So there is a job for every
-trial in every rung, and those that are not called never begin.
+trials of a rung train at once. When the last one has ended, the best of them (one in ``eta``) go on to the next rung.
+The experiment says where each trial trains, so that all arms of a comparison have the same placement. While an arm
+runs, the study's tuner (``topologies.studies.tuner``) decides what a trial trains, and which trials go on. So there is
+a job for every trial in every rung, and jobs that are not called never begin.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from pydantic import Field, model_validator
 from controller.wire import Message, Name
 
 BRACKET = "b0"
-"""Stages are called as the tuners' callbacks call them: bracket and rung. Successive halving has one bracket."""
+"""A stage's name is its bracket and rung, as in the tuners' callbacks. Successive halving has one bracket."""
 
 _Iterations = Annotated[int, Field(ge=1, le=10**7)]
 
 
 class TrialPlan(Message):
-    """Which part of a study a job is: trial ``number`` (from 0) in ``rung`` (from 0)."""
+    """A job's part of a study: trial ``number`` (from 0) in ``rung`` (from 0)."""
 
     study: Name
     number: Annotated[int, Field(ge=0, le=1000)]
@@ -33,8 +33,8 @@ class TrialPlan(Message):
 class StudyPlan(Message):
     """One study, which begins ``arrival`` seconds after the experiment.
 
-    ``rungs[i]`` are the iterations that a trial has done when it leaves rung i. ``configurations`` are recorded runs,
-    by the names of their curves: what the tuner may choose from for a trial, by ``seed``.
+    ``rungs[i]`` are the iterations that a trial has done when it leaves rung i. ``configurations`` are the recorded
+    runs, by the names of their curves, from which the tuner chooses by ``seed``.
     """
 
     name: Name
@@ -53,30 +53,30 @@ class StudyPlan(Message):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many trials each rung has."""
+        """The number of trials in each rung."""
         return tuple(max(1, self.trials // self.eta**rung) for rung in range(len(self.rungs)))
 
     def begin(self, rung: int) -> int:
-        """The iterations that a trial has done when it enters a rung."""
+        """Returns the iterations that a trial has done when it enters a rung."""
         return self.rungs[rung - 1] if rung else 0
 
     def length(self, rung: int) -> int:
-        """The iterations of a rung."""
+        """Returns the number of iterations in a rung."""
         return self.rungs[rung] - self.begin(rung)
 
 
 def stage_name(rung: int) -> str:
-    """How a job's progress tells the stage of its study."""
+    """Returns the name of the stage of a rung, as jobs report it."""
     return f"{BRACKET}.r{rung}"
 
 
 def promoted(metrics: Mapping[int, float], count: int) -> list[int]:
-    """The ``count`` trials, by number, with the highest metrics; of equals the first."""
+    """Returns the numbers of the ``count`` trials with the highest metrics; of equal trials the first go on."""
     return sorted(sorted(metrics, key=lambda number: (-metrics[number], number))[:count])
 
 
 def fault(studies: Iterable[StudyPlan], jobs: Iterable[tuple[str, int, TrialPlan | None]]) -> str | None:
-    """What keeps studies and their jobs (id, iterations, trial) from fitting together; None: nothing."""
+    """Returns why studies and their jobs (id, iterations, trial) do not fit together; None where they do."""
     plans = {study.name: study for study in studies}
     missing = {
         TrialPlan(study=study.name, number=number, rung=rung)

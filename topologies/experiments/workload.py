@@ -1,6 +1,6 @@
 """Random workloads of training jobs on the testbed: the generator and the three loads of the measured claims.
 
-Everything random comes from one seed, so arms that are to be compared run the same jobs. The generator and the three
+Everything random comes from one seed, so the arms of a comparison run the same jobs. The generator and the three
 loads were committed before JPAS first ran on the testbed; the loads were chosen by how much fair sharing slows jobs
 down. Later the links' rate (100, then 25, now 10 Mbit/s), the shortest iteration and the controller's period were
 changed, so that the network is measured and not the emulator's processor (decision 6): bytes follow the rate, so an
@@ -25,14 +25,14 @@ WORKERS = (4, 8)
 LINK_BPS = 10e6
 ALONE_SECONDS = (20.0, 40.0)
 SHORTEST_ITERATION = 0.4
-"""Seconds of an iteration alone: below it the emulated hosts' processors would be measured, not the network."""
+"""An iteration alone takes at least this many seconds. Shorter ones would measure the emulated hosts' processors."""
 PERIOD_SECONDS = 2.0
-"""The controller's T: a tenth of the shortest job. Each plan costs the processor that also carries the network."""
+"""The controller's T is a tenth of the shortest job, since planning uses the processor that emulates the network."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How many jobs arrive, and the mean of the exponential gaps between them in seconds."""
+    """The number of jobs, and the mean of the exponential gaps between their arrivals in seconds."""
 
     name: str
     jobs: int
@@ -55,14 +55,16 @@ def generate(
     limit_seconds: float = 600.0,
     period_seconds: float = PERIOD_SECONDS,
 ) -> Experiment:
-    """An experiment of ``load``: Poisson arrivals; a model from the table; parameter server or ring with equal chance;
-    4 to 8 workers (ring: peers) on hosts at random; a recorded curve at random, each row an iteration, or spread over
-    as many iterations as take 0.4 s each.
+    """Returns an experiment of ``load`` with Poisson arrivals.
 
-    Alone on the network a job takes 20 to 40 s, evenly: bytes and compute time of its model shrink together to that, so
-    the share of an iteration that is communication stays the model's own.
+    Each job has a random model from the table, and a parameter server or a ring with equal chance. It has 4 to 8
+    workers (of a ring: peers) on random hosts, and a random recorded curve. Each row of the curve is an iteration,
+    unless these would be shorter than 0.4 s; then there are as many iterations as take 0.4 s each.
+
+    Alone on the network a job takes 20 to 40 s, uniformly. The bytes and the compute time of its model shrink to that
+    by the same factor, so communication keeps the model's share of an iteration.
     """
-    random = Random(f"trainyard workload {load.name} {seed}")  # noqa: S311 - an experiment, to be repeated from its seed
+    random = Random(f"trainyard workload {load.name} {seed}")  # noqa: S311 - a seed must repeat the experiment
     names = [f"h{i}" for i in range(1, hosts + 1)]
     recorded = {curve.name: curve.iterations for curve in curves.index() if curve.use == "claim"}
     arrival, jobs = 0.0, []
@@ -103,6 +105,6 @@ def generate(
 
 
 def communication_seconds(architecture: Architecture, hosts: int, model_bytes: float, link_bps: float) -> float:
-    """Seconds that one iteration's transfers take alone: the load of the busiest link, push and pull in turn."""
+    """Returns the seconds of an iteration's transfers alone: the load of the busiest link, push and pull in turn."""
     transfer = model_bytes * BITS_PER_BYTE / link_bps
     return 2 * (hosts - 1) * transfer if architecture == "ps" else 2 * (hosts - 1) / hosts * transfer
