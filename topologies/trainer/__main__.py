@@ -1,6 +1,7 @@
 """``python -m topologies.trainer``: the trainer of one host.
 
-Exit status: 0 no job of this host failed (the limit or a signal may have stopped it); 1 a job failed; 2 wrong input.
+The exit status is 0 where no job of this host failed (the limit or a signal may have stopped jobs), 1 where a job
+failed, and 2 for wrong input.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from topologies.trainer.start import Meeting
 from topologies.trainer.transfers.task import Addresses
 
 LATEST_START = 4e9
-"""Refuse a start after this moment, in the year 2096, because a clock cannot hold every number."""
+"""Refuse a start after this moment (in the year 2096), because a clock cannot hold every number."""
 LONGEST_PATIENCE = 1e6
 """Refuse to wait for more than this many seconds."""
 SWITCH_SECONDS = 1.0
@@ -29,7 +30,7 @@ SWITCH_SECONDS = 1.0
 
 
 def load_experiment(path: Path) -> Experiment:
-    """The experiment in a JSON or YAML file. Raises InputError with the file, the line and each field at fault."""
+    """Returns the experiment in a JSON or YAML file. Raises InputError with file, line and field of each fault."""
     try:
         return read_quickly(path)
     except ConfigError as error:
@@ -61,7 +62,7 @@ def _base(text: str) -> IPv4Address:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Returns the parser of the command line."""
     arguments = argparse.ArgumentParser(prog="python -m topologies.trainer", description=__doc__)
     arguments.add_argument(
         "--experiment", type=Path, required=True, metavar="FILE", help="the experiment's file, JSON or YAML"

@@ -1,8 +1,8 @@
 """How long workers wait at a barrier for the slowest of them, from the arrival times that they recorded.
 
-A worker of a parameter-server job comes to the barrier of an iteration when it has computed, and pushes; the barrier
-opens when the last one has come. A worker that gets its model late comes late, and all others wait. Where an experiment
-asks for it, each worker records when it came, by the machine's clock.
+A worker of a parameter-server job comes to the barrier of an iteration when it has computed, and then pushes. The
+barrier opens when the last worker has come. A worker that gets its model late comes late, and all others wait. In an
+experiment with ``barriers``, each worker records when it comes, by the machine's clock.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ FOLDER = "barriers"
 
 @dataclass(frozen=True, slots=True)
 class BarrierWait:
-    """Over the ``barriers`` of a job: the mean wait of a worker in seconds, and the mean of the variance among workers.
+    """The mean wait of a worker in seconds over the ``barriers`` of a job, and the mean variance among its workers.
 
-    ``variance`` is in seconds squared, of the workers at one barrier.
+    The variance is that of the workers at one barrier, in seconds squared.
     """
 
     barriers: int
@@ -41,7 +41,7 @@ def write(directory: Path, job: str, rank: int, moments: Sequence[float]) -> Non
 
 
 def read(directory: Path, job: str, workers: int) -> BarrierWait | None:
-    """Return how the workers of a job, ranks 1 and up, have waited; None where one of them has left no file.
+    """Return how the workers of a job, ranks 1 and up, have waited; None where a worker has left no file.
 
     Raises ValueError for a file of another format, and OSError.
     """
@@ -58,16 +58,16 @@ def read(directory: Path, job: str, workers: int) -> BarrierWait | None:
 
 
 def waits(moments: Sequence[Sequence[float]]) -> BarrierWait | None:
-    """Return the waits from each worker's arrival times; None without a barrier that all came to.
+    """Return the waits from each worker's arrival times; None where there is no barrier that all have reached.
 
-    Where there are more, the first barrier does not count, because it includes the time to connect.
+    The first of several barriers does not count, because it includes the time to connect.
     """
-    came = [list(at_one) for at_one in zip(*moments, strict=False)]
-    came = came[1:] or came
-    if not came:
+    barriers = [list(arrivals) for arrivals in zip(*moments, strict=False)]
+    barriers = barriers[1:] or barriers
+    if not barriers:
         return None
     return BarrierWait(
-        barriers=len(came),
-        mean_seconds=fmean(max(at_one) - moment for at_one in came for moment in at_one),
-        variance=fmean(pvariance(at_one) for at_one in came),
+        barriers=len(barriers),
+        mean_seconds=fmean(max(arrivals) - moment for arrivals in barriers for moment in arrivals),
+        variance=fmean(pvariance(arrivals) for arrivals in barriers),
     )

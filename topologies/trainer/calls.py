@@ -1,7 +1,7 @@
-"""Calls: a study's tuner starts jobs while an experiment runs, by a file for each in a shared folder.
+"""Calls: while an experiment runs, a study's tuner starts a job with a file in a shared folder.
 
-A trainer is ready for every job of its host before the experiment starts, and begins those that are called. So the
-first iteration of a late job is no slower than that of any other. One thread of each trainer watches the folder.
+A trainer prepares every job of its host before the experiment starts, and begins the jobs that are called. So the first
+iteration of a late job is no slower than that of any other. One thread of each trainer watches the folder.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from topologies.trainer.transfers.task import HaltedError
 
 POLL_SECONDS = 0.1
 LEAD_SECONDS = 0.5
-"""A job arrives so many seconds after its call, when all of its hosts have read it."""
+"""A job arrives this many seconds after its call, when all of its hosts have read the call."""
 
 
 class Call(Message):
-    """What a called job trains: iterations ``begin`` + 1 and on, of a run of ``total``, along a recorded ``curve``.
+    """The work of a called job: iterations from ``begin`` + 1 on, in a run of ``total``, along a recorded ``curve``.
 
     The job arrives at ``arrival``, in seconds since the epoch, and belongs to a ``stage`` of its study.
     """
@@ -39,9 +39,9 @@ def call_file(directory: Path, job: str) -> Path:
     return directory / "calls" / f"{job}.json"
 
 
-def call(directory: Path, job: str, what: Call) -> None:
+def call(directory: Path, job: str, content: Call) -> None:
     """Call a job. Raises OSError."""
-    write_whole(call_file(directory, job), what.model_dump_json() + "\n")
+    write_whole(call_file(directory, job), content.model_dump_json() + "\n")
 
 
 def read_call(path: Path) -> Call:
@@ -75,7 +75,7 @@ class Calls:
     def wait(self, job: str) -> Call:
         """Wait for the call of a job and return it.
 
-        Raises HaltedError where calls are called off, OSError, ValueError.
+        Raises HaltedError after ``call_off``, OSError, ValueError.
         """
         self._waiting[job].wait()
         if self._over.is_set():
@@ -83,7 +83,7 @@ class Calls:
         return read_call(call_file(self._directory, job))
 
     def call_off(self) -> None:
-        """Let all tasks that still wait stop."""
+        """Stop all tasks that still wait."""
         self._over.set()
         for event in self._waiting.values():
             event.set()
@@ -92,6 +92,6 @@ class Calls:
         missing = dict(self._waiting)
         folder = call_file(self._directory, "any").parent
         while missing and not self._over.wait(POLL_SECONDS):
-            here = {path.stem for path in folder.iterdir()} if folder.is_dir() else set()
-            for job in missing.keys() & here:
+            called = {path.stem for path in folder.iterdir()} if folder.is_dir() else set()
+            for job in missing.keys() & called:
                 missing.pop(job).set()

@@ -1,4 +1,4 @@
-"""What rank 0 of a job writes: the job file for the host's agent, an ordinary training log, and the result."""
+"""Writes the files of a job's rank 0: the job file for the host's agent, an ordinary training log, and the result."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class JobRecorder:
         self._iterations = iterations
         self._curve = curve
         self._directory = directory.resolve()
-        # The times of a job that fails before its arrival is known count from now.
+        # Where a job fails before its arrival is known, its times count from now.
         self.expect(time.monotonic(), time.time())
         self._history: list[Point] = []
         self._log: TextIO | None = None
@@ -50,14 +50,14 @@ class JobRecorder:
         self._epoch = epoch
 
     def called(self, call: Call) -> None:
-        """Note what the study's tuner wants the job to train. Raises curves.CurveError."""
-        whole = curves.replay(curves.load(call.curve), call.total)
-        self._curve = whole[call.begin : call.begin + self._iterations]
+        """Note the call of the study's tuner. Raises curves.CurveError."""
+        run = curves.replay(curves.load(call.curve), call.total)
+        self._curve = run[call.begin : call.begin + self._iterations]
         self._curve_name = call.curve
         self._call = call
 
     def begin(self) -> None:
-        """Open the log of a job that has arrived, then write its job file. Raises OSError."""
+        """Open the log of a job that has arrived, and write its job file. Raises OSError."""
         log = self._directory / "logs" / f"{self._job.id}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         done_file(self._directory, self._job.id).unlink(missing_ok=True)
@@ -121,6 +121,6 @@ class JobRecorder:
 
     def _log_line(self, text: str) -> None:
         assert self._log is not None
-        # One write a line, so that a reader hardly ever sees half a line.
+        # Each line is one write, so that a reader hardly ever sees half a line.
         now = datetime.now()
         self._log.write(f"{now:%Y-%m-%d %H:%M:%S},{now.microsecond // 1000:03d} INFO {text}\n")

@@ -14,11 +14,13 @@ Point = tuple[float, int, float]
 
 
 class JobResult(Message):
-    """How a job went. ``history``: seconds since its arrival, iterations done, metric; by rank 0's own clock.
+    """The result of a job.
 
-    ``jct`` is from arrival to the end of the last iteration, None unless the whole run was done. ``censored``: it was
-    stopped before its end (by the limit, by a signal, or because it failed). ``capped``: it ended after fewer
-    iterations because that was asked for. ``failed`` says why, for people. ``ended`` is in seconds since arrival.
+    ``history`` has the seconds since arrival (by rank 0's clock), the iterations done and the metric of each report.
+    ``jct`` is the time from arrival to the end of the last iteration in seconds, and None unless the run is complete. A
+    ``censored`` job was stopped before its end by the limit, by a signal, or by a failure. A ``capped`` job ended after
+    fewer iterations because of ``--iterations-cap``. ``failed`` gives the reason of a failure for people. ``ended`` is
+    in seconds since arrival.
     """
 
     id: Name
@@ -51,7 +53,7 @@ def read_result(path: Path) -> JobResult:
 def write_whole(path: Path, text: str) -> None:
     """Write a file so that readers see all of it or nothing. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # A leading dot keeps the scratch file out of sight of whoever watches the folder for *.json.
+    # A leading dot hides the scratch file from programs that watch the folder for *.json.
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
     scratch.write_text(text)
     scratch.replace(path)

@@ -22,13 +22,13 @@ from topologies.trainer.transfers.warm_up import warm_up
 from topologies.trainer.wakeup import Wakeup
 
 STOP_SECONDS = 10.0
-"""A task that is stopped has so many seconds to write its result."""
+"""A stopped task has this many seconds to write its result."""
 
 MEETING_SECONDS = 0.1
 """Look for the start file this often, in seconds."""
 
 GRACE_SECONDS = 1.0
-"""Wait so many seconds for this host's own signal to stop before a lost peer counts as a failure.
+"""Wait this many seconds for this host's own signal to stop before a lost peer counts as a failure.
 
 A peer that closes its connections may be stopping together with all others.
 """
@@ -37,15 +37,15 @@ log = logging.getLogger("trainer")
 
 
 class InputError(Exception):
-    """The input cannot be run. The message says what is wrong, and what would be right."""
+    """The input is wrong. The message says what is wrong, and what would be right."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to run.
+    """The options of a trainer.
 
-    ``start`` is in seconds since the epoch, or the meeting that announces it once all trainers are ready. ``cap`` ends
-    every job after so many iterations.
+    ``start`` is in seconds since the epoch, or the meeting that announces it once all trainers are ready. Every job
+    ends after ``cap`` iterations.
     """
 
     experiment: Experiment
@@ -80,7 +80,7 @@ class Task:
         self.failed: str | None = None
 
     def halt(self) -> None:
-        """Make the task stop soon, in good order."""
+        """Make the task stop soon and write its result."""
         self._halted.set()
         self._sockets.shut()
 
@@ -103,7 +103,7 @@ class Task:
             else:
                 self.failed = str(error) or type(error).__name__
         except Exception as error:
-            # A defect in the trainer ends this job and no other. Its trace is in the log.
+            # A defect in the trainer ends only this job. The log has its trace.
             log.exception("job %s: fault on %s", self._job.id, self._options.host)
             self.failed = f"fault in the trainer: {error!r}"
         finally:
@@ -155,7 +155,7 @@ class Task:
         try:
             if self._entered is not None:
                 barriers.write(self._options.directory, self._job.id, self._rank, self._entered)
-            # A job that nobody called has no result.
+            # A job that was not called has no result.
             if self._recorder is not None and (self._is_called or self.failed is not None):
                 self._recorder.end(self.failed)
         except OSError as error:
@@ -174,33 +174,33 @@ def run(options: Options) -> bool:
     may call this.
     """
     start, calls = Start(), Calls(options.directory)
-    mine = tasks(options, start, calls)
+    host_tasks = tasks(options, start, calls)
     with Wakeup() as wakeup:
         warm_up()
-        for task in mine:
+        for task in host_tasks:
             threading.Thread(target=_body, args=(task, wakeup), daemon=True).start()
         calls.listen()
-        ended, stopping = _agree(options, start, len(mine), wakeup)
+        ended, stopping = _agree(options, start, len(host_tasks), wakeup)
         if stopping:
-            _halt(mine, start, calls)
+            _halt(host_tasks, start, calls)
         limit = start.epoch + options.experiment.limit_seconds
-        running = len(mine) - ended
+        running = len(host_tasks) - ended
         while running:
             ended, signalled = wakeup.wait(STOP_SECONDS if stopping else max(0.0, limit - time.time()))
             running -= ended
             if not stopping and (signalled or time.time() >= limit):
                 stopping = True
-                _halt(mine, start, calls)
+                _halt(host_tasks, start, calls)
             elif stopping and not ended and not signalled:
                 log.error("%d tasks did not stop within %g s; they are abandoned", running, STOP_SECONDS)
                 return False
-    return all(task.failed is None for task in mine)
+    return all(task.failed is None for task in host_tasks)
 
 
 def _agree(options: Options, start: Start, tasks_here: int, wakeup: Wakeup) -> tuple[int, bool]:
     """Wait for the start and announce it to the tasks.
 
-    Returns how many tasks ended before the start, and whether a signal came in its place.
+    Returns how many tasks ended before the start, and whether a signal came instead of the start.
     """
     if not isinstance(options.start, Meeting):
         start.announce(options.start)
@@ -219,10 +219,10 @@ def _agree(options: Options, start: Start, tasks_here: int, wakeup: Wakeup) -> t
             return ended, True
 
 
-def _halt(mine: Sequence[Task], start: Start, calls: Calls) -> None:
+def _halt(host_tasks: Sequence[Task], start: Start, calls: Calls) -> None:
     start.call_off()
     calls.call_off()
-    for task in mine:
+    for task in host_tasks:
         task.halt()
 
 

@@ -1,4 +1,4 @@
-"""What a job of an experiment says of itself to the controller. Pure."""
+"""The spec that a job of an experiment sends to the controller. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from topologies.trainer.transfers.ring import chunk_bytes, sent_chunk
 
 
 def demand(job: JobPlan) -> tuple[DemandSpec, ...]:
-    """Bytes that one iteration sends, by pair of hosts; exactly what the trainer sends, without its headers."""
+    """Returns the bytes that an iteration sends between each pair of hosts: the trainer's payload without headers."""
     first, others, count = job.hosts[0], job.hosts[1:], len(job.hosts)
     if job.architecture == "ps":
         pairs = [pair for worker in others for pair in ((worker, first), (first, worker))]
@@ -26,7 +26,7 @@ def demand(job: JobPlan) -> tuple[DemandSpec, ...]:
 
 
 def job_spec(job: JobPlan, arrival_epoch: float) -> JobSpec:
-    """The message that registers ``job``, which arrived at ``arrival_epoch`` (seconds since the epoch)."""
+    """Returns the message that registers ``job``, which arrived at ``arrival_epoch`` (seconds since the epoch)."""
     if job.architecture == "ps":
         server, *workers = job.hosts
         tasks = (

@@ -1,7 +1,7 @@
-"""When an experiment starts: at a given moment, or at one that is announced once all trainers are ready.
+"""The start of an experiment: a given moment, or one that is announced once all trainers are ready.
 
-A trainer that waits writes a file into a shared folder when it is ready, and reads there when to start. The time until
-it is ready differs by seconds on a busy machine, and must not be part of the measurement.
+In the second case a trainer writes a file into a shared folder when it is ready, and reads the start from there. The
+time until a trainer is ready differs by seconds on a busy machine, and must not be part of the measurement.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _POLL_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Zero:
-    """The experiment's start: one moment by two clocks, in seconds."""
+    """The experiment's start as the same moment by two clocks, in seconds."""
 
     monotonic: float
     epoch: float
@@ -37,7 +37,7 @@ class Start:
 
     @property
     def epoch(self) -> float:
-        """The start in seconds since the epoch; the present time as long as it was not announced."""
+        """The start in seconds since the epoch; the present time where it is not announced yet."""
         return time.time() if self._zero is None else self._zero.epoch
 
     @property
@@ -51,7 +51,7 @@ class Start:
         self._announced.set()
 
     def call_off(self) -> None:
-        """Let all tasks that wait stop. Once the start was announced this does nothing."""
+        """Stop all tasks that wait. After the start was announced, this does nothing."""
         self._announced.set()
 
     def wait(self) -> Zero:
@@ -75,7 +75,7 @@ class Meeting:
         write_whole(self.folder / name, "")
 
     def missing(self, names: frozenset[str]) -> frozenset[str]:
-        """Return those that are not ready yet."""
+        """Return the names that are not ready yet."""
         return names - {path.name for path in self.folder.iterdir()}
 
     def begin(self, epoch: float) -> None:

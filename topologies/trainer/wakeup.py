@@ -1,4 +1,4 @@
-"""The main thread's only sleep. A task that has ended, a signal or a deadline wakes it."""
+"""The sleep of the main thread. The end of a task, a signal or a deadline wakes it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TASK_OVER = b"\0"
 
 
 class Wakeup:
-    """Use it as a context, in the main thread. Inside, ``SIGNALS`` wake the thread and do not end the process."""
+    """A context of the main thread. Inside, ``SIGNALS`` wake the thread and do not end the process."""
 
     def __init__(self) -> None:
         self._reader, self._writer = socket.socketpair()

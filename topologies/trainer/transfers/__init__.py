@@ -1,1 +1,1 @@
-"""How a task moves gradients: parameter server, ring, or asynchronously."""
+"""The gradient exchanges of a task: parameter server, ring, and asynchronous parameter server."""

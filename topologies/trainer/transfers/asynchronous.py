@@ -1,9 +1,9 @@
 """Asynchronous parameter-server training (SSP, ASP, SaSP), and training that overlaps computing and sending.
 
-The schemes, clocks, versions and queues are those of the real trainer (``sasp.core``). A worker sleeps in the place of
-computing, and the bytes are zeros. A model is one chunk where all is sent after the backward pass, else ``LAYERS``
-chunks of equal bytes. The forward pass is a third of the computing. An iteration is finished when the last worker has
-all answers to it.
+The schemes, clocks, versions and queues are those of the real trainer (``sasp.core``). A worker sleeps instead of
+computing, and the bytes are zeros. A model is one chunk where all is sent after the backward pass, and else ``LAYERS``
+chunks of equal bytes. The forward pass takes a third of the compute time. An iteration is finished when the last worker
+has all answers to it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from topologies.trainer.transfers.task import HaltedError, TaskContext
 
 LAYERS = 4
 FORWARD_SHARE = 1 / 3
-_HAS_ALL = -1
-"""The queue has this in the place of a chunk, to report that all answers to an iteration have arrived."""
+_ITERATION_DONE = -1
+"""This number in the queue stands for the report that all answers to an iteration have arrived."""
 
 
 def layers_of(scheme: Scheme) -> int:
@@ -36,7 +36,7 @@ def _queue(scheme: Scheme, *, supersede: bool = False) -> ChunkQueue:
 
 
 class _Shared:
-    """What the threads of one task share: a condition to wait on, and the first error, which ends them all."""
+    """The shared state of a task's threads: a condition to wait on, and the first error, which ends all of them."""
 
     def __init__(self, context: TaskContext) -> None:
         self._context = context
@@ -45,7 +45,7 @@ class _Shared:
         self._threads: list[threading.Thread] = []
 
     def start(self, body: Callable[..., None], *arguments: object) -> None:
-        """Run ``body`` in a thread. An exception of it ends the task."""
+        """Run ``body`` in a thread. An exception in it ends the task."""
         thread = threading.Thread(target=self._guarded, args=(body, arguments), daemon=True)
         self._threads.append(thread)
         thread.start()
@@ -97,7 +97,7 @@ class _Server:
         self._queues = [_queue(self._scheme, supersede=True) for _ in range(count)]
         self._sending = [False] * count
         self._clocks = [0] * count
-        self._got = [0] * count
+        self._acknowledged = [0] * count
         self._finished = 0
 
     def run(self) -> None:
@@ -109,7 +109,7 @@ class _Server:
         self._shared.join()
 
     def _read(self, worker: int, channel: Channel) -> None:
-        while self._got[worker] < self._context.iterations:
+        while self._acknowledged[worker] < self._context.iterations:
             frame = channel.receive_payload(Kind.PUSH, self._sizes)
             with self._shared.changed:
                 if frame.kind is Kind.GOT:
@@ -121,8 +121,8 @@ class _Server:
                 self._shared.changed.notify_all()
 
     def _count(self, worker: int, iteration: int) -> None:
-        self._got[worker] = max(self._got[worker], min(iteration, self._context.iterations))
-        while self._finished < min(self._got):
+        self._acknowledged[worker] = max(self._acknowledged[worker], min(iteration, self._context.iterations))
+        while self._finished < min(self._acknowledged):
             self._finished += 1
             self._context.finished(self._finished)
 
@@ -132,18 +132,20 @@ class _Server:
             with self._shared.changed:
                 self._sending[worker] = False
                 self._shared.changed.notify_all()
-                self._shared.wait(lambda: len(queue) > 0 or self._got[worker] >= end)
+                self._shared.wait(lambda: len(queue) > 0 or self._acknowledged[worker] >= end)
                 if not len(queue):
                     return
                 if self._scheme.sending == "sasp":
                     self._let_stragglers_go(worker)
-                taken = queue.dequeue()
-                assert taken is not None
+                entry = queue.dequeue()
+                assert entry is not None
                 self._sending[worker] = True
-            chunk, iteration = taken
+            chunk, iteration = entry
             channel.send(Frame(Kind.PULL, 0, iteration, self._sizes[chunk], chunk=chunk))
 
     def _let_stragglers_go(self, worker: int) -> None:
+        """Wait until no slower worker has chunks to receive, at most for ``PATIENCE_SECONDS``."""
+
         def is_slowest() -> bool:
             return not any(
                 self._clocks[other] < self._clocks[worker] and (len(self._queues[other]) or self._sending[other])
@@ -202,7 +204,7 @@ class _Worker:
         return now
 
     def _wait(self, layers: Sequence[int], now: float) -> float:
-        """Wait until layers may compute. Returns when that was; what has arrived already costs no sleep."""
+        """Wait until layers may compute. Returns when that was; it does not sleep for chunks that have arrived."""
         due = self._clocks.due
 
         def fresh() -> bool:
@@ -225,10 +227,10 @@ class _Worker:
         while True:
             with self._shared.changed:
                 self._shared.wait(lambda: len(self._queue) > 0)
-                taken = self._queue.dequeue()
-            assert taken is not None
-            chunk, iteration = taken
-            if chunk == _HAS_ALL:
+                entry = self._queue.dequeue()
+            assert entry is not None
+            chunk, iteration = entry
+            if chunk == _ITERATION_DONE:
                 self._channel.send(Frame(Kind.GOT, rank, iteration))
                 if iteration >= self._context.iterations:
                     return
@@ -243,5 +245,5 @@ class _Worker:
                 self._arrived[frame.chunk] = max(self._arrived[frame.chunk], frame.iteration)
                 if min(self._arrived) > complete:
                     complete = min(self._arrived)
-                    self._queue.put(_HAS_ALL, complete)
+                    self._queue.put(_ITERATION_DONE, complete)
                 self._shared.changed.notify_all()

@@ -1,4 +1,4 @@
-"""Messages between the tasks of a job over blocking TCP sockets: a fixed header, then a payload of the length it says.
+"""Messages between the tasks of a job over blocking TCP sockets: a fixed header, then a payload of the given length.
 
 The payload counts as the job's demand; a header adds 36 bytes to each message.
 """
@@ -20,14 +20,14 @@ _HEADER = struct.Struct("!2sBxIIHHHxxQQ")
 _MAGIC = b"Ty"
 _ZEROS = touched(BLOCK_BYTES)
 _SO_SNDBUFFORCE = 32
-"""Linux's SO_SNDBUFFORCE: as SO_SNDBUF, but beyond the administrator's limit. It needs root."""
+"""Linux's SO_SNDBUFFORCE is like SO_SNDBUF, but exceeds the administrator's limit. It needs root."""
 _SLACK_BYTES = 64 * 1024
 _UNSENT_BYTES = 64 * 1024
 HEADER_BYTES = _HEADER.size
 
 
 class PeerLostError(Exception):
-    """The other end is gone, or sends what is not expected. The message is for people."""
+    """The other end is gone, or has sent an unexpected message. The error message is for people."""
 
 
 class Kind(IntEnum):
@@ -44,7 +44,7 @@ _KINDS = frozenset(int(kind) for kind in Kind)
 
 
 class Frame(NamedTuple):
-    """A header. Rings use ``step`` and ``value`` (the partial sum of the chunk) too."""
+    """A header. Only rings use ``step`` and ``value`` (the partial sum of the chunk)."""
 
     kind: Kind
     sender: int
@@ -56,7 +56,7 @@ class Frame(NamedTuple):
 
 
 def job_key(job: str) -> int:
-    """Return the key by which a job's messages are distinguished from those of other jobs."""
+    """Return the key that distinguishes a job's messages from those of other jobs."""
     return zlib.crc32(job.encode())
 
 
@@ -75,7 +75,7 @@ class Channel:
         self.received = 0
 
     def send(self, frame: Frame, body: memoryview | None = None) -> None:
-        """Send a header and ``frame.length`` bytes: those of ``body``, or zeros. Raises PeerLostError."""
+        """Send a header and ``frame.length`` bytes, which are those of ``body``, or zeros. Raises PeerLostError."""
         head = _HEADER.pack(
             _MAGIC, frame.kind, self._key, frame.iteration, frame.sender, frame.step, frame.chunk,
             frame.value, frame.length,
@@ -84,7 +84,7 @@ class Channel:
             _ZEROS[: min(BLOCK_BYTES, frame.length - start)] if body is None else body[start : start + BLOCK_BYTES]
             for start in range(0, frame.length, BLOCK_BYTES)
         )
-        # The header leaves with the first bytes of the payload: one call, and no packet of its own.
+        # One call sends the header with the first bytes of the payload, so the header is no packet of its own.
         self._write([memoryview(head), *([first] if (first := next(payload, None)) is not None else [])])
         for block in payload:
             self._write([block])
@@ -112,35 +112,35 @@ class Channel:
     def expect(self, wanted: Frame, target: memoryview | None = None) -> Frame:
         """Receive a message, which must equal ``wanted`` except for its value. The payload goes to ``target``, if any.
 
-        Header and payload come in one call, so a message that is not ``wanted`` may be noticed as late as at the other
-        end's close. Raises PeerLostError.
+        One call reads header and payload. So a message that is not ``wanted`` may be noticed only when the other end
+        closes. Raises PeerLostError.
         """
         target = nowhere()[: min(wanted.length, BLOCK_BYTES)] if target is None else target
         first = target[:BLOCK_BYTES]
         self._read(self._head, first)
-        got = self._header()
-        if got._replace(value=0) != wanted._replace(value=0):
-            raise PeerLostError(f"{self.peer} sent {got} where {wanted} was due")
+        frame = self._header()
+        if frame._replace(value=0) != wanted._replace(value=0):
+            raise PeerLostError(f"{self.peer} sent {frame} where {wanted} was due")
         for start in range(len(first), wanted.length, BLOCK_BYTES):
             at = start if len(target) == wanted.length else 0
             self._read(target[at : at + min(BLOCK_BYTES, wanted.length - start)])
         self.received += wanted.length
-        return got
+        return frame
 
     def receive_payload(self, kind: Kind, sizes: Sequence[int]) -> Frame:
         """Receive a GOT, or a message of ``kind`` with a payload of its chunk's size, which is discarded.
 
         Raises PeerLostError.
         """
-        got = self.receive()
-        if got.kind is Kind.GOT and not got.length:
-            return got
-        if got.kind is not kind or got.chunk >= len(sizes) or got.length != sizes[got.chunk]:
-            raise PeerLostError(f"{self.peer} sent {got} where {kind.name} was due")
-        for start in range(0, got.length, BLOCK_BYTES):
-            self._read(nowhere()[: min(BLOCK_BYTES, got.length - start)])
-        self.received += got.length
-        return got
+        frame = self.receive()
+        if frame.kind is Kind.GOT and not frame.length:
+            return frame
+        if frame.kind is not kind or frame.chunk >= len(sizes) or frame.length != sizes[frame.chunk]:
+            raise PeerLostError(f"{self.peer} sent {frame} where {kind.name} was due")
+        for start in range(0, frame.length, BLOCK_BYTES):
+            self._read(nowhere()[: min(BLOCK_BYTES, frame.length - start)])
+        self.received += frame.length
+        return frame
 
     def decides_late(self) -> None:
         """Keep little unsent data in the kernel, so that more urgent data need not wait behind it."""
@@ -168,14 +168,14 @@ class Channel:
         wanted = [target for target in targets if len(target)]
         try:
             while wanted:
-                # Data that has arrived costs one call. For the rest this sleeps until all of it is there.
-                got = self._receive_into(wanted)
-                if got == 0:
+                # One call reads all data that has arrived. For more data this sleeps until all of it has arrived.
+                count = self._receive_into(wanted)
+                if count == 0:
                     raise PeerLostError(f"{self.peer} closed the connection")
-                while wanted and got >= len(wanted[0]):
-                    got -= len(wanted.pop(0))
-                if got:
-                    wanted[0] = wanted[0][got:]
+                while wanted and count >= len(wanted[0]):
+                    count -= len(wanted.pop(0))
+                if count:
+                    wanted[0] = wanted[0][count:]
         except OSError as error:
             raise PeerLostError(f"cannot receive from {self.peer}: {error}") from error
 
@@ -184,7 +184,7 @@ class Channel:
         while True:
             with contextlib.suppress(BlockingIOError):
                 return self._sock.recvmsg_into(wanted, 0, socket.MSG_DONTWAIT)[0]
-            # The kernel gathers as much as it can hold of what is missing, so that not every packet wakes this thread.
+            # The kernel gathers as much of the missing data as it can hold, so that not every packet wakes this thread.
             self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, sum(map(len, wanted)))
             timeout = self._sock.gettimeout()
             if not self._poll.poll(None if timeout is None else timeout * 1000):

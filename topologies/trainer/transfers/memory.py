@@ -1,7 +1,7 @@
 """Memory whose pages exist before it is used.
 
-The first access to a page is a page fault, which takes longer than a packet in a User-Mode Linux box. A job that begins
-on fresh memory begins seconds late, and the network would seem to be the cause.
+The first access to a page is a page fault, which takes longer than a packet in a User-Mode Linux box. With fresh memory
+a job would begin seconds late, and the network would seem to be the cause.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from functools import cache
 
 _PAGE_BYTES = 4096
 BLOCK_BYTES = 1024 * 1024
-"""One system call moves this many bytes at most. So thirteen trainers use less than half a slow core."""
+"""One system call moves at most this many bytes. With this size thirteen trainers use less than half a slow core."""
 
 
 def touched(size: int) -> memoryview:

@@ -1,8 +1,8 @@
 """Parameter-server training, bulk synchronous: all push, then all pull.
 
-An iteration: every worker computes, pushes ``model_bytes`` to the server, waits for as many back, and says that it
-has them. The server answers nobody before it has every push. The iteration is finished when the last worker has
-its pull: the server's own end of sending would be too early by what the sockets still hold.
+In each iteration every worker computes, pushes ``model_bytes`` to the server, waits for as many bytes back, and reports
+that it has them. The server answers no worker before it has every push. The iteration is finished when the last worker
+has its pull. The end of the server's sending would be too early, because the sockets still hold data then.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from topologies.trainer.transfers.task import HaltedError, TaskContext
 
 
 def serve(context: TaskContext) -> list[Channel]:
-    """The server's part, rank 0. Raises PeerLostError, HaltedError, OSError.
+    """Run the server, rank 0. Raises PeerLostError, HaltedError, OSError.
 
-    Where the kernel holds whole messages one thread serves all workers in turn; else each has one of its own.
+    Where the kernel holds whole messages, one thread serves all workers in turn. Else each worker has a thread.
     """
     workers = set(range(1, len(context.job.hosts)))
     listener = context.listen()
@@ -60,7 +60,7 @@ def _serve_at_once(context: TaskContext, channels: Mapping[int, Channel]) -> Non
 
 
 class _Round:
-    """What the server's threads share: the barrier, the count of pulls that arrived, the first error."""
+    """The shared state of the server's threads: the barrier, the number of pulls that arrived, and the first error."""
 
     def __init__(self, context: TaskContext, workers: int) -> None:
         self._context = context
@@ -71,7 +71,7 @@ class _Round:
         self.error: Exception | None = None
 
     def attend(self, channel: Channel, rank: int) -> None:
-        """Serve one worker to the end of the run; what goes wrong ends the job, and is kept in ``error``."""
+        """Serve one worker to the end of the run. An error ends the job, and ``error`` keeps it."""
         size = self._context.job.model_bytes
         try:
             for iteration in range(1, self._context.iterations + 1):
@@ -82,7 +82,7 @@ class _Round:
                 self._count(iteration)
         except (PeerLostError, HaltedError, OSError, threading.BrokenBarrierError) as error:
             with self._lock:
-                # The barrier breaks because of another thread's error, which is then the one to tell.
+                # A broken barrier is the result of another thread's error, so that error is the one to report.
                 if self.error is None or isinstance(self.error, threading.BrokenBarrierError):
                     self.error = error
             self._all_pushed.abort()
@@ -97,7 +97,7 @@ class _Round:
 
 
 def work(context: TaskContext) -> list[Channel]:
-    """A worker's part. Raises PeerLostError, HaltedError."""
+    """Run a worker. Raises PeerLostError, HaltedError."""
     context.begin()
     server, size = context.call(0), context.job.model_bytes
     server.gathers(size)

@@ -1,9 +1,9 @@
-"""Ring all-reduce: 2 (n - 1) steps, each to the successor, each sending on what the step before received.
+"""Ring all-reduce: in 2 (n - 1) steps each peer sends its successor the chunk that it received in the step before.
 
 P. Patarasuk, X. Yuan: Bandwidth optimal all-reduce algorithms for clusters of workstations, 2009,
-doi:10.1016/j.jpdc.2008.09.002. The model is cut into n chunks. In the first n - 1 steps partial sums travel, in the
-rest full ones. The sum is really formed, on one number a chunk that rides in the header: each peer adds its
-rank + 1, and checks at the end that every chunk holds n (n + 1) / 2.
+doi:10.1016/j.jpdc.2008.09.002. The model is cut into n chunks. The first n - 1 steps send partial sums, the others full
+sums. The sum is really computed, of one number for each chunk, which the header carries. Each peer adds its rank + 1,
+and checks at the end that every chunk's number is n (n + 1) / 2.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from topologies.trainer.transfers.task import TaskContext
 
 
 def chunk_bytes(model_bytes: int, peers: int) -> tuple[int, ...]:
-    """The sizes of the n chunks: as equal as whole bytes allow, ``model_bytes`` in all."""
+    """Returns the sizes of the n chunks, which are as equal as whole bytes allow and sum to ``model_bytes``."""
     return tuple((i + 1) * model_bytes // peers - i * model_bytes // peers for i in range(peers))
 
 
 def sent_chunk(rank: int, step: int, peers: int) -> int:
-    """The chunk that ``rank`` sends in ``step`` (from 0): its own first, then what it received last."""
+    """Returns the chunk that ``rank`` sends in ``step`` (from 0): first its own, then the one that it received last."""
     return (rank - step) % peers
 
 
 def peer(context: TaskContext) -> list[Channel]:
-    """One peer's part. Raises PeerLostError, HaltedError, OSError."""
+    """Run a peer. Raises PeerLostError, HaltedError, OSError."""
     peers = len(context.job.hosts)
     listener = context.listen()
     largest = max(chunk_bytes(context.job.model_bytes, peers))
@@ -64,7 +64,7 @@ def _all_reduce(
     before = (context.rank - 1) % peers
     sizes = chunk_bytes(context.job.model_bytes, peers)
     sums = [context.rank + 1] * peers
-    # Two buffers take turns: what step k receives into, step k + 1 sends from.
+    # Two buffers take turns: step k + 1 sends from the buffer into which step k has received.
     outgoing, incoming = buffers
     for step in range(2 * (peers - 1)):
         chunk = sent_chunk(context.rank, step, peers)
@@ -83,7 +83,7 @@ def _all_reduce(
 
 
 class _Sender:
-    """Sends chunks that the kernel holds, so that sending never waits for the ring's other members."""
+    """Sends chunks that the kernel can hold, so that sending never waits for the other peers."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -100,7 +100,7 @@ class _Sender:
 
 
 class _Thread:
-    """Sends larger chunks beside the receiving: in one thread, full sockets all around the ring would block it."""
+    """Sends larger chunks in a thread of its own; with one thread each, full sockets could block all peers."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -109,7 +109,7 @@ class _Thread:
         threading.Thread(target=self._run, daemon=True).start()
 
     def start(self, frame: Frame, body: memoryview) -> None:
-        """Begin to send; ``wait`` before the next."""
+        """Begin to send. The caller must ``wait`` before the next call."""
         self._work.put((frame, body))
 
     def wait(self) -> None:

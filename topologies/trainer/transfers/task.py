@@ -36,7 +36,7 @@ class Addresses:
     base: IPv4Address
 
     def of(self, host: str) -> str:
-        """The IPv4 address of a host. Raises ValueError for a name that is not h and a number."""
+        """Returns the IPv4 address of a host. Raises ValueError for a name that is not h and a number."""
         number = host.removeprefix("h")
         if number == host or not number.isdecimal():
             raise ValueError(f"a host is called h1, h2, ...; there is no address for {host}")
@@ -44,7 +44,7 @@ class Addresses:
 
 
 class Sockets:
-    """The open sockets of one task. Closing them wakes every thread that blocks on one."""
+    """The open sockets of one task. ``shut`` wakes every thread that blocks on one of them."""
 
     def __init__(self) -> None:
         self.closed = threading.Event()
@@ -61,7 +61,7 @@ class Sockets:
         raise HaltedError
 
     def shut(self) -> None:
-        """Wake all threads that block on a socket. A second call does nothing; ``close`` frees the sockets."""
+        """Wake all threads that block on a socket. ``close`` frees the sockets after that."""
         with self._lock:
             self.closed.set()
             for sock in self._open:
@@ -78,10 +78,11 @@ class Sockets:
 
 @dataclass(frozen=True)
 class TaskContext:
-    """Task ``rank`` of ``job``, which trains for ``iterations``. Rank 0 calls ``finished`` after each.
+    """Task ``rank`` of ``job``, which trains for ``iterations``. Rank 0 calls ``finished`` after each iteration.
 
-    ``begin`` waits until the job arrives; all that can be prepared is prepared before it. A worker that has computed,
-    and so comes to the iteration's barrier, calls ``entered``. A peer has ``hello_seconds`` to complete its greeting.
+    ``begin`` waits until the job arrives, and a task prepares all that it can before it calls ``begin``. A worker that
+    has computed, and so comes to the iteration's barrier, calls ``entered``. A peer has ``hello_seconds`` to complete
+    its greeting.
     Without ``kernel_buffers`` the task does not let the kernel hold whole messages, and uses more threads.
     """
 
@@ -108,7 +109,7 @@ class TaskContext:
 
     def rest(self, until: float) -> None:
         """Wait until ``until`` (monotonic). Raises HaltedError."""
-        # This sleeps and checks the event now and then. Waiting for the event costs several times the system calls.
+        # This sleeps, and checks the event now and then. A wait for the event needs several times as many system calls.
         while (left := until - time.monotonic()) > 0:
             time.sleep(min(left, HALT_SECONDS))
             if self.sockets.closed.is_set():
@@ -155,7 +156,7 @@ class TaskContext:
         except OSError as error:
             raise PeerLostError(f"cannot accept connections: {error}") from error
         self.sockets.add(sock)
-        # The socket counts as readable once the whole greeting is there; half of one must not keep the others waiting.
+        # The socket is readable once the whole greeting has arrived, so half a greeting does not delay other peers.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, HEADER_BYTES)
         sock.settimeout(self.hello_seconds)
         return sock, Channel(sock, job_key(self.job.id), address[0])
@@ -184,7 +185,7 @@ class TaskContext:
 
 
 def _rank(channel: Channel) -> int | None:
-    """Return the rank of the peer that greets; None for a stranger."""
+    """Return the rank of the peer that greets; None where the greeting is wrong."""
     try:
         hello = channel.receive()
     except PeerLostError:

@@ -1,4 +1,4 @@
-"""A warm-up: one exchange over loopback before any job arrives, which loads what the first real one will need."""
+"""A warm-up: one exchange over loopback before any job arrives, which loads the code of the first real exchange."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KEY = 0
 def warm_up() -> None:
     """Push and pull one block over loopback.
 
-    Where that fails, the first job is a little slower, and nothing is raised.
+    A failure raises nothing; the first job is then a little slower.
     """
     with (
         contextlib.suppress(OSError, PeerLostError),
