@@ -1,4 +1,4 @@
-"""``host-reporter``: the agent of a host. Wires its parts together, and takes everything away when it is stopped."""
+"""``host-reporter``: the agent of a host. It connects its parts, and when it stops it removes what it has installed."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _ENDS = (signal.SIGTERM, signal.SIGINT)
 log = logging.getLogger("host_reporter")
 
 SWITCH_SECONDS = 0.1
-"""Python's threads switch this often: the agent's threads mostly wait, so more switches would cost time for nothing."""
+"""Python's threads switch at most this often. The agent's threads mostly wait, so more switches would waste time."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run until SIGTERM or Ctrl-C. 0: stopped; 1: a fault of the agent's own; 2: wrong options."""
+    """Run until SIGTERM or Ctrl-C. Returns 0 after a stop, 1 after a fault of the agent, and 2 for wrong options."""
     for number in _ENDS:
-        # Nothing is begun yet that would have to be taken away.
+        # Nothing is installed yet, so the process can end at once.
         signal.signal(number, lambda _number, _frame: sys.exit(0))
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     try:
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: Options, address: Address, faults: list[str]) -> None:
-    """Run until stopped. A thread that fails ends all, and leaves a line in ``faults``."""
+    """Run until stopped. A fault of any thread stops the agent, and adds a line to ``faults``."""
     sys.setswitchinterval(SWITCH_SECONDS)
     notices = Notices(log)
     if address.is_open:
@@ -74,7 +74,7 @@ def _run(options: Options, address: Address, faults: list[str]) -> None:
         log.warning("%s", trouble)
 
     with ExitStack() as ending:
-        # At the end all of it is stopped, in the opposite order, whatever fails on the way.
+        # At the end all parts are stopped in the opposite order, even if some of them fail.
         ending.callback(log.info, "stopped")
         follow = _alone if options.is_alone else _with_controller
         follow(options, address, notices, faults, ending).run()
@@ -101,7 +101,7 @@ def _alone(options: Options, _address: Address, notices: Notices, faults: list[s
 def _with_controller(
     options: Options, address: Address, notices: Notices, faults: list[str], ending: ExitStack
 ) -> Follower:
-    """Reports, discovery and the plan; TensorLights in the place of the plan's order where that is asked for."""
+    """Run the agent with a controller: reports, discovery and the plan, or TensorLights for the order at the NIC."""
 
     def failed(error: Exception) -> None:
         faults.append(_described(error))
@@ -135,7 +135,7 @@ def _with_controller(
         address, options.host, enforcement, notices, count=sender.count_sent, marked=sender.marks, failed=failed
     )
     reconciler = Reconciler(enforcement, period=period, failed=failed)
-    # They end from the last to the first: bytes are counted once more, and then the sender reports all that is left.
+    # They stop from the last to the first. So bytes are counted once more before the sender reports all that is left.
     for last in (follower.close, sender.stop, book.stop, plans.stop, reconciler.stop, discovery.stop):
         ending.callback(last)
     log.info("host %s reports to %s; job files in %s", options.host, options.controller, options.jobs_dir)
@@ -152,10 +152,10 @@ def _with_controller(
 def _lights(
     options: Options, notices: Notices, failed: Callable[[Exception], None], period: Callable[[], float]
 ) -> TensorLights | None:
-    """TensorLights, where that orders the interface. ``period``: seconds between two looks at it."""
+    """Returns TensorLights where it orders the interface. ``period`` returns the seconds between two looks at it."""
     if options.nic == "plan":
         return None
-    from host_reporter.nic.tensorlights_nic import TensorLightsNic  # noqa: PLC0415 - its library need not be in all memories
+    from host_reporter.nic.tensorlights_nic import TensorLightsNic  # noqa: PLC0415 - it loads pyroute2
 
     assert options.interface is not None and options.rate_bps is not None
     rotate_seconds = options.rotate_seconds if options.nic == "tls-rr" else None
@@ -164,20 +164,20 @@ def _lights(
 
 
 def _stop_by_signal(stop: Callable[[], None]) -> None:
-    """Have the first signal that ends a process call ``stop``, and the others do nothing: the end is under way.
+    """Make the first SIGTERM or SIGINT call ``stop``; later signals do nothing.
 
-    SIGHUP ends nothing: it costs a line.
+    SIGHUP only logs a line.
     """
 
     def first(_number: int, _frame: object) -> None:
         for number in (*_ENDS, signal.SIGHUP):
-            # Ignored, not handled: it is ignored in the tools too that take marks and classes away.
+            # An ignored signal is ignored in the child processes too, which remove marks and classes.
             signal.signal(number, signal.SIG_IGN)
         stop()
 
     for number in _ENDS:
         signal.signal(number, first)
-    # Who runs it under nohup ignores it already.
+    # Under nohup SIGHUP is ignored already.
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         signal.signal(signal.SIGHUP, _hang_up)
 
@@ -187,7 +187,7 @@ def _hang_up(_number: int, _frame: object) -> None:
 
 
 def _described(error: Exception) -> str:
-    """A fault in one line, with the place where it happened."""
+    """Returns a fault in one line, with the place where it happened."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {' '.join(str(error).split())}{place}"

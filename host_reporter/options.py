@@ -1,4 +1,4 @@
-"""The agent's options: from the command line, and from a YAML file whose unknown keys are refused with their line."""
+"""The agent's options from the command line and from a YAML file. Unknown keys are refused with their line."""
 
 from __future__ import annotations
 
@@ -24,20 +24,21 @@ DEFAULT_CONTROLLER = "http://127.0.0.1:8080"
 DEFAULT_JOBS_DIR = "/etc/trainyard/jobs.d"
 
 MOST_CONFIG_BYTES = 2**20
-"""Refuse a longer file of options."""
+"""Refuse a file of options that has more bytes."""
 
 NicOrder = Literal["plan", "tls-one", "tls-rr"]
-"""Who orders the interface: the controller's plan, or TensorLights on its own, with fixed bands or in turn."""
+"""The order at the interface comes from the controller's plan, or from TensorLights with fixed or rotating bands."""
 
 
 class OptionsError(ValueError):
-    """Options that cannot be used; the message says where, what, and what would be right."""
+    """The options cannot be used. The message says where and what is wrong, and what would be right."""
 
 
 class Options(Message):
-    """How to run. ``interface`` of None: the NIC is left alone; ``rate_bps`` of None: the controller's inventory.
+    """The agent's options.
 
-    With TensorLights, and no word of a controller, the agent does without one.
+    Where ``interface`` is None, the NIC is not touched. Where ``rate_bps`` is None, the controller's settings give the
+    rate. With TensorLights and no ``controller`` option, the agent runs without a controller.
     """
 
     controller: str = DEFAULT_CONTROLLER
@@ -60,7 +61,7 @@ class Options(Message):
 
 
 def read_options(arguments: Sequence[str], environment: dict[str, str]) -> Options:
-    """Options of a command line, over those of its ``--config``, over the defaults. Raises OptionsError."""
+    """Returns a command line's options. They win over its ``--config``, that over defaults. Raises OptionsError."""
     given = {name: value for name, value in vars(parser().parse_args(arguments)).items() if value is not None}
     config = given.pop("config", None)
     values: dict[str, Any] = {}
@@ -94,7 +95,7 @@ def read_options(arguments: Sequence[str], environment: dict[str, str]) -> Optio
 
 
 def _read_config(path: Path) -> Document:
-    """Values by key, or none. Raises OptionsError."""
+    """Returns the document of a ``--config`` file, which may be empty. Raises OptionsError."""
     from controller.documents.yaml_lines import read_yaml  # noqa: PLC0415 - its import is slow, and few starts need it
 
     try:

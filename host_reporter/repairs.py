@@ -1,4 +1,4 @@
-"""Puts back what somebody else has changed, and says so: at once, and seldomer where it is changed again and again."""
+"""Repairs what other programs have changed, and logs it. The first repairs are immediate; many in a row are delayed."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Protocol
 from host_reporter.notices import Notices
 
 QUICK_REPAIRS = 5
-"""So many repairs in a row are made as soon as the change is seen; before each further one is a wait."""
+"""This many repairs in a row happen as soon as the change is seen. There is a wait before each further repair."""
 
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 2.0, 60.0
 """The first wait doubles with each further repair, up to the longest."""
 
 CALM_SECONDS = 60.0
-"""A repair this long after the last one is the first of a new row."""
+"""A repair this long after the last one begins a new row."""
 
 
 class Installed(Protocol):
     """Something that the agent has put into the kernel, where others can change it."""
 
     def changed(self) -> Sequence[str]:
-        """Returns what is no longer as it was installed, in words; nothing where all of it is."""
+        """Returns in words what differs from the installation; an empty sequence where nothing does."""
 
     def put_back(self) -> None:
-        """Install it anew."""
+        """Install it again."""
 
 
 class Pace:
-    """When the next repair may be. Pure: the time comes in, in seconds of a clock that only goes forward."""
+    """Decides when the next repair may happen. Pure: its callers give the time, in seconds of a monotonic clock."""
 
     def __init__(self) -> None:
         self._row = 0
@@ -37,11 +37,11 @@ class Pace:
         self._wait = 0.0
 
     def is_due(self, now: float) -> bool:
-        """Returns whether a repair may be made now."""
+        """Returns whether a repair may happen now."""
         return now >= self._last + self._wait
 
     def repaired(self, now: float) -> float:
-        """Count a repair. Returns the seconds until the next one may be; 0 where it may be at any time."""
+        """Count a repair. Returns the seconds until the next repair may happen; 0 where it may happen at any time."""
         is_new = now - self._last > self._wait + CALM_SECONDS
         self._row = 1 if is_new else self._row + 1
         self._last = now
@@ -56,7 +56,7 @@ class Pace:
 
 
 class Repairs:
-    """The repairs of one installed thing, which is named ``what``. Not for several threads."""
+    """The repairs of one installed thing, which ``what`` names in messages. It is not thread-safe."""
 
     def __init__(self, what: str, notices: Notices, clock: Callable[[], float] = time.monotonic) -> None:
         self._what = what
@@ -65,10 +65,9 @@ class Repairs:
         self._pace = Pace()
 
     def look(self, installed: Installed) -> bool:
-        """Put back what is not as it was installed. Returns whether all of it is there now; False where it is not yet
-        time to look again.
+        """Repair what differs from the installation. Returns whether all of it is installed now.
 
-        Raises what ``installed`` raises.
+        Returns False where it is too early for the next look. Raises what ``installed`` raises.
         """
         if not self._pace.is_due(self._clock()):
             return False
@@ -78,14 +77,14 @@ class Repairs:
         try:
             installed.put_back()
         except Exception:
-            # What the kernel refuses is not to be tried all the time either.
+            # A repair that the kernel refuses counts too, so that it is not tried all the time.
             self._pace.repaired(self._clock())
             raise
         self.say(was)
         return True
 
     def say(self, was: Sequence[str]) -> None:
-        """Say that this was not as it was installed, and is put back."""
+        """Log a repair of ``was``, the differences from the installation."""
         wait = self._pace.repaired(self._clock())
         again = ""
         if wait:

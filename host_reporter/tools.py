@@ -7,20 +7,20 @@ import subprocess
 from collections.abc import Mapping, Sequence
 
 RUN_SECONDS = 20.0
-"""A tool that runs longer is ended."""
+"""End a tool that runs longer than this."""
 
 MAX_COMPLAINT = 300
-"""At most so many characters of a tool's complaint are repeated."""
+"""Repeat at most this many characters of a tool's error message."""
 
 
 class ToolError(RuntimeError):
-    """A tool cannot be run, or has failed; the message says why."""
+    """A tool cannot be run, or has failed. The message says why."""
 
 
 def run(command: Sequence[str], text: str = "", *, package: str) -> str:
     """Give a tool ``text`` as its input and wait for its end. Returns what it prints.
 
-    ``package``: the package that brings the tool, for the message. Raises ToolError.
+    ``package`` is the package that has the tool, for the message of an error. Raises ToolError.
     """
     try:
         completed = subprocess.run(
@@ -65,9 +65,9 @@ def start(
         raise ToolError(_reason(command[0], error, package)) from error
 
 
-def complaint(told: str) -> str:
-    """Returns a tool's complaint in one line, without what is too long."""
-    return " ".join(told.split())[:MAX_COMPLAINT]
+def complaint(output: str) -> str:
+    """Returns a tool's error message in one line, of at most ``MAX_COMPLAINT`` characters."""
+    return " ".join(output.split())[:MAX_COMPLAINT]
 
 
 def _reason(tool: str, error: OSError, package: str) -> str:

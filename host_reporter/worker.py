@@ -10,10 +10,10 @@ Result = TypeVar("Result")
 
 
 class Worker:
-    """A thread that does ``work``, and then ``last`` in their order, whatever has failed before.
+    """A thread that calls ``work``, and then each of ``last`` in order, whatever has failed before.
 
-    ``failed`` is called with each fault, from the thread: an agent of which a part works would be believed, so all of
-    it stops. ``news`` guards what the thread shares with others, and wakes it.
+    The thread calls ``failed`` with each fault. The whole agent stops then, because nobody would notice that a part of
+    it is missing. ``news`` guards what the thread shares with others, and wakes it.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Worker:
             self._thread.start()
 
     def stop(self, seconds: float) -> None:
-        """Tell the thread to end, and wait for that; ``seconds`` at most."""
+        """Tell the thread to end, and wait for its end for at most ``seconds``."""
         self.request_stop()
         if self._is_started:
             self._thread.join(seconds)
@@ -45,7 +45,7 @@ class Worker:
             self.news.notify_all()
 
     def wait(self, seconds: float) -> bool:
-        """For the thread: wait for ``seconds``, or until it is to end. Returns whether it is to end."""
+        """Wait, in the thread, for ``seconds`` or until it must end. Returns whether it must end."""
         with self.news:
             return self.news.wait_for(lambda: self.is_stopping, seconds)
 

@@ -241,7 +241,7 @@ class Discovery:
                 job: FoundTraffic(known.found, known.connections, self._traffic(job), self._missed(job))
                 for job, known in self._jobs.items()
             }
-            self._reports.tell(traffic, addresses, now)
+            self._reports.report(traffic, addresses, now)
         self._tell_sources()
 
     def _open(self) -> Diag | None:
@@ -259,7 +259,7 @@ class Discovery:
         if addresses != self._known_addresses:
             self._known_addresses = addresses
             self._namespaces.anew()
-            self._reports.tell_all_again()
+            self._reports.report_all_again()
         own = network_namespace("self") or 0
         others = frozenset(address for address, name in addresses.items() if name != self._host)
         self._peers = frozenset(map(socket.inet_aton, others))

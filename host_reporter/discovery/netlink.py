@@ -153,8 +153,8 @@ def _addresses() -> frozenset[str]:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as asking:
         room = bytearray(_MAX_INTERFACES * _INTERFACE_BYTES)
         buffer = (ctypes.c_char * len(room)).from_buffer(room)
-        asked = struct.pack("iP", len(room), ctypes.addressof(buffer))
-        used, _ = struct.unpack("iP", fcntl.ioctl(asking, _SIOCGIFCONF, asked))
+        request = struct.pack("iP", len(room), ctypes.addressof(buffer))
+        used, _ = struct.unpack("iP", fcntl.ioctl(asking, _SIOCGIFCONF, request))
         entries = (bytes(room[at + 20 : at + 24]) for at in range(0, used, _INTERFACE_BYTES))
         addresses = frozenset(map(socket.inet_ntoa, entries))
         del buffer

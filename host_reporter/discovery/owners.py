@@ -100,7 +100,7 @@ class Owners:
         return frozenset(known.brought) if known is not None else frozenset()
 
     def judge(self, sockets: list[Socket]) -> Verdict:
-        """Whose new sockets are."""
+        """Returns which jobs new sockets belong to."""
         if sockets and self._names_groups and not any(sock.cgroup for sock in sockets):
             self._without_groups()
         owners: dict[int, str] = {}
@@ -119,15 +119,15 @@ class Owners:
                 self._jobs[self._joined[sock.inode]].brought.add(sock.inode)
             elif sock.inode:
                 rest.append(sock)
-        asked = [(name, job) for name, job in self._jobs.items() if self._is_by_process(job)]
-        if not asked or not rest:
+        by_process = [(name, job) for name, job in self._jobs.items() if self._is_by_process(job)]
+        if not by_process or not rest:
             return Verdict(owners)
-        held, share = self._held(asked, {sock.inode for sock in rest})
+        held, share = self._held(by_process, {sock.inode for sock in rest})
         owners |= {sock.cookie: held[sock.inode] for sock in rest if sock.inode in held}
         return Verdict(owners, frozenset(sock.cookie for sock in rest if sock.inode not in held), share)
 
     def holders(self, job: str, inodes: Iterable[int]) -> dict[int, Held]:
-        """Where a job's processes hold these sockets, as far as they do and we may look. What is known is kept."""
+        """Returns where a job's processes hold these sockets, as far as the agent may look. Known places are kept."""
         known = self._jobs.get(job)
         if known is None:
             return {}
@@ -140,7 +140,7 @@ class Owners:
         return dict(known.holds)
 
     def namespaces(self, own: int, now: float) -> dict[int, int]:
-        """The network namespaces beside ``own`` that jobs' processes are in, each with one of the processes."""
+        """Returns the network namespaces of jobs' processes without ``own``, each with a process in it."""
         by_inode: dict[int, int] = {}
         seen: dict[int, tuple[int, float]] = {}
         for job in self._jobs.values():
@@ -259,17 +259,17 @@ class Owners:
     def _is_by_process(self, job: _Job) -> bool:
         return job.declared.cgroup is None or not self._names_groups or (job.group is not None and not job.group.id)
 
-    def _held(self, asked: list[tuple[str, _Job]], wanted: set[int]) -> tuple[dict[int, str], float]:
-        """Which job holds which of these inodes, and the share of the jobs that were looked at."""
+    def _held(self, by_process: list[tuple[str, _Job]], wanted: set[int]) -> tuple[dict[int, str], float]:
+        """Returns the job that holds each of these inodes, and the share of the jobs that were looked at."""
         owner_of: dict[int, str] = {}
         left = MAX_DESCRIPTORS
-        count = len(asked)
+        count = len(by_process)
         start = self._turn % count
         for i in range(count):
             if left <= 0 or wanted <= owner_of.keys():
                 self._turn = (start + i) % count
                 return owner_of, i / count
-            name, job = asked[(start + i) % count]
+            name, job = by_process[(start + i) % count]
             before = left
             for inode, held in self._descriptors(name, job, before):
                 left -= 1

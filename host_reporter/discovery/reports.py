@@ -1,4 +1,4 @@
-"""Decides when jobs' connections are reported: changed links at once, bytes regularly, everything again at times."""
+"""Decides when jobs' connections are reported: changed links at once, bytes regularly, and all of it now and then."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from host_reporter.notices import Notices
 BYTES_SECONDS = 5.0
 """Report bytes this often while the links stay the same."""
 
-RETELL_SECONDS = 30.0
+REPEAT_SECONDS = 30.0
 """Report everything again this often, for a controller that has lost it."""
 
-MAX_UNKNOWN_TOLD = 20
-"""Log at most so many unknown addresses of a job one by one."""
+MAX_UNKNOWN_LOGGED = 20
+"""Log at most this many unknown addresses of a job one by one."""
 
 _NEVER = float("-inf")
 
 
 class Receiver(Protocol):
-    """Reports what is found."""
+    """Receives the traffic of jobs."""
 
-    def found(self, parts: Iterable[JobTraffic]) -> None:
+    def add_traffic(self, parts: Iterable[JobTraffic]) -> None:
         """Report the traffic of these jobs."""
 
 
 @dataclass
 class _Job:
-    """What was last reported of a job. ``counter`` numbers its count of bytes, which begins when it is followed."""
+    """The last report of a job. ``counter`` is the number of its byte counter, which begins when it is followed."""
 
     counter: int
     found: FoundTraffic | None = None
@@ -43,12 +43,12 @@ class _Job:
 
     @property
     def links(self) -> frozenset[Link] | None:
-        """The links that were last reported; None: nothing was reported."""
+        """The links of the last report; None where nothing was reported."""
         return self.found.links if self.found is not None else None
 
 
 class Reports:
-    """Of the jobs that are followed on ``host``. Times are of a clock that only goes forward. For one thread."""
+    """The reports of the followed jobs on ``host``. Times are of a monotonic clock. It is not thread-safe."""
 
     def __init__(
         self, host: str, receiver: Receiver, notices: Notices, *, bytes_seconds: float = BYTES_SECONDS
@@ -61,12 +61,12 @@ class Reports:
         self._counter = 0
 
     def begin(self, job: str) -> None:
-        """A job is followed from now on."""
+        """Begin to report a job."""
         self._counter += 1
         self._jobs[job] = _Job(self._counter)
 
     def end(self, jobs: Iterable[str]) -> None:
-        """These are followed no more: where one goes on, nothing of it is found here from now on."""
+        """End the reports of these jobs: the last report of each says that it has no traffic here."""
         gone = {job: self._jobs.pop(job) for job in jobs if job in self._jobs}
         for job in gone:
             self._notices.clear(f"unknown {job}")
@@ -76,15 +76,15 @@ class Reports:
             if record.found is not None
         ]
         if parts:
-            self._receiver.found(parts)
+            self._receiver.add_traffic(parts)
 
-    def tell_all_again(self) -> None:
-        """Addresses are other hosts' now."""
+    def report_all_again(self) -> None:
+        """Report everything at the next call, because addresses belong to other hosts now."""
         for record in self._jobs.values():
             record.whole_at = _NEVER
 
     def all_due(self) -> None:
-        """The next look is the last one: bytes do not wait for another."""
+        """Report all bytes at the next call, which is the last one."""
         for record in self._jobs.values():
             record.at = _NEVER
 
@@ -92,12 +92,12 @@ class Reports:
         """Returns the jobs whose bytes are due to be reported."""
         return {job for job, record in self._jobs.items() if now - record.at >= self._bytes_seconds}
 
-    def tell(self, found: Mapping[str, FoundTraffic], addresses: Mapping[str, str], now: float) -> None:
-        """Report what is due of what was found; ``addresses``: hosts by address."""
+    def report(self, found: Mapping[str, FoundTraffic], addresses: Mapping[str, str], now: float) -> None:
+        """Report the due parts of ``found``, the traffic of each job. ``addresses`` gives the host of each address."""
         parts = []
         for job, new in found.items():
             record = self._jobs[job]
-            is_whole = record.links != new.links or now - record.whole_at >= RETELL_SECONDS
+            is_whole = record.links != new.links or now - record.whole_at >= REPEAT_SECONDS
             if not is_whole and (now - record.at < self._bytes_seconds or new == record.found):
                 continue
             report = traffic_report(job, new, addresses, self._host, as_of=time.time(), counter=record.counter)
@@ -107,11 +107,11 @@ class Reports:
                 record.whole_at = now
             self._say_unknown(job, record, report.unknown)
         if parts:
-            self._receiver.found(fitting(parts))
+            self._receiver.add_traffic(fitting(parts))
 
     def _say_unknown(self, job: str, record: _Job, unknown: frozenset[str]) -> None:
         for address in sorted(unknown - record.unknown):
-            if len(record.unknown) >= MAX_UNKNOWN_TOLD:
+            if len(record.unknown) >= MAX_UNKNOWN_LOGGED:
                 self._notices.say(f"unknown {job}", f"job {job}: it talks to more addresses that are no known host's")
                 return
             record.unknown.add(address)

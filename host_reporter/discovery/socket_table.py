@@ -33,14 +33,14 @@ class Traffic(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """Whose new sockets are, by cookie; those of no job are in neither. ``undecided``: to be asked again.
+    """The job of each new socket, by cookie, and the ``undecided`` sockets, which are looked for again.
 
-    ``asked``: the share of the jobs at which these were looked for; the others have their turn at the next look.
+    ``share`` is the share of the jobs that were searched for these; the next look searches the other jobs.
     """
 
     owners: Mapping[int, str]
     undecided: frozenset[int] = frozenset()
-    asked: float = 1.0
+    share: float = 1.0
 
 
 Judge = Callable[[list[Socket]], Verdict]
@@ -226,7 +226,7 @@ class SocketTable:
                 changed.add(job)
                 self._note_port(job, sock)
             elif sock.cookie in verdict.undecided:
-                looks = self._undecided.get(sock.cookie, 0.0) + verdict.asked
+                looks = self._undecided.get(sock.cookie, 0.0) + verdict.share
                 if looks < UNDECIDED_LOOKS:
                     # It stays unknown, and so is new again.
                     undecided[sock.cookie] = looks

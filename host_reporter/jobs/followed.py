@@ -25,20 +25,20 @@ class Receiver(Protocol):
     """Receives the progress of the followed jobs."""
 
     def declare(self, job: str, spec: JobSpec | None) -> None:
-        """A job has begun, or its spec is another one."""
+        """Note a job that has begun, or whose spec has changed."""
 
     def add(self, job: str, points: list[Progress]) -> None:
-        """A declared job has made progress."""
+        """Note the progress of a declared job."""
 
     def end(self, job: str) -> None:
-        """A declared job has ended."""
+        """Note that a declared job has ended."""
 
     def end_earlier(self, job: str, at: float) -> None:
-        """A job that an agent before this one began has ended, ``at`` by the wall's clock, while there was no agent."""
+        """Note that an earlier agent's job ended while no agent ran, ``at`` seconds since the epoch."""
 
 
 class Receivers:
-    """Several receivers as one; they are called in the order given."""
+    """Several receivers as one. They are called in the given order."""
 
     def __init__(self, *receivers: Receiver) -> None:
         self._receivers = receivers
@@ -49,31 +49,31 @@ class Receivers:
             receiver.declare(job, spec)
 
     def add(self, job: str, points: list[Progress]) -> None:
-        """To all of them."""
+        """Call ``add`` of each receiver."""
         for receiver in self._receivers:
             receiver.add(job, points)
 
     def end(self, job: str) -> None:
-        """To all of them."""
+        """Call ``end`` of each receiver."""
         for receiver in self._receivers:
             receiver.end(job)
 
     def end_earlier(self, job: str, at: float) -> None:
-        """To all of them."""
+        """Call ``end_earlier`` of each receiver."""
         for receiver in self._receivers:
             receiver.end_earlier(job, at)
 
 
 class Followed:
-    """A job and its progress. ``declared``: the receiver knows its current run; ``since``: when it was begun.
+    """A job and its progress. ``declared`` says whether the receiver knows its current run; ``since`` is its beginning.
 
-    At first it catches up with what was there before: a progress file may hold several runs of a job, and only the last
-    of them is told of. ``complaint`` is what was not believed of its progress, if anything. ``over_at``: when the last
-    run was over, if that was before we came, by the wall's clock; None: it was not, or another has begun since.
+    At first it catches up with the content of the progress file. That may hold several runs, and only the last one is
+    reported. ``complaint`` is the first implausible part of the progress, if any. ``over_at`` is the end of the last
+    run, in seconds since the epoch, if that was before the agent began and no other run has begun since; else None.
 
-    A stage that the progress tells becomes one of the study of the job file, whoever wrote the progress: it can name no
-    other study's. It is told by registering the job anew, with the stage and its last iteration; what comes before that
-    is told, and may be beyond the last stage's end, waits for it.
+    A stage in the progress becomes a stage of the job file's study, so whoever writes the progress cannot name another
+    study. A stage is reported by a new registration of the job, with the stage and its last iteration. Points before
+    that registration wait for it, because they may be beyond the end of the last stage.
     """
 
     def __init__(self, file: JobFile, since: float, *, stage_seconds: float = STAGE_SECONDS) -> None:
@@ -94,44 +94,44 @@ class Followed:
 
     @property
     def is_resting(self) -> bool:
-        """Whether its last run is over, as far as it was read."""
+        """Whether its last run is over, as far as the progress was read."""
         return not self.declared and not self.is_catching_up
 
     @property
     def is_catching_up(self) -> bool:
-        """Whether what is read now was there before."""
+        """Whether it still reads progress from before the agent began to follow it."""
         return self._earlier is not None
 
     def declare(self, receiver: Receiver) -> None:
-        """Say that its run has begun, or what its spec is now."""
+        """Report that its run has begun, or its new spec."""
         receiver.declare(self.file.id, self.spec)
         self.declared = self._is_stage_reported = True
         self.over_at = None
 
     @property
     def spec(self) -> JobSpec | None:
-        """What the job is, in its stage of now."""
+        """The spec of the job in its present stage."""
         spec, study = self.file.spec, self.file.study
         if spec is None or study is None or self._staged.stage is None:
             return spec
         return in_stage(spec, f"{study}.{self._staged.stage}", self._staged.until)
 
-    def tell_stage(self, receiver: Receiver) -> None:
-        """Report the stage if it has changed and the last report is old enough. To be called regularly."""
+    def report_stage(self, receiver: Receiver) -> None:
+        """Report the stage if it has changed and the last report is old enough. Call this regularly."""
         now = time.monotonic()
         if self.declared and not self._is_stage_reported and now - self._stage_reported_at >= self._stage_seconds:
-            self._tell_held(receiver)
+            self._report_held(receiver)
 
-    def tell_rest(self, receiver: Receiver) -> None:
-        """Report at once what waits for the next report of a stage: the agent stops."""
+    def report_held(self, receiver: Receiver) -> None:
+        """Report at once what waits for the next report of a stage, because the agent stops."""
         if self.declared and not self._is_stage_reported:
-            self._tell_held(receiver)
+            self._report_held(receiver)
 
     def end(self, receiver: Receiver) -> None:
-        """Say that its run has ended, if it had begun."""
+        """Report that its run has ended, if it had begun."""
         if self.declared:
             if self._held:
-                self._tell_held(receiver)
+                self._report_held(receiver)
             receiver.end(self.file.id)
         self.declared = False
         self._begin_run()
@@ -143,12 +143,12 @@ class Followed:
             self._earlier = thin(self._earlier, MAX_PENDING)
         else:
             self._hand_on(events, wall, receiver)
-        self.tell_stage(receiver)
+        self.report_stage(receiver)
 
     def caught_up(self, wall: float, receiver: Receiver) -> bool:
-        """All that the file held before was read: report its last run. Returns False if that run was over already."""
+        """Report the last run after all of the file was read. Returns False if that run was over already."""
         points, self._earlier = self._earlier or [], None
-        # A job whose progress ends with its end, and that was never begun by us, is not begun again.
+        # A job that this agent never declared, and whose progress shows its end, is not declared again.
         if self._is_over and not self.declared:
             self._begin_run()
             # The end may have come long after the last point, but not after its file was written, nor after now.
@@ -207,7 +207,7 @@ class Followed:
         self._stage_reported_at = float("-inf")
         self._held = []
 
-    def _tell_held(self, receiver: Receiver) -> None:
+    def _report_held(self, receiver: Receiver) -> None:
         self._stage_reported_at = time.monotonic()
         self.declare(receiver)
         held, self._held = self._held, []

@@ -1,4 +1,4 @@
-"""The agent's main loop: it follows the job files and the progress files that they name, and hands on what is new."""
+"""The agent's main loop: it follows the job files and their progress files, and passes on what is new."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ABSENT_SECONDS = 5.0
 """Log a problem with a progress file that has lasted for longer than this."""
 
 LAST_LOOK_SECONDS = 1.0
-"""Read files for at most so long after the agent was told to stop; what is read by then is reported."""
+"""Read files for at most this long after the agent was told to stop. All that is read by then is reported."""
 
 log = logging.getLogger(__name__)
 
@@ -50,10 +50,10 @@ DEFAULT_TIMING = Timing()
 
 
 class Follower:
-    """Looks at the jobs' folder and every job's progress, until ``stop``. ``close`` it in the end.
+    """Looks at the jobs' folder and every job's progress, until ``stop``. Call ``close`` at the end.
 
-    ``follow`` is called at each look with where the processes are of the jobs that run, as far as their files say it.
-    ``wall`` gives seconds since the epoch.
+    Each look calls ``follow`` with the processes of the running jobs whose files name them. ``wall`` returns the time
+    in seconds since the epoch.
     """
 
     def __init__(
@@ -83,21 +83,21 @@ class Follower:
         self._stopping = False
 
     def stop(self) -> None:
-        """End ``run`` soon; may be called from a signal's handler."""
+        """End ``run`` soon. A signal handler may call this."""
         self._stopping = True
         self._waker.wake()
 
     def hold(self, jobs: Iterable[str]) -> None:
-        """The controller has these jobs from an agent before this one, as not yet ended. From any thread."""
+        """Note jobs of an earlier agent that the controller believes to run. Any thread may call this."""
         self._heard.extend(jobs)
         self._waker.wake()
 
     def close(self) -> None:
-        """After ``run``, when nobody calls ``stop`` any more."""
+        """Free the descriptors. Call this after ``run``, and no ``stop`` after it."""
         self._waker.close()
 
     def run(self) -> None:
-        """Follow until ``stop``; what the files hold by then is still handed on."""
+        """Follow until ``stop``. All that the files hold by then is still passed on."""
         looked = float("-inf")
         first = time.monotonic()
         noticed = True
@@ -113,7 +113,7 @@ class Follower:
             if now >= self._trials.next_look():
                 self._look_at_trials(now)
             more = self._look_at_progress()
-            # At the first look a file may be away that its editor replaces.
+            # At the first look a file may be missing while its editor replaces it.
             self._end_earlier(is_settled=looked - first >= self._timing.look)
             self._follow(
                 {
@@ -134,11 +134,11 @@ class Follower:
         for job in list(self._leaving):
             self._finish(job)
         for job in self._jobs.values():
-            job.tell_rest(self._receiver)
+            job.report_held(self._receiver)
             job.source.close()
 
     def _end_what_is_gone(self, last: float) -> None:
-        """End the jobs whose files have gone by now. What has appeared is for the next agent to begin."""
+        """End the jobs whose files have gone by now. The next agent begins new ones."""
         while True:
             for change in self._directory.scan(time.monotonic(), self._wall()):
                 if isinstance(change, JobGone):
@@ -206,14 +206,15 @@ class Follower:
             self._look_at(job)
 
     def _end_earlier(self, *, is_settled: bool) -> None:
-        """End what an agent before this one has begun and what was over, or had no file any more, when we came.
+        """End the jobs of an earlier agent that were over, or had no file any more, when this agent began.
 
-        ``is_settled``: the folder was looked at more than once. A file that is not understood may be any job's.
+        ``is_settled`` says whether the folder was looked at more than once. A file that is not understood may belong to
+        any job.
         """
         waiting = set()
         while self._heard:
             self._held.add(self._heard.popleft())
-        # They run, or have ended as their files will tell.
+        # These trials are not read yet, and their files will show whether they have ended.
         to_come = frozenset(self._trials.waiting if self._held else ())
         for job_id in tuple(self._held):
             job = self._jobs.get(job_id)
@@ -254,7 +255,7 @@ class Follower:
             self._waker.forget(job.file.followed)
 
     def _look_at_progress(self, last: float | None = None) -> bool:
-        """Hand on what is new until ``last``, also while it is stopping. Returns whether there may be more at once."""
+        """Pass on what is new until ``last``, also during a stop. Returns whether there may be more at once."""
         any_more = False
         for job in (*self._jobs.values(), *self._leaving):
             if self._stopping and (last is None or time.monotonic() > last):
@@ -263,7 +264,7 @@ class Follower:
         return any_more
 
     def _look_at(self, job: Followed) -> bool:
-        """A turn for one job: some of what is new of it. Returns whether there may be more at once."""
+        """Pass on a part of what is new of one job. Returns whether there may be more at once."""
         job_id = job.file.id
         events, more = job.source.poll(self._limit)
         wall = self._wall()
@@ -282,7 +283,7 @@ class Follower:
         return more
 
     def _watch(self) -> None:
-        """Watch what is at the paths now; what was renamed meanwhile is another file."""
+        """Watch the files that are at the paths now, since a file may have been replaced."""
         self._waker.watch_folder(self._directory.path)
         for folder in self._trials.folders:
             self._waker.watch_folder(folder)

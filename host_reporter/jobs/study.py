@@ -16,16 +16,16 @@ SILENT_SECONDS = 3600.0
 """A trial whose file has not changed for this long is over: its tuner was killed."""
 
 MAX_LOOKED_AT = 256
-"""One look checks at most so many files of trials that are not followed, in turn: 10,000 files take ten seconds."""
+"""One look checks at most this many files of trials that are not followed, so 10,000 files take ten seconds."""
 
 Stamp = tuple[int, int, int]
 """Identifies a version of a file: inode, size, and time of change in nanoseconds."""
 
 
 class Study:
-    """One study. ``file`` stands for all its trials; ``names`` of trials are the jobs' ids.
+    """One study. ``file`` is the job file of all its trials. A trial's name is its job's id.
 
-    What is not followed has its file's stamp: a trial that is over begins again when that is another one.
+    The file's stamp is kept for trials that are not followed. A trial that is over begins again when its stamp changes.
     """
 
     def __init__(self, file: JobFile) -> None:
@@ -44,12 +44,12 @@ class Study:
 
     @property
     def known(self) -> Iterable[str]:
-        """All that are there."""
+        """All trials with a file."""
         return (*self._followed, *self._turn)
 
     @property
     def waiting(self) -> Collection[str]:
-        """The trials that are to be followed when there is room, or at the next look."""
+        """The trials that will be followed when there is room, or at the next look."""
         return self._waiting.keys()
 
     @property
@@ -58,15 +58,15 @@ class Study:
         return bool(self._waiting)
 
     def trial(self, job: str) -> JobFile:
-        """A trial's own job file."""
+        """Returns the job file of one trial."""
         return self.file.trial(job.removeprefix(f"{self.file.id}."))
 
     def look(
         self, names: frozenset[str], wall: float, resting: Collection[str], others: frozenset[str]
     ) -> Iterator[JobFound | JobGone]:
-        """What began and what is over; see ``Trials.scan``. ``names``: those with a file now."""
+        """Yields the trials that began and those that are over; see ``Trials.scan``. ``names`` have a file now."""
         if names is not self._names or others != self._others:
-            yield from self._meet(names, wall, others)
+            yield from self._update_names(names, wall, others)
         for job, before in list(self._followed.items()):
             now = self._stamp(job, before)
             if now is None:
@@ -74,7 +74,7 @@ class Study:
                 yield JobGone(job)
                 continue
             self._followed[job] = now
-            # What came since the last look may be of its next run.
+            # Progress since the last look may belong to its next run.
             if (job in resting and before == now) or _is_silent(now, wall):
                 del self._followed[job]
                 self._put_aside(job, now, self._over)
@@ -82,14 +82,14 @@ class Study:
         for _ in range(min(MAX_LOOKED_AT, len(self._turn))):
             job = next(iter(self._turn))
             self._turn.move_to_end(job)
-            self._ask(job, wall)
+            self._check(job, wall)
         yield from self._begin()
 
-    def _meet(self, names: frozenset[str], wall: float, others: frozenset[str]) -> Iterator[JobGone]:
-        """Files have come or gone, or some have a job file of their own now."""
+    def _update_names(self, names: frozenset[str], wall: float, others: frozenset[str]) -> Iterator[JobGone]:
+        """Note that files have come or gone, or that trials have got a job file of their own."""
         self._names, self._others = names, others
         for job in [job for job in self.known if job not in names or job in others]:
-            # Who has a file of its own goes on by that.
+            # A trial with a job file of its own goes on by that.
             if self._forget(job) and job not in others:
                 yield JobGone(job)
         for job in names - self._followed.keys() - self._turn.keys() - others:
@@ -97,8 +97,8 @@ class Study:
             if stamp is not None:
                 self._put_aside(job, stamp, self._over if _is_silent(stamp, wall) else self._waiting)
 
-    def _ask(self, job: str, wall: float) -> None:
-        """See what has become of a trial that is not followed."""
+    def _check(self, job: str, wall: float) -> None:
+        """Check the file of a trial that is not followed."""
         before = self._waiting.get(job) or self._over[job]
         now = self._stamp(job, before)
         if now is None:
@@ -108,7 +108,7 @@ class Study:
         self._put_aside(job, now, self._waiting if is_new and not _is_silent(now, wall) else self._over)
 
     def _begin(self) -> Iterator[JobFound]:
-        """Follow those that have waited longest, as many as there is room for."""
+        """Follow the trials that have waited longest, as many as there is room for."""
         assert self.file.trials is not None
         room = self.file.trials.most - len(self._followed)
         if not self._waiting or room <= 0:
@@ -125,14 +125,14 @@ class Study:
         self._turn.setdefault(job)
 
     def _forget(self, job: str) -> bool:
-        """A trial is not there any more. Returns whether it was followed."""
+        """Forget a trial whose file is gone. Returns whether it was followed."""
         self._turn.pop(job, None)
         self._waiting.pop(job, None)
         self._over.pop(job, None)
         return self._followed.pop(job, None) is not None
 
     def _stamp(self, job: str, before: Stamp | None) -> Stamp | None:
-        """A trial's file as it is now, ``before`` where that cannot be seen; None: it is gone, or no plain file."""
+        """Returns the stamp of a trial's file; ``before`` if it cannot be read, None if there is no plain file."""
         try:
             status = os.lstat(f"{self.file.followed}/{job}{SUFFIX}")
         except FileNotFoundError:

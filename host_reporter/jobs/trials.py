@@ -1,7 +1,7 @@
-"""The trials of tuners' studies: each is a job that comes with its progress file and goes when that tells its end.
+"""The trials of tuners' studies. Each is a job that begins with its progress file, and ends when that shows its end.
 
-A study's job file stands for all of them. A trial's file is ID.SUFFIX.jsonl in the study's folder; whoever may write
-there may begin trials of that study, with the spec of the study's job file, and no others.
+A study's job file is that of all its trials. A trial's file is ID.SUFFIX.jsonl in the study's folder. Whoever may write
+there may begin trials of that study, with the spec of the study's job file, and no other jobs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Trials:
         self._looked_at = float("-inf")
 
     def add(self, file: JobFile) -> Iterator[JobFound | JobGone]:
-        """A study's file is there, or has changed."""
+        """Yields the changes after a study's file has come or changed."""
         known = self._studies.get(file.id)
         if known is not None and known.file.followed != file.followed:
             yield from self.remove(file.id)
@@ -44,7 +44,7 @@ class Trials:
             yield JobFound(known.trial(job))
 
     def remove(self, study: str) -> Iterator[JobGone]:
-        """A study's file is gone, and so are its trials."""
+        """Yields the ends of a study's trials after its file is gone."""
         known = self._studies.pop(study, None)
         if known is not None:
             self._notices.clear(_key(study))
@@ -58,38 +58,39 @@ class Trials:
 
     @property
     def waiting(self) -> Collection[str]:
-        """The ids of trials that are to be followed when there is room, or at the next look."""
+        """The ids of trials that will be followed when there is room, or at the next look."""
         return [job for study in self._studies.values() for job in study.waiting]
 
     @property
     def folders(self) -> Collection[Path]:
-        """Where trials begin."""
+        """The folders of the trials' files."""
         return {study.file.followed for study in self._studies.values()}
 
     def next_look(self) -> float:
-        """When a look is due, by the clock of ``scan``."""
+        """Returns when a look is due, by the clock of ``scan``."""
         return self._looked_at + LOOK_SECONDS if self._studies else float("inf")
 
     def scan(
         self, now: float, wall: float, resting: Collection[str], others: Collection[str]
     ) -> Iterator[JobFound | JobGone]:
-        """What began and what is over. ``now``: of a clock that only goes forward; ``wall``: seconds since the epoch.
+        """Yields the trials that began and those that are over.
 
-        ``resting``: the trials whose progress has told an end; ``others``: the jobs with files of their own.
+        ``now`` is of a monotonic clock, ``wall`` in seconds since the epoch. ``resting`` are the trials whose progress
+        shows an end, and ``others`` the jobs with files of their own.
         """
         self._looked_at = now
-        apart = frozenset(others)
+        own_files = frozenset(others)
         present = {folder: self._look(folder, wall) for folder in self.folders}
         for name, study in list(self._studies.items()):
-            # What cannot be looked at ends no trial.
+            # A folder that cannot be read ends no trial.
             if (names := present[study.file.followed]) is not None:
-                yield from study.look(names.get(name, frozenset()), wall, resting, apart)
+                yield from study.look(names.get(name, frozenset()), wall, resting, own_files)
                 self._say_room(name, study)
         for folder in self._folders.keys() - present.keys():
             del self._folders[folder]
 
     def _look(self, path: Path, wall: float) -> Mapping[str, frozenset[str]] | None:
-        """The trials' files of a folder by study; None: it cannot be looked at."""
+        """Returns a folder's trials by study; None where the folder cannot be read."""
         folder = self._folders.setdefault(path, TrialFolder(path, max_files=self._max_files))
         try:
             trials = folder.look(wall)

@@ -39,8 +39,8 @@ class State(Enum):
 class Run:
     """One run of a job, from its file's appearance to its end.
 
-    ``threshold`` is what the controller waits for, ``is_urgent`` whether a pending point has reached it. ``is_told``:
-    a batch has reported that this agent follows it.
+    ``threshold`` is what the controller waits for, ``is_urgent`` whether a pending point has reached it, and
+    ``is_reported`` whether a batch has reported that this agent follows the run.
     """
 
     job: str
@@ -52,23 +52,23 @@ class Run:
     ended_at: float | None = None
     threshold: Threshold | None = None
     is_urgent: bool = False
-    is_told: bool = False
+    is_reported: bool = False
     not_before: float = 0.0
     retry_seconds: float = 0.0
 
     def put_off(self, now: float) -> None:
-        """Leave it alone for a while, longer each time."""
+        """Delay the next call for this run, longer each time."""
         self.not_before = now + self.retry_seconds
         self.retry_seconds = min(max(self.retry_seconds * 2, FIRST_RETRY_SECONDS), MOST_RETRY_SECONDS)
 
     def settle(self) -> None:
-        """It went well."""
+        """Reset the delay after a success."""
         self.not_before = self.retry_seconds = 0.0
 
 
 @dataclass(frozen=True)
 class Registration:
-    """To do: ``PUT /v1/jobs/{id}``."""
+    """A call to make: ``PUT /v1/jobs/{id}``."""
 
     run: Run
     spec: JobSpec
@@ -76,7 +76,7 @@ class Registration:
 
 @dataclass(frozen=True)
 class Batch:
-    """To do: ``POST`` these parts as number ``seq``. The points are out of the runs until it is answered."""
+    """A call to make: ``POST`` these parts as number ``seq``. Until the answer the runs do not hold the points."""
 
     seq: int
     parts: tuple[JobReport, ...]
@@ -85,7 +85,7 @@ class Batch:
 
     @property
     def is_full(self) -> bool:
-        """Whether there may have been more to tell."""
+        """Whether there may be more to report."""
         return (
             len(self.parts) >= BATCH_JOBS
             or len(self.traffic) >= MAX_TRAFFIC
@@ -94,7 +94,7 @@ class Batch:
 
 
 class Backlog:
-    """Runs in the order in which they began. Times are of any clock that only goes forward."""
+    """The runs in the order in which they began. Times are of any monotonic clock."""
 
     def __init__(self) -> None:
         self._runs: list[Run] = []
@@ -102,14 +102,14 @@ class Backlog:
         self._seq = 0
         self._totals: dict[str, Sent] = {}
         self._unsent: set[str] = set()
-        self._found: dict[str, JobTraffic] = {}
+        self._traffic: dict[str, JobTraffic] = {}
         self._links: dict[str, JobTraffic] = {}
         self.thinned = 0
 
     # What is new ---------------------------------------------------------------------------------------------------
 
     def declare(self, job: str, spec: JobSpec | None) -> None:
-        """A job has begun, or its spec is another one."""
+        """Note a job that has begun, or whose spec has changed."""
         run = self._current.get(job)
         if run is None:
             run = Run(job, spec, State.KNOWN if spec is None else State.NEW)
@@ -121,7 +121,7 @@ class Backlog:
             run.settle()
 
     def add(self, job: str, points: Iterable[Progress]) -> None:
-        """A declared job has got on."""
+        """Note the progress of a declared job."""
         run = self._current[job]
         new = list(points)
         run.pending.extend(new)
@@ -148,49 +148,49 @@ class Backlog:
             self._drop_oldest()
 
     def count_sent(self, totals: Mapping[str, Sent]) -> None:
-        """Bytes that each job has sent from this host, by the agent's present count."""
+        """Note the bytes that each job has sent from this host, by the agent's present count."""
         self._unsent = {job for job, sent in totals.items() if self._totals.get(job) != sent} | (
             self._unsent & totals.keys()
         )
         self._totals = dict(totals)
 
-    def found(self, parts: Iterable[JobTraffic]) -> None:
-        """What was found of jobs' connections. Of each job the latest waits, with links that were not reported yet."""
+    def add_traffic(self, parts: Iterable[JobTraffic]) -> None:
+        """Note the traffic of jobs. The latest of each job waits, with links that were not reported yet."""
         for traffic in parts:
-            before = self._found.get(traffic.job)
+            before = self._traffic.get(traffic.job)
             part = traffic
             if traffic.links is None and before is not None and before.links is not None:
                 part = traffic.model_copy(update={"links": before.links, "left_out": before.left_out})
-            self._found[part.job] = part
+            self._traffic[part.job] = part
             if part.links is not None:
                 self._links[part.job] = part
-        for latest in (self._found, self._links):
+        for latest in (self._traffic, self._links):
             for job in latest.keys() - self._current.keys():
                 del latest[job]
 
     # What is to do -------------------------------------------------------------------------------------------------
 
     def next_call(self, now: float, *, lease: bool, progress: bool = True) -> Registration | Batch | None:
-        """The next call. ``lease``: a batch is due even if it is empty; ``progress``: also if nothing in it is urgent.
+        """Returns the next call. With ``lease`` a batch is due even if empty, with ``progress`` even if not urgent.
 
-        Ends go before what begins after them.
+        Ends go before jobs that begin after them.
         """
         ready = self._ready(now)
-        # An end may free what a new job claims; all other news never ceases, and a new job must not wait for that.
+        # An end may free what a new job claims. A new job must not wait for other news, which never ceases.
         urgent = any(_has_news(run) and (run.ended or run.is_urgent) for run in ready)
-        if lease or urgent or any(part.links is not None for part in self._tellable(ready)):
+        if lease or urgent or any(part.links is not None for part in self._reportable_traffic(ready)):
             return self._batch(ready, lease=lease)
         for run in ready:
             if run.state is State.NEW and run.spec is not None:
                 return Registration(run, run.spec)
-        # Not put off for a period: the controller asks for the end of those jobs alone that it knows an agent follows.
-        counted = self._unsent or self._tellable(ready)
-        if any(_has_news(run) and (progress or not run.is_told) for run in ready) or (progress and counted):
+        # This must not wait: the controller expects an end only of jobs that it knows to be followed.
+        counted = self._unsent or self._reportable_traffic(ready)
+        if any(_has_news(run) and (progress or not run.is_reported) for run in ready) or (progress and counted):
             return self._batch(ready, lease=lease)
         return None
 
     def next_retry(self, now: float) -> float | None:
-        """When a run that was put off is due; None: none is."""
+        """Returns when the next delayed run is due; None where no run is delayed."""
         return min((run.not_before for run in self._runs if run.not_before > now), default=None)
 
     @property
@@ -199,26 +199,26 @@ class Backlog:
         return any(run.pending or run.ended or run.state is State.NEW or _has_news(run) for run in self._runs)
 
     def has_progress(self, now: float) -> bool:
-        """Returns whether a batch would hold more than a sign of life."""
+        """Returns whether a batch would hold more than the lease."""
         ready = self._ready(now)
-        return bool(self._unsent or self._tellable(ready)) or any(_has_news(run) for run in ready)
+        return bool(self._unsent or self._reportable_traffic(ready)) or any(_has_news(run) for run in ready)
 
     # How it went ---------------------------------------------------------------------------------------------------
 
     def registered(self, call: Registration, *, created: bool) -> None:
-        """The controller knows the run; if it did not know it before, all that is remembered is reported again."""
+        """Note that the controller knows the run. If it is new there, all remembered points are reported again."""
         run = call.run
         if run.spec == call.spec:
             run.state = State.KNOWN
         if created:
             run.pending, run.kept = run.kept + run.pending, []
-            run.is_told = False
+            run.is_reported = False
             if (part := self._links.get(run.job)) is not None:
-                self._found.setdefault(run.job, part)
+                self._traffic.setdefault(run.job, part)
         run.not_before = 0.0
 
     def not_registered(self, call: Registration, now: float, *, retry: bool) -> None:
-        """The controller refused the job, for good (until its file changes) or for now."""
+        """Note that the controller refused the job: for now with ``retry``, else until its file changes."""
         run = call.run
         if retry:
             run.put_off(now)
@@ -228,7 +228,7 @@ class Backlog:
                 self._runs.remove(run)
 
     def registers_as(self, call: Registration, spec: JobSpec) -> None:
-        """The controller refused the job, and might take it so."""
+        """Try again with ``spec``, after the controller refused the job."""
         run = call.run
         if run.spec == call.spec:
             run.spec, run.state = spec, State.NEW
@@ -237,7 +237,7 @@ class Backlog:
     def answered(
         self, batch: Batch, refused: Collection[str], now: float, urgent: Mapping[str, Threshold] | None = None
     ) -> None:
-        """The controller took the batch, but for the parts of ``refused`` jobs, and waits for ``urgent`` values."""
+        """Note that the controller accepted all but the ``refused`` jobs, and waits for ``urgent`` values."""
         # A run may have ended since the batch was made; then its end is still to be reported.
         over = {part.job for part in batch.parts if part.ended}
         for run, points in batch.points.items():
@@ -254,7 +254,7 @@ class Backlog:
 
     def _refused(self, run: Run, points: tuple[Progress, ...], now: float) -> None:
         if run.spec is None:
-            # Whoever registers it may be late.
+            # Another program registers the job, and may be late.
             run.pending[:0] = points
             self._thin(run, MAX_PENDING)
         else:
@@ -265,12 +265,12 @@ class Backlog:
     # Inside --------------------------------------------------------------------------------------------------------
 
     def _ready(self, now: float) -> list[Run]:
-        """Returns the runs that may be reported: not put off, and none of the same job before them."""
+        """Returns the runs that may be reported: not delayed, and the first run of their job."""
         firsts = {run.job: run for run in reversed(self._runs)}
         return [run for run in self._runs if firsts[run.job] is run and run.not_before <= now]
 
     def _batch(self, ready: Iterable[Run], *, lease: bool) -> Batch:
-        taken: dict[Run, tuple[Progress, ...]] = {}
+        sent_points: dict[Run, tuple[Progress, ...]] = {}
         parts: dict[str, JobReport] = {}
         room = BATCH_POINTS
         for run in ready:
@@ -279,9 +279,9 @@ class Backlog:
             if run.state is not State.KNOWN or not (lease or _has_news(run)):
                 continue
             points, run.pending = tuple(run.pending[:room]), run.pending[room:]
-            run.is_urgent, run.is_told = False, True
+            run.is_urgent, run.is_reported = False, True
             room -= len(points)
-            taken[run] = points
+            sent_points[run] = points
             over = run.ended and not run.pending
             parts[run.job] = JobReport(
                 job=run.job,
@@ -289,24 +289,24 @@ class Backlog:
                 **self._counted(run.job),
                 followed=True,
                 ended=over,
-                # Progress late, it must not end the job's next run.
+                # A late report of this end must not end the job's next run.
                 as_of=run.ended_at if over else None,
             )
         self._unsent -= parts.keys()
         for job in sorted(self._unsent)[: BATCH_JOBS - len(parts)]:
             parts[job] = JobReport(job=job, **self._counted(job))
             self._unsent.discard(job)
-        traffic = fitting(self._tellable(ready)[:MAX_TRAFFIC])
+        traffic = fitting(self._reportable_traffic(ready)[:MAX_TRAFFIC])
         for part in traffic:
-            del self._found[part.job]
+            del self._traffic[part.job]
         self._seq += 1
-        return Batch(self._seq, tuple(parts.values()), taken, traffic)
+        return Batch(self._seq, tuple(parts.values()), sent_points, traffic)
 
-    def _tellable(self, ready: Iterable[Run]) -> list[JobTraffic]:
-        """What was found of jobs whose run the controller knows."""
-        if not self._found:
+    def _reportable_traffic(self, ready: Iterable[Run]) -> list[JobTraffic]:
+        """Returns the traffic of jobs whose run the controller knows."""
+        if not self._traffic:
             return []
-        return [self._found[run.job] for run in ready if run.state is State.KNOWN and run.job in self._found]
+        return [self._traffic[run.job] for run in ready if run.state is State.KNOWN and run.job in self._traffic]
 
     def _counted(self, job: str) -> dict[str, Any]:
         sent = self._totals.get(job)
@@ -325,4 +325,4 @@ class Backlog:
 
 
 def _has_news(run: Run) -> bool:
-    return run.state is State.KNOWN and bool(run.pending or run.ended or not run.is_told)
+    return run.state is State.KNOWN and bool(run.pending or run.ended or not run.is_reported)

@@ -1,7 +1,7 @@
 """Registers jobs at the controller, sends batches, and keeps the lease; it goes on while the controller is away.
 
-Ends, new jobs, and a metric that crosses what the controller waits for, are told at once; all other progress once in
-the controller's period, for it plans no oftener.
+Ends, new jobs, and a metric that crosses the controller's threshold are reported at once. All other progress is
+reported once in the controller's period, because it plans no more often.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from host_reporter.uplink.connection import Address, Answer, Connection, Unreach
 from host_reporter.worker import Worker
 
 GAP_SECONDS = 0.05
-"""Wait at least this long between two calls, so that what comes meanwhile goes together."""
+"""Wait at least this long between two calls, so that one call reports all news of that time."""
 
 FLUSH_SECONDS = 5.0
-"""Send what is pending for at most this long when the agent stops: a busy controller may need it."""
+"""When the agent stops, send the rest for at most this long, because the controller may be busy."""
 
 LAST_RETRY_SECONDS = 0.5
 """When the agent stops and the controller is too busy for a report, try again after this time."""
@@ -39,10 +39,10 @@ _CONTROLLER = "controller"
 
 
 class Sender:
-    """A thread between the agent and the controller. Its methods may be called from any thread, and return at once.
+    """A thread between the agent and the controller. Any thread may call its methods, which return at once.
 
-    ``failed`` is called if the thread ends by a fault of its own, ``held`` with the jobs that the controller has from
-    an agent before this one.
+    ``failed`` is called if a fault ends the thread, and ``held`` with the jobs that the controller has from an earlier
+    agent.
     """
 
     def __init__(
@@ -78,31 +78,31 @@ class Sender:
         self._news = self._worker.news
 
     def start(self) -> None:
-        """Begin; the first batch says that the host is there."""
+        """Start the thread. The first batch reports that the host is there."""
         self._worker.start()
 
     def stop(self) -> None:
-        """Send what is pending if that is possible within ``flush_seconds``, and end."""
+        """Send what is pending, if possible within ``flush_seconds``, and stop the thread."""
         with self._news:
             self._stop_at = time.monotonic() + self._flush_seconds
             self._not_before = 0.0
         self._worker.stop(self._flush_seconds + 1.0)
 
     def declare(self, job: str, spec: JobSpec | None) -> None:
-        """A job's file is there, or has changed."""
-        self._tell(lambda: self._backlog.declare(job, spec))
+        """Note a job whose file has come or changed."""
+        self._update(lambda: self._backlog.declare(job, spec))
 
     def add(self, job: str, points: Iterable[Progress]) -> None:
-        """A declared job has got on."""
-        self._tell(lambda: self._backlog.add(job, points))
+        """Note the progress of a declared job."""
+        self._update(lambda: self._backlog.add(job, points))
 
     def end(self, job: str) -> None:
-        """A declared job has ended."""
-        self._tell(lambda: self._backlog.end(job, time.time()))
+        """Note that a declared job has ended."""
+        self._update(lambda: self._backlog.end(job, time.time()))
 
     def end_earlier(self, job: str, at: float) -> None:
-        """A job that an agent before this one began has ended, ``at`` by the wall's clock, while there was no agent."""
-        self._tell(lambda: self._backlog.end_earlier(job, at))
+        """Note that an earlier agent's job ended while no agent ran, ``at`` seconds since the epoch."""
+        self._update(lambda: self._backlog.end_earlier(job, at))
 
     def count_sent(self, totals: Mapping[str, Sent]) -> None:
         """Note the bytes that each job has sent from this host; they are reported with the next lease at the latest."""
@@ -116,13 +116,13 @@ class Sender:
                 self._marks_acknowledgements, self._lease_at = acknowledgements, 0.0
                 self._news.notify()
 
-    def found(self, parts: Iterable[JobTraffic]) -> None:
-        """What was found of jobs' connections: changed links are reported at once, bytes with the next progress."""
+    def add_traffic(self, parts: Iterable[JobTraffic]) -> None:
+        """Note the traffic of jobs. Changed links are reported at once, bytes with the next progress."""
         with self._news:
-            self._backlog.found(parts)
+            self._backlog.add_traffic(parts)
             self._news.notify()
 
-    def _tell(self, change: Callable[[], None]) -> None:
+    def _update(self, change: Callable[[], None]) -> None:
         with self._news:
             before = self._backlog.thinned
             change()
@@ -141,7 +141,7 @@ class Sender:
                 self._trouble(str(error))
 
     def _next(self) -> Registration | Batch | None:
-        """The next call, when it is time for it; None: the end. A call that got no answer comes again."""
+        """Wait for and return the next call, None at the end. A call without an answer comes again."""
         with self._news:
             while True:
                 now = time.monotonic()
@@ -161,7 +161,7 @@ class Sender:
                 self._news.wait(self._wait_seconds(now))
 
     def _is_left(self, now: float) -> bool:
-        """Returns whether anything is left to be reported: jobs, progress, ends, connections, or bytes."""
+        """Returns whether anything is left to report: jobs, progress, ends, connections, or bytes."""
         return self._call is not None or self._backlog.has_news or self._backlog.has_progress(now)
 
     def _wait_seconds(self, now: float) -> float:
@@ -198,13 +198,13 @@ class Sender:
                 self._backlog.registers_as(call, call.spec.without_stage())
             self._done()
         elif answer.status in (_CONFLICT, _FORBIDDEN):
-            # Another job may end, and free what both claim.
+            # Another job may end and free what both claim.
             self._notices.say(key, f"job {job} is refused for now: {answer.detail}", logging.ERROR)
             with self._news:
                 self._backlog.not_registered(call, time.monotonic(), retry=True)
             self._done()
         else:
-            # The other jobs' reports go on: it may be this one that the controller fails at.
+            # Reports of other jobs go on, because the controller may fail only at this job.
             with self._news:
                 self._backlog.not_registered(call, time.monotonic(), retry=True)
             self._call = None
@@ -229,7 +229,7 @@ class Sender:
                 self._backlog.answered(batch, (), time.monotonic())
             self._done()
         elif answer.status == _UNAVAILABLE and self._stop_at is not None:
-            # It is there, and has no time just now: there may be enough of it left for another try.
+            # The controller is busy. There may be time for another try before the stop.
             self._not_before = time.monotonic() + LAST_RETRY_SECONDS
         else:
             self._trouble(answer.detail)
@@ -252,8 +252,8 @@ class Sender:
             for part in reply.left_out:
                 self._notices.say(f"belief {part.job}", f"job {part.job}: of its report {part.reason}")
         except ValidationError as error:
-            said = in_lines(described(error, None, ReportAnswer))[0]
-            self._notices.say("answer", f"the controller's answer to a report is not understood: {said}")
+            reason = in_lines(described(error, None, ReportAnswer))[0]
+            self._notices.say("answer", f"the controller's answer to a report is not understood: {reason}")
         for job in {part.job for part in batch.parts} - refused:
             self._notices.clear(f"part {job}")
         with self._news:
@@ -261,7 +261,7 @@ class Sender:
             if not self._backlog.has_news:
                 self._notices.clear("thinned")
         self._lease_seconds = lease
-        # From the answer: a controller slower than the period would hear of nothing but signs of life.
+        # The lease begins at the answer. With a slow controller all batches would else be leases without progress.
         self._lease_at = now + lease
         self._not_before = now + GAP_SECONDS
         self._progress_at = now + (GAP_SECONDS if batch.is_full else gap)
@@ -273,9 +273,9 @@ class Sender:
         self._notices.clear(_CONTROLLER, f"the controller at {self._url} answers")
 
     def _trouble(self, reason: str, *, is_all: bool = True) -> None:
-        """No useful answer: the same call comes again after a while, or not at all if the agent stops.
+        """Delay the calls after a useless answer, and log the reason.
 
-        ``is_all``: there is no sense in other calls either, so that an agent that stops gives up.
+        With ``is_all`` other calls would fail too, so a stopping agent gives up.
         """
         if self._stop_at is None:
             self._not_before = time.monotonic() + self._backoff.next_seconds()

@@ -207,7 +207,7 @@ def test_a_batch_tells_of_so_many_jobs_and_the_agent_sends_several() -> None:
     backlog = Backlog()
     for told in parts:
         backlog.declare(told.job, None)
-    backlog.found(parts)
+    backlog.add_traffic(parts)
     batches = [backlog.next_call(0.0, lease=True), backlog.next_call(0.0, lease=False)]
     assert all(isinstance(batch, Batch) for batch in batches)
     assert [len(batch.traffic) for batch in batches if isinstance(batch, Batch)] == [MAX_TRAFFIC, 500]

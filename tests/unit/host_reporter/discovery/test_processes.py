@@ -412,7 +412,7 @@ class Whole:
         )
         self.discovery.start()
 
-    def found(self, parts: Iterable[JobTraffic]) -> None:
+    def add_traffic(self, parts: Iterable[JobTraffic]) -> None:
         for part in parts:
             self.reports += 1
             self.told[part.job] = part

@@ -33,11 +33,11 @@ def answer(backlog: Backlog, batch: object) -> Batch:
 
 def test_other_links_are_told_at_once_and_bytes_with_the_progress() -> None:
     backlog = registered("a")
-    backlog.found([traffic("a", 2)])
+    backlog.add_traffic([traffic("a", 2)])
     batch = answer(backlog, backlog.next_call(0.0, lease=False, progress=False))
     assert [len(part.links or ()) for part in batch.traffic] == [2]
     assert backlog.next_call(0.0, lease=False) is None, "and not again"
-    backlog.found([traffic("a", None, 5.0)])
+    backlog.add_traffic([traffic("a", None, 5.0)])
     assert backlog.next_call(0.0, lease=False, progress=False) is None
     assert backlog.has_progress(0.0)
     batch = answer(backlog, backlog.next_call(0.0, lease=False, progress=True))
@@ -46,8 +46,8 @@ def test_other_links_are_told_at_once_and_bytes_with_the_progress() -> None:
 
 def test_links_that_wait_are_not_lost_to_bytes_that_come_after() -> None:
     backlog = registered("a")
-    backlog.found([traffic("a", 3, 1.0)])
-    backlog.found([traffic("a", None, 2.0)])
+    backlog.add_traffic([traffic("a", 3, 1.0)])
+    backlog.add_traffic([traffic("a", None, 2.0)])
     (part,) = answer(backlog, backlog.next_call(0.0, lease=False)).traffic
     assert len(part.links or ()) == 3 and part.peers[0].sent == 2.0
 
@@ -55,7 +55,7 @@ def test_links_that_wait_are_not_lost_to_bytes_that_come_after() -> None:
 def test_without_a_controller_for_an_hour_the_latest_of_each_job_waits() -> None:
     backlog = registered("a", "b")
     for second in range(3600):
-        backlog.found([traffic("a", second % 7, float(second)), traffic("b", None, 1.0)])
+        backlog.add_traffic([traffic("a", second % 7, float(second)), traffic("b", None, 1.0)])
     batch = answer(backlog, backlog.next_call(0.0, lease=True))
     assert {part.job: len(part.links or ()) for part in batch.traffic} == {"a": 3599 % 7, "b": 0}
     assert batch.traffic[0].peers[0].sent == 3599.0
@@ -64,20 +64,20 @@ def test_without_a_controller_for_an_hour_the_latest_of_each_job_waits() -> None
 def test_nothing_is_told_of_a_job_that_the_controller_does_not_know_yet_or_that_has_ended() -> None:
     backlog = Backlog()
     backlog.declare("a", SPEC)
-    backlog.found([traffic("a", 1), traffic("nobody", 1)])
+    backlog.add_traffic([traffic("a", 1), traffic("nobody", 1)])
     call = backlog.next_call(0.0, lease=False)
     assert isinstance(call, Registration), "first it is registered"
     backlog.registered(call, created=True)
     (part,) = answer(backlog, backlog.next_call(0.0, lease=False)).traffic
     assert part.job == "a"
     backlog.end("a", 1.0)
-    backlog.found([traffic("a", 1)])
+    backlog.add_traffic([traffic("a", 1)])
     assert answer(backlog, backlog.next_call(0.0, lease=True)).traffic == ()
 
 
 def test_a_controller_that_has_lost_its_memory_is_told_the_links_again() -> None:
     backlog = registered("a")
-    backlog.found([traffic("a", 2)])
+    backlog.add_traffic([traffic("a", 2)])
     answer(backlog, backlog.next_call(0.0, lease=False))
     backlog.declare("a", JobSpec(weight=0.5))
     call = backlog.next_call(0.0, lease=False)
