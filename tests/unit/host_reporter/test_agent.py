@@ -55,7 +55,7 @@ class Agent:
         return self.process.wait(15)
 
     @property
-    def said(self) -> str:
+    def log_text(self) -> str:
         return self._output.read_text()
 
     def job(self, name: str, port: int) -> Path:
@@ -71,17 +71,17 @@ class Agent:
 
 @pytest.fixture(scope="module")
 def controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
-    made = Controller(tmp_path_factory.mktemp("controller")).start()
-    yield made
-    made.stop()
+    created = Controller(tmp_path_factory.mktemp("controller")).start()
+    yield created
+    created.stop()
 
 
 @pytest.fixture
 def agent(controller: Controller, tmp_path: Path) -> Iterator[Agent]:
-    made = Agent(tmp_path, controller.url)
-    yield made
-    made.process.kill()
-    made.process.wait()
+    created = Agent(tmp_path, controller.url)
+    yield created
+    created.process.kill()
+    created.process.wait()
 
 
 def state(controller: Controller, job: str) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def test_a_job_from_its_file_to_its_end(controller: Controller, agent: Agent) ->
     assert state(controller, "whole")["state"] == "running"
     assert agent.stop() == 0
     assert state(controller, "whole")["state"] == "running", "an agent that stops ends no job"
-    assert "Traceback" not in agent.said
+    assert "Traceback" not in agent.log_text
     agent.start()
     agent.train(2)
     wait_until(lambda: state(controller, "whole")["iterations_done"] == 2, what="after the agent's restart")
@@ -146,7 +146,7 @@ def test_a_job_that_ends_while_there_is_no_agent_ends_at_the_controller(
         file.unlink()
     assert controller.call("PUT", "/v1/jobs/next", spec(5020)).status_code == 409
     agent.start()
-    wait_until(lambda: state(controller, "away")["state"] == "ended", what=agent.said)
+    wait_until(lambda: state(controller, "away")["state"] == "ended", what=agent.log_text)
     assert controller.call("PUT", "/v1/jobs/next", spec(5020)).status_code == 201
     assert state(controller, "stays")["state"] == "running"
     # Once, and not a second time: the next run of the same job is not ended by it.
@@ -156,7 +156,7 @@ def test_a_job_that_ends_while_there_is_no_agent_ends_at_the_controller(
     assert state(controller, "away")["state"] == "waiting"
     assert controller.call("DELETE", "/v1/jobs/away").status_code == 204
     assert agent.stop() == 0
-    assert "Traceback" not in agent.said
+    assert "Traceback" not in agent.log_text
 
 
 def test_bad_files_cost_a_line_each_and_nothing_else(controller: Controller, agent: Agent) -> None:
@@ -189,11 +189,11 @@ def test_bad_files_cost_a_line_each_and_nothing_else(controller: Controller, age
     with agent.log.open("ab") as log:
         log.write(b"\xff\x00 iteration x accuracy y\niteration 1e999 accuracy 1\n" + b"z" * 2**20)
     wait_until(lambda: state(controller, "good")["iterations_done"] == 7, what="the good job goes on")
-    wait_until(lambda: all(name in agent.said for name in set(bad) - {"unknown.json"}), what=agent.said)
-    wait_until(lambda: "nosuch" in agent.said, what="the controller's refusal is told")
+    wait_until(lambda: all(name in agent.log_text for name in set(bad) - {"unknown.json"}), what=agent.log_text)
+    wait_until(lambda: "nosuch" in agent.log_text, what="the controller's refusal is told")
     # After two more looks at the folder nothing was said twice.
     time.sleep(2.1)
-    lines = agent.said.splitlines()
+    lines = agent.log_text.splitlines()
     for name in set(bad) - {"unknown.json"}:
         assert sum(name in line for line in lines) == 1, (name, lines)
     # A file that is repaired is taken.
@@ -201,7 +201,7 @@ def test_bad_files_cost_a_line_each_and_nothing_else(controller: Controller, age
     wait_until(lambda: state(controller, "mended")["state"], what="mended")
     assert agent.process.poll() is None
     assert agent.stop() == 0
-    assert "Traceback" not in agent.said
+    assert "Traceback" not in agent.log_text
 
 
 def test_reports_outlive_a_controller_that_loses_its_memory(agent: Agent, controller: Controller) -> None:
@@ -212,12 +212,12 @@ def test_reports_outlive_a_controller_that_loses_its_memory(agent: Agent, contro
     agent.train(3)
     agent.log.rename(agent.log.with_suffix(".1"))
     agent.train(4)
-    wait_until(lambda: "reports are kept" in agent.said, what="the agent says that the controller is away")
+    wait_until(lambda: "reports are kept" in agent.log_text, what="the agent says that the controller is away")
     controller.start()
     wait_until(lambda: state(controller, "kept")["iterations_done"] == 4, what="after")
-    wait_until(lambda: "answers" in agent.said, what="and that it is back")
+    wait_until(lambda: "answers" in agent.log_text, what="and that it is back")
     assert agent.stop() == 0
-    assert "Traceback" not in agent.said
+    assert "Traceback" not in agent.log_text
 
 
 def test_a_pattern_without_end_holds_up_no_other_job_no_lease_and_no_stop(tmp_path: Path) -> None:
@@ -230,13 +230,13 @@ def test_a_pattern_without_end_holds_up_no_other_job_no_lease_and_no_stop(tmp_pa
         log.write_text("iteration 7 " + "word " * 40 + "!\n")
         progress = {"log": str(log), "pattern": r"(?P<iteration>\d+) (\w+\s?)+$"}
         (agent.jobs / "bad.json").write_text(json.dumps({"id": "bad", "spec": spec(5011), "progress": progress}))
-        wait_until(lambda: "takes too long" in agent.said, what=agent.said)
+        wait_until(lambda: "takes too long" in agent.log_text, what=agent.log_text)
         reports = len(server.reports)
         agent.train(5)
         wait_until(lambda: server.points.get("good") == [5], what="the other job goes on")
         wait_until(lambda: len(server.reports) > reports + 2, what="and the lease is renewed")
         assert agent.stop() == 0
-        assert agent.said.count("takes too long") == 1
+        assert agent.log_text.count("takes too long") == 1
     finally:
         agent.process.kill()
         agent.process.wait()
@@ -250,17 +250,17 @@ def test_more_signals_while_it_stops_change_nothing(tmp_path: Path, first: signa
         agent = Agent(tmp_path, f"http://127.0.0.1:{silent.getsockname()[1]}")
         try:
             agent.job("a", 5012)
-            wait_until(lambda: "following" in agent.said, what="up")
+            wait_until(lambda: "following" in agent.log_text, what="up")
             agent.process.send_signal(first)
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP) * 20:
                 time.sleep(0.03)
                 if agent.process.poll() is None:
                     agent.process.send_signal(number)
-            assert agent.process.wait(15) == 0, agent.said
+            assert agent.process.wait(15) == 0, agent.log_text
         finally:
             agent.process.kill()
             agent.process.wait()
-    assert agent.said.splitlines()[-1].endswith("stopped"), agent.said
+    assert agent.log_text.splitlines()[-1].endswith("stopped"), agent.log_text
 
 
 def test_a_job_whose_file_goes_just_before_the_agent_stops_ends_at_once(controller: Controller, agent: Agent) -> None:
@@ -281,11 +281,11 @@ def test_a_hang_up_ends_no_agent_and_costs_a_line(controller: Controller, agent:
     agent.job("hung", 5032)
     wait_until(lambda: state(controller, "hung")["state"], what="up")
     agent.process.send_signal(signal.SIGHUP)
-    wait_until(lambda: "SIGHUP is ignored" in agent.said, what=agent.said)
+    wait_until(lambda: "SIGHUP is ignored" in agent.log_text, what=agent.log_text)
     agent.train(1)
     wait_until(lambda: state(controller, "hung")["iterations_done"] == 1, what="it goes on")
     assert agent.stop() == 0
-    assert agent.said.count("SIGHUP") == 1
+    assert agent.log_text.count("SIGHUP") == 1
 
 
 def test_a_wrong_token_that_is_repaired_is_taken_without_a_restart(controller: Controller, agent: Agent) -> None:
@@ -295,11 +295,11 @@ def test_a_wrong_token_that_is_repaired_is_taken_without_a_restart(controller: C
     token.write_text("no-token-of-anyones")
     agent.start()
     agent.job("repaired", 5013)
-    wait_until(lambda: "reports are kept" in agent.said, what="the refusal is told")
+    wait_until(lambda: "reports are kept" in agent.log_text, what="the refusal is told")
     assert state(controller, "repaired")["state"] is None
     token.write_text(HOST)
-    wait_until(lambda: state(controller, "repaired")["state"], what=agent.said)
-    wait_until(lambda: "answers" in agent.said, what=agent.said)
+    wait_until(lambda: state(controller, "repaired")["state"], what=agent.log_text)
+    wait_until(lambda: "answers" in agent.log_text, what=agent.log_text)
 
 
 def test_without_the_right_to_mark_and_to_order_it_says_so_and_reports(tmp_path: Path) -> None:
@@ -315,11 +315,11 @@ def test_without_the_right_to_mark_and_to_order_it_says_so_and_reports(tmp_path:
     try:
         agent.job("a", 5014)
         agent.train(3)
-        wait_until(lambda: server.points.get("a") == [3], what=agent.said)
-        wait_until(lambda: "traffic is not marked" in agent.said, what=agent.said)
-        wait_until(lambda: "does not order its traffic" in agent.said, what=agent.said)
+        wait_until(lambda: server.points.get("a") == [3], what=agent.log_text)
+        wait_until(lambda: "traffic is not marked" in agent.log_text, what=agent.log_text)
+        wait_until(lambda: "does not order its traffic" in agent.log_text, what=agent.log_text)
         assert agent.stop() == 0
-        assert "Traceback" not in agent.said
+        assert "Traceback" not in agent.log_text
     finally:
         agent.process.kill()
         agent.process.wait()
@@ -378,22 +378,22 @@ def test_the_progress_folder_is_opened_to_all_users_if_it_is_roots(
 ) -> None:
     """As root does; who is not root is told what is wrong, by the same look."""
     user = os.geteuid()
-    made = tmp_path / "run" / "progress"
-    made.mkdir(parents=True, mode=0o755)
+    created = tmp_path / "run" / "progress"
+    created.mkdir(parents=True, mode=0o755)
     monkeypatch.setattr(os, "geteuid", lambda: 1)
-    assert "1777" in str(progress_dir.prepare(made, is_ours=True))
-    assert progress_dir.prepare(made, is_ours=False) is None, "another folder is as its operator wants it"
+    assert "1777" in str(progress_dir.prepare(created, is_ours=True))
+    assert progress_dir.prepare(created, is_ours=False) is None, "another folder is as its operator wants it"
     assert progress_dir.prepare(tmp_path / "none", is_ours=True) is None
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     link = tmp_path / "link"
-    link.symlink_to(made)
+    link.symlink_to(created)
     assert "cannot be used" in str(progress_dir.prepare(link, is_ours=True)), "a link could lead anywhere"
-    trouble = progress_dir.prepare(made, is_ours=True)
+    trouble = progress_dir.prepare(created, is_ours=True)
     if user == 0:
         assert trouble is None
-        assert made.stat().st_mode & 0o7777 == 0o1777
+        assert created.stat().st_mode & 0o7777 == 0o1777
         assert progress_dir.prepare(tmp_path / "new" / "progress", is_ours=False) is None
         assert (tmp_path / "new" / "progress").stat().st_mode & 0o7777 == 0o1777
-        os.chown(made, 65534, 65534)
-        trouble = progress_dir.prepare(made, is_ours=True)
+        os.chown(created, 65534, 65534)
+        trouble = progress_dir.prepare(created, is_ours=True)
     assert "1777" in str(trouble), "it is someone else's"

@@ -92,16 +92,16 @@ def test_what_nobody_holds_is_asked_for_again_for_a_while() -> None:
 
 
 def test_what_was_looked_for_at_some_jobs_only_is_looked_for_again() -> None:
-    table, asked = SocketTable(), 0
+    table, calls = SocketTable(), 0
 
     def half(new: list[Socket]) -> Verdict:
-        nonlocal asked
-        asked += 1
+        nonlocal calls
+        calls += 1
         return Verdict({}, frozenset(sock.cookie for sock in new), 0.5)
 
     for _ in range(10):
         table.update([sock(1)], {"a"}, half)
-    assert asked == 2 * UNDECIDED_LOOKS
+    assert calls == 2 * UNDECIDED_LOOKS
 
 
 def test_a_job_that_comes_later_gets_what_was_nobodys() -> None:
@@ -268,8 +268,10 @@ def test_bytes_only_grow_and_are_those_that_were_seen(looks: list[dict[int, int]
 # Links ---------------------------------------------------------------------------------------------------------------
 
 
-def links(own: list[Socket], others: Iterable[Socket] = (), its: Links | None = None, now: float = 0.0) -> set[Link]:
-    return set((its or Links()).look(own, Uses([*own, *others]), now))
+def links(
+    own: list[Socket], others: Iterable[Socket] = (), tracker: Links | None = None, now: float = 0.0
+) -> set[Link]:
+    return set((tracker or Links()).look(own, Uses([*own, *others]), now))
 
 
 def test_one_connection_is_told_by_both_ports() -> None:
@@ -295,33 +297,33 @@ def test_a_port_that_others_use_too_does_not_stand_for_the_job() -> None:
 
 
 def test_a_port_of_a_peer_that_jobs_in_two_containers_use_stands_for_neither() -> None:
-    one = [sock(1, 40_001), sock(2, 40_002)]
+    pair = [sock(1, 40_001), sock(2, 40_002)]
     other = [sock(3, 40_003), sock(4, 40_004)]
-    uses = Uses([*one, *other])
-    assert Links().look(one, uses, 0.0, Uses(one)) == {Link(PEER, 40_001, 5000), Link(PEER, 40_002, 5000)}
+    uses = Uses([*pair, *other])
+    assert Links().look(pair, uses, 0.0, Uses(pair)) == {Link(PEER, 40_001, 5000), Link(PEER, 40_002, 5000)}
     # If both are the same job's, it does.
-    assert Links().look(one, uses, 0.0, uses) == {Link(PEER, None, 5000)}
+    assert Links().look(pair, uses, 0.0, uses) == {Link(PEER, None, 5000)}
 
 
 def test_short_connections_through_one_port_change_nothing_after_the_second() -> None:
-    its = Links()
-    told = [links([sock(n, 40_000 + n, 5000)], its=its, now=n * 0.1) for n in range(100)]
-    assert told[0] == {Link(PEER, 40_000, 5000)}
-    assert all(found == {Link(PEER, None, 5000)} for found in told[1:])
+    tracker = Links()
+    reported = [links([sock(n, 40_000 + n, 5000)], tracker=tracker, now=n * 0.1) for n in range(100)]
+    assert reported[0] == {Link(PEER, 40_000, 5000)}
+    assert all(found == {Link(PEER, None, 5000)} for found in reported[1:])
     # Between two of them, too; but not for ever, and not if another job has the port by then.
-    assert links([], its=its, now=12.0) == {Link(PEER, None, 5000)}
-    assert links([], [sock(7, 41_000, 5000)], its=its, now=12.1) == set()
-    assert links([], its=its, now=12.0 + REMEMBERED_SECONDS) == set()
+    assert links([], tracker=tracker, now=12.0) == {Link(PEER, None, 5000)}
+    assert links([], [sock(7, 41_000, 5000)], tracker=tracker, now=12.1) == set()
+    assert links([], tracker=tracker, now=12.0 + REMEMBERED_SECONDS) == set()
 
 
 def test_ten_thousand_short_connections_leave_little_behind() -> None:
-    its = Links()
+    tracker = Links()
     for n in range(10_000):
-        links([sock(n, 20_000 + n, 5000 + n)], its=its, now=n * 0.006)
+        links([sock(n, 20_000 + n, 5000 + n)], tracker=tracker, now=n * 0.006)
     # Those of the last half minute, two ports each.
-    assert len(its._ports) <= 2 * REMEMBERED_SECONDS / 0.006 + 4
-    assert links([], its=its, now=1000.0) == set()
-    assert not its._ports
+    assert len(tracker._ports) <= 2 * REMEMBERED_SECONDS / 0.006 + 4
+    assert links([], tracker=tracker, now=1000.0) == set()
+    assert not tracker._ports
 
 
 PORTS = st.integers(1, 4)
@@ -363,14 +365,14 @@ def test_what_is_told_names_hosts_and_leaves_unknown_addresses_out() -> None:
         9,
         {PEER: Traffic(10, 20), stranger: Traffic(5, 5), self_: Traffic(1, 1)},
     )
-    told = traffic_report("a", found, ADDRESSES, "h1", as_of=12.0, counter=3)
-    assert told.unknown == {"192.0.2.1"}
-    assert [(link.peer, link.port, link.peer_port) for link in told.traffic.links or ()] == [
+    reported = traffic_report("a", found, ADDRESSES, "h1", as_of=12.0, counter=3)
+    assert reported.unknown == {"192.0.2.1"}
+    assert [(link.peer, link.port, link.peer_port) for link in reported.traffic.links or ()] == [
         ("h2", None, 5000), ("h3", 5001, 40_000),
     ]  # fmt: skip
-    assert [(peer.peer, peer.sent, peer.received) for peer in told.traffic.peers] == [("h2", 10.0, 20.0)]
-    assert (told.traffic.connections, told.traffic.left_out, told.traffic.counter) == (9, 0, 3)
-    assert told.traffic.missed == 0.0
+    assert [(peer.peer, peer.sent, peer.received) for peer in reported.traffic.peers] == [("h2", 10.0, 20.0)]
+    assert (reported.traffic.connections, reported.traffic.left_out, reported.traffic.counter) == (9, 0, 3)
+    assert reported.traffic.missed == 0.0
     assert (
         traffic_report("a", found._replace(missed=None), ADDRESSES, "h1", as_of=0.0, counter=3).traffic.missed is None
     )
@@ -378,12 +380,12 @@ def test_what_is_told_names_hosts_and_leaves_unknown_addresses_out() -> None:
 
 def test_too_many_links_are_counted_and_every_peer_is_still_named() -> None:
     many = {Link(PEER, n, n) for n in range(1, MAX_LINKS + 100)} | {Link(OTHER, 1, 1)}
-    told = traffic_report(
+    reported = traffic_report(
         "a", FoundTraffic(frozenset(many), len(many), {}), ADDRESSES, "h1", as_of=0.0, counter=1
     ).traffic
-    assert told.links is not None and len(told.links) == MAX_LINKS
-    assert told.left_out == len(many) - MAX_LINKS
-    assert {link.peer for link in told.links} == {"h2", "h3"}
+    assert reported.links is not None and len(reported.links) == MAX_LINKS
+    assert reported.left_out == len(many) - MAX_LINKS
+    assert {link.peer for link in reported.links} == {"h2", "h3"}
 
 
 def test_a_batch_has_room_for_so_many_links() -> None:

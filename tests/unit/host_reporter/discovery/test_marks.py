@@ -234,8 +234,8 @@ def test_bytes_of_jobs_whose_sockets_are_found_are_counted_there_alone() -> None
 
 def test_too_many_links_are_left_out_and_told() -> None:
     many = frozenset(Link(PEER, n, n) for n in range(1, MAX_LINK_MARKS + 11))
-    made = by_link([WHOLE, PORT], PacketSources(frozenset("a"), {}, {"a": many}))
-    assert (len(made.marks), made.left_out) == (MAX_LINK_MARKS + 1, 10)
+    link_marks = by_link([WHOLE, PORT], PacketSources(frozenset("a"), {}, {"a": many}))
+    assert (len(link_marks.marks), link_marks.left_out) == (MAX_LINK_MARKS + 1, 10)
     assert by_group([WHOLE], BOTH).grouped == 1
 
 
@@ -340,11 +340,15 @@ def test_a_group_is_found_by_its_path_or_its_folder(tmp_path: Path) -> None:
         cgroups.Hierarchy(tmp_path / "second", "/", True),
         cgroups.Hierarchy(tmp_path / "first", "/", False),
     )
-    found = cgroups.find("/jobs/a", mounted)
-    assert found is not None and found.path == "/jobs/a" and found.id == (tmp_path / "second/jobs/a").stat().st_ino
-    assert cgroups.find(str(tmp_path / "second" / "jobs" / "a"), mounted) == found
-    assert cgroups.ids(found) == {found.id, (tmp_path / "second/jobs/a/kid").stat().st_ino}
-    assert cgroups.pids(found) == {12, 13}
+    group_found = cgroups.find("/jobs/a", mounted)
+    assert (
+        group_found is not None
+        and group_found.path == "/jobs/a"
+        and group_found.id == (tmp_path / "second/jobs/a").stat().st_ino
+    )
+    assert cgroups.find(str(tmp_path / "second" / "jobs" / "a"), mounted) == group_found
+    assert cgroups.ids(group_found) == {group_found.id, (tmp_path / "second/jobs/a/kid").stat().st_ino}
+    assert cgroups.pids(group_found) == {12, 13}
     old = cgroups.find("/old", mounted)
     assert old is not None and old.id == 0 and cgroups.ids(old) == set()
     assert cgroups.find("/jobs/b", mounted) is None

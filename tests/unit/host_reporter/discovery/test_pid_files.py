@@ -28,7 +28,7 @@ def notices() -> Notices:
 
 
 @pytest.fixture
-def its(notices: Notices) -> Owners:
+def owners(notices: Notices) -> Owners:
     return Owners(notices)
 
 
@@ -36,10 +36,10 @@ def by_file(file: Path) -> JobProcesses:
     return JobProcesses(file, pidfile=file)
 
 
-def found(its: Owners) -> set[int]:
+def pids_of(owners: Owners) -> set[int]:
     """The processes that are believed to be the jobs'."""
-    its.look()
-    return set(its.namespaces(0, 0.0).values())
+    owners.look()
+    return set(owners.namespaces(0, 0.0).values())
 
 
 # Whose ---------------------------------------------------------------------------------------------------------------
@@ -75,18 +75,18 @@ def test_a_file_is_believed_if_it_is_roots_the_agents_or_of_the_processs_user(
 
 @IN_ROOTS_HANDS
 def test_another_users_file_names_no_process_of_roots_and_that_is_said_once(
-    tmp_path: Path, its: Owners, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, owners: Owners, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = tmp_path / "job.pid"
     with JobProcess() as job:
         file.write_text(f"{job.pid}\n")
         os.chown(file, NOBODY, -1)
-        its.set_jobs({"a": by_file(file)})
+        owners.set_jobs({"a": by_file(file)})
         for _ in range(3):
-            assert found(its) == set()
+            assert pids_of(owners) == set()
         assert caplog.text.count(f"belongs to user {NOBODY}") == 1
         os.chown(file, 0, -1)
-        assert found(its) == {job.pid}
+        assert pids_of(owners) == {job.pid}
 
 
 # What ----------------------------------------------------------------------------------------------------------------
@@ -128,15 +128,15 @@ def test_no_descriptor_stays_open(tmp_path: Path) -> None:
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
-def test_a_process_that_was_found_stays_while_its_file_is_away(tmp_path: Path, its: Owners) -> None:
+def test_a_process_that_was_found_stays_while_its_file_is_away(tmp_path: Path, owners: Owners) -> None:
     file = tmp_path / "job.pid"
     with JobProcess() as job:
         file.write_text(str(job.pid))
-        its.set_jobs({"a": by_file(file)})
-        assert found(its) == {job.pid}
+        owners.set_jobs({"a": by_file(file)})
+        assert pids_of(owners) == {job.pid}
         file.unlink()
-        assert found(its) == {job.pid}
-    assert found(its) == set()
+        assert pids_of(owners) == {job.pid}
+    assert pids_of(owners) == set()
 
 
 # When ----------------------------------------------------------------------------------------------------------------
@@ -147,17 +147,17 @@ def test_a_step_of_the_walls_clock_makes_no_file_older_or_younger(
     tmp_path: Path, notices: Notices, step: float
 ) -> None:
     ahead = 0.0
-    its = Owners(notices, WrittenAt(wall=lambda: time.time() + ahead))
+    owners = Owners(notices, WrittenAt(wall=lambda: time.time() + ahead))
     file = tmp_path / "job.pid"
     with JobProcess() as job:
         file.write_text(str(job.pid))
-        its.set_jobs({"a": by_file(file)})
-        assert found(its) == {job.pid}
-        its.set_jobs({})
+        owners.set_jobs({"a": by_file(file)})
+        assert pids_of(owners) == {job.pid}
+        owners.set_jobs({})
         ahead = step
         # Followed anew, and so asked anew whether the process is the one that was meant.
-        its.set_jobs({"b": by_file(file)})
-        assert found(its) == {job.pid}
+        owners.set_jobs({"b": by_file(file)})
+        assert pids_of(owners) == {job.pid}
 
 
 class Clocks:

@@ -84,17 +84,17 @@ def test_sockets_are_told_by_the_processes_that_hold_them(
 ) -> None:
     with JobProcess() as one, JobProcess() as two, ClosingDiag() as diag:
         ports = {"a": {to_peer(peer, one)}, "b": {to_peer(peer, two), to_peer(peer, two)}}
-        its = Owners(notices)
-        its.set_jobs({"a": by_pid(tmp_path, one), "b": by_pid(tmp_path, two)})
-        its.look()
-        verdict = its.judge(diag.sockets())
+        owners = Owners(notices)
+        owners.set_jobs({"a": by_pid(tmp_path, one), "b": by_pid(tmp_path, two)})
+        owners.look()
+        verdict = owners.judge(diag.sockets())
         found = {job: ports_of(diag.sockets(), verdict.owners, job) for job in ("a", "b")}
         assert found == ports
         # A child holds what its parent held, and what it opens itself.
         two.do("fork")
         ports["b"].add(to_peer(peer, two))
-        its.look()
-        assert ports_of(diag.sockets(), its.judge(diag.sockets()).owners, "b") == ports["b"]
+        owners.look()
+        assert ports_of(diag.sockets(), owners.judge(diag.sockets()).owners, "b") == ports["b"]
 
 
 def ports_of(sockets: list[Socket], owners: Mapping[int, str], job: str) -> set[int]:
@@ -112,56 +112,56 @@ class ClosingDiag(Diag):
 def test_an_id_that_is_another_processs_by_now_is_left_alone(
     tmp_path: Path, notices: Notices, caplog: pytest.LogCaptureFixture
 ) -> None:
-    its = Owners(notices)
+    owners = Owners(notices)
     with JobProcess() as job:
         # A file that was written long before the process began means another one.
         place = by_pid(tmp_path, job)
         old = time.time() - 3600
         os.utime(place.source, (old, old))
-        its.set_jobs({"a": place})
-        its.look()
+        owners.set_jobs({"a": place})
+        owners.look()
         assert "it is another process" in caplog.text
-        assert its.namespaces(0, 0.0) == {}
+        assert owners.namespaces(0, 0.0) == {}
         place = by_pid(tmp_path, job)
-        its.set_jobs({"a": JobProcesses(place.source.rename(tmp_path / "new.json"), pid=job.pid)})
-        its.look()
-        assert set(its.namespaces(0, 0.0).values()) == {job.pid}
+        owners.set_jobs({"a": JobProcesses(place.source.rename(tmp_path / "new.json"), pid=job.pid)})
+        owners.look()
+        assert set(owners.namespaces(0, 0.0).values()) == {job.pid}
 
 
 def test_a_process_that_ends_and_whose_id_comes_again_is_gone(
     tmp_path: Path, notices: Notices, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    its = Owners(notices)
+    owners = Owners(notices)
     with JobProcess() as job:
-        its.set_jobs({"a": by_pid(tmp_path, job)})
-        its.look()
-        assert its.namespaces(0, 0.0)
+        owners.set_jobs({"a": by_pid(tmp_path, job)})
+        owners.look()
+        assert owners.namespaces(0, 0.0)
         # As if the id had come again: the start is another one.
         real = processes.identify
         monkeypatch.setattr(
             processes, "identify", lambda pid: None if (found := real(pid)) is None else Process(pid, found.started + 9)
         )
-        its.look()
-        its.look()
-        assert its.namespaces(0, 0.0) == {}
+        owners.look()
+        owners.look()
+        assert owners.namespaces(0, 0.0) == {}
         assert caplog.text.count("is left alone") == 1, "and that is said once"
 
 
 def test_a_pidfile_may_name_a_new_process(tmp_path: Path, notices: Notices, caplog: pytest.LogCaptureFixture) -> None:
     file = tmp_path / "job.pid"
-    its = Owners(notices)
-    its.set_jobs({"a": JobProcesses(file, pidfile=file)})
+    owners = Owners(notices)
+    owners.set_jobs({"a": JobProcesses(file, pidfile=file)})
     for text in (None, "", "none\n", "-5", "99999999999999"):
         if text is not None:
             file.write_text(text)
-        its.look()
-        assert its.namespaces(0, 0.0) == {}
+        owners.look()
+        assert owners.namespaces(0, 0.0) == {}
     assert "is not there" in caplog.text and "holds no id of a job" in caplog.text
     for _ in range(2):
         with JobProcess() as job:
             file.write_text(f"{job.pid}\n")
-            its.look()
-            assert set(its.namespaces(0, 0.0).values()) == {job.pid}
+            owners.look()
+            assert set(owners.namespaces(0, 0.0).values()) == {job.pid}
 
 
 def test_descriptors_that_may_not_be_looked_at_are_said_once(
@@ -176,15 +176,15 @@ def test_descriptors_that_may_not_be_looked_at_are_said_once(
 
     with JobProcess() as job, ClosingDiag() as diag:
         to_peer(peer, job)
-        its = Owners(notices)
-        its.set_jobs({"a": by_pid(tmp_path, job)})
-        its.look()
+        owners = Owners(notices)
+        owners.set_jobs({"a": by_pid(tmp_path, job)})
+        owners.look()
         with monkeypatch.context() as patched:
             patched.setattr(os, "listdir", refuse)
             for _ in range(3):
-                assert its.judge(diag.sockets()).owners == {}
+                assert owners.judge(diag.sockets()).owners == {}
         assert caplog.text.count("CAP_SYS_PTRACE") == 1
-        assert its.judge(diag.sockets()).owners != {}
+        assert owners.judge(diag.sockets()).owners != {}
 
 
 def test_a_kernel_that_names_no_cgroups_is_said_once_and_processes_are_looked_at(
@@ -200,12 +200,12 @@ def test_a_kernel_that_names_no_cgroups_is_said_once_and_processes_are_looked_at
         monkeypatch.setattr(owners_module.cgroups, "find", lambda _name, _mounted: group)
         monkeypatch.setattr(owners_module, "_is_there", lambda _group: True)
         (tmp_path / "cgroup.procs").write_text(f"{job.pid}\n")
-        its = Owners(notices)
-        its.set_jobs({"a": JobProcesses(tmp_path, cgroup="/job")})
+        owners = Owners(notices)
+        owners.set_jobs({"a": JobProcesses(tmp_path, cgroup="/job")})
         for _ in range(3):
-            its.look()
+            owners.look()
             # As a kernel without CONFIG_SOCK_CGROUP_DATA answers.
-            verdict = its.judge([sock._replace(cgroup=0) for sock in diag.sockets()])
+            verdict = owners.judge([sock._replace(cgroup=0) for sock in diag.sockets()])
             assert ports_of(diag.sockets(), verdict.owners, "a") == {port}
         assert caplog.text.count("does not tell the cgroup") == 1
 
@@ -234,13 +234,13 @@ def test_live_sockets_of_another_process_are_marked_and_put_back(
     tmp_path: Path, peer: socket.socket, notices: Notices
 ) -> None:
     with JobProcess() as job, ClosingDiag() as diag:
-        its, marks = Owners(notices), SocketMarks()
-        its.set_jobs({"a": by_pid(tmp_path, job)})
+        owners, marks = Owners(notices), SocketMarks()
+        owners.set_jobs({"a": by_pid(tmp_path, job)})
         to_peer(peer, job)
-        its.look()
+        owners.look()
 
         def mark(dscp: int) -> None:
-            marks.mark("a", dscp, sockets_to(diag, peer), lambda inodes: its.holders("a", inodes))
+            marks.mark("a", dscp, sockets_to(diag, peer), lambda inodes: owners.holders("a", inodes))
 
         mark(59)
         assert job.do("tos") == 59 << 2
@@ -250,7 +250,7 @@ def test_live_sockets_of_another_process_are_marked_and_put_back(
         job.do("fork")
         to_peer(peer, job)
         assert job.do("tos") == 0
-        its.look()
+        owners.look()
         mark(11)
         assert job.do("tos") == 11 << 2
         assert marks.trouble == {} and len(sockets_to(diag, peer)) == 2
@@ -264,16 +264,16 @@ def test_live_sockets_of_another_process_are_marked_and_put_back(
 
 def test_what_a_marked_listener_accepts_inherits_its_class_and_loses_it_again(tmp_path: Path, notices: Notices) -> None:
     with JobProcess() as job, ClosingDiag() as diag:
-        its, marks = Owners(notices), SocketMarks()
-        its.set_jobs({"a": by_pid(tmp_path, job)})
+        owners, marks = Owners(notices), SocketMarks()
+        owners.set_jobs({"a": by_pid(tmp_path, job)})
         port = job.do(f"listen {PEER} 0")
 
         def ours() -> list[Socket]:
             return [sock for sock in diag.sockets() if sock.local_port == port]
 
         def mark(dscp: int) -> None:
-            its.look()
-            marks.mark("a", dscp, ours(), lambda inodes: its.holders("a", inodes))
+            owners.look()
+            marks.mark("a", dscp, ours(), lambda inodes: owners.holders("a", inodes))
 
         mark(59)
         with socket.create_connection((PEER, port)):
@@ -290,18 +290,18 @@ def test_what_a_marked_listener_accepts_inherits_its_class_and_loses_it_again(tm
             job.do("accept")
             marks.unmark("a")
             assert job.do("tos") == 59 << 2
-            marks.clear(ours(), lambda inodes: its.holders("a", inodes))
+            marks.clear(ours(), lambda inodes: owners.holders("a", inodes))
             assert job.do("tos") == 0
 
 
 def test_what_the_program_sets_itself_meanwhile_stays(tmp_path: Path, notices: Notices) -> None:
     marks = SocketMarks()
     with connections(1) as (server, (client, _)), ClosingDiag() as diag:
-        its = Owners(notices)
-        its.set_jobs({"a": by_pid(tmp_path, os.getpid())})
-        its.look()
+        owners = Owners(notices)
+        owners.set_jobs({"a": by_pid(tmp_path, os.getpid())})
+        owners.look()
         client.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 0x28)
-        marks.mark("a", 59, sockets_to(diag, server), lambda inodes: its.holders("a", inodes))
+        marks.mark("a", 59, sockets_to(diag, server), lambda inodes: owners.holders("a", inodes))
         assert client.getsockopt(socket.IPPROTO_IP, socket.IP_TOS) == 59 << 2
         client.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 0x48)
         marks.unmark("a")
@@ -311,17 +311,17 @@ def test_what_the_program_sets_itself_meanwhile_stays(tmp_path: Path, notices: N
 def test_only_classes_are_cleared_and_only_where_they_are_not_marked(tmp_path: Path, notices: Notices) -> None:
     marks = SocketMarks()
     with connections(2) as (server, (client, _, other, _)), ClosingDiag() as diag:
-        its = Owners(notices)
-        its.set_jobs({"a": by_pid(tmp_path, os.getpid())})
-        its.look()
+        owners = Owners(notices)
+        owners.set_jobs({"a": by_pid(tmp_path, os.getpid())})
+        owners.look()
         client.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 0x28)
         other.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 59 << 2)
         both = sockets_to(diag, server)
-        marks.clear(both, lambda inodes: its.holders("a", inodes))
+        marks.clear(both, lambda inodes: owners.holders("a", inodes))
         assert client.getsockopt(socket.IPPROTO_IP, socket.IP_TOS) == 0x28
         assert other.getsockopt(socket.IPPROTO_IP, socket.IP_TOS) == 0
-        marks.mark("a", 59, both, lambda inodes: its.holders("a", inodes))
-        marks.clear(both, lambda inodes: its.holders("a", inodes))
+        marks.mark("a", 59, both, lambda inodes: owners.holders("a", inodes))
+        marks.clear(both, lambda inodes: owners.holders("a", inodes))
         assert client.getsockopt(socket.IPPROTO_IP, socket.IP_TOS) == 59 << 2
 
 
@@ -330,10 +330,10 @@ def test_an_ipv6_socket_that_talks_over_ipv4_is_marked(tmp_path: Path, notices: 
     with socket.socket(socket.AF_INET6) as client, socket.create_server((PEER, 0)) as server, ClosingDiag() as diag:
         client.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         client.connect((f"::ffff:{PEER}", server.getsockname()[1]))
-        its = Owners(notices)
-        its.set_jobs({"a": by_pid(tmp_path, os.getpid())})
-        its.look()
-        marks.mark("a", 59, sockets_to(diag, server), lambda inodes: its.holders("a", inodes))
+        owners = Owners(notices)
+        owners.set_jobs({"a": by_pid(tmp_path, os.getpid())})
+        owners.look()
+        marks.mark("a", 59, sockets_to(diag, server), lambda inodes: owners.holders("a", inodes))
         assert marks.trouble == {} and marks.jobs == {"a"}
         assert client.getsockopt(socket.IPPROTO_IP, socket.IP_TOS) == 59 << 2
 
@@ -341,14 +341,14 @@ def test_an_ipv6_socket_that_talks_over_ipv4_is_marked(tmp_path: Path, notices: 
 def test_processes_and_descriptors_that_vanish_are_no_trouble(
     tmp_path: Path, peer: socket.socket, notices: Notices
 ) -> None:
-    marks, its = SocketMarks(), Owners(notices)
+    marks, owners = SocketMarks(), Owners(notices)
     with JobProcess() as job, ClosingDiag() as diag:
-        its.set_jobs({"a": by_pid(tmp_path, job)})
-        its.look()
+        owners.set_jobs({"a": by_pid(tmp_path, job)})
+        owners.look()
         to_peer(peer, job)
         to_peer(peer, job)
         found = sockets_to(diag, peer)
-        held = its.holders("a", [sock.inode for sock in found])
+        held = owners.holders("a", [sock.inode for sock in found])
         assert len(held) == 2
         # The descriptor is closed, and its number is another file's, before it is marked.
         job.do("close")
@@ -371,13 +371,13 @@ def test_a_refusal_to_mark_is_told(
             socket_marks.ctypes.set_errno(errno.EPERM)
             return -1
 
-    marks, its = SocketMarks(), Owners(notices)
+    marks, owners = SocketMarks(), Owners(notices)
     with JobProcess() as job, ClosingDiag() as diag:
-        its.set_jobs({"a": by_pid(tmp_path, job)})
-        its.look()
+        owners.set_jobs({"a": by_pid(tmp_path, job)})
+        owners.look()
         to_peer(peer, job)
         monkeypatch.setattr(socket_marks, "_libc", Refusing())
-        marks.mark("a", 59, sockets_to(diag, peer), lambda inodes: its.holders("a", inodes))
+        marks.mark("a", 59, sockets_to(diag, peer), lambda inodes: owners.holders("a", inodes))
         assert "CAP_SYS_PTRACE" in marks.trouble["a"]
         assert marks.jobs == frozenset()
 

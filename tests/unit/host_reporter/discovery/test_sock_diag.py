@@ -29,14 +29,14 @@ def raw() -> bytes:
 
 def find(diag: Diag, sock: socket.socket) -> Socket | None:
     inode = os.fstat(sock.fileno()).st_ino
-    return next((found for found in diag.sockets() if found.inode == inode), None)
+    return next((listed for listed in diag.sockets() if listed.inode == inode), None)
 
 
 @pytest.fixture
 def diag() -> Iterator[Diag]:
-    made = Diag()
-    yield made
-    made.close()
+    created = Diag()
+    yield created
+    created.close()
 
 
 def test_both_ends_of_a_connection_are_told_with_their_bytes(diag: Diag) -> None:
@@ -65,10 +65,10 @@ def test_an_ipv6_socket_that_talks_over_ipv4_is_told_as_what_it_is_on_the_wire(d
         server.listen()
         client, accepted = map(stack.enter_context, pair(server))
         exchange(client, accepted, 1000)
-        found = find(diag, accepted)
-        assert found is not None
-        assert (socket.inet_ntoa(found.remote), found.remote_port) == client.getsockname()
-        assert found.received == 1000
+        listed = find(diag, accepted)
+        assert listed is not None
+        assert (socket.inet_ntoa(listed.remote), listed.remote_port) == client.getsockname()
+        assert listed.received == 1000
         assert (listening := find(diag, server)) is not None and listening.state == LISTEN
 
 
@@ -86,19 +86,19 @@ def test_what_has_ended_is_told_with_its_ports_and_its_last_bytes(diag: Diag) ->
             local = short.getsockname()[1]
         client.close()
         accepted.close()
-        found: dict[tuple[int, int], Socket] = {}
+        listed: dict[tuple[int, int], Socket] = {}
 
         def all_told() -> bool:
             ended = diag.ended()
             assert ended.is_all
-            found.update({(sock.local_port, sock.remote_port): sock for sock in ended.sockets})
-            return {(local, port), (port, local), (known.local_port, port)} <= found.keys()
+            listed.update({(sock.local_port, sock.remote_port): sock for sock in ended.sockets})
+            return {(local, port), (port, local), (known.local_port, port)} <= listed.keys()
 
         wait_until(all_told, 5)
-        assert found[known.local_port, port].cookie == known.cookie
+        assert listed[known.local_port, port].cookie == known.cookie
         # The opening and the end count one each.
-        assert 3000 <= found[known.local_port, port].acked <= 3002
-        assert 5000 <= found[local, port].acked <= 5002 and 5000 <= found[port, local].received <= 5002
+        assert 3000 <= listed[known.local_port, port].acked <= 3002
+        assert 5000 <= listed[local, port].acked <= 5002 and 5000 <= listed[port, local].received <= 5002
         assert diag.ended().sockets == []
 
 
@@ -119,16 +119,16 @@ def test_connections_over_ipv6_are_told_apart_and_those_to_the_host_itself_are_n
         client = stack.enter_context(socket.create_connection(("::1", server.getsockname()[1])))
         assert find(diag, client) is None
         inode = os.fstat(client.fileno()).st_ino
-        assert inode not in {found.inode for found in diag.ipv6}
+        assert inode not in {listed.inode for listed in diag.ipv6}
         # The same answer, of as many pieces as others' sockets make it, with another host's address in it.
         asking = stack.enter_context(socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 4))
         asking.settimeout(2)
         asking.send(request(socket.AF_INET6))
-        parser, found = Parser(), list[Socket]()
+        parser, listed = Parser(), list[Socket]()
         address, another = bytes(15) + b"\1", bytes.fromhex("20010db8") + bytes(11) + b"\1"
-        while not parser.parse(asking.recv(1 << 18).replace(address, another), found):
+        while not parser.parse(asking.recv(1 << 18).replace(address, another), listed):
             pass
-        assert inode in {sock.inode for sock in parser.ipv6} and inode not in {sock.inode for sock in found}
+        assert inode in {sock.inode for sock in parser.ipv6} and inode not in {sock.inode for sock in listed}
 
 
 def test_what_is_over_is_not_told_any_more(diag: Diag) -> None:
@@ -137,7 +137,7 @@ def test_what_is_over_is_not_told_any_more(diag: Diag) -> None:
         assert known is not None
         accepted.close()
         client.close()
-        assert known.cookie not in {found.cookie for found in diag.sockets()}
+        assert known.cookie not in {listed.cookie for listed in diag.sockets()}
 
 
 def test_the_same_addresses_again_are_another_socket(diag: Diag) -> None:
@@ -153,9 +153,9 @@ def test_the_same_addresses_again_are_another_socket(diag: Diag) -> None:
                 port = client.getsockname()[1]
                 client.connect(server.getsockname())
                 server.accept()[0].close()
-                found = find(diag, client)
-                assert found is not None and found.local_port == port
-                cookies.add(found.cookie)
+                listed = find(diag, client)
+                assert listed is not None and listed.local_port == port
+                cookies.add(listed.cookie)
         assert len(cookies) == 2
 
 
@@ -163,7 +163,7 @@ def test_a_thousand_sockets_are_all_there(diag: Diag) -> None:
     with connections(400) as (_, ends):
         inodes = {os.fstat(end.fileno()).st_ino for end in ends}
         assert len(inodes) == 800
-        assert inodes <= {found.inode for found in diag.sockets()}
+        assert inodes <= {listed.inode for listed in diag.sockets()}
 
 
 def test_an_error_of_the_kernel_is_told_in_words() -> None:
@@ -183,14 +183,14 @@ def test_an_answer_without_cgroups_or_counts_still_names_the_sockets(raw: bytes)
         place += (length + 3) & ~3
     full: list[Socket] = []
     Parser().parse(raw, full)
-    found: list[Socket] = []
-    assert Parser().parse(bare, found) is False
-    assert found == [sock._replace(cgroup=0, acked=0, received=0) for sock in full]
+    listed: list[Socket] = []
+    assert Parser().parse(bare, listed) is False
+    assert listed == [sock._replace(cgroup=0, acked=0, received=0) for sock in full]
     # One parser for both kinds: a layout that was learned is not believed where it does not fit.
     mixed: list[Socket] = []
     parser = Parser()
     parser.parse(raw + bare + raw, mixed)
-    assert mixed == full + found + full
+    assert mixed == full + listed + full
 
 
 def test_attributes_in_another_order_are_not_misread(raw: bytes) -> None:
@@ -207,12 +207,12 @@ def test_attributes_in_another_order_are_not_misread(raw: bytes) -> None:
     parser.parse(raw[:length], right)
     # Of the same length, with cgroup and counts elsewhere.
     turned = raw[:88] + b"".join([attributes[-1], *attributes[:-1]])
-    found: list[Socket] = []
-    parser.parse(turned, found)
-    assert found[0].cookie == right[0].cookie
-    assert found[0].cgroup == right[0].cgroup
+    listed: list[Socket] = []
+    parser.parse(turned, listed)
+    assert listed[0].cookie == right[0].cookie
+    assert listed[0].cgroup == right[0].cgroup
     # The counts come before the cgroup there: they are left out, not misread.
-    assert (found[0].acked, found[0].received) == (0, 0)
+    assert (listed[0].acked, listed[0].received) == (0, 0)
 
 
 @settings(max_examples=300, deadline=None)
@@ -222,11 +222,11 @@ def test_damage_is_an_error_or_another_list_never_a_crash(raw: bytes, data: st.D
     for _ in range(data.draw(st.integers(0, 6))):
         if damaged:
             damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
-    found: list[Socket] = []
+    listed: list[Socket] = []
     try:
-        Parser().parse(bytes(damaged), found)
+        Parser().parse(bytes(damaged), listed)
     except DiagError:
         return
-    for sock in found:
+    for sock in listed:
         assert len(sock.local) == len(sock.remote) == 4
         assert 0 <= sock.local_port < 65536 and 0 <= sock.remote_port < 65536

@@ -112,12 +112,12 @@ def test_what_an_agent_before_began_and_is_over_is_ended(world: World, caplog: p
     wait_until(lambda: world.receiver.points("goes-on") == [1])
     world.follower.hold(("over", "silent", "goes-on", "gone", "half"))
     wait_until(lambda: world.receiver.order("silent") == world.receiver.order("over") == ["end earlier"])
-    ends = {job: told for what, job, told in world.receiver.calls if what == "end earlier"}
+    ends = {job: detail for what, job, detail in world.receiver.calls if what == "end earlier"}
     assert ends == {"over": 3000.5, "silent": 1000.5}, "when it was told, and not when we came"
     time.sleep(0.5)
     assert world.receiver.order("gone") == [], "the file that is not understood may be its own"
-    said = [record.message for record in caplog.records if "no job file here is known of" in record.message]
-    assert said == ["no job file here is known of gone, half: ended when all files here are understood"]
+    messages = [record.message for record in caplog.records if "no job file here is known of" in record.message]
+    assert messages == ["no job file here is known of gone, half: ended when all files here are understood"]
     half.write_text('{"id": "half"}')
     wait_until(lambda: world.receiver.order("gone") == ["end earlier"])
     assert world.receiver.order("over") == ["end earlier"]
@@ -198,15 +198,15 @@ def test_a_log_of_which_nothing_matches_is_said_once(world: World, caplog: pytes
     world.job()
     world.start()
 
-    def said() -> list[str]:
+    def messages() -> list[str]:
         return [record.message for record in caplog.records if "matches the job's pattern" in record.message]
 
-    wait_until(said)
+    wait_until(messages)
     for _ in range(5):
         with world.log.open("a") as log:
             log.write("still nothing\n")
         time.sleep(0.06)
-    assert len(said()) == 1
+    assert len(messages()) == 1
     world.train(1)
     wait_until(lambda: world.receiver.points("a") == [1])
 

@@ -65,8 +65,8 @@ def test_what_is_wrong_is_said(document: object, words: str) -> None:
 
 
 def test_a_studys_folder_counts_from_its_file() -> None:
-    told = json.dumps({"id": "s", "trials": {"folder": "mine"}, "spec": {}})
-    job = read_job_file(Path("/jobs/a.json"), told, Path("/progress"))
+    json_text = json.dumps({"id": "s", "trials": {"folder": "mine"}, "spec": {}})
+    job = read_job_file(Path("/jobs/a.json"), json_text, Path("/progress"))
     assert job.trial("t1").followed == Path("/jobs/mine/s.t1.jsonl")
     with pytest.raises(ValueError, match="no job's id"):
         job.trial("x" * 63)

@@ -22,8 +22,8 @@ MANY = 3000
 
 
 def file(folder: Path, **values: object) -> JobFile:
-    told = json.dumps({"id": "study", "spec": {}, "trials": {"folder": str(folder), **values}})
-    return read_job_file(folder / "study.json", told, folder)
+    json_text = json.dumps({"id": "study", "spec": {}, "trials": {"folder": str(folder), **values}})
+    return read_job_file(folder / "study.json", json_text, folder)
 
 
 class World:
@@ -64,20 +64,20 @@ def test_a_look_at_thousands_of_trials_that_are_over_asks_for_few(
     world.write("new")
     world.settle()
     assert world.look() == [("found", "new")]
-    asked, listed = [], []
+    looked_at, listed = [], []
     lstat, scandir = os.lstat, os.scandir
-    monkeypatch.setattr(os, "lstat", lambda path: asked.append(path) or lstat(path))
+    monkeypatch.setattr(os, "lstat", lambda path: looked_at.append(path) or lstat(path))
     monkeypatch.setattr(os, "scandir", lambda path: listed.append(path) or scandir(path))
     for _ in range(10):
-        asked.clear()
+        looked_at.clear()
         assert world.look() == []
-        assert len(asked) <= MAX_LOOKED_AT + 1
-        assert sum("new" in path for path in asked) == 1, "what is followed is asked for at every look"
+        assert len(looked_at) <= MAX_LOOKED_AT + 1
+        assert sum("new" in path for path in looked_at) == 1, "what is followed is asked for at every look"
     assert listed == []
     # One of those that were over begins again; it is found when its turn comes.
     world.write("t7")
-    found = [change for _ in range(MANY // MAX_LOOKED_AT + 1) for change in world.look()]
-    assert found == [("found", "t7")]
+    all_changes = [change for _ in range(MANY // MAX_LOOKED_AT + 1) for change in world.look()]
+    assert all_changes == [("found", "t7")]
 
 
 def test_what_comes_and_goes_is_seen_at_the_next_look(tmp_path: Path) -> None:
@@ -120,11 +120,11 @@ def test_thousands_that_wait_cost_no_more_than_those_that_are_over(
         world.write(f"t{number}", age=float(number % 100))
     world.settle()
     assert len(world.look()) == 1
-    asked = []
+    looked_at = []
     lstat = os.lstat
-    monkeypatch.setattr(os, "lstat", lambda path: asked.append(path) or lstat(path))
+    monkeypatch.setattr(os, "lstat", lambda path: looked_at.append(path) or lstat(path))
     assert world.look() == []
-    assert len(asked) <= MAX_LOOKED_AT + 1
+    assert len(looked_at) <= MAX_LOOKED_AT + 1
 
 
 def test_a_trial_with_a_file_of_its_own_is_no_trial_of_the_studys(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def test_a_stage_whose_turn_has_not_come_is_told_at_the_agents_stop(world: World
     of = world.receiver.of
     for stage, until in (("b0.r0", 9), ("b0.r1", 27)):
         trial.stage(stage, until)
-        wait_until(lambda told=("declare", f"study.{stage}", str(until)): told in of("study.t0"))
+        wait_until(lambda details=("declare", f"study.{stage}", str(until)): details in of("study.t0"))
     trial.stage("b0.r2", 81)
     trial.report(iteration=30, metric=0.5)
     time.sleep(0.3)
@@ -301,12 +301,12 @@ def test_points_beyond_a_stages_end_wait_for_the_next_stage(world: World) -> Non
     file.end()
     wait_until(lambda: world.receiver.of("job")[-1] == ("end",))
     length = 100.0
-    for what, *told in world.receiver.of("job"):
+    for what, *details in world.receiver.of("job"):
         if what == "declare":
-            length = float(told[1])
+            length = float(details[1])
         elif what == "point":
-            assert float(told[0]) <= 2 * length
-    assert [told[0] for what, *told in world.receiver.of("job") if what == "point"] == ["1", "3", "9", "27"]
+            assert float(details[0]) <= 2 * length
+    assert [details[0] for what, *details in world.receiver.of("job") if what == "point"] == ["1", "3", "9", "27"]
 
 
 def test_a_job_speaks_for_its_own_study_alone(world: World, caplog: pytest.LogCaptureFixture) -> None:

@@ -50,9 +50,9 @@ SAVED = """# Generated
 
 
 def installed() -> InstalledRules:
-    found = learned(TEXT, 0, table(SAVED))
-    assert found is not None
-    return found
+    rules = learned(TEXT, 0, table(SAVED))
+    assert rules is not None
+    return rules
 
 
 def without(*words: str) -> str:
@@ -147,9 +147,9 @@ def test_counters_that_somebody_sets_to_zero_go_on() -> None:
     sent.change(MARKS)
     sent.count(MARKS, (100, 50, 0))
     sent.count(MARKS, (10, 0, 0))
-    assert {job: its.bytes for job, its in sent.totals().items()} == {"a": 110, "b": 50, "c": 0}
+    assert {job: count.bytes for job, count in sent.totals().items()} == {"a": 110, "b": 50, "c": 0}
     sent.count(MARKS, (20, 1, 7))
-    assert {job: its.bytes for job, its in sent.totals().items()} == {"a": 120, "b": 51, "c": 7}
+    assert {job: count.bytes for job, count in sent.totals().items()} == {"a": 120, "b": 51, "c": 7}
 
 
 # Who stands in the way -----------------------------------------------------------------------------------------------

@@ -62,8 +62,8 @@ def dscp_of(text: str, generation: int, remote: str, sport: int, dport: int) -> 
         words = line.split()
         if all(words[words.index(key) + 1] == value for key, value in wanted.items() if key in words):
             target = words[words.index("-g") + 1]
-            found = re.search(rf"^-A {target} -j DSCP --set-dscp (\d+)$", text, re.MULTILINE)
-            return int(found[1]) if found else None
+            match = re.search(rf"^-A {target} -j DSCP --set-dscp (\d+)$", text, re.MULTILINE)
+            return int(match[1]) if match else None
     return None
 
 
@@ -219,7 +219,7 @@ def test_only_what_is_ours_is_taken_away() -> None:
 
 
 def counted(sent: SentBytes) -> dict[str, float]:
-    return {job: its.bytes for job, its in sent.totals().items()}
+    return {job: count.bytes for job, count in sent.totals().items()}
 
 
 def test_counts_go_on_over_a_change_of_rules() -> None:

@@ -32,7 +32,7 @@ def u32(pref: int, mask: int, value: int, at: int, leaf: int, number: int) -> by
 
 
 def nic(*more: bytes, direct: int = 0, rate: int = 7) -> NicState:
-    told = [
+    sentences = [
         message(QDISC, 3, 0x74720000, 0xFFFFFFFF, 2, "htb", attribute(2, struct.pack("=5I", 3, 10, 0x1F, 0, direct))),
         message(QDISC, 4, 0x99990000, 0xFFFFFFFF, 2, "fq"),
         message(QDISC, 3, 0x75100000, 0x74720010, 1, "bfifo", b"\x01\0\0\0"),
@@ -43,7 +43,7 @@ def nic(*more: bytes, direct: int = 0, rate: int = 7) -> NicState:
         u32(3, 0x00FC0000, 59 << 18, 0, 0x10, 59),
         *more,
     ]
-    entries, whole, ended = parse(b"".join(told) + DONE, 3)
+    entries, whole, ended = parse(b"".join(sentences) + DONE, 3)
     assert whole and ended
     return state(entries)
 

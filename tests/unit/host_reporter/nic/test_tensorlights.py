@@ -93,8 +93,10 @@ def test_options_that_do_not_fit_are_refused(arguments: list[str], words: str) -
 
 
 def test_without_pyroute2_the_option_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = importlib.util.find_spec
-    monkeypatch.setattr("host_reporter.options.find_spec", lambda name: None if name == "pyroute2" else found(name))
+    real_find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        "host_reporter.options.find_spec", lambda name: None if name == "pyroute2" else real_find_spec(name)
+    )
     with pytest.raises(OptionsError, match=r"--nic: tls-rr needs the Python package pyroute2: pip install"):
         read_options([*NIC, "--nic", "tls-rr"], {})
     assert read_options(NIC, {}).nic == "plan"
@@ -125,7 +127,7 @@ class Interface:
 
     def serve(self, servers: tuple[Server, ...], turn: int | None) -> bool:
         with self.news:
-            self.asked.append((frozenset(one.job for one in servers), turn))
+            self.asked.append((frozenset(server.job for server in servers), turn))
             self.news.notify_all()
         if self.problem is not None:
             raise self.problem
@@ -140,9 +142,9 @@ class Interface:
 
 
 def kept(nic: Interface, rotate_seconds: float | None, faults: list[Exception]) -> TensorLights:
-    made: Any = nic
+    stand_in: Any = nic
     return TensorLights(
-        made, "h1", rotate_seconds, Notices(logging.getLogger("test")), faults.append, period=lambda: 0.2
+        stand_in, "h1", rotate_seconds, Notices(logging.getLogger("test")), faults.append, period=lambda: 0.2
     )
 
 

@@ -71,7 +71,7 @@ def test_counts_live_on_over_a_change_and_are_forgotten_with_the_job() -> None:
     sent = SentBytes()
 
     def counted() -> dict[str, float]:
-        return {job: its.bytes for job, its in sent.totals().items()}
+        return {job: count.bytes for job, count in sent.totals().items()}
 
     sent.count([a, a, b], [1, 2, 4])
     sent.change([b, a])

@@ -49,27 +49,27 @@ def test_what_was_written_is_read_however_it_is_cut(cuts: list[int]) -> None:
 def test_a_byte_that_is_another_costs_its_record_alone(place: int, change: int) -> None:
     bad = bytearray(WRITTEN)
     bad[place] ^= change
-    found = read(bytes(bad))
-    assert [scalar for scalar in SCALARS if scalar in found] == found
-    assert len(found) >= len(SCALARS) - 1
+    scalars_read = read(bytes(bad))
+    assert [scalar for scalar in SCALARS if scalar in scalars_read] == scalars_read
+    assert len(scalars_read) >= len(SCALARS) - 1
 
 
 @given(st.binary(max_size=200), st.integers(0, len(WRITTEN)))
 def test_bytes_between_cost_at_most_the_record_that_they_are_in(noise: bytes, place: int) -> None:
-    found = read(WRITTEN[:place] + noise + WRITTEN[place:])
-    assert [scalar for scalar in SCALARS if scalar in found] == found
+    scalars_read = read(WRITTEN[:place] + noise + WRITTEN[place:])
+    assert [scalar for scalar in SCALARS if scalar in scalars_read] == scalars_read
     # What comes after noise is only known when enough of it has come.
-    assert len(found) >= len(SCALARS) - 1
+    assert len(scalars_read) >= len(SCALARS) - 1
 
 
 @given(st.binary(max_size=2000))
 def test_any_bytes_are_an_event_or_none(data: bytes) -> None:
     list(Records().feed(data))
     try:
-        found = scalars(data)
+        scalars_read = scalars(data)
     except ValueError:
         return
-    assert all(isinstance(scalar, Scalar) for scalar in found)
+    assert all(isinstance(scalar, Scalar) for scalar in scalars_read)
 
 
 @given(st.integers(0, len(WRITTEN) - 1), st.integers(0, 255))
@@ -130,10 +130,10 @@ def test_a_folder_that_is_as_it_was_is_not_listed_again(tmp_path: Path, monkeypa
     (tmp_path / "events.out.tfevents.2.h").write_bytes(WRITTEN)
     source.aim()
     assert len(listed) == 1
-    found: list[Event] = []
+    scalars_read: list[Event] = []
     while (news := source.poll(MatchLimit()))[1] or news[0]:
-        found += news[0]
-    assert len(found) == 2
+        scalars_read += news[0]
+    assert len(scalars_read) == 2
     source.close()
 
 
@@ -143,9 +143,9 @@ def test_a_folder(tmp_path: Path, name: str) -> None:
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(WRITTEN)
     source = EventSource(tmp_path, "acc")
-    found, _ = source.poll(MatchLimit())
+    scalars_read, _ = source.poll(MatchLimit())
     if name.startswith("events"):
-        assert found == [Point(7.0, 0.625, 1000.5)]
+        assert scalars_read == [Point(7.0, 0.625, 1000.5)]
         assert source.problem() is None
         source.aim()
         while source.poll(MatchLimit())[1]:
@@ -153,7 +153,7 @@ def test_a_folder(tmp_path: Path, name: str) -> None:
         assert source.is_there
         assert source.modified is not None
     else:
-        assert found == []
+        assert scalars_read == []
         assert "no event file" in str(source.problem())
     source.close()
 

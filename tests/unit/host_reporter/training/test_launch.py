@@ -221,7 +221,7 @@ def test_what_is_missing_is_one_line(
     for name in [*TORCH, *SLURM, *NODES, "TRAINYARD_JOB", "SLURM_STEP_NODELIST"]:
         monkeypatch.delenv(name, raising=False)
     assert main(arguments) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert words in said.err
-    assert len(said.err.splitlines()) == 1
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert words in output.err
+    assert len(output.err.splitlines()) == 1

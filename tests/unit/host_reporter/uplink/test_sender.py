@@ -115,9 +115,9 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    made = Server()
-    yield made
-    made.close()
+    created = Server()
+    yield created
+    created.close()
 
 
 @pytest.fixture
@@ -127,10 +127,10 @@ def faults() -> list[Exception]:
 
 @pytest.fixture
 def sender(server: Server, faults: list[Exception]) -> Iterator[Sender]:
-    made = Sender(Address(server.url), "h1", 0.2, Notices(logging.getLogger("test")), faults.append)
-    made.start()
-    yield made
-    made.stop()
+    created = Sender(Address(server.url), "h1", 0.2, Notices(logging.getLogger("test")), faults.append)
+    created.start()
+    yield created
+    created.stop()
     assert faults == []
 
 
