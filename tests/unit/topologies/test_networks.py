@@ -47,7 +47,7 @@ def test_the_largest_network_has_addresses_for_all(topos) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "options", "said"),
+    ("name", "arguments", "options", "message"),
     [
         ("testbed", ["300"], {}, "testbed: servers: 300 is not a whole number from 1 to 253"),
         ("testbed", ["0"], {}, "servers: 0 is"),
@@ -65,10 +65,10 @@ def test_the_largest_network_has_addresses_for_all(topos) -> None:
         ("leaf_spine", [], {"uplink_bps": "fast"}, "uplink_bps: fast"),
     ],
 )
-def test_a_network_that_cannot_be_is_one_line(topos, name: str, arguments: list, options: dict, said: str) -> None:
+def test_a_network_that_cannot_be_is_one_line(topos, name: str, arguments: list, options: dict, message: str) -> None:
     with pytest.raises(SystemExit) as ended:
         topos[name](*arguments, **options)
-    assert said in str(ended.value.code)
+    assert message in str(ended.value.code)
     assert "\n" not in str(ended.value.code)
 
 
@@ -82,9 +82,9 @@ def experiment(**values: object) -> Experiment:
         "id": "a", "arrival": 0.0, "architecture": "ps", "hosts": ["h1", "h2"], "port": 5000, "model": "m",
         "model_bytes": 1000, "compute_seconds": 0.1, "iterations": 10, "curve": "digits-linear-40",
     }  # fmt: skip
-    made = Experiment.model_validate({"name": "x", "jobs": [job]} | values)
-    assert Experiment.model_validate_json(made.model_dump_json()) == made, "the trainers read something else"
-    return made
+    created = Experiment.model_validate({"name": "x", "jobs": [job]} | values)
+    assert Experiment.model_validate_json(created.model_dump_json()) == created, "the trainers read something else"
+    return created
 
 
 def test_the_lab_runs_the_network_that_an_experiment_names() -> None:
@@ -109,7 +109,7 @@ def test_the_file_needs_nothing_but_the_systems_python(tmp_path: Path) -> None:
     run = f"f={str(FILE)!r}; c={{}}\nexec(compile(open(f).read(), f, 'exec'), c, c)\n"
     code = run + "print(len(c['topos']['testbed']('3').hosts()))"
     env = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}
-    told = subprocess.run(
+    completed = subprocess.run(
         ["/usr/bin/python3", "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
     )
-    assert told.stdout.strip() == "3", told.stderr
+    assert completed.stdout.strip() == "3", completed.stderr

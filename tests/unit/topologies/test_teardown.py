@@ -69,7 +69,7 @@ def test_the_switch_that_a_killed_lab_had_started_is_ended(home: Path) -> None:
     (home / "group" / "job").mkdir(parents=True)
     teardown.note(teardown.Record("run", cgroups=(str(home / "group"),), database=str(own)))
     assert teardown.clean()
-    assert not any(lives(one.pid) for one in daemons)
+    assert not any(lives(child.pid) for child in daemons)
     assert not own.exists()
     assert not (home / "group").exists()
     assert teardown.recorded() is None
@@ -95,10 +95,10 @@ def test_somebody_elses_switch_is_left_alone(home: Path) -> None:
         openvswitch.end(home / "own.db")
         teardown.note(teardown.Record("run"))
         assert teardown.clean()
-        assert all(lives(one.pid) for one in daemons)
+        assert all(lives(child.pid) for child in daemons)
     finally:
-        for one in daemons:
-            one.kill()
+        for child in daemons:
+            child.kill()
 
 
 def test_a_pid_file_of_something_else_is_not_believed(home: Path) -> None:

@@ -234,8 +234,8 @@ def test_bytes_of_jobs_whose_sockets_are_found_are_counted_there_alone() -> None
 
 def test_too_many_links_are_left_out_and_told() -> None:
     many = frozenset(Link(PEER, n, n) for n in range(1, MAX_LINK_MARKS + 11))
-    link_marks = by_link([WHOLE, PORT], PacketSources(frozenset("a"), {}, {"a": many}))
-    assert (len(link_marks.marks), link_marks.left_out) == (MAX_LINK_MARKS + 1, 10)
+    limited = by_link([WHOLE, PORT], PacketSources(frozenset("a"), {}, {"a": many}))
+    assert (len(limited.marks), limited.left_out) == (MAX_LINK_MARKS + 1, 10)
     assert by_group([WHOLE], BOTH).grouped == 1
 
 

@@ -24,8 +24,8 @@ def spec(path: Path, **changes: Any) -> Path:
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
     status = main(["lab", *map(str, arguments)])
-    told = capsys.readouterr()
-    return status, told.out, told.err
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
 
 
 @pytest.mark.parametrize(

@@ -38,10 +38,10 @@ from topologies.studies.process import TunerProcess
     ],
 )
 def test_tools_and_files_fail_in_one_line(error: Exception, line: str) -> None:
-    with pytest.raises(LabError) as told, one_line_errors():
+    with pytest.raises(LabError) as raised, one_line_errors():
         raise error
-    assert str(told.value) == line
-    assert told.value.__cause__ is error
+    assert str(raised.value) == line
+    assert raised.value.__cause__ is error
 
 
 def test_every_failure_of_a_part_is_an_expected_one() -> None:
@@ -97,17 +97,17 @@ def nobody() -> str:
 def test_a_dead_controller_is_told_with_its_last_words(nobody: str, tmp_path: Path) -> None:
     with controller(tmp_path, nobody, "sh", "-c", "echo what a pity; exit 3") as dead:
         dead._process.wait()
-        asked = []
+        calls = []
         for attempt in (
             dead.wait_ready,
             dead.status,
             dead.metrics,
-            lambda: dead.wait(lambda: bool(asked.append(1)), 5),
+            lambda: dead.wait(lambda: bool(calls.append(1)), 5),
             lambda: arm.wait_for_hosts(dead, arm.Agents(dead._emulation, tmp_path)),
         ):
             with pytest.raises(LabError, match="the controller does not run; its log ends: what a pity"):
                 attempt()
-        assert not asked, "a dead controller is not asked anything"
+        assert not calls, "a dead controller is not asked anything"
 
 
 def test_a_controller_that_is_silent_is_told_and_may_come_yet(nobody: str, tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_the_members_of_a_dead_launcher_count_as_killed(tmp_path: Path) -> None:
     )
     member = start(lone, tmp_path)
     assert (member.pid, member.poll()) == (999999999, None)
-    member.send_signal(9)  # Its end was not told yet.
+    member.send_signal(9)  # The fork server has not reported its end yet.
     lone._launcher.kill()
     assert member.wait(30) == -9
     lone.close()
@@ -221,8 +221,8 @@ def test_the_cause_comes_back_from_the_box(
     monkeypatch.setenv("TRAINYARD_BOX", "1")
     monkeypatch.setattr(lab, "emulate", fails)
     assert lab.main([str(tmp_path)]) == 1
-    told = [json.loads(text)["event"] for text in capsys.readouterr().out.splitlines()]
-    assert told[-1] == {"failure": line}
+    events = [json.loads(text)["event"] for text in capsys.readouterr().out.splitlines()]
+    assert events[-1] == {"failure": line}
 
 
 def test_a_failure_in_the_box_is_raised_outside(kernel: FakeKernel, tmp_path: Path) -> None:

@@ -26,8 +26,8 @@ CALL = Call(arrival=100.0, curve="digits-mlp-4", begin=2, total=6, stage="b0.r1"
 
 
 def plan(**values: Any) -> dict[str, Any]:
-    made = {"name": "s", "arrival": 1.0, "trials": 3, "rungs": [2, 6], "eta": 3, "configurations": ["digits-mlp-4"]}
-    return made | values
+    created = {"name": "s", "arrival": 1.0, "trials": 3, "rungs": [2, 6], "eta": 3, "configurations": ["digits-mlp-4"]}
+    return created | values
 
 
 def document(**values: Any) -> dict[str, Any]:
@@ -74,9 +74,9 @@ def test_the_best_go_on_and_of_equals_the_first() -> None:
 
 
 def test_studies_and_jobs_of_an_experiment_fit_together() -> None:
-    made = experiment()
-    assert made.trained == 3 + 1
-    assert Experiment.model_validate_json(made.model_dump_json()) == made
+    created = experiment()
+    assert created.trained == 3 + 1
+    assert Experiment.model_validate_json(created.model_dump_json()) == created
     jobs = document()["jobs"]
     for wrong, words in (
         (jobs[:-1], "study s: trial 2 has no job for rung 1"),
@@ -133,20 +133,20 @@ RECORD = StudyRecord(
 
 
 def leave(folder: Path, *results: JobResult, record: StudyRecord | None = RECORD) -> None:
-    for one in results:
-        write_whole(done_file(folder, one.id), one.model_dump_json())
-        call(folder, one.id, CALL)
+    for result in results:
+        write_whole(done_file(folder, result.id), result.model_dump_json())
+        call(folder, result.id, CALL)
     if record is not None:
         write_whole(study_file(folder, record.name), record.model_dump_json())
 
 
 def test_a_stage_lasts_from_its_first_arrival_to_its_last_end(tmp_path: Path) -> None:
-    made = experiment()
+    created = experiment()
     first = [result(f"s.t{number}.r0", 101.0, jct) for number, jct in enumerate((4.0, 6.0, 5.0))]
     leave(tmp_path, *first, result("s.t1.r1", 107.5, 10.0))
-    assert process.arrived_jobs(made, tmp_path) == ["s.t0.r0", "s.t1.r0", "s.t1.r1", "s.t2.r0"]
-    assert process.all_ended(made, tmp_path)
-    (found,) = process.read_studies(made, tmp_path, 100.0)
+    assert process.arrived_jobs(created, tmp_path) == ["s.t0.r0", "s.t1.r0", "s.t1.r1", "s.t2.r0"]
+    assert process.all_ended(created, tmp_path)
+    (found,) = process.read_studies(created, tmp_path, 100.0)
     assert [(s.stage, s.arrival, s.seconds, s.watched_seconds) for s in found.stages] == [
         ("b0.r0", 0.0, 6.0, 6.0),
         ("b0.r1", 6.5, 10.0, 10.0),
@@ -156,15 +156,15 @@ def test_a_stage_lasts_from_its_first_arrival_to_its_last_end(tmp_path: Path) ->
 
 
 def test_what_did_not_end_counts_as_long_as_it_was_watched(tmp_path: Path) -> None:
-    made = experiment()
+    created = experiment()
     leave(tmp_path, result("s.t0.r0", 101.0, 4.0), result("s.t1.r0", 101.0, None), record=None)
-    assert not process.all_ended(made, tmp_path)
-    (found,) = process.read_studies(made, tmp_path, 100.0)
+    assert not process.all_ended(created, tmp_path)
+    (found,) = process.read_studies(created, tmp_path, 100.0)
     (stage,) = found.stages
     assert (stage.seconds, stage.watched_seconds) == (None, 49.0)
     assert (found.best_seconds, found.watched_seconds, found.rungs) == (None, 49.0, 2)
     leave(tmp_path, result("s.t1.r0", 101.0, 5.0), record=None)
-    (found,) = process.read_studies(made, tmp_path, 100.0)
+    (found,) = process.read_studies(created, tmp_path, 100.0)
     assert found.stages[0].seconds is None, "one trial has left no result"
 
 

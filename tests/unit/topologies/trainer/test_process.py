@@ -96,8 +96,8 @@ def test_two_jobs_train_side_by_side_to_their_end(lab):
         job("ring", "ring", ("h2", "h3", "h1"), port=5002, arrival=0.2),
     ])  # fmt: skip
     run.start("h1", "h2", "h3")
-    said = {host: run.wait(host) for host in run.trainers}
-    assert {status for status, _ in said.values()} == {0}
+    output = {host: run.wait(host) for host in run.trainers}
+    assert {status for status, _ in output.values()} == {0}
     full_run = curves.replay(curves.load(CURVE.name), 8)
     expected = [(i, metric) for i, metric in enumerate(full_run, start=1)]
     for name, compute in (("server", 0.005), ("ring", 0.005)):
@@ -111,30 +111,30 @@ def test_two_jobs_train_side_by_side_to_their_end(lab):
         assert times.jct == result.jct
         lines = (run.folder / "logs" / f"{name}.log").read_text().splitlines()
         assert all(LINE.match(line) for line in lines)
-        found = [match for line in lines if (match := re.search(PATTERN, line))]
-        assert [(int(m["iteration"]), float(m["metric"])) for m in found] == expected
+        matches = [match for line in lines if (match := re.search(PATTERN, line))]
+        assert [(int(m["iteration"]), float(m["metric"])) for m in matches] == expected
     assert not list(run.folder.glob("jobs.d/*/*"))
     for host, size in {"h1": 8 * 2 * 30_001, "h2": 8 * 30_001, "h3": 8 * 30_001}.items():
-        assert f"job server: done on {host}, {size} bytes sent, {size} received" in said[host][1]
-    sent = [int(re.search(r"job ring: done on h\d, (\d+) bytes sent", text)[1]) for _, text in said.values()]
+        assert f"job server: done on {host}, {size} bytes sent, {size} received" in output[host][1]
+    sent = [int(re.search(r"job ring: done on h\d, (\d+) bytes sent", text)[1]) for _, text in output.values()]
     assert sum(sent) == 8 * 4 * 30_001
 
 
 def test_workers_tell_when_they_came_to_each_barrier_where_they_are_asked(lab):
     jobs = [job("server", "ps", ("h1", "h2", "h3")), job("ring", "ring", ("h1", "h2", "h3"), port=5002)]
     run = lab(jobs)
-    asked = json.loads(run.file.read_text()) | {"barriers": True}
-    run.file.write_text(json.dumps(asked))
+    document = json.loads(run.file.read_text()) | {"barriers": True}
+    run.file.write_text(json.dumps(document))
     run.start("h1", "h2", "h3")
     assert {run.wait(host)[0] for host in run.trainers} == {0}
     moments = {rank: json.loads((run.folder / "barriers" / "server" / f"{rank}.json").read_text()) for rank in (1, 2)}
     for came in moments.values():
         assert len(came) == 8
         assert all(later - earlier >= 0.005 for earlier, later in itertools.pairwise(came))
-    found = barriers.read(run.folder, "server", 2)
-    assert found.barriers == 7
+    barrier_wait = barriers.read(run.folder, "server", 2)
+    assert barrier_wait.barriers == 7
     spread = [abs(a - b) for a, b in zip(*moments.values(), strict=True)][1:]
-    assert found.mean_seconds == pytest.approx(sum(spread) / 14, abs=1e-5), "of two workers one waits"
+    assert barrier_wait.mean_seconds == pytest.approx(sum(spread) / 14, abs=1e-5), "of two workers one waits"
     assert sorted(path.name for path in (run.folder / "barriers").iterdir()) == ["server"], (
         "only parameter servers have"
     )
@@ -149,8 +149,8 @@ def test_workers_that_run_apart_or_overlap_train_to_the_end_with_all_bytes(lab):
         for n, sync in enumerate(SYNCS)
     ])  # fmt: skip
     run.start("h1", "h2", "h3")
-    said = {host: run.wait(host) for host in run.trainers}
-    assert {status for status, _ in said.values()} == {0}, said
+    output = {host: run.wait(host) for host in run.trainers}
+    assert {status for status, _ in output.values()} == {0}, output
     for n, sync in enumerate(SYNCS):
         result = run.result(f"job{n}")
         assert [i for _, i, _ in result.history] == list(range(1, 9)), sync
@@ -159,7 +159,7 @@ def test_workers_that_run_apart_or_overlap_train_to_the_end_with_all_bytes(lab):
         assert seconds[-1] >= 8 * 0.005
         assert (result.failed, result.censored) == (None, False)
         sent, received = map(
-            int, re.search(rf"job job{n}: done on h2, (\d+) bytes sent, (\d+) rec", said["h2"][1]).groups()
+            int, re.search(rf"job job{n}: done on h2, (\d+) bytes sent, (\d+) rec", output["h2"][1]).groups()
         )
         assert sent == 8 * 30_001
         # A newer answer may stand for one that was still waiting.
@@ -245,9 +245,9 @@ def test_a_job_whose_peer_dies_is_reported_and_the_others_go_on(lab):
     run.start("h1", "h2", "h3")
     wait_until(lambda: run.iterations_logged("doomed") >= 1)
     run.trainers["h3"].kill()
-    status, said = run.wait("h1")
+    status, output = run.wait("h1")
     assert status == 1
-    assert "job doomed: failed on h1" in said
+    assert "job doomed: failed on h1" in output
     doomed, other = run.result("doomed"), run.result("other")
     assert "h3" in doomed.failed
     assert (doomed.censored, doomed.jct) == (True, None)
@@ -281,10 +281,10 @@ def test_a_studys_job_begins_when_it_is_called_and_one_that_nobody_calls_leaves_
     assert [(i, metric) for _, i, metric in result.history] == list(enumerate(whole[3:], start=1))
     assert result.arrival_epoch == pytest.approx(arrival, abs=0.01)
     assert (result.curve, result.censored) == (CURVE.name, False)
-    told = [json.loads(line) for line in progress.read_text().splitlines()]
-    assert [record["iteration"] for record in told if "iteration" in record] == [1, 2, 3, 4, 5]
-    assert told[0]["until"] == 5
-    assert told[-1]["ended"] is True
+    records = [json.loads(line) for line in progress.read_text().splitlines()]
+    assert [record["iteration"] for record in records if "iteration" in record] == [1, 2, 3, 4, 5]
+    assert records[0]["until"] == 5
+    assert records[-1]["ended"] is True
     for host in run.trainers:
         run.trainers[host].terminate()
     assert {run.wait(host)[0] for host in run.trainers} == {0}
@@ -350,8 +350,8 @@ def test_wrong_input_says_what_would_be_right(tmp_path):
 def test_wrong_input_ends_with_status_2_and_one_line(lab):
     run = lab([job("a", "ps", ("h1", "h2"))])
     run.start("h9")
-    status, said = run.wait("h9")
-    assert (status, said.count("\n")) == (2, 1)
+    status, output = run.wait("h9")
+    assert (status, output.count("\n")) == (2, 1)
     assert not run.folder.exists()
 
 
