@@ -9,6 +9,7 @@ from typing import Protocol
 from controller.model import Progress
 from controller.wire import NAME_PATTERN, JobSpec
 from host_reporter.jobs.job_file import JobFile
+from host_reporter.jobs.naming import named, user_of
 from host_reporter.jobs.stages import in_stage
 from host_reporter.readers.log_source import ProgressSource
 from host_reporter.readers.parse import Ended, Event, Point, Staged
@@ -74,6 +75,9 @@ class Followed:
     A stage that the progress tells becomes one of the study of the job file, whoever wrote the progress: it can name no
     other study's. It is told by registering the job anew, with the stage and its last iteration; what comes before that
     is told, and may be beyond the last stage's end, waits for it.
+
+    Its user is who writes its progress. Where nobody has yet when it is declared, it is declared anew with its first
+    progress.
     """
 
     def __init__(self, file: JobFile, since: float, *, stage_seconds: float = STAGE_SECONDS) -> None:
@@ -91,6 +95,7 @@ class Followed:
         self._is_stage_reported = True
         self._stage_reported_at = float("-inf")
         self._held: list[Progress] = []
+        self._user: str | None = None
 
     @property
     def is_resting(self) -> bool:
@@ -104,6 +109,7 @@ class Followed:
 
     def declare(self, receiver: Receiver) -> None:
         """Say that its run has begun, or what its spec is now."""
+        self._user = user_of(self.file.followed)
         receiver.declare(self.file.id, self.spec)
         self.declared = self._is_stage_reported = True
         self.over_at = None
@@ -112,7 +118,10 @@ class Followed:
     def spec(self) -> JobSpec | None:
         """What the job is, in its stage of now."""
         spec, study = self.file.spec, self.file.study
-        if spec is None or study is None or self._staged.stage is None:
+        if spec is None:
+            return None
+        spec = named(spec, study, self._user)
+        if study is None or self._staged.stage is None:
             return spec
         return in_stage(spec, f"{study}.{self._staged.stage}", self._staged.until)
 
@@ -201,6 +210,12 @@ class Followed:
             return self._staged.until
         return spec.iterations if spec is not None else None
 
+    @property
+    def _is_user_news(self) -> bool:
+        """Whether it has a user of whom the receiver does not know."""
+        spec = self.file.spec
+        return spec is not None and spec.user is None and self._user is None and user_of(self.file.followed) is not None
+
     def _begin_run(self) -> None:
         self._filter = PlausibilityFilter()
         self._staged, self._is_stage_reported = Staged(None), True
@@ -227,7 +242,7 @@ class Followed:
 
     def _add(self, points: list[Progress], receiver: Receiver) -> None:
         if points:
-            if not self.declared:
+            if not self.declared or (self._is_stage_reported and self._is_user_news):
                 self.declare(receiver)
             if self._is_stage_reported:
                 receiver.add(self.file.id, points)
