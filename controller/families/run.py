@@ -35,7 +35,8 @@ class EarlierRun:
     """One run. ``length`` is its iterations. ``reason`` says why it does not count; None: it counts (FINISHED).
 
     ``converged`` is the median of the metric over the last tenth of the run; None where it reported none. ``t90`` and
-    ``t95`` are the iterations at which 90 % and 95 % were reached (``controller.families.definition``); None: never.
+    ``t95`` are the iterations at which 90 % and 95 % of that were reached (``controller.families.definition``); None:
+    never, or the run had not converged.
     ``curve`` has at most ``MAX_POINTS`` pairs of iteration and metric, each metric the running median of three reports.
     """
 

@@ -59,6 +59,9 @@ def summary(
     if reports:
         run = _measured(run, reports)
     ending, reason = _judged(run, reports, declared, is_lost=is_lost, has_diverged=has_diverged)
+    if ending in (Ending.ABORTED, Ending.DIVERGED):
+        # It had not converged, so it had not come near that either.
+        run = replace(run, t90=None, t95=None)
     return replace(run, ending=ending, reason=reason)
 
 

@@ -30,11 +30,13 @@ class FamilyRun(Message):
     converged: float | None
     """The converged metric: its median over the last tenth of the run. null: it reported none."""
     t90_iteration: float | None
-    """The iteration at which 90 % of the converged metric was reached. null: it never was."""
+    """The iteration at which 90 % of the converged metric was reached. null: it never was, or the run had not
+    converged."""
     t90_share: float | None
     """The same as a share of the run."""
     t95_iteration: float | None
-    """The iteration at which 95 % of the converged metric was reached. null: it never was."""
+    """The iteration at which 95 % of the converged metric was reached. null: it never was, or the run had not
+    converged."""
     t95_share: float | None
     """The same as a share of the run."""
     curve: Annotated[tuple[tuple[float, float], ...], Field(strict=False)]

@@ -75,6 +75,7 @@ def test_runs_that_say_nothing_are_flagged_with_the_reason(curve, parts, ending,
     run = kept(curve, **parts)
     assert run.ending is ending
     assert not run.counts
+    assert ending is Ending.REFUSED or run.t90 is None
     assert str(run.reason).startswith(reason)
 
 
