@@ -18,8 +18,8 @@ MAX_FLAGGED = 5
 """Of these, at most this many may be runs that do not count: a job that fails again and again must not push out the
 runs that say something."""
 MAX_FAMILIES = 2_000
-MAX_ALL_RUNS = 10_000
-"""Keep at most this many runs over all families. A run takes about 2 kB in the journal, and 10 kB of memory."""
+MAX_ALL_RUNS = 5_000
+"""Keep at most this many runs over all families. A run takes up to 5 kB of the journal's file, and 10 kB of memory."""
 
 
 class Families:

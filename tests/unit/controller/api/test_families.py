@@ -154,7 +154,7 @@ def test_a_restart_plans_the_same_and_a_deleted_family_stays_away(
 
 
 def test_the_journal_is_small(tmp_path: Path) -> None:
-    """A run takes less than 2 kB, so 10,000 runs take 20 MB."""
+    """A run's record has less than 2 kB, for which SQLite needs two pages of 4 kB at most."""
     controller = Controller(tmp_path, journal=str(tmp_path / "j.db")).start()
     train(controller, "long", rising(1000, scale=100.0))
     controller.stop()
