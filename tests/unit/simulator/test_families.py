@@ -7,11 +7,9 @@ from typing import ClassVar
 
 import pytest
 
-from controller.families.families import Families
 from controller.families.history import FamilyHistory
 from controller.model import Demand, Host, Job, Metric, Ordering, Snapshot
 from controller.policies.base import DependsOn, Policy
-from controller.policies.registry import make
 from simulator.engine import Limits, simulate
 from simulator.jobs import Compute, SimJob, Transfer, Workload
 from tests.support.controller.family_runs import rising
@@ -75,14 +73,16 @@ def test_what_ends_while_a_job_runs_is_shown_from_then_on() -> None:
     assert [len(history.runs) for history in known["long"] if history is not None] == [0, 1]
 
 
-def test_a_policy_that_looks_at_arrivals_alone_costs_no_histories(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_arguments: object) -> None:
-        raise AssertionError("nobody looks at it")
+class Incurious(Spy):
+    """Says that its order depends on arrivals alone."""
 
-    monkeypatch.setattr(Families, "add", refuse)
-    fifo = make("fifo")
-    assert fifo.order_depends_on is not DependsOn.EVERYTHING
-    simulate(Workload("stream", HOSTS, tuple(STREAM)), fifo, Limits())
+    order_depends_on = DependsOn.ARRIVALS
+
+
+def test_a_policy_that_looks_at_arrivals_alone_costs_no_histories() -> None:
+    policy = Incurious()
+    simulate(Workload("stream", HOSTS, tuple(STREAM)), policy, Limits())
+    assert policy.known == {each.id: [None] for each in STREAM}
 
 
 def test_the_controller_says_the_same_of_the_same_runs() -> None:

@@ -12,9 +12,9 @@ from controller.families.names import FamilyKey, Owner
 from controller.families.run import Ending
 from controller.journal.store import Store, StoreError
 from controller.refusals import NotFound
-from controller.registry.registry import Registry
 from tests.support.controller.family_runs import rising
 from tests.support.controller.registry_world import HOSTS, World, progress
+from tests.support.controller.unpaused import UnpausedRegistry, commit, dequeued
 
 
 class Training(World):
@@ -160,10 +160,10 @@ class Restarting(Training):
 
     def open(self) -> None:
         self.store = Store(self.path)
-        self.registry = Registry(HOSTS, self.store, self.clock, lease_seconds=30.0)
+        self.registry = UnpausedRegistry(HOSTS, self.store, self.clock, lease_seconds=30.0)
 
     def close(self) -> None:
-        self.store.settle(self.store.write(self.store.dequeue()))
+        commit(self.store)
         self.store.close()
 
     def restart(self) -> None:
@@ -209,9 +209,9 @@ def test_a_journal_that_was_away_gets_all_runs_again(lasting: Restarting) -> Non
 
 def test_a_run_and_the_end_of_its_job_are_in_one_commit(lasting: Restarting) -> None:
     lasting.train("a", ended=False)
-    lasting.store.settle(lasting.store.write(lasting.store.dequeue()))
+    commit(lasting.store)
     lasting.tell(jobs=[progress("a", ended=True, as_of=lasting.clock.now)])
-    batch = lasting.store.dequeue()
+    batch = dequeued(lasting.store)
     assert {("run", "a@1010.0"), ("job", "a")} <= batch.records.keys()
     lasting.store.settle(lasting.store.write(batch))
     lasting.close()
