@@ -13,6 +13,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
+from controller.families.history import FamilyHistory
+
 BITS_PER_BYTE = 8
 
 # RFC 2474, section 6: code points xxxx11 (pool 2) are for local use. The upper three bits still give an
@@ -143,7 +145,8 @@ class Job:
     length of the whole run where it is known. ``sent_bytes`` is what has been measured to leave each host
     for this job since it began; ``is_counted``: whether any host measures it. ``listeners`` are claimed beside the
     declared ``flows``. ``found`` are flows that hosts found beside both, and ``found_more`` how many were too many to
-    name; a host of ``found_on`` knows the job's sockets itself.
+    name; a host of ``found_on`` knows the job's sockets itself. ``family``: what earlier runs of the same training say;
+    None: the job has no family.
     """
 
     id: str
@@ -164,6 +167,7 @@ class Job:
     found_on: frozenset[str] = frozenset()
     sent_bytes: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     is_counted: bool = True
+    family: FamilyHistory | None = None
 
     @property
     def iterations_done(self) -> float:

@@ -60,6 +60,7 @@ class SimJob:
     Each lane repeats its steps ``iterations`` times. A lane may start iteration k (from 1) when every lane of the job
     has finished iteration k - 1 - ``staleness`` (0: BSP; None: ASP, no limit). An iteration of the job is done when
     every lane has done it. ``curve[k - 1]`` is the metric after iteration k (empty: the job reports none).
+    ``family``: policies are shown what jobs of the same family that ended before have shown (empty: it has none).
     """
 
     id: str
@@ -74,6 +75,7 @@ class SimJob:
     curve: tuple[float, ...] = ()
     tasks: tuple[Task, ...] = ()
     model: str = ""
+    family: str = ""
 
 
 @dataclass(frozen=True, slots=True)

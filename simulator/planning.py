@@ -15,6 +15,7 @@ from controller.model import MAX_CLASSES, Ordering, Snapshot, Stage
 from controller.planner import Plan, PlanError, check, no_judgement, plan
 from controller.policies.base import DependsOn, OptionError, Policy
 from simulator.errors import InputError
+from simulator.families import EarlierJobs
 from simulator.jobs import Workload
 from simulator.limits import MIN_PLAN_GAP_SECONDS, Limits
 from simulator.network import Network
@@ -39,6 +40,7 @@ class Planning:
         self._depends_on = depends_on
         still = depends_on is not DependsOn.EVERYTHING
         self._view = View(tables, by_pair=policy.reads_pairs, still=still)
+        self._earlier: EarlierJobs | None = None
         self._ranks = Ranks(tables)
         self._running: list[tuple[float, int]] = []
         self._arrival: dict[int, float] = {}
@@ -66,13 +68,18 @@ class Planning:
 
     def begin(self, number: int, arrival: float) -> None:
         """Take in a job that could begin at ``arrival``."""
+        if self._earlier is None and self._tables.jobs[number].family and self._depends_on is DependsOn.EVERYTHING:
+            self._earlier = EarlierJobs()
         self._arrival[number] = arrival
         insort(self._running, (arrival, number))
         self._came = True
 
     def end(self, number: int) -> None:
-        """Forget a job."""
-        del self._running[bisect_left(self._running, (self._arrival.pop(number), number))]
+        """Forget a job, but for what it says of others of its family."""
+        arrival = self._arrival.pop(number)
+        del self._running[bisect_left(self._running, (arrival, number))]
+        if self._earlier is not None:
+            self._earlier.keep(self._tables.jobs[number], arrival, self._view.now)
         self._view.forget(number)
         self._watched.pop(number, None)
 
@@ -130,7 +137,10 @@ class Planning:
         return self._plan.ordering, bands
 
     def _snapshot(self, now: float) -> Snapshot:
-        jobs = self._view.jobs([number for _, number in self._running], self._arrival)
+        numbers = [number for _, number in self._running]
+        jobs = self._view.jobs(numbers, self._arrival)
+        if self._earlier is not None:
+            jobs = self._earlier.shown(jobs, [self._tables.jobs[number] for number in numbers])
         members: dict[str, list[str]] = {}
         for job in jobs:
             if job.stage is not None:

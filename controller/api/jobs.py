@@ -8,6 +8,7 @@ from controller.api.auth import check_host_privileges, require_free, require_inv
 from controller.api.bodies.body import read_job, read_stage
 from controller.api.http import Call, HttpError, Reply
 from controller.api.services import Services
+from controller.families.sentence import sentence
 from controller.model import by_id
 from controller.ordering.loads import busiest_port
 from controller.pieces import Steps
@@ -122,6 +123,8 @@ def explain(services: Services, call: Call) -> Reply:
             bottleneck_seconds_per_iteration=seconds,
             iterations_done=job.iterations_done,
             iterations_left=job.iterations_left,
+            family=job.family.name if job.family is not None else None,
+            earlier_runs=sentence(job.family) if job.family is not None else None,
             problems=state.problems,
         )
     )

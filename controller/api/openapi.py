@@ -33,6 +33,16 @@ _PROBLEMS = {
 }
 
 
+_NAME = {"type": "string", "pattern": NAME_PATTERN}
+_NAMED = {
+    "jobs": ("job", _NAME),
+    "stages": ("stage", _NAME),
+    "hosts": ("host", _NAME),
+    "families": ("family; slashes are percent-encoded or not", {"type": "string", "minLength": 1, "maxLength": 127}),
+}
+"""What the part of a path behind each of these names, and its schema."""
+
+
 def document(routes: Sequence[Route], api: Api) -> bytes:
     """Returns the document as JSON, for an API with these settings."""
     used: set[type[Message]] = {Problem}
@@ -115,11 +125,11 @@ def _problem(description: str) -> dict[str, Any]:
 
 
 def _parameters(route: Route) -> list[dict[str, Any]]:
-    places = re.findall(r"/(\w+)s/\{(\w+)\}", route.path)
-    pattern = {"type": "string", "pattern": NAME_PATTERN}
+    places = re.findall(r"/(\w+)/\{(\w+)\}", route.path)
     parameters: list[dict[str, Any]] = [
-        {"name": name, "in": "path", "required": True, "description": f"The name of the {kind}", "schema": pattern}
-        for kind, name in places
+        {"name": name, "in": "path", "required": True, "description": f"The name of the {kind}", "schema": schema}
+        for folder, name in places
+        for kind, schema in (_NAMED[folder],)
     ]
     optional = [(name, "query", parameter.text, parameter.schema) for name, parameter in route.query.items()]
     if HTTPStatus.NOT_MODIFIED in route.answers:

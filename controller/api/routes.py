@@ -7,13 +7,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from controller.api import jobs, plans, state
+from controller.api import families, jobs, plans, state
 from controller.api.http import Call, Reply
 from controller.api.services import Services
 from controller.refusals import Invalid
 from controller.wire import (
     NAME_PATTERN,
     Explanation,
+    FamilyList,
+    FamilyRuns,
     HostPlan,
     HostReport,
     JobList,
@@ -74,6 +76,8 @@ class Route:
         return (self.handler.__doc__ or "").strip().splitlines()[0]
 
 
+_OF_USER = {"user": Parameter("Only the family of this user")}
+
 ROUTES: tuple[Route, ...] = (
     Route("GET", "/v1/jobs", jobs.list_jobs, Access.OPERATOR, {200: JobList}),
     Route("GET", "/v1/jobs/{id}", jobs.get_job, Access.OPERATOR, {200: JobState}, (404,)),
@@ -116,6 +120,13 @@ ROUTES: tuple[Route, ...] = (
         {200: PlanView},
         query={"policy": Parameter("The name of a policy: the plan that it would make now, without applying it")},
     ),
+    Route("GET", "/v1/families", families.list_families, Access.OPERATOR, {200: FamilyList}),
+    Route(
+        "GET", "/v1/families/{name}", families.get_family, Access.OPERATOR, {200: FamilyRuns}, (404,), query=_OF_USER
+    ),
+    Route(
+        "DELETE", "/v1/families/{name}", families.delete_family, Access.OPERATOR, {204: None}, (404,), query=_OF_USER
+    ),
     Route("GET", "/v1/settings", plans.get_settings, Access.OPERATOR, {200: Settings}),
     Route("PATCH", "/v1/settings", plans.patch_settings, Access.OPERATOR, {200: Settings}, body=Settings),
     Route("GET", "/v1/status", state.status, Access.OPERATOR, {200: Status}),
@@ -125,13 +136,22 @@ ROUTES: tuple[Route, ...] = (
 )
 
 _NAME = re.compile(NAME_PATTERN)
+FAMILY = "name"
+"""The part of a path that names a family. It may have slashes; its call checks it."""
 
 
 def pattern(path: str) -> re.Pattern[str]:
-    """Returns a path template as a regular expression. Each name in braces matches anything but a slash."""
+    """Returns a path template as a regular expression.
+
+    Each name in braces matches anything but a slash, and the name of a family matches anything.
+    """
     parts = re.split(r"\{(\w+)\}", path)
-    text = "".join(re.escape(part) if i % 2 == 0 else f"(?P<{part}>[^/]+)" for i, part in enumerate(parts))
+    text = "".join(re.escape(part) if i % 2 == 0 else _group(part) for i, part in enumerate(parts))
     return re.compile(text)
+
+
+def _group(part: str) -> str:
+    return rf"(?P<{part}>[\s\S]+)" if part == FAMILY else f"(?P<{part}>[^/]+)"
 
 
 def check_names(parts: Mapping[str, str]) -> None:
@@ -143,7 +163,7 @@ def check_names(parts: Mapping[str, str]) -> None:
             "with a letter or digit",
         )
         for part, name in parts.items()
-        if _NAME.fullmatch(name) is None
+        if part != FAMILY and _NAME.fullmatch(name) is None
     ]
     if errors:
         raise Invalid(errors)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import quote
 
 import requests
 from pydantic import ValidationError
@@ -36,10 +35,21 @@ class Client:
             self._session.headers["Authorization"] = f"Bearer {token}"
 
     def get(self, path: str, model: type[Answer], query: Mapping[str, str] | None = None) -> Answer:
-        """Returns the message at ``path``."""
+        """Returns the message at ``path``, which is percent-encoded where it has to be."""
+        reply = self._ask("GET", path, query)
+        try:
+            return model.model_validate_json(reply.content)
+        except ValidationError:
+            raise CommandError(f"{self._url} answers, but not as a Trainyard controller does") from None
+
+    def delete(self, path: str, query: Mapping[str, str] | None = None) -> None:
+        """Remove what is at ``path``."""
+        self._ask("DELETE", path, query)
+
+    def _ask(self, method: str, path: str, query: Mapping[str, str] | None) -> requests.Response:
         try:
             with self._session as session:
-                reply = session.get(self._url + quote(path), params=query, timeout=TIMEOUT_SECONDS)
+                reply = session.request(method, self._url + path, params=query, timeout=TIMEOUT_SECONDS)
         except requests.exceptions.SSLError as error:
             raise CommandError(
                 f"{self._url}: its certificate is not trusted; name it by --ca ({_root(error)})"
@@ -53,10 +63,7 @@ class Client:
         if not reply.ok:
             status = 2 if reply.status_code in WRONG_INPUT else 1
             raise CommandError(f"{self._url}: {_detail(reply)}", status)
-        try:
-            return model.model_validate_json(reply.content)
-        except ValidationError:
-            raise CommandError(f"{self._url} answers, but not as a Trainyard controller does") from None
+        return reply
 
 
 def _detail(reply: requests.Response) -> str:

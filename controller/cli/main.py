@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from importlib.metadata import entry_points, version
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
-from controller.cli import constraints_command, order_options
+from controller.cli import constraints_command, families_command, order_options
 from controller.cli.extras import what_is_missing
 from controller.cli.output import CommandError, fail, show_document, show_facts, show_table
 
@@ -67,6 +68,8 @@ def parser(given: Sequence[str] = ()) -> argparse.ArgumentParser:
     explain = commands.add_parser("explain", parents=[remote], help="why a job has its class")
     explain.add_argument("job", metavar="JOB", help="the name of the job")
     explain.set_defaults(run=run_explain)
+
+    families_command.add_command(commands, remote, _client)
 
     probe = commands.add_parser("probe", parents=[remote], help="the switches, and whether their queues are proven")
     probe.set_defaults(run=run_probe)
@@ -180,7 +183,7 @@ def run_explain(options: argparse.Namespace) -> int:
     """Show why a job has its class."""
     from controller.wire import Explanation
 
-    answer = _client(options).get(f"/v1/jobs/{options.job}/explain", Explanation)
+    answer = _client(options).get(f"/v1/jobs/{quote(options.job)}/explain", Explanation)
     if options.json:
         return show_document(answer)
     port = "no demand"
@@ -195,6 +198,7 @@ def run_explain(options: argparse.Namespace) -> int:
             ("before it", ", ".join(answer.jobs_before) or "none"),
             ("bottleneck", port),
             ("iterations", f"{answer.iterations_done:g} done, {answer.iterations_left:g} left"),
+            *([("family", answer.earlier_runs)] if answer.earlier_runs is not None else []),
             *(("problem", problem) for problem in answer.problems),
         ]
     )

@@ -6,8 +6,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import Field, ValidationError
 
+from controller.cli import snapshot_family
+from controller.cli.snapshot_family import FamilyPart
+from controller.cli.snapshot_values import MetricValue, Moment, Part, Text
 from controller.documents import text_file
 from controller.documents.document import Document, DocumentError, FieldPath, field_name
 from controller.documents.faults import described_with_lines
@@ -17,19 +20,11 @@ from controller.model import MAX_CLASSES, MAX_OFFLINE_CLASSES, Demand, Host, Job
 
 SHOWN_FAULTS = 20
 
-Text = Annotated[str, StringConstraints(min_length=1, max_length=255)]
-Moment = Annotated[float, Field(ge=-1e15, le=1e15)]
 Rate = Annotated[float, Field(ge=1e-3, le=1e18)]
 
 
 class SnapshotError(ValueError):
     """A file that is no snapshot. The message has a line ``file:line: field: what is wrong`` for each fault."""
-
-
-class Part(BaseModel):
-    """Base of every part of the file: no unknown keys, no silent type changes, no infinities."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
 
 
 class HostPart(Part):
@@ -53,7 +48,7 @@ class ProgressPart(Part):
 
     iteration: Annotated[float, Field(ge=0, le=1e15)]
     time: Moment
-    metric: Annotated[float, Field(ge=-1e30, le=1e30)] | None = None
+    metric: MetricValue | None = None
 
 
 class JobPart(Part):
@@ -67,6 +62,7 @@ class JobPart(Part):
     iterations_left: Annotated[float, Field(ge=0, le=1e15)] = 1.0
     compute_seconds: Annotated[float, Field(ge=0, le=1e15)] = 0.0
     progress: Annotated[tuple[ProgressPart, ...], Field(strict=False)] = ()
+    family: FamilyPart | None = None
 
 
 class MetricPart(Part):
@@ -144,6 +140,9 @@ def _contradictions(part: SnapshotPart) -> Iterator[tuple[FieldPath, str]]:
                     yield (*flow, end), f"unknown host {host_name!r}; there are: {_names(hosts)}"
             if demand.src == demand.dst:
                 yield (*flow, "dst"), f"is {demand.dst!r}, as its src; a flow goes to another host"
+        if job.family is not None:
+            for path, said in snapshot_family.contradictions(job.family, _metric(part)):
+                yield ("jobs", j, "family", *path), said
 
 
 def _names(hosts: dict[str, int]) -> str:
@@ -152,13 +151,17 @@ def _names(hosts: dict[str, int]) -> str:
 
 
 def _snapshot(part: SnapshotPart) -> Snapshot:
-    metric = Metric(part.metric.name, part.metric.direction)
+    metric = _metric(part)
     return Snapshot(
         now=part.now,
         hosts={host.name: Host(host.name, host.ingress_bps, host.egress_bps) for host in part.hosts},
         jobs=tuple(_job(job, metric) for job in part.jobs),
         classes=part.classes,
     )
+
+
+def _metric(part: SnapshotPart) -> Metric:
+    return Metric(part.metric.name, part.metric.direction)
 
 
 def _job(part: JobPart, metric: Metric) -> Job:
@@ -179,4 +182,5 @@ def _job(part: JobPart, metric: Metric) -> Job:
         compute_seconds=part.compute_seconds,
         progress=progress,
         metric=metric,
+        family=snapshot_family.history(part.family, metric) if part.family is not None else None,
     )

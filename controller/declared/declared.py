@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from controller.declared.frames import pack, pack_rows, unpack, unpack_rows
 from controller.declared.job_flows import ClaimedTraffic, Claims, FlowKey, involved_hosts, key_of, size_of
+from controller.families.names import family_in_force
 from controller.model import Demand, Listeners, Metric, Role, Task
 from controller.pieces import Steps
 from controller.wire import JobSpec
@@ -32,7 +33,7 @@ class Declared:
     """A job's spec as values. ``text`` is the whole of it as JSON: equal specs have equal texts.
 
     ``size`` counts the entries to keep of it; ``hosts`` are all hosts that it names. ``claims`` and ``traffic`` are
-    computed by ``job_flows``.
+    computed by ``job_flows``. ``family`` is the name in force, ``user`` the declared one.
     """
 
     text: str
@@ -49,6 +50,8 @@ class Declared:
     size: int
     claims: Claims
     traffic: ClaimedTraffic
+    family: str | None
+    user: str | None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Declared) and self.text == other.text
@@ -74,13 +77,15 @@ class Declared:
             size=size_of(spec),
             claims=Claims.of(spec),
             traffic=ClaimedTraffic.of(spec),
+            family=family_in_force(spec.family, spec.model),
+            user=spec.user,
         )
 
     def frames(self) -> Iterator[bytes]:
         """Yields the same as bytes, in frames that are small enough to be read without a pause."""
         metric = (self.metric.name, self.metric.direction)
         numbers = (self.iterations, self.compute_seconds, self.weight, self.arrival)
-        yield pack((metric, numbers, self.stage, self.size))
+        yield pack((metric, numbers, self.stage, self.size, (self.family, self.user)))
         yield self.text.encode()
         names: dict[str, str] = {}
         tables: tuple[Iterable[Any], ...] = (
@@ -99,7 +104,7 @@ class Declared:
     @classmethod
     def from_frames(cls, frames: Iterator[bytes]) -> Steps[Declared]:
         """Returns the value of ``frames``; yields after each frame that may take long."""
-        metric, (iterations, compute_seconds, weight, arrival), stage, size = unpack(next(frames))
+        metric, (iterations, compute_seconds, weight, arrival), stage, size, (family, user) = unpack(next(frames))
         text = next(frames).decode()
         yield
         names: dict[str, str] = {}
@@ -133,6 +138,8 @@ class Declared:
             size=size,
             claims=claims,
             traffic=traffic,
+            family=family,
+            user=user,
         )
 
 

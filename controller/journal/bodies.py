@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from controller.wire import Bytes, JobSpec, Name, TcpPort
+from controller.families.run import Ending
+from controller.wire import Bytes, Iterations, JobSpec, MetricValue, Name, TcpPort
 
 Time = float
 Count = Annotated[int, Field(ge=0)]
@@ -92,3 +93,26 @@ class TombstoneBody(Body):
 
 class StageBody(Body):
     """A stage that an operator put."""
+
+
+class RunBody(Body):
+    """A run that a family keeps: the fields of ``controller.families.run.EarlierRun``, and whose family it is.
+
+    ``user`` and ``host`` are those of ``controller.families.names.Owner``.
+    """
+
+    family: str
+    user: str | None
+    host: Name | None
+    job: Name
+    began: Time
+    ended_at: Time
+    ending: Ending
+    metric: str
+    direction: Literal["max", "min"]
+    length: Iterations
+    converged: MetricValue | None
+    t90: Iterations | None
+    t95: Iterations | None
+    curve: tuple[tuple[Iterations, MetricValue], ...]
+    reason: str | None

@@ -12,6 +12,7 @@ from controller.model import Progress
 from controller.pieces import Steps
 from controller.refusals import NotFound
 from controller.registry import records
+from controller.registry.families import KeptFamilies
 from controller.registry.job.record import JobRecord
 
 MAX_ENDED = 1_000
@@ -26,7 +27,8 @@ class Jobs:
     """Job records by id, with the claims of those that run. Each change is noted in the journal.
 
     Jobs on hosts that the settings do not have wait for these hosts in the journal. A tombstone remembers a job that
-    was removed, so that late reports of it do not count for the next run.
+    was removed, so that late reports of it do not count for the next run. At its end the run of a job is kept in
+    ``families``.
     """
 
     def __init__(self, state: records.State, store: Store, clock: Callable[[], float]) -> None:
@@ -37,6 +39,7 @@ class Jobs:
         self._clock = clock
         self._lost = {job.id for job in self.live() if job.lost_since is not None}
         self.owners = Owners()
+        self.families = KeptFamilies(state.families, store)
         for job in self.live():
             self.owners.add(job.id, job.spec.claims)
 
@@ -87,7 +90,8 @@ class Jobs:
         job = self._new_run(job_id, spec, now if arrival is None else arrival, now)
         job.registrar = registrar
         self._records.pop(job_id, None)
-        self._waiting_for_host.pop(job_id, None)
+        if (waiting := self._waiting_for_host.pop(job_id, None)) is not None:
+            self._give_up_waiting(waiting)
         if self._tombstones.pop(job_id, None) is not None:
             self._store.remove("grave", job_id)
         self._records[job_id] = job
@@ -124,25 +128,30 @@ class Jobs:
         self._lost.discard(job.id)
         if job.ended_at is None:
             self.owners.remove(job.id, job.spec.claims)
+            job.is_given_up = job.lost_since is not None
+            self.families.keep(job, self._clock())
         self._bury(job)
 
     def remove_waiting(self, job_id: str) -> bool:
         """Remove a job that waits for its host; returns whether there was one."""
         job = self._waiting_for_host.pop(job_id, None)
         if job is not None:
+            self._give_up_waiting(job)
             self._bury(job)
         return job is not None
 
     # What becomes of a run ---------------------------------------------------------------------------------------
 
-    def end(self, job: JobRecord, ended_at: float) -> None:
-        """End a job, which gives its claims back."""
+    def end(self, job: JobRecord, ended_at: float, *, is_given_up: bool = False) -> None:
+        """End a job, which gives its claims back. ``is_given_up``: it was lost, and nobody has reported its end."""
         if job.ended_at is None:
             self.owners.remove(job.id, job.spec.claims)
         job.ended_at = ended_at
+        job.is_given_up = is_given_up
         job.lost_since = None
         self._lost.discard(job.id)
         records.save_job(self._store, job)
+        self.families.keep(job, ended_at)
 
     def lose(self, job: JobRecord, now: float) -> None:
         """Note that a job is lost."""
@@ -185,10 +194,12 @@ class Jobs:
             yield
 
     def save_points(self, job: JobRecord, new_points: Sequence[Progress], *, is_thinned: bool) -> None:
-        """Note points of progress that were merged."""
+        """Note points of progress that were merged. Those that come after the end of their job are in its run too."""
         job.rows += len(new_points)
         if self.has(job):
             records.save_points(self._store, job, new_points, is_thinned=is_thinned)
+            if job.ended_at is not None and new_points:
+                self.families.keep(job, job.ended_at)
 
     def save_tally(self, job: JobRecord) -> None:
         """Note what every report changes."""
@@ -213,6 +224,12 @@ class Jobs:
         if since is not None:
             since = max(since, arrival - EARLY_SECONDS)
         return JobRecord(job_id, spec, run=run, arrival=arrival, registered_at=now, since=since)
+
+    def _give_up_waiting(self, job: JobRecord) -> None:
+        """Keep the run of a job that waited for its host, and that nobody waits for any more."""
+        if job.ended_at is None:
+            job.is_given_up = True
+            self.families.keep(job, self._clock())
 
     def _bury(self, job: JobRecord) -> None:
         """Remove a job from the journal, and leave a tombstone."""

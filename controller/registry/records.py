@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TypeVar
 
 from pydantic import ValidationError
 
-from controller.journal.bodies import Body, HostBody, JobBody, SeenBody, StageBody, TallyBody, TombstoneBody
+from controller.families.families import Families
+from controller.families.names import FamilyKey, Owner
+from controller.families.run import EarlierRun, RunKey
+from controller.journal.bodies import Body, HostBody, JobBody, RunBody, SeenBody, StageBody, TallyBody, TombstoneBody
 from controller.journal.file import POINT
 from controller.journal.store import Batch, Contents, Point, Store, StoreError, put
 from controller.model import Progress
@@ -30,7 +33,8 @@ class State:
     """All jobs, stages and hosts.
 
     ``stages`` are those that an operator put. ``waiting_for_host`` are jobs on hosts that the settings do not have now;
-    they wait in the journal. ``tombstones`` are of jobs that were removed, oldest first.
+    they wait in the journal. ``tombstones`` are of jobs that were removed, oldest first. ``families`` are the runs of
+    jobs that have ended.
     """
 
     jobs: dict[str, JobRecord] = field(default_factory=dict)
@@ -38,6 +42,7 @@ class State:
     stages: set[str] = field(default_factory=set)
     agents: dict[str, HostRecord] = field(default_factory=dict)
     tombstones: OrderedDict[str, TombstoneBody] = field(default_factory=OrderedDict)
+    families: Families = field(default_factory=Families)
 
 
 def load(contents: Contents, known_hosts: Collection[str], now: float) -> State:
@@ -61,6 +66,8 @@ def load(contents: Contents, known_hosts: Collection[str], now: float) -> State:
         (state.jobs if job.hosts <= set(known_hosts) else state.waiting_for_host)[job_id] = job
     tombstones = sorted(_bodies(contents, "grave", TombstoneBody).items(), key=lambda item: item[1].gone_at)
     state.tombstones.update(tombstones)
+    for run in _bodies(contents, "run", RunBody).values():
+        state.families.add(*_run_of(run))
     return state
 
 
@@ -86,6 +93,10 @@ def dump(state: State, batch: Batch) -> Steps[None]:
     yield
     for job_id, tombstone in state.tombstones.items():
         put(batch, "grave", job_id, tombstone.model_dump_json())
+    for family in state.families:
+        yield
+        for run in state.families.runs(family):
+            put(batch, "run", _run_id(run.key), _run_text(family, run))
 
 
 def save_job(store: Store, job: JobRecord) -> None:
@@ -126,6 +137,16 @@ def remove_job(store: Store, job_id: str, tombstone: TombstoneBody) -> None:
     store.put("grave", job_id, tombstone.model_dump_json())
 
 
+def save_run(store: Store, family: FamilyKey, run: EarlierRun) -> None:
+    """Note a run that a family keeps."""
+    store.put("run", _run_id(run.key), _run_text(family, run))
+
+
+def remove_run(store: Store, key: RunKey) -> None:
+    """Note that a run is not kept any more."""
+    store.remove("run", _run_id(key))
+
+
 def save_points(store: Store, job: JobRecord, new_points: Sequence[Progress], *, is_thinned: bool) -> None:
     """Note new points of a job; where the record was thinned, or the rows are too many, only those that are kept."""
     if is_thinned or job.rows > MAX_ROWS:
@@ -139,6 +160,23 @@ def save_points(store: Store, job: JobRecord, new_points: Sequence[Progress], *,
 def as_points(points: Iterable[Progress]) -> list[Point]:
     """Returns points as the journal stores them."""
     return [(point.iteration, point.time, point.metric) for point in points]
+
+
+def _run_id(key: RunKey) -> str:
+    return f"{key.job}@{key.began!r}"
+
+
+def _run_text(family: FamilyKey, run: EarlierRun) -> str:
+    owner, values = family.owner, {name: getattr(run, name) for name in _RUN_FIELDS}
+    return RunBody.model_construct(family=family.name, user=owner.user, host=owner.host, **values).model_dump_json()
+
+
+def _run_of(body: RunBody) -> tuple[FamilyKey, EarlierRun]:
+    family = FamilyKey(Owner(body.user, body.host), body.family)
+    return family, EarlierRun(**{name: getattr(body, name) for name in _RUN_FIELDS})
+
+
+_RUN_FIELDS = tuple(entry.name for entry in fields(EarlierRun))
 
 
 def _bodies(contents: Contents, kind: str, model: type[AnyBody]) -> dict[str, AnyBody]:

@@ -13,6 +13,8 @@ from enum import StrEnum
 
 from controller.declared.batch import Batch, JobPart
 from controller.declared.declared import Declared
+from controller.families.history import FamilyHistory
+from controller.families.names import FamilyKey
 from controller.journal.store import Store
 from controller.model import Host, Job, Snapshot, Stage, Switch
 from controller.pieces import Steps
@@ -175,6 +177,21 @@ class Registry:
         """Returns the hosts of a job; None where there is no such job."""
         return self._jobs.hosts_of(job_id)
 
+    # Families ----------------------------------------------------------------------------------------------------
+
+    def families_in_steps(self) -> Steps[list[tuple[FamilyKey, FamilyHistory]]]:
+        """Returns all families with what they say; yields where others may go on."""
+        return self._jobs.families.views()
+
+    def families(self, name: str, user: str | None = None) -> list[tuple[FamilyKey, FamilyHistory]]:
+        """Returns the families of this name, of all owners or of one user; raises NotFound."""
+        return self._jobs.families.views_of(name, user)
+
+    def delete_family(self, name: str, user: str | None, received_at: float) -> None:
+        """Forget the families of this name, of all owners or of one user; raises NotFound."""
+        self._jobs.families.remove(name, user)
+        self._trigger(Trigger.REMOVAL, received_at)
+
     def host_alive(self, host: str) -> bool:
         """Returns whether the host's lease runs."""
         return self._leases.is_alive(host)
@@ -256,7 +273,7 @@ class Registry:
                 silent = ", ".join(sorted(job.witnesses)[:20])
                 LOG.warning("job %s is lost: hosts %s were silent for %g s", job.id, silent, self._leases.seconds)
             if job.lost_since is not None and now - job.lost_since > FORGET_LOST_SECONDS:
-                self._jobs.end(job, now)
+                self._jobs.end(job, now, is_given_up=True)
             self._forget_connections(job, steady)
         self._jobs.forget_old(now)
 
@@ -291,6 +308,7 @@ class Registry:
         stages: dict[str, list[str]] = {stage: [] for stage in self._stages.names}
         values = []
         for job in jobs:
+            job.set_family(self._jobs.families.history(job))
             values.append(job.value())
             if job.stage is not None:
                 stages.setdefault(job.stage, []).append(job.id)

@@ -22,6 +22,7 @@ from controller.wire.base import (
     Seconds,
     TcpPort,
 )
+from controller.wire.families import FamilyList, FamilyRun, FamilyRuns, FamilyState, FamilySummary
 from controller.wire.jobs import (
     DemandSpec,
     FlowSpec,
@@ -69,6 +70,11 @@ __all__ = [
     "Bytes",
     "DemandSpec",
     "Explanation",
+    "FamilyList",
+    "FamilyRun",
+    "FamilyRuns",
+    "FamilyState",
+    "FamilySummary",
     "FlowSeen",
     "FlowSpec",
     "HostPlan",

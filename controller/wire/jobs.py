@@ -92,6 +92,12 @@ class JobSpec(Message):
     """The hyper-parameter stage that the job belongs to."""
     model: Annotated[str, StringConstraints(max_length=127, pattern=PRINTABLE_PATTERN)] | None = None
     """The name of the trained model, for people."""
+    family: Annotated[str, StringConstraints(max_length=127, pattern=PRINTABLE_PATTERN)] | None = None
+    """The name under which runs of the same training are kept, for what they say of the next one. Without it: model.
+    An empty name: the job has no family."""
+    user: Annotated[str, StringConstraints(min_length=1, max_length=127, pattern=PRINTABLE_PATTERN)] | None = None
+    """The Unix user whose job it is. A family belongs to its user. Without it: to the host whose token registered the
+    job, or to the operators."""
 
 
 class JobState(Message):

@@ -122,6 +122,10 @@ class Explanation(Message):
     """How many iterations the job has done."""
     iterations_left: float
     """How many iterations are left."""
+    family: str | None = None
+    """The family of the job. null: it has none."""
+    earlier_runs: str | None = None
+    """What earlier runs of its family said when the plan was made, in a sentence; also why they are ignored."""
     problems: Annotated[tuple[str, ...], Field(strict=False)] = ()
     """Where the measured demand differs much from the declared one."""
 

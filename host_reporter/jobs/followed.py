@@ -9,6 +9,7 @@ from typing import Protocol
 from controller.model import Progress
 from controller.wire import NAME_PATTERN, JobSpec
 from host_reporter.jobs.job_file import JobFile
+from host_reporter.jobs.naming import named, user_of
 from host_reporter.jobs.stages import in_stage
 from host_reporter.readers.log_source import ProgressSource
 from host_reporter.readers.parse import Ended, Event, Point, Staged
@@ -74,6 +75,7 @@ class Followed:
     A stage in the progress becomes a stage of the job file's study, so whoever writes the progress cannot name another
     study. A stage is reported by a new registration of the job, with the stage and its last iteration. Points before
     that registration wait for it, because they may be beyond the end of the last stage.
+        self._user = user_of(self.file.followed)
     """
 
     def __init__(self, file: JobFile, since: float, *, stage_seconds: float = STAGE_SECONDS) -> None:
@@ -91,6 +93,7 @@ class Followed:
         self._is_stage_reported = True
         self._stage_reported_at = float("-inf")
         self._held: list[Progress] = []
+        self._user: str | None = None
 
     @property
     def is_resting(self) -> bool:
@@ -104,6 +107,7 @@ class Followed:
 
     def declare(self, receiver: Receiver) -> None:
         """Report that its run has begun, or its new spec."""
+        self._user = user_of(self.file.followed)
         receiver.declare(self.file.id, self.spec)
         self.declared = self._is_stage_reported = True
         self.over_at = None
@@ -112,7 +116,10 @@ class Followed:
     def spec(self) -> JobSpec | None:
         """The spec of the job in its present stage."""
         spec, study = self.file.spec, self.file.study
-        if spec is None or study is None or self._staged.stage is None:
+        if spec is None:
+            return None
+        spec = named(spec, study, self._user)
+        if study is None or self._staged.stage is None:
             return spec
         return in_stage(spec, f"{study}.{self._staged.stage}", self._staged.until)
 
@@ -201,6 +208,12 @@ class Followed:
             return self._staged.until
         return spec.iterations if spec is not None else None
 
+    @property
+    def _is_user_news(self) -> bool:
+        """Whether it has a user of whom the receiver does not know."""
+        spec = self.file.spec
+        return spec is not None and spec.user is None and self._user is None and user_of(self.file.followed) is not None
+
     def _begin_run(self) -> None:
         self._filter = PlausibilityFilter()
         self._staged, self._is_stage_reported = Staged(None), True
@@ -227,7 +240,7 @@ class Followed:
 
     def _add(self, points: list[Progress], receiver: Receiver) -> None:
         if points:
-            if not self.declared:
+            if not self.declared or (self._is_stage_reported and self._is_user_news):
                 self.declare(receiver)
             if self._is_stage_reported:
                 receiver.add(self.file.id, points)

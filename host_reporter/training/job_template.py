@@ -10,9 +10,10 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from host_reporter.training.family import MAX_NAME
 from host_reporter.training.launch import NAME, Launch, find, job_name
 from host_reporter.training.nodelist import expand
 
@@ -29,6 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--hosts", metavar="LIST", help="its hosts, as in gpu[01-04],gpu07 (those of Slurm's job)")
     parser.add_argument("--bytes", metavar="N", type=float, default=0.0, help="bytes of gradients an iteration")
     parser.add_argument("--iterations", metavar="N", type=float, help="the length of the run")
+    parser.add_argument(
+        "--family", metavar="NAME", help="runs of the same training (Slurm's job name, torchrun's run id)"
+    )
     options = parser.parse_args(arguments)
     launch = find(os.environ)
     job = job_name(options.job) if options.job is not None else launch.job
@@ -42,13 +46,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refuse("--bytes: it must be from 0 to 1e18")
     if options.iterations is not None and not (1e-9 <= options.iterations <= 1e15):
         return _refuse("--iterations: it must be from 1e-9 to 1e15")
-    sys.stdout.write(json.dumps(ring(job, hosts, options.bytes, launch, options.iterations), indent=1) + "\n")
+    if options.family is not None and not (len(options.family) <= MAX_NAME and options.family.isprintable()):
+        return _refuse(f"--family: it must have at most {MAX_NAME} characters, and no control characters")
+    document = ring(job, hosts, options.bytes, launch, options.iterations)
+    family = options.family if options.family is not None else launch.name
+    if family is not None:
+        document["spec"]["family"] = family
+    sys.stdout.write(json.dumps(document, indent=1) + "\n")
     return 0
 
 
 def ring(
     job: str, hosts: Sequence[str], gradient_bytes: float, launch: Launch, iterations: float | None = None
-) -> Mapping[str, Any]:
+) -> dict[str, Any]:
     """A job file of an all-reduce ring: each host sends to the next one what a ring of all the ranks does.
 
     With n ranks every rank sends 2 (n - 1) / n of the gradients on; between hosts go those of one rank each.

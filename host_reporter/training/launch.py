@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from host_reporter.training.family import family_of_name
 from host_reporter.training.nodelist import expand
 
 JOB_VARIABLE = "TRAINYARD_JOB"
@@ -30,7 +31,8 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 class Launch:
     """``job`` of None: nothing tells it. ``hosts``: those of the whole job as far as the environment tells them.
 
-    ``may_restart``: the launcher may start the training again should it fail.
+    ``may_restart``: the launcher may start the training again should it fail. ``name``: what the launcher calls the
+    job, if that is the same at each launch (``host_reporter.training.family``).
     """
 
     job: str | None
@@ -39,6 +41,7 @@ class Launch:
     local_rank: int = 0
     hosts: tuple[str, ...] = ()
     may_restart: bool = False
+    name: str | None = None
 
 
 def find(environment: Mapping[str, str]) -> Launch:
@@ -60,6 +63,7 @@ def find(environment: Mapping[str, str]) -> Launch:
         hosts=_hosts(environment, by_torch=by_torch),
         may_restart=_number(environment, "TORCHELASTIC_MAX_RESTARTS", 0)
         > _number(environment, "TORCHELASTIC_RESTART_COUNT", 0),
+        name=_name(environment),
     )
 
 
@@ -83,6 +87,13 @@ def _job(environment: Mapping[str, str]) -> str | None:
     if number := environment.get("SLURM_JOB_ID"):
         return job_name(f"slurm-{number}")
     return None
+
+
+def _name(environment: Mapping[str, str]) -> str | None:
+    """Returns the name by which runs of the same training are known: Slurm's, else that of torchrun's run."""
+    run = environment.get("TORCHELASTIC_RUN_ID", "")
+    names = (environment.get("SLURM_JOB_NAME"), run if run not in _NO_RUN else None)
+    return next((family for name in names if (family := family_of_name(name)) is not None), None)
 
 
 def _hosts(environment: Mapping[str, str], *, by_torch: bool) -> tuple[str, ...]:

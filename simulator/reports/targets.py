@@ -2,20 +2,30 @@
 
 The metric closes 90 % (95 %) of the gap between its start (accuracy: 0; loss: its first value) and the median of
 the last tenth of the full run. A target is reached at the first report at which the running median of the last
-three reports is there. A job that never gets there is censored: it has no time, and is counted.
+three reports is there (``controller.families.definition``). A job that never gets there is censored: it has no time,
+and is counted.
 """
 
 from __future__ import annotations
 
-import math
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-Direction = Literal["max", "min"]
-REPORTS = 3
-"""A running median is over so many reports."""
+from controller.families.definition import REPORTS, Direction, converged, crossing, start, target_value
+
+__all__ = [
+    "REPORTS",
+    "Direction",
+    "JobTimes",
+    "Point",
+    "converged",
+    "crossing",
+    "job_times",
+    "start",
+    "target_iteration",
+    "target_seconds",
+    "target_value",
+]
 
 Point = tuple[float, int, float]
 """Seconds since the job's arrival, iterations done, metric."""
@@ -33,35 +43,6 @@ class JobTimes:
     def censored(self) -> bool:
         """Whether any of the three is missing."""
         return None in (self.t90, self.t95, self.jct)
-
-
-def start(curve: Sequence[float], direction: Direction = "max") -> float:
-    """Where the gap starts: 0 for a metric that rises (accuracy), the first value for one that falls (loss)."""
-    _refuse_empty(curve)
-    return 0.0 if direction == "max" else curve[0]
-
-
-def converged(curve: Sequence[float]) -> float:
-    """The median of the last tenth of a full run (at least one row). Raises ValueError for an empty one."""
-    _refuse_empty(curve)
-    return statistics.median(curve[-math.ceil(len(curve) / 10) :])
-
-
-def target_value(curve: Sequence[float], fraction: float, direction: Direction = "max") -> float:
-    """The metric at which ``fraction`` of the gap is closed. ``curve`` is the full run, one value an iteration."""
-    if not 0 < fraction <= 1:
-        raise ValueError(f"a target's fraction must be in (0, 1], not {fraction}")
-    begin = start(curve, direction)
-    return begin + fraction * (converged(curve) - begin)
-
-
-def crossing(metrics: Sequence[float], target: float, direction: Direction = "max") -> int | None:
-    """Index of the first report at which the median of it and the two before is at ``target``; None if never."""
-    for i in range(REPORTS - 1, len(metrics)):
-        median = statistics.median(metrics[i - REPORTS + 1 : i + 1])
-        if median >= target if direction == "max" else median <= target:
-            return i
-    return None
 
 
 def target_iteration(curve: Sequence[float], fraction: float, direction: Direction = "max") -> int | None:
@@ -85,8 +66,3 @@ def job_times(
         t95=target_seconds(history, target_value(curve, 0.95, direction), direction),
         jct=jct,
     )
-
-
-def _refuse_empty(curve: Sequence[float]) -> None:
-    if not curve:
-        raise ValueError("a run without any report has no target")

@@ -10,6 +10,8 @@ from controller.declared.declared import Declared
 from controller.declared.demand_texts import texts_of
 from controller.declared.job_flows import FlowKey, in_order, wider
 from controller.declared.json_texts import with_members
+from controller.families.history import FamilyHistory
+from controller.families.names import FamilyKey, Owner
 from controller.journal.bodies import JobBody, ReporterBody, SeenBody, TallyBody
 from controller.model import Demand, Flow, Job, Progress
 from controller.pieces import Steps, whole
@@ -37,10 +39,11 @@ class JobRecord:
     """A job. ``ended_at`` is None while it runs; ``run`` counts its registrations after an end.
 
     ``since``: what a host knew before that time is of an earlier run; None: there was none. ``is_doubted``: some
-    reported points were not believed. ``is_disputed``: the declared demand is not the measured one. ``rows`` counts the
-    job's points in the journal, also those that the record keeps no more. ``registrar``: the host whose token gave the
-    spec; None: an operator's. ``reported_by`` has the hosts that have reported this run, and whether their agent
-    follows it; a host that only counts bytes is not in it.
+    reported points were not believed. ``is_disputed``: the declared demand is not the measured one. ``is_given_up``: it
+    was lost, and nobody has reported its end. ``rows`` counts the job's points in the journal, also those that the
+    record keeps no more. ``registrar``: the host whose token gave the spec; None: an operator's. ``reported_by`` has
+    the hosts that have reported this run, and whether their agent follows it; a host that only counts bytes is not in
+    it.
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class JobRecord:
         self.received_at = 0.0
         self.is_doubted = False
         self.is_disputed = False
+        self.is_given_up = False
         self.rows = 0
         self.history = History()
         self.reported_by: dict[str, bool] = {}
@@ -76,6 +80,7 @@ class JobRecord:
         self._flows: tuple[Flow, ...] | None = None
         self._found: tuple[Flow, ...] | None = None
         self._value: Job | None = None
+        self._family: FamilyHistory | None = None
         self.spec = spec
         self.stage = spec.stage
         self.set_spec(spec)
@@ -96,6 +101,19 @@ class JobRecord:
     def is_of_run(self, time: float) -> bool:
         """Returns whether what a host knew at ``time``, by the controller's clock, is of this run of the job."""
         return self.since is None or time >= self.since
+
+    @property
+    def family(self) -> FamilyKey | None:
+        """The family of the job; None: it has none."""
+        if self.spec.family is None:
+            return None
+        return FamilyKey(Owner.of(self.spec.user, self.registrar), self.spec.family)
+
+    def set_family(self, history: FamilyHistory | None) -> None:
+        """Take what earlier runs of the family say now."""
+        if history is not self._family and history != self._family:
+            self._family = history
+            self._value = None
 
     def set_stage(self, stage: str | None) -> None:
         """Move the job to a stage."""
@@ -230,6 +248,7 @@ class JobRecord:
                 found_on=self.traffic.hosts,
                 sent_bytes=self.sent,
                 is_counted=bool(self._sent),
+                family=self._family,
             )
         return self._value
 

@@ -50,12 +50,12 @@ class Recorder:
 class World:
     """A folder, a follower in a thread, and what it handed on. ``options`` are the follower's."""
 
-    def __init__(self, path: Path, **options: Any) -> None:
+    def __init__(self, path: Path, receiver: Recorder | None = None, **options: Any) -> None:
         self.path = path
         self.jobs = path / "jobs.d"
         self.jobs.mkdir()
         self.log = path / "train.log"
-        self.receiver = Recorder()
+        self.receiver = receiver or Recorder()
         notices = Notices(logging.getLogger("test"))
         self.follower = Follower(JobsDirectory(self.jobs, path, notices), self.receiver, notices, **options)
         self._thread = threading.Thread(target=self.follower.run)

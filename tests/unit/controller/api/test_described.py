@@ -67,7 +67,7 @@ def every_kind(yard: Controller, method: str, path: str, has_body: bool) -> Iter
     """The statuses of requests that are wrong in every way in which any call can be."""
 
     def ask(name: str = "nobody", query: str = "", body: Any = None, **options: Any) -> int:
-        at = path.replace("{id}", name).replace("{host}", name) + query
+        at = path.replace("{id}", name).replace("{host}", name).replace("{name}", name) + query
         sent = body if body is not None else _right(path) if has_body else None
         return int(yard.call(method, at, sent, **options).status_code)
 

@@ -14,6 +14,7 @@ from controller.cli.main import main
 from controller.cli.snapshot_file import SnapshotError, read_snapshot
 from controller.documents.document import DocumentError
 from controller.documents.json_lines import parse, read_json
+from controller.families.sentence import sentence
 from controller.policies.registry import available
 
 WHOLE = """\
@@ -361,3 +362,57 @@ def test_the_scan_agrees_with_the_fast_parser_on_what_is_right() -> None:
     assert read_json(text).lines([("a", 3, "c", 2), ("d",), ("d", "no such key")]) == [1, 2, 2]
     with pytest.raises(DocumentError, match="given twice"):
         parse('{"a": {"x": 1, "x": 2}}')
+
+
+RUN = {
+    "iterations": 1000,
+    "converged": 0.94,
+    "t90_iteration": 140,
+    "t95_iteration": 200,
+    "curve": [[1, 0.1], [1e3, 0.94]],
+}
+
+
+def test_a_job_may_have_a_family(tmp_path: Path, run: Any) -> None:
+    runs = [RUN, RUN | {"converged": 0.945, "t90_iteration": 200}, {"iterations": 5, "ending": "aborted"}]
+    document = snapshot(
+        job("a", ("h1", "h2", 1e6), family={"name": "resnet50", "runs": runs}),
+        job("b", family={"name": "bert"}),
+        job("c"),
+    )
+    first, second, third = read_snapshot(write(tmp_path, document)).jobs
+    assert first.family is not None
+    assert sentence(first.family) == (
+        "2 earlier runs of resnet50: 0.94 to 0.945, 90 % at 14 to 20 % of the run; not counted: 1 aborted"
+    )
+    assert first.family.gate.is_open
+    assert first.family.runs[0].curve == ((1.0, 0.1), (1000.0, 0.94))
+    assert second.family is not None
+    assert second.family.runs == ()
+    assert third.family is None
+    assert run("--policy", "jpas", write(tmp_path, document))[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("runs", "more", "field", "said"),
+    [
+        (
+            [RUN, RUN | {"t90_iteration": 1001}],
+            {},
+            "jobs[0].family.runs[1].t90_iteration",
+            "the run has 1000 iterations",
+        ),
+        ([{"iterations": 10}], {}, "jobs[0].family.runs[0].converged", "a run that finished has one"),
+        ([RUN | {"t90_iteration": None}], {}, "jobs[0].family.runs[0].t90_iteration", "a run that finished has one"),
+        ([RUN | {"curve": []}], {"metric": {"direction": "min"}}, "jobs[0].family.runs[0].curve", "its first value"),
+        ([RUN | {"ending": "lost"}], {}, "jobs[0].family.runs[0].ending", "finished"),
+        ([RUN | {"curve": [[1, 2]] * 65}], {}, "jobs[0].family.runs[0].curve", "64"),
+        ([RUN | {"iterations": 0}], {}, "jobs[0].family.runs[0].iterations", "0"),
+    ],
+)
+def test_what_is_wrong_with_a_family_is_said(tmp_path: Path, runs: Any, more: Any, field: str, said: str) -> None:
+    document = snapshot(job("a", family={"name": "f", "runs": runs}), **more)
+    with pytest.raises(SnapshotError) as refused:
+        read_snapshot(write(tmp_path, document))
+    assert f": {field}: " in str(refused.value)
+    assert said in str(refused.value)

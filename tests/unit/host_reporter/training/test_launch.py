@@ -202,9 +202,40 @@ def test_a_name_that_no_job_file_can_have_is_refused_in_slurms_list_too(
 
 
 @pytest.mark.parametrize(
+    ("environment", "arguments", "family"),
+    [
+        ({}, [], None),
+        ({"SLURM_JOB_NAME": "resnet50/cifar10"}, [], "resnet50/cifar10"),
+        ({"SLURM_JOB_NAME": "resnet50"}, ["--family", "mine"], "mine"),
+        ({"SLURM_JOB_NAME": "resnet50"}, ["--family", ""], ""),
+        ({"SLURM_JOB_NAME": "wrap"}, [], None),
+        ({"SLURM_JOB_NAME": "wrap"} | TORCH, [], "my run"),
+        ({"SLURM_JOB_NAME": "resnet50"} | TORCH, [], "resnet50"),
+        ({"SLURM_JOB_NAME": "job-12", "TORCHELASTIC_RUN_ID": "none"}, [], None),
+    ],
+)
+def test_the_launchers_name_is_the_family(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    environment: dict[str, str],
+    arguments: list[str],
+    family: str | None,
+) -> None:
+    for name in ("SLURM_JOB_NAME", "TORCHELASTIC_RUN_ID"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert main(["--job", "x", "--hosts", "h1", *arguments]) == 0
+    job = read_job_file(Path("/a.json"), capsys.readouterr().out, Path("/p"))
+    assert job.spec is not None
+    assert job.spec.family == family
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         ([], "--job"),
+        (["--job", "x", "--hosts", "a", "--family", "a\nb"], "--family: it must have at most 127 characters"),
         (["--job", "x"], "--hosts"),
         (["--job", "x", "--hosts", "a["], "--hosts: "),
         (["--job", "x", "--hosts", "a,gpu/1"], "--hosts: 'gpu/1' is no name of a host in a job file"),

@@ -1,0 +1,48 @@
+"""What jobs that ended earlier in a simulation say of those that run: the controller's own families."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from controller.families.families import Families
+from controller.families.history import FamilyHistory
+from controller.families.names import FamilyKey, Owner, family_in_force
+from controller.families.summary import summary
+from controller.model import Job, Progress
+from simulator.jobs import SimJob
+
+
+class EarlierJobs:
+    """The families of one simulation, which begins without any. All jobs have the same owner."""
+
+    def __init__(self) -> None:
+        self._families = Families()
+        self._shown: dict[str, tuple[Job, FamilyHistory, Job]] = {}
+
+    def keep(self, job: SimJob, arrival: float, now: float) -> None:
+        """Keep the run of a job that arrived at ``arrival`` and has ended ``now``, in simulated seconds."""
+        self._shown.pop(job.id, None)
+        if (key := _key(job)) is not None:
+            reports = [Progress(float(k), now, metric) for k, metric in enumerate(job.curve, start=1)]
+            run = summary((job.id, arrival), reports, job.metric, ended_at=now, declared=float(job.iterations))
+            self._families.add(key, run)
+
+    def shown(self, jobs: Sequence[Job], simulated: Sequence[SimJob]) -> tuple[Job, ...]:
+        """Returns jobs with what their families say now: the same object as long as nothing has changed."""
+        return tuple([self._with_family(job, each) for job, each in zip(jobs, simulated, strict=True)])
+
+    def _with_family(self, job: Job, simulated: SimJob) -> Job:
+        key = _key(simulated)
+        if key is None:
+            return job
+        history = self._families.history(key, job.metric)
+        before = self._shown.get(job.id)
+        if before is None or before[0] is not job or before[1] != history:
+            before = self._shown[job.id] = (job, history, replace(job, family=history))
+        return before[2]
+
+
+def _key(job: SimJob) -> FamilyKey | None:
+    name = family_in_force(job.family, None)
+    return None if name is None else FamilyKey(Owner(), name)
