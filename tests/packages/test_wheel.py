@@ -66,7 +66,7 @@ def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def installed(
     package: Path, folder: Path, extra: str | None = None, *, uv: Sequence[str | Path] = (), system: bool = False
 ) -> Environment:
-    """An environment with a wheel or a checkout and one extra; ``system``: it sees the system's packages, as Mininet's."""
+    """An environment with a wheel or a checkout and one extra; ``system``: it sees the system's packages (Mininet)."""
     options = ["--system-site-packages"] if system else []
     subprocess.run([UV, "venv", "--quiet", "--python", "/usr/bin/python3", *options, folder], check=True, timeout=60)
     what = str(package) if extra is None else f"{package}[{extra}]"
