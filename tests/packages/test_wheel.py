@@ -49,22 +49,27 @@ def clean() -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the checkout, in which a build leaves its files."""
+    return shutil.copytree(ROOT, tmp_path_factory.mktemp("source") / "trainyard", ignore=NOT_SHIPPED)
+
+
+@pytest.fixture(scope="module")
+def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    shutil.copytree(ROOT, folder / "source", ignore=NOT_SHIPPED)
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir"]
-    subprocess.run([*command, folder, folder / "source"], check=True, timeout=120)
+    subprocess.run([*command, folder, source], check=True, timeout=120)
     (built,) = folder.glob("trainyard-*.whl")
     return built
 
 
 def installed(
-    wheel: Path, folder: Path, extra: str | None = None, *, uv: Sequence[str | Path] = (), system: bool = False
+    package: Path, folder: Path, extra: str | None = None, *, uv: Sequence[str | Path] = (), system: bool = False
 ) -> Environment:
-    """An environment with the wheel and one extra; ``system``: it sees the system's packages, as Mininet's."""
+    """An environment with a wheel or a checkout and one extra; ``system``: it sees the system's packages (Mininet)."""
     options = ["--system-site-packages"] if system else []
     subprocess.run([UV, "venv", "--quiet", "--python", "/usr/bin/python3", *options, folder], check=True, timeout=60)
-    what = str(wheel) if extra is None else f"{wheel}[{extra}]"
+    what = str(package) if extra is None else f"{package}[{extra}]"
     command = [UV, "pip", "install", "--quiet", "--python", folder / "bin" / "python", *uv]
     command += ["--constraint", ROOT / "requirements" / "lock.txt", what]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280)
@@ -146,8 +151,9 @@ def test_the_nic_extra_has_what_tensorlights_needs(wheel: Path, tmp_path: Path) 
     assert done.returncode == 0, done.stderr
 
 
-def test_the_controller_and_its_client_run(wheel: Path, for_controllers: list[str | Path], tmp_path: Path) -> None:
-    environment = installed(wheel, tmp_path / "env", "controller", uv=for_controllers)
+def test_the_controller_and_its_client_run(source: Path, for_controllers: list[str | Path], tmp_path: Path) -> None:
+    # From the checkout, as the install guide says: the build constraint holds for its build, too.
+    environment = installed(source, tmp_path / "env", "controller", uv=for_controllers)
     port = free_port()
     config = tmp_path / "trainyard.yaml"
     settings = {
