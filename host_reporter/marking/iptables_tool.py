@@ -38,8 +38,12 @@ class IptablesTool:
                 _clear_away(other)
 
     def save(self) -> str:
-        """The mangle table's text, with its counters."""
-        saved = run([f"{self._variant}-save", "-c", "-t", "mangle"])
+        """Return the mangle table's text, with its counters, as ``iptables-save -c`` prints it."""
+        try:
+            return rules_text.as_saved(self._restorer.listing("mangle"))
+        except tools.ToolError:
+            # The other command says more about what is in the way.
+            saved = run([f"{self._variant}-save", "-c", "-t", "mangle"])
         if "is incompatible, use 'nft' tool" in saved:
             raise IptablesError(
                 "somebody has put rules into the table mangle that iptables cannot show (nft list table ip mangle "
@@ -68,8 +72,11 @@ class IptablesTool:
 
     def remove(self) -> None:
         """Take all that is ours out of the table, and end the process that makes changes."""
-        self._restorer.close()
-        _restore(self._variant, rules_text.removal(self.save()))
+        try:
+            saved = self.save()
+        finally:
+            self._restorer.close()
+        _restore(self._variant, rules_text.removal(saved))
 
 
 def find(variants: Sequence[str], action: str) -> IptablesTool:
