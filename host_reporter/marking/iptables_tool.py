@@ -102,8 +102,11 @@ def find(variants: Sequence[str], action: str) -> IptablesTool:
 def try_rule(variant: str, *rules: str) -> None:
     """Install rules in a chain that nothing leads to, and take it away again. Raises IptablesError."""
     lines = "".join(f"-A {_TRIED} {rule}\n" for rule in rules)
-    _restore(variant, f"*mangle\n:{_TRIED} - [0:0]\n{lines}COMMIT\n")
-    _restore(variant, f"*mangle\n-F {_TRIED}\n-X {_TRIED}\nCOMMIT\n")
+    # Two transactions of one process: where the first one is refused the tool ends, and there is no chain.
+    _restore(
+        variant,
+        f"*mangle\n:{_TRIED} - [0:0]\n{lines}COMMIT\n*mangle\n-F {_TRIED}\n-X {_TRIED}\nCOMMIT\n",
+    )
 
 
 def run(command: Sequence[str], text: str = "") -> str:
@@ -143,4 +146,6 @@ def _has_legacy_table() -> bool:
 
 def _is_nft(variant: str) -> bool:
     """Returns whether the variant keeps its rules in nf_tables. Raises IptablesError."""
+    if variant in {_NFT, _LEGACY}:
+        return variant == _NFT
     return "nf_tables" in run([variant, "--version"])
