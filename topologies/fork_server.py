@@ -174,6 +174,8 @@ class ForkServer:
 def main() -> None:
     """Run the launcher of agents and trainers."""
     # Both programs, and all that they import, are in memory before the first fork.
+    import encodings.idna  # noqa: F401, PLC0415 - the first connection to a name needs it
+
     from host_reporter import agent  # noqa: PLC0415 - as above
     from host_reporter.nic import tensorlights_nic  # noqa: F401, PLC0415 - as above
     from topologies.trainer import __main__ as trainer  # noqa: PLC0415 - as above

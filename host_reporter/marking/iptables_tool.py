@@ -38,8 +38,12 @@ class IptablesTool:
                 _clear_away(other)
 
     def save(self) -> str:
-        """Returns the text of the mangle table with its counters."""
-        saved = run([f"{self._variant}-save", "-c", "-t", "mangle"])
+        """Returns the mangle table's text, with its counters, as ``iptables-save -c`` prints it."""
+        try:
+            return rules_text.as_saved(self._restorer.listing("mangle"))
+        except tools.ToolError:
+            # The other command says more about what is in the way.
+            saved = run([f"{self._variant}-save", "-c", "-t", "mangle"])
         if "is incompatible, use 'nft' tool" in saved:
             raise IptablesError(
                 "somebody has put rules into the table mangle that iptables cannot show (nft list table ip mangle "
@@ -68,8 +72,11 @@ class IptablesTool:
 
     def remove(self) -> None:
         """Remove all our chains from the table, and end the process that makes changes."""
-        self._restorer.close()
-        _restore(self._variant, rules_text.removal(self.save()))
+        try:
+            saved = self.save()
+        finally:
+            self._restorer.close()
+        _restore(self._variant, rules_text.removal(saved))
 
 
 def find(variants: Sequence[str], action: str) -> IptablesTool:
@@ -95,8 +102,11 @@ def find(variants: Sequence[str], action: str) -> IptablesTool:
 def try_rule(variant: str, *rules: str) -> None:
     """Install rules in an unused chain, and remove it again. Raises IptablesError."""
     lines = "".join(f"-A {_TRIAL_CHAIN} {rule}\n" for rule in rules)
-    _restore(variant, f"*mangle\n:{_TRIAL_CHAIN} - [0:0]\n{lines}COMMIT\n")
-    _restore(variant, f"*mangle\n-F {_TRIAL_CHAIN}\n-X {_TRIAL_CHAIN}\nCOMMIT\n")
+    # Two transactions of one process: where the first one is refused the tool ends, and there is no chain.
+    _restore(
+        variant,
+        f"*mangle\n:{_TRIAL_CHAIN} - [0:0]\n{lines}COMMIT\n*mangle\n-F {_TRIAL_CHAIN}\n-X {_TRIAL_CHAIN}\nCOMMIT\n",
+    )
 
 
 def run(command: Sequence[str], text: str = "") -> str:
@@ -136,4 +146,6 @@ def _has_legacy_table() -> bool:
 
 def _is_nft(variant: str) -> bool:
     """Returns whether the variant keeps its rules in nf_tables. Raises IptablesError."""
+    if variant in {_NFT, _LEGACY}:
+        return variant == _NFT
     return "nf_tables" in run([variant, "--version"])

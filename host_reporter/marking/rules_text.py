@@ -37,6 +37,9 @@ ACKNOWLEDGEMENT = (
     f"-p tcp --tcp-flags FIN,RST,PSH NONE -m length --length 0:{MOST_HEADERS} -j DSCP --set-dscp {ACKNOWLEDGEMENT_DSCP}"
 )
 _COUNTED = re.compile(rf"^\[\d+:(\d+)\] -A ({CHAIN}-[AB]) ")
+_LISTED_CHAIN = re.compile(r"^-(?:P (\S+) (\S+) -c (\d+ \d+)|N (\S+))$")
+# The counters stand between matches and target; a comment before them may look like counters.
+_LISTED_RULE = re.compile(r"^(-A .*) -c (\d+) (\d+)( -[jg] .*)?$")
 _OWN_CHAIN = re.compile(rf"^:({CHAIN}(?:-[A-Z0-9]+)?) ", re.MULTILINE)
 
 
@@ -112,6 +115,19 @@ def removal(saved: str) -> str:
     own = _OWN_CHAIN.findall(saved)
     lines += [f"-F {chain}" for chain in own] + [f"-X {chain}" for chain in own]
     return "\n".join([*lines, "COMMIT", ""])
+
+
+def as_saved(listed: str) -> str:
+    """Return what ``iptables -S -v`` has printed in the form of ``iptables-save -c``."""
+    return "".join(f"{_saved_line(line)}\n" for line in listed.splitlines())
+
+
+def _saved_line(listed: str) -> str:
+    if rule := _LISTED_RULE.match(listed):
+        return f"[{rule[2]}:{rule[3]}] {rule[1]}{rule[4] or ''}"
+    if chain := _LISTED_CHAIN.match(listed):
+        return f":{chain[4]} - [0:0]" if chain[4] else f":{chain[1]} {chain[2]} [{chain[3].replace(' ', ':')}]"
+    return listed
 
 
 def jumps(saved: str) -> int:

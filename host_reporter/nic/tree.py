@@ -34,10 +34,10 @@ _FIRST_TABLE = 0x800
 MTU = 1514
 # A leaf sends this many bytes in one round. The kernel warns outside 1,000 to 200,000 bytes, and else guesses a value.
 QUANTUM = 10 * MTU
-# A burst is one millisecond of the link, and at least one packet of a sender, which may stand for 64 KB. With a smaller
-# burst each packet waits for a timer of its own.
+# After a pause a link sends a burst at once, before its rate holds. One millisecond covers the delay of the kernel's
+# timers, which HTB waits for between packets.
 _BURST_SECONDS = 0.001
-_BURST_BYTES = 64 * 1024
+_BURST_PACKETS = 2
 # A leaf's queue is bounded in bytes, because one packet of a sender may stand for 64 KB. A local socket keeps little in
 # it (TCP small queues). The bound is for many sockets, and is above what one burst of a fan-out needs.
 _QUEUE_SECONDS = 0.1
@@ -155,8 +155,12 @@ def queue_handle(minor: int) -> int:
 
 
 def burst_bytes(rate_bps: float) -> int:
-    """Returns the bytes that a link or leaf of this rate may send at once."""
-    return max(round(rate_bps / 8 * _BURST_SECONDS), _BURST_BYTES)
+    """Returns the burst of a link of this rate: the bytes of one millisecond, and at least two full packets.
+
+    It may be smaller than a packet of segmentation offload (64 KB). HTB sends that whole as soon as it has any tokens,
+    and owes the rest, so the link reaches its rate.
+    """
+    return max(round(rate_bps / 8 * _BURST_SECONDS), _BURST_PACKETS * MTU)
 
 
 def queue_bytes(rate_bps: float) -> int:

@@ -18,7 +18,7 @@ from host_reporter.uplink.connection import Address, Answer, Connection, Unreach
 from host_reporter.worker import Worker
 
 COUNT_SECONDS = 30.0
-"""Read the counters this often; a reading starts a process, which costs more than all else here."""
+"""Read the counters this often; a reading lists the whole table, which costs more than all else here."""
 
 AGAIN_SECONDS = 60.0
 """Carry a plan out again after this time, since what failed may work now; ``reconciler`` sees what others change."""

@@ -57,6 +57,22 @@ def dscp_of(host: Host, port: int) -> int:
     return int(found[1], 16)
 
 
+def test_jobs_that_come_go_and_change_class_start_no_process(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(*_command: object, **_options: object) -> None:
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+    host.apply(plan(2, dscps=(59, 51, 43, 35), ports={"a": 5001, "b": 5002, "c": 5003, "d": 5004}))
+    host.apply(plan(3, dscps=(51, 59, 43, 35), ports={"a": 5001, "b": 5002, "c": 5003, "d": 5004}))
+    host.apply(plan(4, dscps=(51, 43), ports={"a": 5001, "c": 5003}))
+    host.enforcement.reconcile()
+    assert set(host.enforcement.sent_bytes()) == {"a", "c"}
+    monkeypatch.undo()
+    assert (dscp_of(host, 5001), dscp_of(host, 5003)) == (51, 43)
+    assert "5002" not in str(walked(host.saved()))
+    assert not host.said()
+
+
 def test_whatever_somebody_does_to_the_chains_is_put_back_and_said_once(host: Host) -> None:
     live = host.live()
     did = [

@@ -15,12 +15,14 @@ from host_reporter.marking import iptables_tool
 from host_reporter.marking.enforcement import Enforcement
 from host_reporter.marking.iptables import IptablesError, Marker
 from host_reporter.marking.iptables_tool import IptablesTool
+from host_reporter.marking.restorer import Restorer
 from host_reporter.marking.rules_text import (
     CHAIN,
     GENERATIONS,
     MarkError,
     Sent,
     SentBytes,
+    as_saved,
     counts,
     jumps,
     new_classes,
@@ -28,6 +30,7 @@ from host_reporter.marking.rules_text import (
     switch_over,
 )
 from host_reporter.notices import Notices
+from host_reporter.tools import ToolError
 
 SAVED = """# Generated
 *mangle
@@ -47,6 +50,29 @@ SAVED = """# Generated
 [3:380] -A TRAINYARD-D59 -j DSCP --set-dscp 0x3b
 COMMIT
 """
+
+LISTED = """-P PREROUTING ACCEPT -c 0 0
+-P OUTPUT ACCEPT -c 10 1000
+-N TRAINYARD
+-N TRAINYARD-B
+-A OUTPUT -c 5 500 -j TRAINYARD
+-A OUTPUT -p tcp -m comment --comment "like -c 7 8 -j counters" -c 1 2
+-A OUTPUT -c 3 4 -j LOG --log-prefix "like -c 7 8 "
+-A TRAINYARD-B -d 10.0.0.2/32 -p tcp -m tcp --sport 5000 -c 3 380 -g TRAINYARD-D59
+"""
+
+
+def test_a_listing_is_read_as_the_text_that_is_saved() -> None:
+    assert as_saved(LISTED).splitlines() == [
+        ":PREROUTING ACCEPT [0:0]",
+        ":OUTPUT ACCEPT [10:1000]",
+        ":TRAINYARD - [0:0]",
+        ":TRAINYARD-B - [0:0]",
+        "[5:500] -A OUTPUT -j TRAINYARD",
+        '[1:2] -A OUTPUT -p tcp -m comment --comment "like -c 7 8 -j counters"',
+        '[3:4] -A OUTPUT -j LOG --log-prefix "like -c 7 8 "',
+        "[3:380] -A TRAINYARD-B -d 10.0.0.2/32 -p tcp -m tcp --sport 5000 -g TRAINYARD-D59",
+    ]
 
 
 def mark(job: str, dscp: int = 59, **match: object) -> Mark:
@@ -309,5 +335,10 @@ def test_a_table_that_iptables_cannot_show_is_not_taken_for_an_empty_one(monkeyp
     monkeypatch.setattr(
         iptables_tool, "run", lambda _command, _text="": "# Table `mangle' is incompatible, use 'nft' tool.\n"
     )
+
+    def refuse(_restorer: Restorer, _table: str) -> str:
+        raise ToolError("table `mangle' is incompatible, use 'nft' tool.")
+
+    monkeypatch.setattr(Restorer, "listing", refuse)
     with pytest.raises(IptablesError, match="rules into the table mangle that iptables cannot show"):
         IptablesTool("iptables").save()

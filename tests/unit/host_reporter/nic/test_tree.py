@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from controller.model import CLASS_DSCP
 from controller.wire import Mark
 from host_reporter.marking.rules_text import MarkError, SentBytes, counts, removal, switch_over
-from host_reporter.nic.tree import HANDLE, htb_tree
+from host_reporter.nic.tree import HANDLE, MTU, burst_bytes, htb_tree
 
 
 @given(
@@ -32,6 +32,13 @@ def test_a_tree_has_a_leaf_and_a_filter_a_class_and_floors_within_the_link(
     assert f"match ip tos 0xfc 0xfc flowid {HANDLE}:10" in "".join(lines), "acknowledgements go with class 0"
     assert all(int(limit) >= 2 * 65536 for line in lines for limit in re.findall(r"limit (\d+)", line))
     assert not any("\n" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("rate", "burst"), [(1e6, 2 * MTU), (10e6, 2 * MTU), (25e6, 3_125), (100e6, 12_500), (10e9, 1_250_000)]
+)
+def test_a_burst_is_a_millisecond_of_the_link_and_at_least_two_packets(rate: float, burst: int) -> None:
+    assert burst_bytes(rate) == burst
 
 
 @pytest.mark.parametrize(
