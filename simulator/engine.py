@@ -206,14 +206,14 @@ class _Run:
     def outcome(self, wall_seconds: float, cpu_seconds: float) -> Outcome:
         state, tables = self._tables.state, self._tables
         job_of = state.lane["job"][state.bundle["lane"]]
-        total = state.bundle["flows"] * state.more["bytes"] * state.job["iterations"][job_of]
+        sizes = state.more["bytes"] * np.maximum(state.more["chunks"], 1)
+        total = state.bundle["flows"] * sizes * state.job["iterations"][job_of]
         carried = np.zeros(len(tables.network.ports))
         for hop in range(state.paths.shape[1]):
             link = state.paths[state.bundle["path"], hop]
             on = link >= 0
             carried += np.bincount(link[on], weights=total[on], minlength=len(carried))
-        pairs = tables.ends.pairs[state.bundle["path"]]
-        job_bytes = np.bincount(job_of, weights=total * pairs, minlength=len(tables.jobs))
+        job_bytes = np.bincount(job_of, weights=total, minlength=len(tables.jobs))
         jobs = {}
         for number, job in enumerate(tables.jobs):
             place = int(state.job[number].ends)

@@ -27,15 +27,19 @@ class Transfer:
     ``flows`` may name a pair of hosts several times: these are flows of their own, which share one by one. A flow whose
     source is its destination loads both ports of that host, as in a coflow trace.
 
-    ``coupled``: all flows, of equal bytes, move at one rate, that of the slowest, as the links of a pipelined ring do:
-    each passes on what it is given.
+    In a relay hosts pass on what they receive, as in a ring all-reduce. ``after`` names, for each flow, the flows whose
+    chunks it passes on, by their places in ``flows``, two at most. Each flow sends ``chunks`` equal chunks one after
+    another: chunk k (from 0) as soon as those flows have sent their chunk k - ``lag``. Without ``after`` no flow waits
+    for another.
 
     ``turn``: of a job's transfers that name the same number one goes at a time; of those that wait the one of the
     oldest iteration is next, then that of the least ``urgency``. None: it waits for no other.
     """
 
     flows: tuple[Demand, ...]
-    coupled: bool = False
+    after: tuple[tuple[int, ...], ...] = ()
+    chunks: int = 1
+    lag: int = 0
     turn: int | None = None
     urgency: int = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from graphlib import CycleError, TopologicalSorter
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -38,31 +39,16 @@ _ROWS = 100_000
 """The loops note so many stretches of watched links before Python collects them."""
 
 
-Pairs = tuple[int, ...]
-"""Pairs of hosts, each source x hosts + target: one, or all that move at one rate."""
-
-
 class Ends(NamedTuple):
-    """The hosts that each path is from and to, by number: of path p, places ``first[p]`` to ``first[p + 1]``."""
+    """The hosts that each path is from and to, by number."""
 
-    first: I4 = np.zeros(1, dtype=np.int32)
     src: I4 = np.zeros(0, dtype=np.int32)
     dst: I4 = np.zeros(0, dtype=np.int32)
 
-    def followed_by(self, paths: Sequence[Pairs], hosts: int) -> Ends:
-        """These, and those of more paths."""
-        pairs = np.fromiter((pair for path in paths for pair in path), np.int64)
-        counts = np.fromiter(map(len, paths), np.int64, len(paths))
-        first = self.first[-1] + np.cumsum(counts)
-        src, dst = (
-            np.concatenate(both).astype(np.int32) for both in zip(self[1:], np.divmod(pairs, hosts), strict=True)
-        )
-        return Ends(np.concatenate((self.first, first)).astype(np.int32), src, dst)
-
-    @property
-    def pairs(self) -> I4:
-        """How many pairs each path has."""
-        return np.diff(self.first)
+    def followed_by(self, pairs: Sequence[int], hosts: int) -> Ends:
+        """These, and those of more paths, by their pairs of hosts, each source x hosts + target."""
+        more = np.divmod(np.array(pairs, dtype=np.int64), hosts)
+        return Ends(*(np.concatenate(both).astype(np.int32) for both in zip(self, more, strict=True)))
 
 
 class Tables:
@@ -77,11 +63,11 @@ class Tables:
         self.hosts = tuple(hosts)
         self.ends = Ends()
         self._host_number = {host: i for i, host in enumerate(self.hosts)}
-        self._path_of: dict[Pairs, int] = {}
+        self._path_of: dict[int, int] = {}
         self._all_pairs = isinstance(network, Hose) and len(self.hosts) <= _ALL_PAIRS
         if self._all_pairs:
             # Numbered in the order in which the bundles of a step lie.
-            self._path_of = {(pair,): pair for pair in range(len(self.hosts) ** 2)}
+            self._path_of = {pair: pair for pair in range(len(self.hosts) ** 2)}
         links = len(network.ports)
         grid = links // 2 if isinstance(network, Hose) and links <= 2 * _GRID_HOSTS else 0
         self.state = _empty(links, network.hops, network.capacity, quantum=quantum, watched=watched, grid=grid)
@@ -107,12 +93,9 @@ class Tables:
             return state
         new = list(self._path_of)[known:]
         paths = [
-            tuple(
-                link for src, dst in (divmod(pair, len(self.hosts)) for pair in pairs)
-                for link in self.network.path(self.hosts[src], self.hosts[dst])
-            )
-            for pairs in new
-        ]  # fmt: skip
+            self.network.path(self.hosts[src], self.hosts[dst])
+            for src, dst in (divmod(pair, len(self.hosts)) for pair in new)
+        ]
         hops = max(state.paths.shape[1], *map(len, paths))
         if hops > state.paths.shape[1]:
             state = _longer_paths(state, hops)
@@ -130,7 +113,7 @@ class Tables:
             self.state = _more_groups(self.state, max(groups, 2 * have))
 
     def _bundles(self, job: str, transfer: Transfer) -> Rows:
-        """Equal flows of a transfer together, by path, then bytes; coupled ones are one flow on all their links."""
+        """Equal flows of a transfer together, by path, then bytes; of a relay each flow, in the given order."""
         flows = transfer.flows
         host, n = self._host_number, len(flows)
         sources, targets, amounts = zip(*flows, strict=True) if flows else ((), (), ())
@@ -146,27 +129,23 @@ class Tables:
                 f"job {job}: {bad.bytes} bytes from {bad.src} to {bad.dst}; it must be a number of 0 or more"
             )
         pairs = src * len(host) + dst
-        if transfer.coupled:
-            return self._coupled(job, pairs, sizes)
+        if transfer.after:
+            rows = np.zeros(n, dtype=BUNDLE)
+            rows["path"], rows["flows"], rows["left"] = self._paths(pairs), 1.0, sizes
+            return rows
         order = np.lexsort((sizes, pairs))
         pairs, sizes = pairs[order], sizes[order]
         begins = np.flatnonzero(np.r_[True, (np.diff(pairs) != 0) | (np.diff(sizes) != 0)]) if n else order
         rows = np.zeros(len(begins), dtype=BUNDLE)
-        rows["path"] = pairs[begins] if self._all_pairs else [self._path((pair,)) for pair in pairs[begins].tolist()]
+        rows["path"] = self._paths(pairs[begins])
         rows["flows"], rows["left"] = np.diff(np.r_[begins, n]), sizes[begins]
         return rows
 
-    def _coupled(self, job: str, pairs: I8, sizes: F8) -> Rows:
-        if len(sizes) and not (sizes == sizes[0]).all():
-            raise InputError(f"job {job}: flows that move at one rate have {sizes.min():g} to {sizes.max():g} bytes")
-        rows = np.zeros(min(len(sizes), 1), dtype=BUNDLE)
-        if len(rows):
-            rows["path"], rows["flows"], rows["left"] = self._path(tuple(pairs.tolist())), 1.0, sizes[0]
-        return rows
-
-    def _path(self, pairs: Pairs) -> int:
-        """The number of the path over these pairs of hosts, each source x hosts + target."""
-        return self._path_of.setdefault(pairs, len(self._path_of))
+    def _paths(self, pairs: I8) -> I8 | list[int]:
+        """The numbers of the paths of these pairs of hosts, each source x hosts + target."""
+        if self._all_pairs:
+            return pairs
+        return [self._path_of.setdefault(pair, len(self._path_of)) for pair in pairs.tolist()]
 
 
 def check(job: SimJob) -> None:
@@ -185,6 +164,8 @@ def check(job: SimJob) -> None:
     if job.curve and len(job.curve) != job.iterations:
         raise InputError(f"{where}: its curve has {len(job.curve)} points for {job.iterations} iterations")
     for step in (step for lane in job.lanes for step in lane):
+        if isinstance(step, Transfer):
+            _check_relay(where, step)
         if isinstance(step, Compute) and not 0 <= step.seconds < float("inf"):
             raise InputError(f"{where}: computes for {step.seconds} seconds; it must be a number of 0 or more")
         if isinstance(step, Await):
@@ -194,6 +175,29 @@ def check(job: SimJob) -> None:
                 raise InputError(f"{where}: a step waits for step {step.step} of lane {step.lane}, {step.lag} before")
 
 
+def _check_relay(where: str, transfer: Transfer) -> None:
+    if transfer.chunks < 1 or transfer.lag < 0:
+        raise InputError(
+            f"{where}: a relay has {transfer.chunks} chunks and a lag of {transfer.lag}; these must be at least 1 and 0"
+        )
+    if not transfer.after:
+        if transfer.chunks > 1:
+            raise InputError(f"{where}: a transfer has {transfer.chunks} chunks, but no flow that passes them on")
+        return
+    if len(transfer.after) != len(transfer.flows):
+        raise InputError(
+            f"{where}: a relay of {len(transfer.flows)} flows says of {len(transfer.after)} what they pass on"
+        )
+    for after in transfer.after:
+        if len(after) > 2 or not all(0 <= place < len(transfer.flows) for place in after):
+            raise InputError(f"{where}: a flow passes on those of {after}; it must be two of the relay's flows at most")
+    if transfer.lag == 0:
+        try:
+            TopologicalSorter(dict(enumerate(transfer.after))).prepare()
+        except CycleError:
+            raise InputError(f"{where}: a relay's flows wait for each other; with a lag of 0 they must not") from None
+
+
 class _NewRows:
     """New rows of every table, with numbers that go on from those of ``before``."""
 
@@ -201,7 +205,8 @@ class _NewRows:
         self._before = before
         self._count = {name: len(getattr(before, name)) for name in ("bundle", "step", "turns", "lane", "job", "ends")}
         self._bundles: list[Rows] = []
-        self._steps: list[tuple[float, int, int, int, int, int, int, int]] = []
+        self._relays: list[tuple[int, Transfer]] = []
+        self._steps: list[tuple[float, int, int, int, int, int, int, int, int]] = []
         self._lanes: list[tuple[int, int, int]] = []
         self._jobs: list[tuple[int, int, int, int, int, int]] = []
         self._curves: list[F8] = []
@@ -216,20 +221,23 @@ class _NewRows:
             first_step = count["step"]
             for step in lane:
                 first = count["bundle"]
-                seconds, gate, turn = -1.0, (-1, 0, 0), (-1, 0)
+                seconds, gate, turn, relay = -1.0, (-1, 0, 0), (-1, 0), False
                 if isinstance(step, Compute):
                     seconds = step.seconds
                 elif isinstance(step, Transfer):
                     rows = bundles_of(job.id, step)
                     rows["lane"] = count["lane"]
                     self._bundles.append(rows)
+                    relay = bool(step.after)
+                    if relay:
+                        self._relays.append((first, step))
                     count["bundle"] += len(rows)
                     if step.turn is not None:
                         turn = turns.setdefault(step.turn, count["turns"] + len(turns)), step.urgency
                 else:
                     seconds, gated = 0.0, True
                     gate = first_lane + step.lane, lane_begins[step.lane] + step.step, step.lag
-                self._steps.append((seconds, first, count["bundle"], *gate, *turn))
+                self._steps.append((seconds, first, count["bundle"], *gate, *turn, int(relay)))
                 count["step"] += 1
             self._lanes.append((count["job"], first_step, count["step"]))
             count["lane"] += 1
@@ -247,7 +255,11 @@ class _NewRows:
         more = _longer(old.more, len(bundle))
         # Nothing is sent yet of what is new.
         more["bytes"][len(old.more) :] = bundle["left"][len(old.more) :]
-        step = _table(STEP, self._steps, "seconds", "first", "end", "gate", "gate_step", "lag", "turn", "urgency")
+        for first, transfer in self._relays:
+            _set_relay(more[first : first + len(transfer.flows)], first, transfer)
+        step = _table(
+            STEP, self._steps, "seconds", "first", "end", "gate", "gate_step", "lag", "turn", "urgency", "relay"
+        )
         lane = _table(LANE, self._lanes, "job", "first", "end")
         lane["place"] = -1
         job = _table(JOB, self._jobs, "first", "end", "iterations", "slack", "ends", "gated")
@@ -275,6 +287,16 @@ class _NewRows:
             **{name: _longer(getattr(old, name), lanes) for name in ("heap", "touched", "ready", "met")},
             **{name: _longer(getattr(old, name), jobs) for name in ("ended", "crossed", "senders")},
         )
+
+
+def _set_relay(more: Rows, first: int, transfer: Transfer) -> None:
+    """Write into the rows of a relay's bundles, from number ``first`` on, whose chunks each passes on."""
+    more["bytes"] /= transfer.chunks
+    more["chunks"], more["lag"] = transfer.chunks, transfer.lag
+    sources = np.full((len(more), 2), -1)
+    for place, after in enumerate(transfer.after):
+        sources[place, : len(after)] = [first + source for source in after]
+    more["source"], more["other_source"] = sources.T
 
 
 def _longer_paths(old: State, hops: int) -> State:

@@ -81,7 +81,7 @@ class View:
         np.cumsum([len(job.hosts) for job in jobs], out=begin[1:])
         hosts, sent = np.concatenate([job.hosts for job in jobs]), np.zeros(begin[-1])
         numbers = np.array([job.number for job in jobs], np.int32)
-        sent_by_jobs(state, numbers, ends.first, ends.src, begin, hosts, self._out, sent)
+        sent_by_jobs(state, numbers, ends.src, begin, hosts, self._out, sent)
         amounts, first = sent.tolist(), begin.tolist()
         for i, (job, iterations) in enumerate(zip(jobs, done, strict=True)):
             self._shown[job.number] = job.shown(iterations, state.ends, amounts[first[i] : first[i + 1]])
@@ -91,7 +91,7 @@ class View:
         left_by_host(tables.state, number, *tables.ends, self._out, self._into)
         if number not in self._total:
             # Where plans have a delay it has sent something before it is looked at for the first time.
-            sent_by_host(tables.state, number, tables.ends.first, tables.ends.src, self._sent)
+            sent_by_host(tables.state, number, tables.ends.src, self._sent)
             self._total[number] = self._out + self._sent
         sent = self._total[number] - self._out
         return Job(
@@ -131,11 +131,13 @@ class View:
         steps = slice(state.lane[state.job[number].first].first, state.lane[state.job[number].end - 1].end)
         first, end = state.step["first"][steps], state.step["end"][steps]
         bundle = state.bundle[first[0] : end[-1]] if len(first) else state.bundle[:0]
-        left = bundle["left"] - bundle["rate"] * (self.now - bundle["since"])
-        by_path = summed(bundle["path"], np.maximum(left, 0.0) * bundle["flows"], len(ends.pairs))
-        by_pair = np.repeat(by_path, ends.pairs)
-        places = np.flatnonzero(by_pair)
-        return ends.src[places], ends.dst[places], by_pair[places]
+        left = np.maximum(bundle["left"] - bundle["rate"] * (self.now - bundle["since"]), 0.0)
+        more = state.more[first[0] : end[-1]] if len(first) else state.more[:0]
+        unsent = more["bytes"] * (more["chunks"] - more["sent"] - more["busy"])
+        left = np.where(more["chunks"] > 0, unsent + left * more["busy"], left)
+        by_path = summed(bundle["path"], left * bundle["flows"], len(ends.src))
+        places = np.flatnonzero(by_path)
+        return ends.src[places], ends.dst[places], by_path[places]
 
     @property
     def now(self) -> float:
@@ -154,9 +156,7 @@ class _Training:
         lanes = state.lane[state.job["first"][number] : state.job["end"][number]]
         steps = state.step[lanes["first"][0] : lanes["end"][-1]]
         bundles = state.bundle[steps["first"][0] : steps["end"][-1]] if len(steps) else state.bundle[:0]
-        paths = np.unique(bundles["path"]).tolist()
-        senders = [ends.src[ends.first[path] : ends.first[path + 1]] for path in paths]
-        self.hosts: I4 = np.unique(np.concatenate(senders)) if senders else np.zeros(0, np.int32)
+        self.hosts: I4 = np.unique(ends.src[bundles["path"]])
         self._names = [tables.hosts[host] for host in self.hosts.tolist()]
         self._place = int(state.job["ends"][number])
         self._demand = _an_iteration(self._job)

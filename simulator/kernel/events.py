@@ -13,6 +13,7 @@ from simulator.kernel.heap import gathered, remove, schedule
 from simulator.kernel.jit import entry, inner, zero
 from simulator.kernel.rates import settle
 from simulator.kernel.rates_madd import settle_madd
+from simulator.kernel.relay import begin_relay, pass_chunks
 from simulator.kernel.state import (
     COMPUTING,
     CROSSED,
@@ -125,15 +126,32 @@ def _next_finish(s: State, lane: int) -> float:
         when = s.bundle[bundle].since + s.bundle[bundle].left / rate
         soonest = min(soonest, when)
         latest = max(latest, when)
-    return gathered(s, soonest, latest)
+    return gathered(s, lane, soonest, latest)
 
 
 @inner
 def _finish_bundles(s: State, lane: int, now: float) -> None:
     """Take out the bundles of a lane that have sent all."""
+    slack = together(now)
+    if s.step[s.lane[lane].step].relay:
+        pass_chunks(s, lane, now, slack)
+    else:
+        _take_out(s, lane, now, slack)
+    if s.lane[lane].left == 0:
+        _pass_turn(s, lane)
+        s.lane[lane].step += 1
+        _push_ready(s, lane)
+    elif not s.lane[lane].touched:
+        # Its rates may stay as they are, and then nobody else would look for its next event.
+        s.lane[lane].touched = 1
+        s.touched[s.num[TOUCHED]] = lane
+        s.num[TOUCHED] += 1
+
+
+@inner
+def _take_out(s: State, lane: int, now: float, slack: float) -> None:
     group = s.job[s.lane[lane].job].group
     first = s.step[s.lane[lane].step].first
-    slack = together(now)
     kept = first
     for k in range(first, first + s.lane[lane].left):
         bundle = s.active[k]
@@ -147,15 +165,6 @@ def _finish_bundles(s: State, lane: int, now: float) -> None:
             s.active[kept] = bundle
             kept += 1
     s.lane[lane].left = kept - first
-    if kept == first:
-        _pass_turn(s, lane)
-        s.lane[lane].step += 1
-        _push_ready(s, lane)
-    elif not s.lane[lane].touched:
-        # Its rates may stay as they are, and then nobody else would look for its next event.
-        s.lane[lane].touched = 1
-        s.touched[s.num[TOUCHED]] = lane
-        s.num[TOUCHED] += 1
 
 
 @inner
@@ -260,6 +269,11 @@ def _send(s: State, lane: int, now: float) -> None:
     group = s.job[s.lane[lane].job].group
     first = s.step[step].first
     active = first
+    if s.step[step].relay:
+        begin_relay(s, lane, now)
+        if s.lane[lane].left > 0:
+            s.lane[lane].state = SENDING
+        return
     for bundle in range(first, s.step[step].end):
         if s.more[bundle].bytes <= 0.0:
             continue

@@ -94,13 +94,14 @@ def remove(s: State, lane: int) -> None:
 
 
 @inner
-def gathered(s: State, soonest: float, latest: float) -> float:
-    """When to look at a step whose bundles finish from ``soonest`` to ``latest``: its end is never missed.
+def gathered(s: State, lane: int, soonest: float, latest: float) -> float:
+    """When to look at a lane whose bundles finish from ``soonest`` to ``latest``: its step's end is never missed.
 
-    Grids are the quantum by powers of two, so that lanes meet there and rates are made once for all.
+    In a relay each end of a chunk lets others start, so none waits. Grids are the quantum by powers of two, so that
+    lanes meet there and rates are made once for all.
     """
     step = float(s.clk[QUANTUM])
-    if step > 0.0 and soonest < latest and soonest < float("inf"):
+    if step > 0.0 and not s.step[s.lane[lane].step].relay and soonest < latest and soonest < float("inf"):
         rest = latest - soonest
         if rest < MIN_PARTS * step:
             step *= 2.0 ** math.floor(math.log2(rest / (MIN_PARTS * step)))

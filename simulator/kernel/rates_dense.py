@@ -142,7 +142,7 @@ def _write_lane(s: State, lane: int, now: float) -> None:
 @inner
 def look_at(s: State, lane: int, soonest: float, latest: float) -> None:
     """Look at a lane again when its bundles finish, from ``soonest`` to ``latest``."""
-    schedule(s, lane, gathered(s, soonest, latest))
+    schedule(s, lane, gathered(s, lane, soonest, latest))
     if s.lane[lane].touched == 1:
         s.lane[lane].touched = 2  # it is in the list of those whose next event is to be found; it has been
 

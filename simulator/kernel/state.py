@@ -87,9 +87,15 @@ BUNDLE = _rows(
     lane=_i4,
 )
 MORE = _rows(
-    bytes=_f8,  # of one flow
+    bytes=_f8,  # of one flow; in a relay: of one chunk
     new=_f8,  # a rate in the making; negative: to be found
     stamp=_i8,
+    chunks=_i4,  # in a relay: how many it sends one after another, else 0
+    sent=_i4,  # in a relay: how many it has sent
+    busy=_i4,  # in a relay: whether it sends one
+    lag=_i4,  # it passes on the chunk so many before
+    source=_i4,  # of this bundle, or -1
+    other_source=_i4,  # and of this one, or -1
 )
 STEP = _rows(
     seconds=_f8,  # computing; negative: a transfer
@@ -100,6 +106,7 @@ STEP = _rows(
     lag=_i4,  # so many iterations before
     turn=_i4,  # or -1
     urgency=_i4,
+    relay=_i4,  # whether its bundles pass on each other's chunks
 )
 LANE = _rows(
     key=_f8,  # when something happens next

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from simulator.kernel.jit import entry, inner
+from simulator.kernel.relay import left_of
 from simulator.kernel.state import F8, I4, NOW, SENDING, State
 
 
 @entry
-def left_by_host(s: State, job: int, first: I4, src: I4, dst: I4, out: F8, into: F8) -> None:
+def left_by_host(s: State, job: int, src: I4, dst: I4, out: F8, into: F8) -> None:
     """Bytes that a job of one iteration still sends from each host (into ``out``) and to each host (``into``).
 
-    ``first``, ``src`` and ``dst`` are the ends of the paths (``tables.Ends``).
+    ``src`` and ``dst`` are the ends of the paths (``tables.Ends``).
     """
     now = s.clk[NOW]
     out[:] = 0.0
@@ -19,32 +20,30 @@ def left_by_host(s: State, job: int, first: I4, src: I4, dst: I4, out: F8, into:
     for lane in range(s.job[job].first, s.job[job].end):
         for step in range(s.lane[lane].first, s.lane[lane].end):
             # Of a step that is being sent only the bundles that are not there yet are looked at.
-            sending = step == s.lane[lane].step and s.lane[lane].state == SENDING
+            sending = step == s.lane[lane].step and s.lane[lane].state == SENDING and not s.step[step].relay
             begin = s.step[step].first
             for place in range(begin, begin + s.lane[lane].left if sending else s.step[step].end):
                 bundle = s.active[place] if sending else place
-                left = s.bundle[bundle].left
                 if s.bundle[bundle].rate > 0.0:
                     serving = 1
-                    left -= s.bundle[bundle].rate * (now - s.bundle[bundle].since)
+                left = left_of(s, bundle, now)
                 if left > 0.0:
                     left *= s.bundle[bundle].flows
                     path = s.bundle[bundle].path
-                    for k in range(first[path], first[path + 1]):
-                        out[src[k]] += left
-                        into[dst[k]] += left
+                    out[src[path]] += left
+                    into[dst[path]] += left
     s.job[job].served = serving
 
 
 @entry
-def sent_by_host(s: State, job: int, first: I4, src: I4, out: F8) -> None:
+def sent_by_host(s: State, job: int, src: I4, out: F8) -> None:
     """Bytes that have left each host for a job since it began."""
     out[:] = 0.0
-    _add_sent(s, job, first, src, out)
+    _add_sent(s, job, src, out)
 
 
 @entry
-def sent_by_jobs(s: State, jobs: I4, first: I4, src: I4, begin: I4, hosts: I4, out: F8, sent: F8) -> None:
+def sent_by_jobs(s: State, jobs: I4, src: I4, begin: I4, hosts: I4, out: F8, sent: F8) -> None:
     """Bytes that have left each host for each of some jobs since it began; notes which of them send now.
 
     The hosts from which job i sends are ``hosts[begin[i]:begin[i + 1]]``, and ``sent`` is by the same places. ``out``,
@@ -53,13 +52,13 @@ def sent_by_jobs(s: State, jobs: I4, first: I4, src: I4, begin: I4, hosts: I4, o
     for i in range(len(jobs)):
         for k in range(begin[i], begin[i + 1]):
             out[hosts[k]] = 0.0
-        s.job[jobs[i]].served = _add_sent(s, jobs[i], first, src, out)
+        s.job[jobs[i]].served = _add_sent(s, jobs[i], src, out)
         for k in range(begin[i], begin[i + 1]):
             sent[k] = out[hosts[k]]
 
 
 @inner
-def _add_sent(s: State, job: int, first: I4, src: I4, out: F8) -> int:
+def _add_sent(s: State, job: int, src: I4, out: F8) -> int:
     """Add what a job has sent to ``out``, by host; 1 if it sends something now, else 0."""
     now = s.clk[NOW]
     serving = 0
@@ -69,16 +68,13 @@ def _add_sent(s: State, job: int, first: I4, src: I4, out: F8) -> int:
             rounds = s.lane[lane].done + (1 if step < current else 0)
             partly = step == current and s.lane[lane].state == SENDING
             for bundle in range(s.step[step].first, s.step[step].end):
-                sent = s.more[bundle].bytes * rounds
+                whole = s.more[bundle].bytes * max(s.more[bundle].chunks, 1)
+                sent = whole * rounds
                 if partly:
-                    left = s.bundle[bundle].left
                     if s.bundle[bundle].rate > 0.0:
                         serving = 1
-                        left -= s.bundle[bundle].rate * (now - s.bundle[bundle].since)
-                    sent += s.more[bundle].bytes - max(left, 0.0)
-                path = s.bundle[bundle].path
-                for k in range(first[path], first[path + 1]):
-                    out[src[k]] += s.bundle[bundle].flows * sent
+                    sent += whole - left_of(s, bundle, now)
+                out[src[s.bundle[bundle].path]] += s.bundle[bundle].flows * sent
     return serving
 
 

@@ -25,16 +25,24 @@ def facts_of(job: SimJob, hosts: Mapping[str, Host], network: Network) -> Facts:
 def solo_seconds(job: SimJob, hosts: Mapping[str, Host], network: Network) -> float:
     """Seconds from its arrival to its end on ``network``, on its own.
 
-    One lane takes its steps in turn, each transfer as long as its busiest link is, which no rate allocation beats.
-    Lanes share the network among themselves, so such a job is simulated.
+    One lane takes its steps in turn, each transfer as long as its busiest link is, which no rate allocation beats. The
+    links of a relay may wait for others, so an iteration with one is simulated. Lanes share the network among
+    themselves, so a job of several is simulated as a whole.
     """
-    if len(job.lanes) == 1:
-        return job.iterations * sum(
-            bottleneck_seconds(step, network) if isinstance(step, Transfer) else step.seconds
-            for step in job.lanes[0]
-            if not isinstance(step, Await)
-        )
-    single = SimJob(id=job.id, lanes=job.lanes, iterations=job.iterations, staleness=job.staleness)
+    if len(job.lanes) > 1:
+        return _simulated(job, job.iterations, hosts, network)
+    (lane,) = job.lanes
+    if any(isinstance(step, Transfer) and step.after for step in lane):
+        return job.iterations * _simulated(job, 1, hosts, network)
+    return job.iterations * sum(
+        bottleneck_seconds(step, network) if isinstance(step, Transfer) else step.seconds
+        for step in lane
+        if not isinstance(step, Await)
+    )
+
+
+def _simulated(job: SimJob, iterations: int, hosts: Mapping[str, Host], network: Network) -> float:
+    single = SimJob(id=job.id, lanes=job.lanes, iterations=iterations, staleness=job.staleness)
     outcome = simulate(Workload(name="alone", hosts=hosts, jobs=(single,)), Fair(), Limits(), network=network)
     return outcome.jobs[job.id].end - outcome.jobs[job.id].arrival
 

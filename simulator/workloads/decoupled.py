@@ -10,10 +10,11 @@ different workers shares its link evenly: stragglers first is not shown here.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from controller.model import Demand
 from simulator.jobs import Await, Compute, Step, Transfer
-from simulator.workloads.transfers import Architecture
+from simulator.workloads.transfers import Architecture, ring, tree_down, tree_up
 
 LAYERS = 4
 FORWARD_SHARE = 1 / 3
@@ -50,9 +51,9 @@ def decoupled_lanes(
         lanes.append(_computing(computes[worker], needs))
     for layer in range(LAYERS):
         freed: tuple[Step, ...] = tuple(Await(worker, _freed_at(layer)) for worker in range(count))
-        for kind, (flows, coupled) in enumerate(_all_reduce(architecture, hosts, model_bytes / LAYERS)):
+        for kind, transfer in enumerate(_all_reduce(architecture, hosts, model_bytes / LAYERS)):
             before = (Await(lane_of(layer, kind - 1), count),) if kind else freed
-            lanes.append((*before, Transfer(flows, coupled, turn=kind, urgency=layer)))
+            lanes.append((*before, replace(transfer, turn=kind, urgency=layer)))
     return tuple(lanes)
 
 
@@ -92,15 +93,6 @@ def _freed_at(layer: int) -> int:
     return 2 * LAYERS + (LAYERS - 1 - layer)
 
 
-def _all_reduce(
-    architecture: Architecture, hosts: Sequence[str], size: float
-) -> tuple[tuple[tuple[Demand, ...], bool], ...]:
-    """The transfers of one layer of ``size`` bytes, and whether each one's flows move at one rate."""
-    if architecture == "ring":
-        share = 2 * (len(hosts) - 1) / len(hosts) * size
-        return ((tuple(Demand(a, b, share) for a, b in zip(hosts, [*hosts[1:], hosts[0]], strict=True)), True),)
-    edges = [(hosts[child], hosts[(child - 1) // 2]) for child in range(1, len(hosts))]
-    return (
-        (tuple(Demand(child, parent, size) for child, parent in edges), False),
-        (tuple(Demand(parent, child, size) for child, parent in edges), False),
-    )
+def _all_reduce(architecture: Architecture, hosts: Sequence[str], size: float) -> tuple[Transfer, ...]:
+    """The transfers of one layer of ``size`` bytes, one after the other."""
+    return (ring(hosts, size),) if architecture == "ring" else (tree_up(hosts, size), tree_down(hosts, size))

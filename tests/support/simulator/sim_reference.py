@@ -11,6 +11,7 @@ from random import Random
 from controller.model import Demand, Direction, Host, Ordering, Port, Snapshot
 from controller.policies.base import Policy
 from simulator.jobs import Compute, SimJob, Transfer, Workload
+from simulator.workloads.transfers import ring, tree
 
 TINY = 1e-9
 Path = tuple[object, ...]
@@ -48,8 +49,9 @@ def filling(paths: Sequence[Path], capacity: Mapping[object, float]) -> tuple[li
 
 
 class _Flow:
-    def __init__(self, job: SimJob, lane: int, demand: Demand, path: Path) -> None:
+    def __init__(self, job: SimJob, lane: int, demand: Demand, path: Path, place: int = 0) -> None:
         self.job, self.lane, self.path, self.left, self.demand = job, lane, path, float(demand.bytes), demand
+        self.place = place  # in the flows of a relay
         self.rate = 0.0
 
 
@@ -59,6 +61,7 @@ class _Lane:
         self.done = 0
         self.until: float | None = None  # computing
         self.flows: list[_Flow] = []  # sending
+        self.sent: list[int] = []  # chunks of each flow of a relay
         self.waits = True
 
 
@@ -154,12 +157,11 @@ class Reference:
                 lane.until = self.now + step.seconds
                 return
             if isinstance(step, Transfer):
-                paths = [(d, self.path(d.src, d.dst)) for d in step.flows if d.bytes > 0]
-                if step.coupled and paths:
-                    # One flow that takes as much of each link as there are pairs on it.
-                    paths = [(paths[0][0], tuple(port for _, path in paths for port in path))]
-                flows = [_Flow(job, number, demand, path) for demand, path in paths]
-                lane.flows = [flow for flow in flows if flow.path]
+                if step.after:
+                    lane.sent = [0 if flow.bytes > 0 else step.chunks for flow in step.flows]
+                    self._pass_on(job, lane, step)
+                else:
+                    lane.flows = [_Flow(job, number, d, self.path(d.src, d.dst)) for d in step.flows if d.bytes > 0]
                 if lane.flows:
                     return
             lane.step += 1
@@ -174,11 +176,28 @@ class Reference:
             del self.lanes[job.id]
             self._order_is_old = True
 
+    def _pass_on(self, job: SimJob, lane: _Lane, relay: Transfer) -> None:
+        """Let each flow of a relay that sends nothing send its next chunk, if it has what it passes on."""
+        number = self.lanes[job.id].index(lane)
+        busy = {flow.place for flow in lane.flows}
+        for place, (demand, after) in enumerate(zip(relay.flows, relay.after, strict=True)):
+            sent = lane.sent[place]
+            if place in busy or sent == relay.chunks or any(lane.sent[i] < sent - relay.lag + 1 for i in after):
+                continue
+            chunk = Demand(demand.src, demand.dst, demand.bytes / relay.chunks)
+            lane.flows.append(_Flow(job, number, chunk, self.path(demand.src, demand.dst), place))
+
     def _go_on(self, job: SimJob, lane: _Lane) -> None:
         if lane.until is not None and lane.until <= self.now + TINY:
             lane.until = None
         elif lane.flows:
-            lane.flows = [flow for flow in lane.flows if flow.left > TINY * max(flow.rate, 1.0)]
+            ended = [flow for flow in lane.flows if flow.left <= TINY * max(flow.rate, 1.0)]
+            lane.flows = [flow for flow in lane.flows if flow not in ended]
+            step = job.lanes[self.lanes[job.id].index(lane)][lane.step]
+            if isinstance(step, Transfer) and step.after:
+                for flow in ended:
+                    lane.sent[flow.place] += 1
+                self._pass_on(job, lane, step)
             if lane.flows:
                 return
         else:
@@ -234,24 +253,30 @@ def hose(hosts: Mapping[str, Host]) -> dict[object, float]:
     }
 
 
-def random_workload(seed: int, *, coflows: bool = False, coupled: bool = False) -> Workload:
-    """A small workload; ``coflows``: jobs of one iteration and one transfer; ``coupled``: some flows move together."""
+def random_workload(seed: int, *, coflows: bool = False, relays: bool = False) -> Workload:
+    """A small workload; ``coflows``: jobs of one iteration and one transfer; ``relays``: in some hosts pass on."""
     random = Random(seed)
     names = [f"h{i}" for i in range(random.randint(2, 5))]
     hosts = {name: Host(name, 8 * random.choice([1, 1, 2, 4]), 8 * random.choice([1, 1, 2, 4])) for name in names}
 
     def transfer() -> Transfer:
         sizes = [1, 1, 2, 3, 5] if coflows else [0, 1, 1, 2, 3, 5]
-        if coupled and random.random() < 0.5:
+        if relays and random.random() < 0.5:
+            among = random.sample(names, random.randint(2, len(names)))
             size = random.choice(sizes)
-            pairs = [(random.choice(names), random.choice(names)) for _ in range(random.randint(1, 5))]
-            return Transfer(tuple(Demand(src, dst, size) for src, dst in pairs), coupled=True)
+            return random.choice([ring(among, size), tree(among, size), chain()])
         return Transfer(
             tuple(
                 Demand(random.choice(names), random.choice(names), random.choice(sizes))
                 for _ in range(random.randint(1, 6))
             )
         )
+
+    def chain() -> Transfer:
+        """Flows of any size between any hosts, each after two of those before it at most."""
+        flows = [Demand(random.choice(names), random.choice(names), random.choice([0, 1, 2, 3])) for _ in range(4)]
+        after = tuple(tuple(random.sample(range(place), random.randint(0, min(place, 2)))) for place in range(4))
+        return Transfer(tuple(flows), after=after, chunks=random.randint(1, 4), lag=random.randint(0, 2))
 
     def lane() -> tuple[Compute | Transfer, ...]:
         if coflows:

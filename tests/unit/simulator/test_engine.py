@@ -19,6 +19,7 @@ from controller.policies.tensorlights_rr import TensorLightsRr
 from simulator.engine import Limits, simulate
 from simulator.errors import InputError
 from simulator.jobs import Compute, SimJob, Transfer, Workload
+from simulator.workloads.transfers import ring, tree
 
 SECOND = 125e6  # bytes that a port of 1 Gbit/s carries in a second
 HOSTS = {name: Host(name) for name in "abcdef"}
@@ -73,40 +74,60 @@ def test_flows_share_one_by_one_not_by_pair_of_hosts() -> None:
     assert [job.end for job in outcome.jobs.values()] == pytest.approx([3, 3])
 
 
-def together(*flows: tuple[str, str, float]) -> Transfer:
-    return replace(transfer(*flows), coupled=True)
+def ring_of(hosts: str, seconds: float) -> Transfer:
+    """Each link of the ring sends as much as a port carries in so many seconds."""
+    return ring(hosts, seconds * SECOND * len(hosts) / (2 * (len(hosts) - 1)))
 
 
-def test_coupled_flows_are_as_slow_as_the_slowest_and_leave_the_rest_to_others() -> None:
-    # The ring shares a's egress with two, so it is at a third on all its links; 3 has two thirds of b's egress.
-    ring = SimJob("1", lanes=((together(("a", "b", 1), ("b", "c", 1), ("c", "a", 1)),),))
-    others = [coflow("2", ("a", "d", 1), ("a", "f", 1)), coflow("3", ("b", "e", 2))]
-    outcome = run(ring, *others, policy=Fair())
-    assert [job.end for job in outcome.jobs.values()] == pytest.approx([3, 3, 3])
-    assert outcome.jobs["1"].bytes == 3 * SECOND
-    assert outcome.port_bytes[Port("b", OUT)] == 3 * SECOND
+def test_a_ring_alone_is_as_fast_as_its_slowest_link() -> None:
+    job = SimJob("1", lanes=((ring_of("abcd", 6),),))
+    assert ends(job) == pytest.approx([6])
+    slow = HOSTS | {"d": Host("d", egress_bps=0.25e9)}
+    outcome = simulate(Workload("w", slow, (job,)), Fair(), Limits())
+    assert outcome.jobs["1"].end == pytest.approx(24)
+    assert outcome.jobs["1"].bytes == pytest.approx(4 * 6 * SECOND)
+
+
+def test_a_link_of_a_ring_idles_until_its_host_has_the_next_chunk() -> None:
+    # d's egress takes 2 s a chunk, so a has a chunk to send in every other second, and 2 has the rest of a's egress.
+    hosts = HOSTS | {"d": Host("d", egress_bps=0.5e9)}
+    jobs = (SimJob("1", lanes=((ring_of("abcd", 6),),)), coflow("2", ("a", "e", 6)))
+    first = simulate(Workload("w", hosts, jobs), Fifo(), Limits())
+    assert [job.end for job in first.jobs.values()] == pytest.approx([12, 12])
+    # At one rate, that of the slowest, the ring would take half of a's egress all the time: so does the mean.
+    assert first.port_bytes[Port("a", OUT)] == pytest.approx(12 * SECOND)
+
+
+def test_a_ring_shows_what_it_has_left_and_has_sent_on_its_way() -> None:
     spy = Spy()
-    run(ring, coflow("2", ("a", "d", 0.5)), policy=spy)
+    job = SimJob("1", lanes=((ring_of("abc", 4),),))
+    run(job, coflow("2", ("d", "e", 1.5)), policy=spy)
     left = {(demand.src, demand.dst): demand.bytes / SECOND for demand in spy.shown[-1].jobs[0].demand}
-    assert sum(left.values()) == pytest.approx(3 * 0.5), "at 1 s half of it is left at every port"
+    assert sum(left.values()) == pytest.approx(3 * 2.5), "after 1.5 s 2.5 s are left at every port"
     assert {src for src, _ in left} == {dst for _, dst in left} == {"a", "b", "c"}
+    assert spy.shown[-1].jobs[0].sent_bytes == pytest.approx(dict.fromkeys("abc", 1.5 * SECOND))
 
 
-def test_coupled_flows_that_come_later_find_room_for_their_longer_paths() -> None:
-    def ring_after(name: str, _end: float) -> list[SimJob]:
-        if name != "1":
-            return []
-        return [
-            SimJob("2", lanes=((together(("a", "b", 1), ("b", "c", 1), ("c", "d", 1), ("d", "a", 1)),),), arrival=0.0)
-        ]
-
-    outcome = run(coflow("1", ("a", "b", 1)), coflow("0", ("a", "c", 2)), policy=Fair(), follow=ring_after)
-    assert {name: job.end for name, job in outcome.jobs.items()} == pytest.approx({"0": 4, "1": 2, "2": 4})
+def test_a_tree_passes_each_chunk_on_when_it_is_there() -> None:
+    # Two hosts: eight chunks go up one after another, and each comes down while the next goes up.
+    assert ends(SimJob("1", lanes=((tree("ab", 8 * SECOND),),))) == pytest.approx([9])
+    # Three hosts: both children share the root's ingress, so a chunk takes 2 s up, and 2 s down.
+    assert ends(SimJob("1", lanes=((tree("abc", 8 * SECOND),),))) == pytest.approx([18])
 
 
-def test_coupled_flows_of_different_sizes_are_refused() -> None:
-    with pytest.raises(InputError, match="job 1: flows that move at one rate have"):
-        run(SimJob("1", lanes=((together(("a", "b", 1), ("b", "a", 2)),),)))
+def test_a_relay_that_cannot_be_is_refused() -> None:
+    flows = transfer(("a", "b", 1), ("b", "c", 1))
+    for relay, problem in (
+        (replace(flows, chunks=2), "no flow that passes them on"),
+        (replace(flows, after=((),)), "of 2 flows says of 1"),
+        (replace(flows, after=((), (2,))), r"passes on those of \(2,\)"),
+        (replace(flows, after=((), (0, 0, 0))), r"passes on those of \(0, 0, 0\)"),
+        (replace(flows, after=((), (0,)), chunks=0), "has 0 chunks"),
+        (replace(flows, after=((), (0,)), lag=-1), "a lag of -1"),
+        (replace(flows, after=((1,), (0,))), "flows wait for each other"),
+    ):
+        with pytest.raises(InputError, match=f"job 1: .*{problem}"):
+            run(SimJob("1", lanes=((relay,),)))
 
 
 def test_max_min_gives_a_flow_what_others_cannot_take() -> None:

@@ -38,9 +38,12 @@ def test_a_ring_sends_two_n_minus_one_nths_of_the_model_over_each_link() -> None
 
 
 def test_a_tree_reduces_up_and_broadcasts_down() -> None:
-    up, down = sent(barrier_lane("tree", HOSTS, 10.0, 0.5))
-    assert up == {("b", "a"): 10.0, ("c", "a"): 10.0, ("d", "b"): 10.0}
-    assert down == {(dst, src): size for (src, dst), size in up.items()}
+    (both,) = sent(barrier_lane("tree", HOSTS, 10.0, 0.5))
+    up = {("b", "a"): 10.0, ("c", "a"): 10.0, ("d", "b"): 10.0}
+    assert both == up | {(dst, src): size for (src, dst), size in up.items()}
+    _, transfer = barrier_lane("tree", HOSTS, 10.0, 0.5)
+    # b sends up what d has sent; b and c get what both have sent to a; d gets what b got.
+    assert transfer.after == ((2,), (), (), (0, 1), (0, 1), (3,))
 
 
 def test_workers_that_run_apart_have_a_lane_each() -> None:
