@@ -1,6 +1,6 @@
 """Records the families: trains every run of 60 families to learn from and 60 to judge by, and writes ``runs.csv``.
 
-Run from the top of the tree, by hand and seldom (the result is committed; about an hour on two cores):
+Run from the top of the tree, by hand and seldom (the result is committed; about an hour and a half on one core):
 
     OMP_NUM_THREADS=1 .venv/bin/python -m evaluation.curves.families.record
 
