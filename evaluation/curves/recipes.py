@@ -45,7 +45,11 @@ class Mapped:
 
 @dataclass(frozen=True)
 class Recipe:
-    """One training run. ``settings`` describes the model by its kind and its parameters."""
+    """One training run. ``settings`` describes the model by its kind and its parameters.
+
+    ``seed`` draws the weights and the order of the samples. ``data_seed`` draws the data and their split; where it is
+    None, ``seed`` draws these too.
+    """
 
     data: str
     kind: str
@@ -54,6 +58,7 @@ class Recipe:
     seed: int
     options: tuple[tuple[str, Any], ...] = ()
     label_noise: float = 0.0
+    data_seed: int | None = None
 
     @property
     def name(self) -> str:

@@ -80,8 +80,9 @@ def above_chance(accuracy: float, held_out: int, chance: float) -> bool:
 
 def record(recipe: Recipe) -> Run:
     """Trains by ``recipe`` until patience ends the run, and returns the measured accuracy."""
-    features, labels = DATA_SETS[recipe.data](recipe.seed)
-    split = train_test_split(features, labels, test_size=1 / 3, stratify=labels, random_state=recipe.seed)
+    data_seed = recipe.seed if recipe.data_seed is None else recipe.data_seed
+    features, labels = DATA_SETS[recipe.data](data_seed)
+    split = train_test_split(features, labels, test_size=1 / 3, stratify=labels, random_state=data_seed)
     train_x, test_x, train_y, test_y = split
     rng = np.random.default_rng(recipe.seed)
     if recipe.label_noise:
