@@ -16,7 +16,7 @@ from tests.support.controller.dataplane_world import held_rules, make_plane, rea
 from tests.support.controller.fake_datapath import FakeDatapath
 
 ONE, OTHER = rules_for({"a": 0, "b": 1}), rules_for({"a": 0, "c": 1})
-LATE = 0.2
+LATE = 0.1  # half of the time in which the plane expects an answer
 
 
 class Slow(FakeDatapath):
