@@ -141,6 +141,9 @@ class Metric:
 class Job:
     """A training job as the policies see it.
 
+    ``target`` is the value of the metric that its user calls done; None: none is declared. ``diverged``: its run has
+    reported that the metric or the loss is no finite number.
+
     ``demand`` is for one iteration; ``iterations_left`` may be fractional or 0. ``iterations_total`` is the
     length of the whole run where it is known. ``sent_bytes`` is what has been measured to leave each host
     for this job since it began; ``is_counted``: whether any host measures it. ``listeners`` are claimed beside the
@@ -159,6 +162,8 @@ class Job:
     compute_seconds: float = 0.0
     progress: Sequence[Progress] = ()
     metric: Metric = Metric()
+    target: float | None = None
+    diverged: bool = False
     tasks: tuple[Task, ...] = ()
     flows: tuple[Flow, ...] = ()
     listeners: Listeners = NO_LISTENERS

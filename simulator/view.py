@@ -104,6 +104,7 @@ class View:
             iterations_total=1.0,
             compute_seconds=_compute_seconds(job),
             metric=job.metric,
+            target=job.target,
             tasks=job.tasks,
             sent_bytes=_by_host(tables.hosts, sent),
         )
@@ -177,6 +178,7 @@ class _Training:
             compute_seconds=self._compute_seconds,
             progress=self._history.until(done, ends[self._place : self._place + done]),
             metric=job.metric,
+            target=job.target,
             tasks=job.tasks,
             sent_bytes=dict(zip(self._names, sent, strict=True))
             if min(sent, default=1.0) > 0

@@ -123,6 +123,8 @@ def explain(services: Services, call: Call) -> Reply:
             bottleneck_seconds_per_iteration=seconds,
             iterations_done=job.iterations_done,
             iterations_left=job.iterations_left,
+            target=job.target,
+            diverged=job.diverged,
             family=job.family.name if job.family is not None else None,
             earlier_runs=sentence(job.family) if job.family is not None else None,
             problems=state.problems,

@@ -23,7 +23,7 @@ from controller.cli.output import CommandError, fail, show_document, show_facts,
 
 if TYPE_CHECKING:
     from controller.cli.client import Client
-    from controller.wire import SwitchState
+    from controller.wire import JobState, SwitchState
 
 GROUP = "trainyard.commands"
 DEFAULT_URL = "http://127.0.0.1:8080"
@@ -139,15 +139,23 @@ def run_jobs(options: argparse.Namespace) -> int:
     rows = [
         (
             job.id,
-            job.state,
+            f"{job.state}, diverged" if job.diverged else job.state,
             "-" if job.service_class is None else job.service_class,
             f"{job.iterations_done:g}" + (f"/{job.spec.iterations:g}" if job.spec.iterations is not None else ""),
-            "-" if job.last_metric is None else f"{job.spec.metric.name} {job.last_metric:.4g}",
+            _metric(job),
             job.spec.stage or "-",
         )
         for job in answer.jobs
     ]
     return show_table(("job", "state", "class", "iterations", "metric", "stage"), rows)
+
+
+def _metric(job: JobState) -> str:
+    """Returns the metric of a job, and the value that its user calls done."""
+    if job.spec.target is None:
+        return "-" if job.last_metric is None else f"{job.spec.metric.name} {job.last_metric:.4g}"
+    latest = "none yet" if job.last_metric is None else f"{job.last_metric:.4g}"
+    return f"{job.spec.metric.name} {latest}, target {job.spec.target:.4g}"
 
 
 def run_plan(options: argparse.Namespace) -> int:
@@ -198,6 +206,8 @@ def run_explain(options: argparse.Namespace) -> int:
             ("before it", ", ".join(answer.jobs_before) or "none"),
             ("bottleneck", port),
             ("iterations", f"{answer.iterations_done:g} done, {answer.iterations_left:g} left"),
+            *([("target", f"{answer.target:.4g}")] if answer.target is not None else []),
+            *([("diverged", "yes: its metric or its loss is no finite number")] if answer.diverged else []),
             *([("family", answer.earlier_runs)] if answer.earlier_runs is not None else []),
             *(("problem", problem) for problem in answer.problems),
         ]

@@ -59,6 +59,8 @@ class JobPart(Part):
     arrival: Moment = 0.0
     weight: Annotated[float, Field(gt=0, le=1e15)] = 1.0
     stage: Text | None = None
+    target: Annotated[float, Field(ge=-1e30, le=1e30)] | None = None
+    diverged: bool = False
     iterations_left: Annotated[float, Field(ge=0, le=1e15)] = 1.0
     compute_seconds: Annotated[float, Field(ge=0, le=1e15)] = 0.0
     progress: Annotated[tuple[ProgressPart, ...], Field(strict=False)] = ()
@@ -182,5 +184,7 @@ def _job(part: JobPart, metric: Metric) -> Job:
         compute_seconds=part.compute_seconds,
         progress=progress,
         metric=metric,
+        target=part.target,
+        diverged=part.diverged,
         family=snapshot_family.history(part.family, metric) if part.family is not None else None,
     )

@@ -29,6 +29,7 @@ class JobPart(NamedTuple):
     followed: bool
     ended: bool
     as_of: float | None
+    diverged: bool
 
 
 class FlowPart(NamedTuple):
@@ -70,7 +71,7 @@ class Batch:
         A sign of life and counts that only grow come again.
         """
         found = any(part.links is not None for part in self.traffic)
-        return found or bool(self.flows) or any(part.points or part.ended for part in self.jobs)
+        return found or bool(self.flows) or any(part.points or part.ended or part.diverged for part in self.jobs)
 
     @classmethod
     def of(cls, report: HostReport) -> Batch:
@@ -89,6 +90,7 @@ class Batch:
                     part.followed,
                     part.ended,
                     part.as_of,
+                    part.diverged,
                 )
                 for part in report.jobs
             ],

@@ -38,6 +38,7 @@ class Declared:
 
     text: str
     metric: Metric
+    target: float | None
     iterations: float | None
     compute_seconds: float
     weight: float
@@ -65,6 +66,7 @@ class Declared:
         return cls(
             text=spec.model_dump_json(),
             metric=Metric(spec.metric.name, spec.metric.direction),
+            target=spec.target,
             iterations=spec.iterations,
             compute_seconds=spec.compute_seconds,
             weight=spec.weight,
@@ -83,7 +85,7 @@ class Declared:
 
     def frames(self) -> Iterator[bytes]:
         """Yields the same as bytes, in frames that are small enough to be read without a pause."""
-        metric = (self.metric.name, self.metric.direction)
+        metric = (self.metric.name, self.metric.direction, self.target)
         numbers = (self.iterations, self.compute_seconds, self.weight, self.arrival)
         yield pack((metric, numbers, self.stage, self.size, (self.family, self.user)))
         yield self.text.encode()
@@ -125,7 +127,8 @@ class Declared:
         yield
         return cls(
             text=text,
-            metric=Metric(*metric),
+            metric=Metric(*metric[:2]),
+            target=metric[2],
             iterations=iterations,
             compute_seconds=compute_seconds,
             weight=weight,

@@ -38,7 +38,7 @@ class JobBody(Body):
 
 
 class TallyBody(Body):
-    """The part of a job that every report changes, beside its points.
+    """The part of a job that every report changes, beside its points, and whether the run has diverged.
 
     ``counts``: the latest counts of bytes of each host, by name. ``sent``: the bytes of each host that are in no count.
     ``told_by`` is JobRecord.reported_by. ``measured``: bytes of one iteration from host to host, as last measured, over
@@ -49,6 +49,7 @@ class TallyBody(Body):
     counts: dict[Name, tuple[tuple[str, Bytes], ...]] = {}
     last_report: Time | None
     told_by: dict[Name, bool] = {}
+    diverged: bool = False
     measured: tuple[tuple[Name, Name, Bytes], ...] = ()
     measured_iterations: float = 0.0
     measured_on: tuple[Name, ...] = ()

@@ -93,12 +93,14 @@ def merge_job_part(job: JobRecord, part: JobPart, origin: BatchOrigin) -> Steps[
     left_out = [_doubt(job, unbelievable)] if unbelievable else []
     if stale := len(part.points) - accepted:
         refused.append(f"{stale} points are from before this run of the job; is the host's clock right?")
-    if not is_of_run and (part.ended or part.sent_bytes is not None):
-        what = "the end" if part.ended else "the count of bytes"
+    if not is_of_run and (part.ended or part.diverged or part.sent_bytes is not None):
+        what = "the end" if part.ended else "its divergence" if part.diverged else "the count of bytes"
         refused.append(f"{what} is from before this run of the job; is the host's clock right?")
     if part.sent_bytes is not None and is_of_run:
         # A host's counts add up, so each has a name.
         job.merge_sent(origin.host, f"{origin.session}:{part.counter}", part.sent_bytes)
+    if part.diverged and is_of_run:
+        job.diverge()
     # An agent that only counts a job's bytes does not know how the job fares.
     is_witness = part.followed or part.ended or part.sent_bytes is None
     if accepted or (is_witness and is_of_run):

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints, model_validator
 
 from controller.model import Role
-from controller.wire.base import PRINTABLE_PATTERN, Bytes, Message, Name, Positive, Seconds, TcpPort
+from controller.wire.base import PRINTABLE_PATTERN, Bytes, Message, MetricValue, Name, Positive, Seconds, TcpPort
 
 
 class MetricSpec(Message):
@@ -80,6 +80,9 @@ class JobSpec(Message):
     """The bytes that one iteration sends between hosts. Without it the demand is measured."""
     metric: MetricSpec = MetricSpec()
     """The metric that the job reports."""
+    target: MetricValue | None = None
+    """A value of the metric that the user calls done: t90 is then the time to this value. Without it: the value that
+    closes 90 % of the gap between the start of the metric and its converged value."""
     iterations: Annotated[float, Field(ge=1e-9, le=1e15)] | None = None
     """The length of the whole run in iterations, where it is known."""
     compute_seconds: Seconds = 0.0
@@ -118,6 +121,8 @@ class JobState(Message):
     """The latest value of its metric, if it reported one."""
     last_report: float | None
     """When it was reported last, in seconds since the Unix epoch."""
+    diverged: bool = False
+    """Whether this run has reported that it diverged: that its metric or its loss is no finite number."""
     service_class: int | None
     """Its class in the plan in force. Class 0 is served first. null: it is not in the plan."""
     connections: int = 0

@@ -122,6 +122,10 @@ class Explanation(Message):
     """How many iterations the job has done."""
     iterations_left: float
     """How many iterations are left."""
+    target: float | None = None
+    """The value of the metric that the user calls done. null: none is declared."""
+    diverged: bool = False
+    """Whether the job has diverged."""
     family: str | None = None
     """The family of the job. null: it has none."""
     earlier_runs: str | None = None

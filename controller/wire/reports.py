@@ -54,6 +54,8 @@ class JobReport(Message):
     """Whether the agent follows the job and will report its end. An agent that only counts the job's bytes will not."""
     ended: bool = False
     """Whether the job has ended."""
+    diverged: bool = False
+    """Whether this run has diverged: its metric or its loss is no finite number. It stays so until the next run."""
     as_of: Seconds | None = None
     """The time of the news by the host's clock, when the job ended or the bytes were counted. null: when the batch was
     sent. It distinguishes a late end from the end of the job's next run."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from rich.table import Table
 
+from controller.curves.fit import T90
 from evaluation import plots, summary
 from evaluation.lab_group import LabGroup
 from simulator.reports import targets
@@ -96,9 +97,17 @@ def groups(*, quick: bool = False, others: bool = True) -> list[Group]:
 def alone(experiment: Experiment, per_iteration: Mapping[str, float]) -> dict[str, dict[Measure, float]]:
     """What each job of an experiment would take with the network to itself."""
     replayed = {job.id: curves.replay(curves.load(job.curve), job.iterations) for job in experiment.jobs}
+    declared = {job.id: job.target for job in experiment.jobs}
+
+    def target(job: str, fraction: float) -> int | None:
+        value = declared[job]
+        if value is not None and fraction == T90.fraction:
+            return targets.declared_iteration(replayed[job], value)
+        return targets.target_iteration(replayed[job], fraction)
+
     return comparison.alone_times(
         per_iteration,
-        lambda job, fraction: targets.target_iteration(replayed[job], fraction),
+        target,
         {job.id: job.iterations for job in experiment.jobs},
     )
 

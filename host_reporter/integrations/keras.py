@@ -11,12 +11,23 @@ from host_reporter.integrations.meter import Folder, Meter
 
 
 class Progress(keras.callbacks.Callback):
-    """Reports each batch as an iteration, and after each epoch ``metric``, a name in Keras's logs (val_accuracy)."""
+    """Reports each batch as an iteration, and after each epoch ``metric``, a name in Keras's logs (val_accuracy).
 
-    def __init__(self, job: str | None = None, *, metric: str | None = None, directory: Folder = None) -> None:
+    ``target``: the value of the metric that you call done. A loss or a metric that is no finite number says that the
+    job has diverged.
+    """
+
+    def __init__(
+        self,
+        job: str | None = None,
+        *,
+        metric: str | None = None,
+        target: float | None = None,
+        directory: Folder = None,
+    ) -> None:
         super().__init__()
         self._metric = metric
-        self._meter = Meter(job, directory)
+        self._meter = Meter(job, directory, target=target)
         self._begin = self._done = 0
 
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
@@ -34,7 +45,7 @@ class Progress(keras.callbacks.Callback):
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Report the batches done. Keras may execute several of them in one call."""
         self._done = self._begin + batch + 1
-        self._meter.step(self._done)
+        self._meter.step(self._done, (logs or {}).get("loss"))
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Report the metric of the epoch."""

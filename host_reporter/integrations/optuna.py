@@ -27,13 +27,15 @@ def follow(
     name: str | None = None,
     directory: Folder = None,
     iterations_per_step: float = 1.0,
+    target: float | None = None,
 ) -> Callable[[optuna.Trial], Any]:
     """Returns the objective with trials that report their progress: ``study.optimize(follow(study, objective))``.
 
     ``name`` is the study's id for the agent, by default its name in Optuna. ``iterations_per_step`` is the number of
-    training iterations, as the job file's demand counts them, in one step of ``trial.report``.
+    training iterations, as the job file's demand counts them, in one step of ``trial.report``. ``target`` is the value
+    of the metric that you call done in each trial.
     """
-    files = TrialFiles(name or study.study_name, directory)
+    files = TrialFiles(name or study.study_name, directory, target=target)
 
     def followed(trial: optuna.Trial) -> Any:
         number = f"t{trial.number}"

@@ -25,7 +25,8 @@ class Trials(Callback):
     """For ``RunConfig(callbacks=[Trials("study", scheduler, metric="accuracy")])``, with TuneConfig's own scheduler.
 
     ``iterations_per_step`` is the number of training iterations, as the job file's demand counts them, in one unit of
-    the scheduler's time_attr (one call of ``tune.report``, if that is training_iteration).
+    the scheduler's time_attr (one call of ``tune.report``, if that is training_iteration). ``target`` is the value of
+    the metric that you call done in each trial.
     """
 
     def __init__(
@@ -36,9 +37,11 @@ class Trials(Callback):
         metric: str | None = None,
         directory: Folder = None,
         iterations_per_step: float = 1.0,
+        target: float | None = None,
     ) -> None:
         self._arguments = (study, directory)
-        self._files = TrialFiles(study, directory)
+        self._target = target
+        self._files = TrialFiles(study, directory, target=target)
         self._scheduler = scheduler
         self._metric = metric
         self._scale = iterations_per_step
@@ -50,7 +53,7 @@ class Trials(Callback):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._files = TrialFiles(*self._arguments)
+        self._files = TrialFiles(*self._arguments, target=self._target)
 
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
         """Report the stage of a trial that begins, or that goes on after a pause."""

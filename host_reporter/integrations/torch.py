@@ -16,19 +16,28 @@ class Watch:
     """Counts the steps of an optimizer as the iterations of a job until ``end``. Only rank 0 reports them.
 
     With DDP a step is one exchange of gradients, however many batches are accumulated for it. ``begin`` is the number
-    of iterations that were done before, for example before a checkpoint. No method raises, and none waits for the
-    device.
+    of iterations that were done before, for example before a checkpoint. ``target`` is the value of the metric that you
+    call done. No method raises, and none waits for the device.
     """
 
     def __init__(
-        self, optimizer: torch.optim.Optimizer, job: str | None = None, *, begin: int = 0, directory: Folder = None
+        self,
+        optimizer: torch.optim.Optimizer,
+        job: str | None = None,
+        *,
+        begin: int = 0,
+        target: float | None = None,
+        directory: Folder = None,
     ) -> None:
         self.iteration = begin
-        self._meter = Meter(job, directory, reports=_rank() == 0)
+        self._meter = Meter(job, directory, target=target, reports=_rank() == 0)
         self._hook = optimizer.register_step_post_hook(self._stepped)
 
     def metric(self, value: SupportsFloat | torch.Tensor) -> None:
-        """Report the metric now. Another thread reads the number of a tensor once the device has computed it."""
+        """Report the metric now. Another thread reads the number of a tensor once the device has computed it.
+
+        A metric that is no finite number says that the job has diverged.
+        """
         if isinstance(value, torch.Tensor):
             value = value.detach().clone()
         self._meter.measured(self.iteration, value)

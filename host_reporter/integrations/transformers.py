@@ -13,16 +13,25 @@ from host_reporter.integrations.meter import Folder, Meter
 class Progress(TrainerCallback):
     """Reports each step as an iteration, and ``metric``, a name in an evaluation's metrics (eval_accuracy) or the logs.
 
-    Only rank 0 reports.
+    Only rank 0 reports. ``target`` is the value of the metric that you call done. A logged loss or a metric that is no
+    finite number says that the job has diverged.
     """
 
-    def __init__(self, job: str | None = None, *, metric: str | None = None, directory: Folder = None) -> None:
-        self._job, self._directory, self._metric = job, directory, metric
+    def __init__(
+        self,
+        job: str | None = None,
+        *,
+        metric: str | None = None,
+        target: float | None = None,
+        directory: Folder = None,
+    ) -> None:
+        self._job, self._directory, self._metric, self._target = job, directory, metric, target
         self._meter: Meter | None = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Begin to report on rank 0; the Trainer knows the ranks by now."""
-        self._meter = Meter(self._job, self._directory) if state.is_world_process_zero else None
+        first = state.is_world_process_zero
+        self._meter = Meter(self._job, self._directory, target=self._target) if first else None
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Report a step, of however many batches."""
@@ -40,6 +49,8 @@ class Progress(TrainerCallback):
         # The metrics of an evaluation are logged too, and ``on_evaluate`` reports those.
         if logs is not None and not any(name.startswith("eval_") for name in logs):
             self._report_metric(state, logs)
+            if self._meter is not None:
+                self._meter.seen(logs.get("loss"))
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Report the end of the training."""

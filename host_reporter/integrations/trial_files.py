@@ -20,10 +20,21 @@ log = logging.getLogger(__name__)
 
 
 class TrialFiles:
-    """Opens and closes the files of one study's trials. Any thread may call it, and no method raises."""
+    """Opens and closes the files of one study's trials. Any thread may call it, and no method raises.
 
-    def __init__(self, study: str | None, directory: Folder = None, *, kept_seconds: float = KEPT_SECONDS) -> None:
+    ``target``: the value of the metric that counts as done in each trial; None: what the study's job file says.
+    """
+
+    def __init__(
+        self,
+        study: str | None,
+        directory: Folder = None,
+        *,
+        target: float | None = None,
+        kept_seconds: float = KEPT_SECONDS,
+    ) -> None:
         self._kept_seconds = kept_seconds
+        self._target = target
         name = job_name(study or os.environ.get(JOB_VARIABLE, ""))
         if name is None:
             log.warning("no trial is reported: give the study a name, or set %s", JOB_VARIABLE)
@@ -49,7 +60,10 @@ class TrialFiles:
 
     def _new_file(self, name: str) -> ProgressFile | None:
         try:
-            return ProgressFile(f"{self.study}.{name}", self._directory)
+            file = ProgressFile(f"{self.study}.{name}", self._directory)
+            if self._target is not None:
+                file.target(self._target)
+            return file
         except Exception as error:
             log.debug("trial %s is not reported: %s", name, error)
             return None

@@ -12,12 +12,12 @@ from host_reporter.jobs.job_file import JobFile
 from host_reporter.jobs.naming import named, user_of
 from host_reporter.jobs.stages import in_stage
 from host_reporter.readers.log_source import ProgressSource
-from host_reporter.readers.parse import Ended, Event, Point, Staged
+from host_reporter.readers.parse import Diverged, Ended, Event, Point, Staged, Targeted
 from host_reporter.readers.plausible import PlausibilityFilter
 from host_reporter.readers.points import MAX_PENDING, thin
 
 STAGE_SECONDS = 1.0
-"""Report a job's stage at most this often, because each report is a registration and triggers a plan."""
+"""Report a job's stage or target at most this often, because each report is a registration and triggers a plan."""
 
 _NAME = re.compile(NAME_PATTERN)
 
@@ -30,6 +30,9 @@ class Receiver(Protocol):
 
     def add(self, job: str, points: list[Progress]) -> None:
         """Note the progress of a declared job."""
+
+    def diverge(self, job: str) -> None:
+        """The run of a declared job has diverged."""
 
     def end(self, job: str) -> None:
         """Note that a declared job has ended."""
@@ -54,6 +57,11 @@ class Receivers:
         for receiver in self._receivers:
             receiver.add(job, points)
 
+    def diverge(self, job: str) -> None:
+        """Call ``diverge`` of each receiver."""
+        for receiver in self._receivers:
+            receiver.diverge(job)
+
     def end(self, job: str) -> None:
         """Call ``end`` of each receiver."""
         for receiver in self._receivers:
@@ -74,8 +82,8 @@ class Followed:
 
     A stage in the progress becomes a stage of the job file's study, so whoever writes the progress cannot name another
     study. A stage is reported by a new registration of the job, with the stage and its last iteration. Points before
-    that registration wait for it, because they may be beyond the end of the last stage.
-        self._user = user_of(self.file.followed)
+    that registration wait for it, because they may be beyond the end of the last stage. A target in the progress is
+    reported in the same way, unless the job file's spec has one.
     """
 
     def __init__(self, file: JobFile, since: float, *, stage_seconds: float = STAGE_SECONDS) -> None:
@@ -89,9 +97,11 @@ class Followed:
         self._filter = PlausibilityFilter()
         self._earlier: list[Progress] | None = []
         self._is_over = False
+        self._has_diverged = self._is_divergence_reported = False
         self._staged = Staged(None)
-        self._is_stage_reported = True
-        self._stage_reported_at = float("-inf")
+        self._target: float | None = None
+        self._is_spec_reported = True
+        self._spec_reported_at = float("-inf")
         self._held: list[Progress] = []
         self._user: str | None = None
 
@@ -109,29 +119,31 @@ class Followed:
         """Report that its run has begun, or its new spec."""
         self._user = user_of(self.file.followed)
         receiver.declare(self.file.id, self.spec)
-        self.declared = self._is_stage_reported = True
+        self.declared = self._is_spec_reported = True
         self.over_at = None
 
     @property
     def spec(self) -> JobSpec | None:
-        """The spec of the job in its present stage."""
+        """The spec of the job, with its target, in its present stage."""
         spec, study = self.file.spec, self.file.study
         if spec is None:
             return None
         spec = named(spec, study, self._user)
+        if spec.target is None and self._target is not None:
+            spec = JobSpec.model_construct(**dict(spec) | {"target": self._target})
         if study is None or self._staged.stage is None:
             return spec
         return in_stage(spec, f"{study}.{self._staged.stage}", self._staged.until)
 
     def report_stage(self, receiver: Receiver) -> None:
-        """Report the stage if it has changed and the last report is old enough. Call this regularly."""
+        """Report a new stage or target if the last report of one is old enough. Call this regularly."""
         now = time.monotonic()
-        if self.declared and not self._is_stage_reported and now - self._stage_reported_at >= self._stage_seconds:
+        if self.declared and not self._is_spec_reported and now - self._spec_reported_at >= self._stage_seconds:
             self._report_held(receiver)
 
     def report_held(self, receiver: Receiver) -> None:
-        """Report at once what waits for the next report of a stage, because the agent stops."""
-        if self.declared and not self._is_stage_reported:
+        """Report at once what waits for the next report of a stage or a target, because the agent stops."""
+        if self.declared and not self._is_spec_reported:
             self._report_held(receiver)
 
     def end(self, receiver: Receiver) -> None:
@@ -164,7 +176,7 @@ class Followed:
             return False
         if not self.declared:
             self.declare(receiver)
-        self._add(points, receiver)
+        self._hand_on_points(points, receiver)
         if self._is_over:
             self.end(receiver)
         return True
@@ -180,15 +192,20 @@ class Followed:
                 self._is_over = True
             elif isinstance(event, Staged):
                 self._stage(event)
+            elif isinstance(event, Targeted):
+                self._declare_target(event)
+            elif isinstance(event, Diverged):
+                self._has_diverged = True
             else:
                 points += self._plausible_points(event, wall)
+                self._has_diverged |= event.diverged
 
     def _hand_on(self, events: list[Event], wall: float, receiver: Receiver) -> None:
         """Declare, add and end what the events say. A point after an end begins a new run."""
         points: list[Progress] = []
         for event in events:
             if isinstance(event, Ended):
-                self._add(points, receiver)
+                self._hand_on_points(points, receiver)
                 self.end(receiver)
                 points = []
             elif isinstance(event, Staged):
@@ -196,9 +213,23 @@ class Followed:
                 if not self.declared and event.stage is not None:
                     # A job that is in a stage has begun.
                     self.declare(receiver)
+            elif isinstance(event, Targeted):
+                self._declare_target(event)
+            elif isinstance(event, Diverged):
+                self._has_diverged = True
             else:
                 points += self._plausible_points(event, wall)
+                self._has_diverged |= event.diverged
+        self._hand_on_points(points, receiver)
+
+    def _hand_on_points(self, points: list[Progress], receiver: Receiver) -> None:
+        """Add points, and report once that the run has diverged."""
         self._add(points, receiver)
+        if self._has_diverged and not self._is_divergence_reported:
+            if not self.declared:
+                self.declare(receiver)
+            receiver.diverge(self.file.id)
+            self._is_divergence_reported = True
 
     @property
     def _length(self) -> float | None:
@@ -216,12 +247,13 @@ class Followed:
 
     def _begin_run(self) -> None:
         self._filter = PlausibilityFilter()
-        self._staged, self._is_stage_reported = Staged(None), True
-        self._stage_reported_at = float("-inf")
+        self._staged, self._target, self._is_spec_reported = Staged(None), None, True
+        self._has_diverged = self._is_divergence_reported = False
+        self._spec_reported_at = float("-inf")
         self._held = []
 
     def _report_held(self, receiver: Receiver) -> None:
-        self._stage_reported_at = time.monotonic()
+        self._spec_reported_at = time.monotonic()
         self.declare(receiver)
         held, self._held = self._held, []
         self._add(held, receiver)
@@ -236,13 +268,20 @@ class Followed:
                 self.complaint or f"{study}.{staged.stage} can be no stage: a name has 63 characters at most"
             )
         elif staged != self._staged:
-            self._staged, self._is_stage_reported = staged, False
+            self._staged, self._is_spec_reported = staged, False
+
+    def _declare_target(self, targeted: Targeted) -> None:
+        if self.file.spec is None:
+            self.complaint = self.complaint or "its target is not reported: its job file has no spec"
+        elif targeted.target != self._target:
+            self._target = targeted.target
+            self._is_spec_reported &= self.file.spec.target is not None
 
     def _add(self, points: list[Progress], receiver: Receiver) -> None:
         if points:
-            if not self.declared or (self._is_stage_reported and self._is_user_news):
+            if not self.declared or (self._is_spec_reported and self._is_user_news):
                 self.declare(receiver)
-            if self._is_stage_reported:
+            if self._is_spec_reported:
                 receiver.add(self.file.id, points)
             else:
                 self._held = thin(self._held + points, MAX_PENDING)

@@ -85,6 +85,9 @@ class TensorLights:
     def add(self, job: str, points: list[Progress]) -> None:
         """Do nothing: TensorLights does not use progress."""
 
+    def diverge(self, job: str) -> None:
+        """Nor does what it says of the metric."""
+
     def end(self, job: str) -> None:
         """Note that a job has ended."""
         self._seen.pop(job, None)

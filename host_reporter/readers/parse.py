@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 MAX_LINE_BYTES = 64 * 1024
@@ -23,12 +23,16 @@ GROUPS: Mapping[str, str] = {
 
 RECORD_KEYS: Mapping[str, str] = {
     "iteration": "How many iterations are done. Such a line is a point of progress.",
-    "metric": "The value of the metric, beside iteration.",
+    "metric": "The value of the metric, beside iteration. "
+    "A value that is no finite number says that the job has diverged.",
     "loss": "The loss, beside iteration. It is the metric of a line without the key metric.",
     "time": "When, beside iteration: seconds since the Unix epoch, or a date as in ISO 8601. "
     "Without it the time at which the agent reads the line counts.",
     "stage": "The stage of the study that the job is in from now on, in a line without iteration; null: in none.",
     "until": "The iteration at which the stage ends, beside stage.",
+    "target": "The value of the metric that the user calls done, in a line without iteration; null: none. "
+    "The target in the spec of the job file counts before it.",
+    "diverged": "true: the metric or the loss of the run is no finite number. It may stand beside iteration.",
     "ended": "true: the job has ended.",
 }
 """Names the keys that a JSON line may have, with their meaning."""
@@ -44,11 +48,15 @@ _STAGE = re.compile(r"[A-Za-z0-9._-]{1,62}")
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Iterations done, the metric then, and when (seconds since the epoch); None: not said."""
+    """Iterations done, the metric then, and when (seconds since the epoch); None: not said.
+
+    ``diverged``: the line says that the run has diverged.
+    """
 
     iteration: float
     metric: float | None = None
     time: float | None = None
+    diverged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +72,19 @@ class Staged:
     until: float | None = None
 
 
-Event = Point | Ended | Staged
+@dataclass(frozen=True, slots=True)
+class Targeted:
+    """The job declares this value of its metric as its target; None: it has none."""
+
+    target: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Diverged:
+    """The job says that its run has diverged."""
+
+
+Event = Point | Ended | Staged | Targeted | Diverged
 LineParser = Callable[[str], Event | None]
 
 
@@ -100,8 +120,10 @@ def log_parser(pattern: str, end_pattern: str | None = None) -> LineParser:
 
 
 def json_parser(line: str) -> Event | None:
-    """A parser of progress files: ``{"iteration": .., "metric": .., "time": ..}``, ``{"stage": .., "until": ..}`` or
-    ``{"ended": true}`` a line.
+    """A parser of progress files; each line is an object with some of RECORD_KEYS.
+
+    ``{"iteration": .., "metric": .., "time": .., "diverged": ..}``, ``{"stage": .., "until": ..}``, ``{"target": ..}``,
+    ``{"diverged": true}`` or ``{"ended": true}``.
     """
     try:
         record = json.loads(line)
@@ -111,10 +133,7 @@ def json_parser(line: str) -> Event | None:
         return None
     if record.get("ended") is True:
         return Ended()
-    if "stage" in record and "iteration" not in record:
-        return _staged(record["stage"], record.get("until"))
-    metric = record.get("metric", record.get("loss"))
-    return _point(record.get("iteration"), metric, record.get("time"))
+    return _measurement(record) if "iteration" in record else _declaration(record)
 
 
 class Lines:
@@ -170,6 +189,38 @@ def _staged(stage: object, until: object) -> Staged | None:
     if not isinstance(stage, str) or not _STAGE.fullmatch(stage):
         return None
     return Staged(stage, end if end is not None and 0 < end <= MAX_ITERATION else None)
+
+
+def _measurement(record: Mapping[str, object]) -> Point | None:
+    metric = record.get("metric", record.get("loss"))
+    point = _point(record["iteration"], metric, record.get("time"))
+    has_diverged = record.get("diverged") is True or _is_not_finite(metric)
+    return replace(point, diverged=True) if point is not None and has_diverged else point
+
+
+def _declaration(record: Mapping[str, object]) -> Staged | Targeted | Diverged | None:
+    if "stage" in record:
+        return _staged(record["stage"], record.get("until"))
+    if "target" in record:
+        return _targeted(record["target"])
+    return Diverged() if record.get("diverged") is True else None
+
+
+def _targeted(target: object) -> Targeted | None:
+    if target is None:
+        return Targeted(None)
+    value = _number(target)
+    return Targeted(value) if value is not None and abs(value) <= MAX_METRIC else None
+
+
+def _is_not_finite(value: object) -> bool:
+    """Returns whether a value is a number, or the text of one, that is not finite."""
+    if isinstance(value, bool) or not isinstance(value, (str, float)):
+        return False
+    try:
+        return not math.isfinite(float(value))
+    except ValueError:
+        return False
 
 
 def _number(value: object) -> float | None:

@@ -33,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--family", metavar="NAME", help="runs of the same training (Slurm's job name, torchrun's run id)"
     )
+    parser.add_argument("--target", metavar="VALUE", type=float, help="the value of the metric that counts as done")
     options = parser.parse_args(arguments)
     launch = find(os.environ)
     job = job_name(options.job) if options.job is not None else launch.job
@@ -42,13 +43,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         hosts = _hosts(options.hosts, launch)
     except ValueError as error:
         return _refuse(str(error))
-    if not (0 <= options.bytes <= 1e18):
-        return _refuse("--bytes: it must be from 0 to 1e18")
-    if options.iterations is not None and not (1e-9 <= options.iterations <= 1e15):
-        return _refuse("--iterations: it must be from 1e-9 to 1e15")
-    if options.family is not None and not (len(options.family) <= MAX_NAME and options.family.isprintable()):
-        return _refuse(f"--family: it must have at most {MAX_NAME} characters, and no control characters")
+    if (problem := _problem(options)) is not None:
+        return _refuse(problem)
     document = ring(job, hosts, options.bytes, launch, options.iterations)
+    if options.target is not None:
+        document["spec"]["target"] = options.target
     family = options.family if options.family is not None else launch.name
     if family is not None:
         document["spec"]["family"] = family
@@ -73,6 +72,19 @@ def ring(
     if iterations is not None:
         spec["iterations"] = iterations
     return {"id": job, "spec": spec}
+
+
+def _problem(options: argparse.Namespace) -> str | None:
+    """Returns what is wrong with a value of an option; None: nothing is."""
+    family = options.family
+    is_right = {
+        "--bytes: it must be from 0 to 1e18": 0 <= options.bytes <= 1e18,
+        "--iterations: it must be from 1e-9 to 1e15": options.iterations is None or 1e-9 <= options.iterations <= 1e15,
+        f"--family: it must have at most {MAX_NAME} characters, and no control characters": family is None
+        or (len(family) <= MAX_NAME and family.isprintable()),
+        "--target: it must be from -1e30 to 1e30": options.target is None or abs(options.target) <= 1e30,
+    }
+    return next((problem for problem, right in is_right.items() if not right), None)
 
 
 def _hosts(listed: str | None, launch: Launch) -> tuple[str, ...]:

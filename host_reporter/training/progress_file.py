@@ -45,6 +45,7 @@ Value = SupportsFloat | str
 _Record = dict[str, Value | None]
 
 _NOBODY = "\0"
+_SEEN_LOSS = "seen_loss"
 
 log = logging.getLogger(__name__)
 _files: weakref.WeakSet[ProgressFile] = weakref.WeakSet()
@@ -71,6 +72,7 @@ class ProgressFile:
         """Say that ``iteration`` iterations are done, with the metric then if it was measured.
 
         ``time``: seconds since the epoch, now by default. Anything that converts to a number will do (a tensor's item).
+        A metric that is no finite number says that the job has diverged.
         """
         try:
             now = clock.time() if time is None else float(time)
@@ -78,10 +80,33 @@ class ProgressFile:
         except Exception as error:
             self._drop(error)
 
-    def report_soon(self, iteration: float, metric: SupportsFloat | None) -> None:
-        """As ``report``, but the metric becomes a number in the thread: it may still be computed, on an accelerator."""
+    def report_soon(
+        self, iteration: float, metric: SupportsFloat | None, *, seen_loss: SupportsFloat | None = None
+    ) -> None:
+        """As ``report``, but the metric becomes a number in the thread: it may still be computed, on an accelerator.
+
+        ``seen_loss`` is no metric. It only says that the job has diverged, if it is no finite number.
+        """
         try:
-            self._put({"time": clock.time(), "iteration": float(iteration), "metric": metric})
+            record: _Record = {"time": clock.time(), "iteration": float(iteration), "metric": metric}
+            self._put(record if seen_loss is None else record | {_SEEN_LOSS: seen_loss})
+        except Exception as error:
+            self._drop(error)
+
+    def target(self, value: Value | None) -> None:
+        """Declare the value of the metric that the user calls done; None: there is none.
+
+        A target in the job file counts before it.
+        """
+        try:
+            self._put({"time": clock.time(), "target": None if value is None else float(value)})
+        except Exception as error:
+            self._drop(error)
+
+    def diverged(self) -> None:
+        """Say that the run has diverged: its metric or its loss is no finite number."""
+        try:
+            self._put({"time": clock.time(), "diverged": True})
         except Exception as error:
             self._drop(error)
 
@@ -290,14 +315,23 @@ def _measured(metric: Value | None) -> float | None:
         return None
 
 
+def _is_not_finite(value: Value | None) -> bool:
+    """Returns whether a value is a number that is not finite; what is no number at all says nothing."""
+    number = _measured(value)
+    return number is not None and not math.isfinite(number)
+
+
 def _line(record: _Record) -> bytes:
     """A record as a line. Raises ValueError for what is no number."""
+    diverged = _is_not_finite(record.get("metric")) or _is_not_finite(record.pop(_SEEN_LOSS, None))
     for key in ("metric", "until"):
         if key in record:
             # A metric that is no number (a diverged loss) still was progress.
             record[key] = value = _measured(record[key])
             if value is None or not math.isfinite(value):
                 del record[key]
+    if diverged:
+        record["diverged"] = True
     return (json.dumps(record, allow_nan=False) + "\n").encode()
 
 

@@ -40,7 +40,7 @@ class Run:
     """One run of a job, from its file's appearance to its end.
 
     ``threshold`` is what the controller waits for, ``is_urgent`` whether a pending point has reached it, and
-    ``is_reported`` whether a batch has reported that this agent follows the run.
+    ``is_reported`` whether a batch has reported that this agent follows the run, and that it has diverged if it has.
     """
 
     job: str
@@ -48,6 +48,7 @@ class Run:
     state: State
     pending: list[Progress] = field(default_factory=list)
     kept: list[Progress] = field(default_factory=list)
+    diverged: bool = False
     ended: bool = False
     ended_at: float | None = None
     threshold: Threshold | None = None
@@ -132,6 +133,12 @@ class Backlog:
         while sum(len(each.pending) for each in self._runs) > MAX_PENDING_IN_ALL:
             longest = max(self._runs, key=lambda each: len(each.pending))
             self._thin(longest, len(longest.pending) * 3 // 4)
+
+    def diverge(self, job: str) -> None:
+        """The run of a declared job has diverged."""
+        run = self._current[job]
+        if not run.diverged:
+            run.diverged, run.is_reported = True, False
 
     def end(self, job: str, at: float | None = None) -> None:
         """A declared job has ended, ``at`` by the wall's clock; the same id may be declared again."""
@@ -288,6 +295,7 @@ class Backlog:
                 points=tuple(ProgressPoint(iteration=p.iteration, time=p.time, metric=p.metric) for p in points),
                 **self._counted(run.job),
                 followed=True,
+                diverged=run.diverged,
                 ended=over,
                 # A late report of this end must not end the job's next run.
                 as_of=run.ended_at if over else None,

@@ -96,6 +96,10 @@ class Sender:
         """Note the progress of a declared job."""
         self._update(lambda: self._backlog.add(job, points))
 
+    def diverge(self, job: str) -> None:
+        """The run of a declared job has diverged."""
+        self._update(lambda: self._backlog.diverge(job))
+
     def end(self, job: str) -> None:
         """Note that a declared job has ended."""
         self._update(lambda: self._backlog.end(job, time.time()))

@@ -5,7 +5,8 @@ job with a barrier has one an iteration: its CCT is the iteration's time less th
 run apart (SSP, ASP) no transfers belong together, so there is no CCT.
 
 t90 and t95 follow ``simulator.reports.targets``: the iteration at which the job's curve gets there, and when that was
-done, from the job's arrival. A trial of a study has no such target: it is measured by its stage.
+done, from the job's arrival. t90 of a job that declares a target is the time to that value. A trial of a study has no
+such target: it is measured by its stage.
 """
 
 from __future__ import annotations

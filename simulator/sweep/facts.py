@@ -11,7 +11,7 @@ from simulator.jobs import Await, SimJob, Transfer, Workload
 from simulator.limits import Limits
 from simulator.network import Network
 from simulator.reports.measures import TARGETS, Facts
-from simulator.reports.targets import target_iteration
+from simulator.reports.targets import declared_iteration, target_iteration
 
 
 def facts_of(job: SimJob, hosts: Mapping[str, Host], network: Network) -> Facts:
@@ -19,6 +19,8 @@ def facts_of(job: SimJob, hosts: Mapping[str, Host], network: Network) -> Facts:
     targets: dict[str, int | None] = {}
     if job.curve and job.stage is None:
         targets = {name: target_iteration(job.curve, share, job.metric.direction) for name, share in TARGETS.items()}
+        if job.target is not None:
+            targets["t90"] = declared_iteration(job.curve, job.target, job.metric.direction)
     return Facts(solo_seconds(job, hosts, network), targets)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from controller.wire import Message, Name
+from controller.wire import Message, MetricValue, Name
 from sasp.core.errors import SaspError
 from sasp.core.scheme import Scheme, parse
 from topologies.experiments.study_plan import StudyPlan, TrialPlan, fault
@@ -29,7 +29,7 @@ class JobPlan(Message):
     of a ps job only the server listens. ``curve`` names a recorded curve, which is replayed over the whole run: the
     metric of iteration k (from 1) of n is row ceil(k x rows / n) of the curve. ``arrival`` is in seconds from the
     experiment's start. ``sync`` is the synchronisation of a ps job: bsp, ssp:S or asp, each also with +overlap or +sasp
-    (asp+sasp:S).
+    (asp+sasp:S). ``target`` is the accuracy that the job declares as done; t90 is then the time to it.
 
     A job with ``trial`` belongs to a study. It arrives when the study's tuner calls it, and the call names its curve.
     ``arrival`` and ``curve`` of the plan have no effect on it.
@@ -46,6 +46,7 @@ class JobPlan(Message):
     iterations: Annotated[int, Field(ge=1, le=10**7)]
     curve: str
     sync: str = "bsp"
+    target: MetricValue | None = None
     trial: TrialPlan | None = None
 
     @property

@@ -39,6 +39,7 @@ def job_spec(job: JobPlan, arrival_epoch: float) -> JobSpec:
         tasks=tasks,
         demand=demand(job),
         metric=MetricSpec(name="accuracy", direction="max"),
+        target=job.target,
         iterations=job.iterations,
         compute_seconds=job.compute_seconds,
         arrival=arrival_epoch,

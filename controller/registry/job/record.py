@@ -38,6 +38,8 @@ would end the job's progress."""
 class JobRecord:
     """A job. ``ended_at`` is None while it runs; ``run`` counts its registrations after an end.
 
+    ``diverged``: hosts have reported of this run that its metric or its loss is no finite number.
+
     ``since``: what a host knew before that time is of an earlier run; None: there was none. ``is_doubted``: some
     reported points were not believed. ``is_disputed``: the declared demand is not the measured one. ``is_given_up``: it
     was lost, and nobody has reported its end. ``rows`` counts the job's points in the journal, also those that the
@@ -70,6 +72,7 @@ class JobRecord:
         self.is_doubted = False
         self.is_disputed = False
         self.is_given_up = False
+        self.diverged = False
         self.rows = 0
         self.history = History()
         self.reported_by: dict[str, bool] = {}
@@ -140,6 +143,12 @@ class JobRecord:
         if changed:
             self._value = None
         return changed
+
+    def diverge(self) -> None:
+        """Note that this run has diverged."""
+        if not self.diverged:
+            self.diverged, self._value = True, None
+            LOG.warning("job %s has diverged: its metric or its loss is no finite number", self.id)
 
     @property
     def sent(self) -> dict[str, float]:
@@ -240,6 +249,8 @@ class JobRecord:
                 compute_seconds=self.spec.compute_seconds,
                 progress=self.history.points(),
                 metric=self.spec.metric,
+                target=self.spec.target,
+                diverged=self.diverged,
                 tasks=self.spec.tasks,
                 flows=self._all_flows(),
                 listeners=self.spec.traffic.listeners,
@@ -296,6 +307,7 @@ class JobRecord:
             iterations_done=self.history.iterations_done,
             last_metric=measured.metric if measured else None,
             last_report=self.last_report,
+            diverged=self.diverged,
             service_class=service_class,
             connections=self.traffic.connections,
             measured_demand=() if demand is None else demand.demand,
@@ -334,6 +346,7 @@ class JobRecord:
             counts={host: counts.latest() for host, counts in self._sent.items()},
             last_report=self.last_report,
             told_by=self.reported_by,
+            diverged=self.diverged,
             measured_iterations=measured.iterations,
             measured_on=tuple(sorted(measured.sources)),
         )
@@ -391,6 +404,7 @@ class JobRecord:
         """Add the tally that the journal holds."""
         self.last_report = tally.last_report
         self.reported_by = dict(tally.told_by)
+        self.diverged = tally.diverged
         self._sent = {host: SentCounts(sent, tally.counts.get(host, ())) for host, sent in tally.sent.items()}
         if tally.measured:
             demand = tuple(Demand(*entry) for entry in tally.measured)

@@ -27,6 +27,7 @@ class JobView:
     iterations_done: float
     last_metric: float | None
     last_report: float | None
+    diverged: bool
     service_class: int | None
     connections: int
     measured_demand: Sequence[Demand]
@@ -42,6 +43,7 @@ class JobView:
             "iterations_done": self.iterations_done,
             "last_metric": self.last_metric,
             "last_report": self.last_report,
+            "diverged": self.diverged,
             "service_class": self.service_class,
             "connections": self.connections,
             "measured_iterations": self.measured_iterations,

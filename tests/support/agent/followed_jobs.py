@@ -23,14 +23,20 @@ class Recorder:
     def __init__(self) -> None:
         self.calls: list[tuple[str, str, object]] = []
         self._running: set[str] = set()
+        self.specs: dict[str, list[JobSpec | None]] = {}
 
     def declare(self, job: str, spec: JobSpec | None) -> None:
         self._running.add(job)
+        self.specs.setdefault(job, []).append(spec)
         self.calls.append(("declare", job, spec.weight if spec is not None else None))
 
     def add(self, job: str, points: list[Progress]) -> None:
         assert job in self._running
         self.calls.append(("add", job, [point.iteration for point in points]))
+
+    def diverge(self, job: str) -> None:
+        assert job in self._running
+        self.calls.append(("diverge", job, None))
 
     def end(self, job: str) -> None:
         self._running.remove(job)

@@ -127,6 +127,18 @@ def test_what_a_job_declares_and_is_measured_otherwise_is_said(run: Any) -> None
         assert "problem     it declares 1 byte" in run("explain", "a", "--url", url)[1]
 
 
+def test_a_jobs_target_and_its_divergence_are_said(run: Any, yard: Controller) -> None:
+    body = {"tasks": [{"role": "worker", "host": "h3"}], "target": 0.92}
+    yard.call("PUT", "/v1/jobs/aimed", body)
+    report = {"session": "t", "seq": 1, "sent_at": 1.0, "jobs": [{"job": "aimed", "diverged": True}]}
+    assert "accuracy none yet, target 0.92" in run("jobs")[1]
+    yard.call("POST", "/v1/hosts/h3/reports", report)
+    assert "running, diverged" in run("jobs")[1]
+    wait_until(lambda: "diverged    yes" in run("explain", "aimed")[1], what="a plan that knows it")
+    assert "target      0.92" in run("explain", "aimed")[1]
+    yard.call("DELETE", "/v1/jobs/aimed")
+
+
 def test_explain(run: Any) -> None:
     status, out, _ = run("explain", "a")
     assert status == 0

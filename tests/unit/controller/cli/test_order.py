@@ -106,6 +106,15 @@ def test_defaults(run: Any, tmp_path: Path) -> None:
     assert (made.hosts["x"].ingress_bps, made.hosts["x"].egress_bps) == (1e9, 1e9)
 
 
+def test_a_job_may_declare_a_target_and_have_diverged(run: Any, tmp_path: Path) -> None:
+    jobs = job("a", target=0.9, diverged=True), job("b")
+    aimed, plain = read_snapshot(write(tmp_path, snapshot(*jobs))).jobs
+    assert (aimed.target, aimed.diverged) == (0.9, True)
+    assert (plain.target, plain.diverged) == (None, False)
+    status, _, err = run("--policy", "jpas", write(tmp_path, snapshot(job("a", target="high"))))
+    assert (status, "jobs[0].target" in err) == (2, True)
+
+
 def test_reports_are_put_in_order_and_tell_the_length_of_the_run(tmp_path: Path) -> None:
     points = [{"iteration": 5, "time": 2.0, "metric": 0.5}, {"iteration": 2, "time": 1.0, "metric": None}]
     one = read_snapshot(write(tmp_path, snapshot(job("a", progress=points, iterations_left=3)))).jobs[0]

@@ -44,6 +44,9 @@ class Recorder:
         assert job in self.running
         self.calls += [("point", job, f"{point.iteration:g}") for point in points]
 
+    def diverge(self, job: str) -> None:
+        self.calls.append(("diverge", job))
+
     def end(self, job: str) -> None:
         self.running.remove(job)
         self.calls.append(("end", job))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.wire import ProgressPoint
+from controller.wire import JobSpec, ProgressPoint
 from host_reporter.readers.parse import (
     MAX_LINE_BYTES,
     Ended,
@@ -17,6 +17,7 @@ from host_reporter.readers.parse import (
     Lines,
     PatternError,
     Point,
+    Targeted,
     json_parser,
     log_parser,
 )
@@ -58,6 +59,8 @@ def test_lines_without_end_take_no_memory_and_are_dropped() -> None:
 def _sound(event: Event | None) -> None:
     if isinstance(event, Point):
         ProgressPoint(iteration=event.iteration, metric=event.metric, time=event.time or 0.0)
+    if isinstance(event, Targeted):
+        JobSpec(target=event.target)
 
 
 @given(st.text())
@@ -69,7 +72,9 @@ _json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9) | st.just(10**400),
     lambda inner: (
         st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["iteration", "metric", "time", "ended", "loss"]), inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(["iteration", "metric", "time", "ended", "loss", "target", "diverged"]), inner, max_size=4
+        )
     ),
     max_leaves=6,
 )

@@ -182,10 +182,12 @@ def test_a_job_file_from_the_environment(monkeypatch: pytest.MonkeyPatch, capsys
     assert [task.host for task in job.spec.tasks] == ["gpu1", "gpu2", "gpu3", "gpu4"]
     assert [(d.src, d.dst, d.bytes) for d in job.spec.demand][-1] == ("gpu4", "gpu1", 2 * 7 / 8 * 8e6)
     assert job.spec.iterations == 100
-    assert main(["--job", "x", "--hosts", "h1"]) == 0
+    assert job.spec.target is None
+    assert main(["--job", "x", "--hosts", "h1", "--target", "0.92"]) == 0
     alone = read_job_file(Path("/a.json"), capsys.readouterr().out, Path("/p"))
     assert alone.spec is not None
     assert alone.spec.demand == ()
+    assert alone.spec.target == 0.92
     assert main(["--job", "x", "--hosts", "h1,h2,h1", "--bytes", "1e6"]) == 0
     twice = read_job_file(Path("/a.json"), capsys.readouterr().out, Path("/p"))
     assert twice.spec is not None
@@ -244,6 +246,7 @@ def test_the_launchers_name_is_the_family(
         (["--job", "x", "--hosts", "[1]" * 3000], "--hosts: "),
         (["--job", "x", "--hosts", "a", "--bytes", "nan"], "--bytes"),
         (["--job", "x", "--hosts", "a", "--iterations", "0"], "--iterations"),
+        (["--job", "x", "--hosts", "a", "--target", "nan"], "--target"),
     ],
 )
 def test_what_is_missing_is_one_line(

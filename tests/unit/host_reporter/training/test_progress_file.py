@@ -15,10 +15,10 @@ import pytest
 
 from evaluation.bench.support.waiting import wait_until
 from host_reporter import ProgressFile, progress
-from host_reporter.readers.parse import Ended, Point, json_parser
+from host_reporter.readers.parse import Ended, Event, Point, json_parser
 
 
-def _records(file: ProgressFile) -> list[Point | Ended | None]:
+def _records(file: ProgressFile) -> list[Event | None]:
     file.flush(10.0)
     return [json_parser(line) for line in Path(file.path).read_text().splitlines()]
 
@@ -38,7 +38,7 @@ def test_records_are_read_as_they_were_written(tmp_path: Path) -> None:
     file.report(iteration=1, metric=0.5, time=1000.0)
     file.report(iteration="2", metric=math.nan, time=1001)
     file.end()
-    assert _records(file) == [Point(1.0, 0.5, 1000.0), Point(2.0, None, 1001.0), Ended()]
+    assert _records(file) == [Point(1.0, 0.5, 1000.0), Point(2.0, None, 1001.0, diverged=True), Ended()]
     assert file.dropped == 0
 
 
@@ -62,7 +62,8 @@ class Tensor:
 def test_a_metric_that_is_no_number_costs_the_metric_alone(tmp_path: Path, metric: object) -> None:
     file = ProgressFile("a", tmp_path)
     file.report(iteration=3, metric=metric, time=5.0)  # type: ignore[arg-type]  # as above
-    assert _records(file) == [Point(3.0, None, 5.0)]
+    diverged = isinstance(metric, float)
+    assert _records(file) == [Point(3.0, None, 5.0, diverged=diverged)]
     assert file.dropped == 0
 
 

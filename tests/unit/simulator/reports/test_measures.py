@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pytest
 
-from controller.model import Demand, Direction, Host, Port
+from controller.model import Demand, Direction, Host, Metric, Port
 from simulator.jobs import Compute, SimJob, Transfer
 from simulator.network import Hose
 from simulator.outcome import JobOutcome
@@ -93,6 +95,23 @@ def test_facts_know_the_targets_of_jobs_that_converge() -> None:
     facts = facts_of(training_job("j"), HOSTS, NETWORK)
     assert facts.targets == {"t90": 5, "t95": 6}, "running median of three: 0.9 and 0.95 of the last one's 1.0"
     assert facts_of(training_job("j", curve=()), HOSTS, NETWORK).targets == {}
+
+
+@pytest.mark.parametrize(
+    ("curve", "target", "direction", "t90"),
+    [
+        ((0.1, 0.9, 0.2, 0.5, 0.6, 0.7), 0.5, "max", 4),
+        ((0.1, 0.9, 0.2, 0.5, 0.6, 0.7), 0.71, "max", None),
+        ((4.0, 1.0, 3.0, 2.0, 1.5, 1.0), 2.0, "min", 4),
+    ],
+)
+def test_a_declared_target_is_what_t90_is_the_time_to(
+    curve: tuple[float, ...], target: float, direction: Literal["max", "min"], t90: int | None
+) -> None:
+    declared = replace(training_job("j", curve=curve), target=target, metric=Metric(direction=direction))
+    found = facts_of(declared, HOSTS, NETWORK).targets
+    assert found["t90"] == t90, "the first running median of three that is there"
+    assert found["t95"] == facts_of(replace(declared, target=None), HOSTS, NETWORK).targets["t95"]
 
 
 def test_a_summary_counts_the_censored_and_leaves_them_out_of_the_mean() -> None:

@@ -54,6 +54,15 @@ def test_a_job_that_was_stopped_is_measured_against_the_full_run_and_censored():
     assert not targets.job_times(history(run), run, jct=24.0).censored
 
 
+def test_a_declared_target_takes_the_place_of_90_percent():
+    run = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.9, 0.9, 0.9]
+    times = targets.job_times(history(run), run, jct=24.0, target=0.5)
+    assert (times.t90, times.t95) == (12.0, targets.job_times(history(run), run, jct=24.0).t95)
+    assert targets.job_times(history(run), run, jct=24.0, target=0.95).censored
+    falling = [4.0, 3.0, 2.0, 1.0, 1.0, 1.0]
+    assert targets.job_times(history(falling), falling, jct=12.0, direction="min", target=2.0).t90 == 8.0
+
+
 def test_t90_alone_can_be_reached():
     run = [0.5] * 3 + [0.92] * 5 + [1.0] * 10
     times = targets.job_times(history(run[:8]), run, jct=None)

@@ -370,6 +370,11 @@ def test_the_registered_demand_is_the_architectures_total(architecture, hosts, s
     assert spec.arrival == 1e9
 
 
+def test_a_jobs_target_is_registered():
+    assert job_spec(plan("ps", 3, 8), 1e9).target is None
+    assert job_spec(plan("ps", 3, 8).model_copy(update={"target": 0.92}), 1e9).target == 0.92
+
+
 def test_a_host_without_a_number_has_no_address():
     assert Addresses(IPv4Address("10.0.0.0")).of("h13") == "10.0.0.13"
     with pytest.raises(ValueError, match="server1"):
