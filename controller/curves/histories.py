@@ -33,11 +33,12 @@ LEAST_SIZE = 1e-100
 
 
 class History(NamedTuple):
-    """What a job reported, its metric, and the iterations of its whole run, where known."""
+    """What a job reported, its metric, the iterations of its whole run, where known, and its target, where declared."""
 
     progress: Sequence[Progress]
     metric: Metric
     total: float | None = None
+    target: float | None = None
 
 
 class FitInput(NamedTuple):
@@ -46,6 +47,7 @@ class FitInput(NamedTuple):
     reports: Reports
     metric: Metric
     total: float | None = None
+    target: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,7 +58,8 @@ class Histories:
     be, or -inf; ``best``: the best single report; ``noise``: its jitter; ``points``: how many reports. ``iteration``,
     ``value`` and ``weight`` are (J, BINS); weights sum to ``bins`` (J,), the number of those in use. ``reached`` (J,
     BINS): the best running median of three so far. ``last``: the latest report's iteration; ``end``: the run's last,
-    nan: unknown.
+    nan: unknown. ``target``: the declared value, nan: none is declared; ``crossed``: the iteration of the first report
+    at which the median of it and the two before is there, inf: none is.
     """
 
     sign: Array
@@ -68,6 +71,8 @@ class Histories:
     points: Ints
     last: Array
     end: Array
+    target: Array
+    crossed: Array
     bins: Array
     iteration: Array
     value: Array
@@ -91,7 +96,8 @@ def read(histories: Sequence[History | FitInput]) -> tuple[Ints, Histories]:
     known = [histories[position] for position in positions.tolist()]
     total = np.array([np.nan if history.total is None else history.total for history in known], dtype=np.float64)
     rising = np.array([history.metric.direction == "max" for history in known], dtype=bool)
-    return positions, _made(owner, iteration, value, count, total=total, rising=rising)
+    target = np.array([np.nan if history.target is None else history.target for history in known], dtype=np.float64)
+    return positions, _made(owner, iteration, value, count, total=total, rising=rising, target=target)
 
 
 def running_median(values: Array) -> Array:
@@ -117,7 +123,14 @@ def _in_order(owner: Ints, iteration: Array, value: Array) -> tuple[Ints, Array,
 
 
 def _made(
-    owner: Ints, iteration: Array, value: Array, count: Ints, *, total: Array, rising: NDArray[np.bool_]
+    owner: Ints,
+    iteration: Array,
+    value: Array,
+    count: Ints,
+    *,
+    total: Array,
+    rising: NDArray[np.bool_],
+    target: Array,
 ) -> Histories:
     end = np.cumsum(count)
     first = end - count
@@ -132,6 +145,7 @@ def _made(
     scaled = falling / size[owner]
     smooth, medians = _smoothed(scaled, owner, first, end)
     last = iteration[end - 1]
+    target = sign * target / size
     bins, places, weight = _bins(owner, count)
     shape = (len(count), BINS)
     sums = [np.bincount(places, amount, shape[0] * BINS).reshape(shape) for amount in (iteration, smooth)]
@@ -147,6 +161,8 @@ def _made(
         points=count,
         last=last,
         end=np.maximum(total, last),
+        target=target,
+        crossed=_crossed(medians, target, iteration, owner, first),
         bins=bins.astype(np.float64),
         iteration=binned[0],
         value=binned[1],
@@ -167,6 +183,15 @@ def _smoothed(value: Array, owner: Ints, first: Ints, end: Ints) -> tuple[Array,
     medians[first + 1] = (value[first] + value[first + 1]) / 2
     long = (end - first > BINS)[owner]
     return np.where(long, middle, value), medians
+
+
+def _crossed(medians: Array, target: Array, iteration: Array, owner: Ints, first: Ints) -> Array:
+    """The iteration (J,) of the first report at which the median of three is at the target; inf: there is none."""
+    if np.isnan(target).all():
+        return np.full(len(target), np.inf)
+    is_there = (medians <= target[owner]) & (np.arange(len(owner)) - first[owner] >= MIN_POINTS - 1)
+    crossed: Array = np.minimum.reduceat(np.where(is_there, iteration, np.inf), first)
+    return crossed
 
 
 def _reached(medians: Array, places: Ints, shape: tuple[int, int]) -> Array:

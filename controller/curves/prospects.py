@@ -7,12 +7,14 @@ horizons, shares of the run's length. The best of them, chance over iterations, 
 is worth the same whenever it comes (J. Gittins, Journal of the Royal Statistical Society B 41, 1979,
 doi:10.1111/j.2517-6161.1979.tb01068.x).
 
-The trees were learned by ``evaluation.curves.learn_prospects``; they stand in ``curve_prospects.json``.
+The trees were learned by ``evaluation.curves.learn_prospects``; they stand in ``prospects.json``. Those of declared
+targets, in ``target_prospects.json``, were learned by ``evaluation.curves.learn_target_prospects``.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -37,9 +39,10 @@ class Prospects:
     within: Forest
 
     def best(self, histories: Histories, shape: Array, outlook: Array) -> Array:
-        """The best chance per iteration (J,) of histories of known length, their ``shape`` (J, 21), ``outlook`` (J, 4).
+        """The best chance per iteration (J,) of histories of known length, their ``shape`` (J, 21), ``outlook`` (J, N).
 
-        See ``controller.curves.shapes.shapes`` and ``outlook``.
+        See ``controller.curves.shapes.shapes`` and ``outlook``, which gives four numbers; of a declared target there
+        are more (``controller.curves.fit.declared_numbers``).
         """
         numbers = np.concatenate((shape, outlook), axis=1)
         end = np.maximum(histories.end, histories.last)
@@ -64,8 +67,24 @@ def outlook(histories: Histories, crossing: Array, behind: Array) -> Array:
 @cache
 def learned(fraction: float) -> Prospects:
     """Of the target at this share of convergence. Raises KeyError for one that was not learned."""
-    text = resources.files("controller.curves").joinpath("prospects.json").read_text(encoding="utf-8")
-    of_target = json.loads(text)[f"{fraction:g}"]
-    return Prospects(
-        Forest.of(Trees.read(horizon_trees["start"], horizon_trees["trees"]) for horizon_trees in of_target)
-    )
+    return _read("prospects.json")[f"{fraction:g}"]
+
+
+@cache
+def learned_of_declared() -> Prospects:
+    """Of a declared target: the chance that the run closes 90 % of its gap, whether its user has declared that or not.
+
+    These trees are others than those of a target that is not declared, so that they change nothing there.
+    """
+    return _read("target_prospects.json")["declared"]
+
+
+@cache
+def _read(name: str) -> Mapping[str, Prospects]:
+    text = resources.files("controller.curves").joinpath(name).read_text(encoding="utf-8")
+    return {
+        target: Prospects(
+            Forest.of(Trees.read(horizon_trees["start"], horizon_trees["trees"]) for horizon_trees in of_target)
+        )
+        for target, of_target in json.loads(text).items()
+    }

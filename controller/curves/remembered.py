@@ -33,7 +33,7 @@ _SHARED = 8192
 
 
 class _FitRecord(NamedTuple):
-    """A fit, its input (the number of reports, the metric, the iterations of the run), and the nearest target.
+    """A fit, its input (number of reports, metric, iterations of the run, declared target), and the nearest target.
 
     ``ahead`` is the metric of the nearest target that the job has not yet passed by the fit, with its sign turned so
     that it rises. It is infinite where the job has passed all.
@@ -42,12 +42,13 @@ class _FitRecord(NamedTuple):
     points: int
     metric: Metric
     total: float | None
+    target: float | None
     fit: curves.Fit | None
     ahead: float
 
     def stands_for(self, job: Job, count: int) -> bool:
         """Returns whether this is the fit of the first ``count`` reports of the job, of the same history."""
-        return self[:3] == (count, job.metric, job.iterations_total)
+        return self[:4] == (count, job.metric, job.iterations_total, job.target)
 
 
 class _JobHistory(NamedTuple):
@@ -87,7 +88,7 @@ class Remembered:
         if held is None or held.progress is not job.progress or _has_grown(held):
             return None
         record = held.answer
-        return record if record is not None and record[1:3] == (job.metric, job.iterations_total) else None
+        return record if record is not None and record[1:4] == (job.metric, job.iterations_total, job.target) else None
 
     def _anew(self, jobs: Sequence[Job]) -> list[_FitRecord]:
         known = [self._read(job) for job in jobs]
@@ -133,11 +134,11 @@ class Remembered:
     ) -> list[_FitRecord]:
         """Returns the fits of the jobs at ``indices``, each from the first of its reports, ``counts`` of them."""
         inputs = [
-            curves.FitInput(known[i].reports.first(count), jobs[i].metric, jobs[i].iterations_total)
+            curves.FitInput(known[i].reports.first(count), jobs[i].metric, jobs[i].iterations_total, jobs[i].target)
             for i, count in zip(indices, counts, strict=True)
         ]
         return [
-            _FitRecord(count, jobs[i].metric, jobs[i].iterations_total, fit, _ahead(jobs[i], fit))
+            _FitRecord(count, jobs[i].metric, jobs[i].iterations_total, jobs[i].target, fit, _ahead(jobs[i], fit))
             for i, count, fit in zip(indices, counts, self._fitted(inputs), strict=True)
         ]
 
@@ -211,8 +212,8 @@ def _settled(known: _JobHistory, job: Job, count: int) -> bool:
 
 def _name(fit_input: curves.FitInput) -> str:
     """Returns a hash of all that a fit depends on."""
-    reports, metric, total = fit_input
-    name = blake2b(repr((len(reports), metric, total)).encode(), digest_size=16)
+    reports, metric, total, target = fit_input
+    name = blake2b(repr((len(reports), metric, total, target)).encode(), digest_size=16)
     name.update(reports.iterations)
     name.update(reports.metrics)
     return name.hexdigest()
@@ -231,7 +232,10 @@ def _count(reports: curves.Reports) -> int:
 def _ahead(job: Job, fit: curves.Fit | None) -> float:
     if fit is None:
         return math.inf
-    return min((_sign(job) * target.metric for target in fit.targets if target.crossed <= 0.5), default=math.inf)
+    ahead = [target.metric for target in fit.targets if target.crossed <= 0.5]
+    if job.target is not None and fit.declared is not None and fit.declared.crossed is None:
+        ahead.append(job.target)
+    return min((_sign(job) * metric for metric in ahead), default=math.inf)
 
 
 def _sign(job: Job) -> float:

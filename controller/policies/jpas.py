@@ -15,13 +15,16 @@ or 95 % of the converged accuracy.
    For a sure prediction it is 1 / c_j, where c_j is the seconds that the iterations left take. Reaching 95 % counts
    ``weight_95`` times as much as reaching 90 %, and the end of the run ``weight_end`` times, so a job's index falls as
    it becomes more certain that the job has passed its targets. The job with the highest index goes first.
+   A job that declares a target is judged by the time to that value instead of by reaching 90 %, unless it cannot be
+   reached (``controller.policies.parts.aims``). Then the end of the run counts ``weight_end_target`` times as much.
 3. A job with fewer than 3 reports has the index of the prior, or 1 / its attained service where that is less, so a job
    that never reports gains nothing. If its length is not declared, it goes first until it has used ``new_job_seconds``
    of bottleneck time, and is then ordered by attained service. So is a job whose length is not declared and whose fit
    is too uncertain (``uncertain``).
 4. A job keeps its place until its index has changed by more than a margin, because predictions vary a little, and every
    move costs rules and marks.
-5. Ageing (``controller.policies.parts.ageing``): every W periods the job that has waited longest goes first for one
+5. A job that has diverged stands behind all others, by its attained service.
+6. Ageing (``controller.policies.parts.ageing``): every W periods the job that has waited longest goes first for one
    period.
 
 Variants compare other seconds than 1 / index. ``median`` has tiers (before 90 %, before 95 %, past both), and within
@@ -49,7 +52,9 @@ from controller.model import Job, Ordering, Snapshot
 from controller.ordering.loads import Floats, load_matrix
 from controller.ordering.service import attained
 from controller.policies.base import Policy
+from controller.policies.parts import aims
 from controller.policies.parts.ageing import age
+from controller.policies.parts.aims import Aim
 from controller.policies.parts.options import MOST, Choice, Number, Whole
 
 _VARIANT = Choice(("index", "median", "gain", "remaining", "attained"))
@@ -57,16 +62,19 @@ _AMOUNT, _UNCERTAIN, _PERIODS = Number(), Number(above=True), Whole(1, int(MOST)
 
 TARGETS = (fit.T90, fit.T95)
 NEW, PAST = -1, len(TARGETS)
+DIVERGED = PAST + 1
 _PASSED, _KEPT = "passed:", "kept:"
 
 PRIOR_DRAWS = 40
 _LEAST_INDEX = 1e-12
+_PAST_BOTH = f"past {TARGETS[-1].fraction:.0%} of convergence"
 
 
 class Standing(NamedTuple):
     """A job's place: by tier, and within a tier by ``seconds`` of its bottleneck port, least first.
 
-    The tiers are -1 for new jobs, 0 before 90 %, 1 before 95 %, and 2 past both. ``watch`` is the metric whose crossing
+    The tiers are -1 for new jobs, 0 before 90 %, 1 before 95 %, 2 past both, and 3 for jobs that have diverged. A
+    declared target takes the place of 90 %, and who has crossed it is past both. ``watch`` is the metric whose crossing
     ends the tier.
     """
 
@@ -74,6 +82,20 @@ class Standing(NamedTuple):
     seconds: float
     why: str
     watch: float | None = None
+
+
+class _Case(NamedTuple):
+    """What decides the standing of a job: its fit, what it is judged by, its use of its bottleneck port in seconds.
+
+    ``passed`` counts the targets that the job has behind it.
+    """
+
+    job: Job
+    fitted: fit.Fit | None
+    aim: Aim
+    per_iteration: float
+    used: float
+    passed: int
 
 
 class Jpas(Policy):
@@ -96,6 +118,9 @@ class Jpas(Policy):
         ] = 10.0,
         weight_95: Annotated[float, _AMOUNT, "What reaching 95 % counts against reaching 90 %."] = 0.05,
         weight_end: Annotated[float, _AMOUNT, "What the end of the run counts against reaching 90 %."] = 0.1,
+        weight_end_target: Annotated[
+            float, _AMOUNT, "The same for a job that is judged by a target that it declares."
+        ] = 0.3,
         ageing_periods: Annotated[
             int, _PERIODS, "After how many periods the job that has waited longest goes first."
         ] = 20,
@@ -106,20 +131,26 @@ class Jpas(Policy):
         self.uncertain = _UNCERTAIN.check("uncertain", uncertain)
         self.weight_95 = _AMOUNT.check("weight_95", weight_95)
         self.weight_end = _AMOUNT.check("weight_end", weight_end)
+        self.weight_end_target = _AMOUNT.check("weight_end_target", weight_end_target)
         self.ageing_periods = _PERIODS.check("ageing_periods", ageing_periods)
         self.margin = _AMOUNT.check("margin", margin)
 
     def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:
-        """Orders the jobs of ``snapshot``; the memory holds their places, waits and targets passed."""
+        """Orders the jobs of ``snapshot``; the memory holds their places, waits, and targets passed and crossed."""
         memory = previous.memory if previous is not None else {}
         snapshot = replace(snapshot, jobs=tuple(sorted(snapshot.jobs, key=lambda job: (job.arrival, job.id))))
         jobs = {job.id: job for job in snapshot.jobs}
         bottlenecks = load_matrix(snapshot).bottlenecks()
-        known = fits(snapshot.jobs)
+        remembered = aims.crossings(snapshot.jobs, memory)
+        known = fits(aims.judged(snapshot.jobs, remembered))
+        judged_by = {
+            job.id: aims.aim(job, fitted, remembered.get(job.id))
+            for job, fitted in zip(snapshot.jobs, known, strict=True)
+        }
         service = self._service(snapshot, bottlenecks, known)
-        passed = _passed(snapshot.jobs, known, memory)
+        passed = _passed(snapshot.jobs, known, judged_by, memory)
         standings = {
-            job.id: self._standing(job, fitted, bottleneck, used, passed[job.id])
+            job.id: self._standing(_Case(job, fitted, judged_by[job.id], bottleneck, used, passed[job.id]))
             for job, fitted, bottleneck, used in zip(
                 snapshot.jobs, known, bottlenecks.tolist(), service.tolist(), strict=True
             )
@@ -141,6 +172,7 @@ class Jpas(Policy):
             reasons=reasons,
             memory={
                 **aged.memory,
+                **aims.to_memory({job: own.crossing for job, own in judged_by.items() if own.crossing is not None}),
                 **{_PASSED + job: float(targets) for job, targets in passed.items() if targets},
                 **{_KEPT + job: seconds for job, seconds in kept.items()},
             },
@@ -154,7 +186,7 @@ class Jpas(Policy):
         needed = [
             i
             for i, (job, fitted) in enumerate(zip(snapshot.jobs, known, strict=True))
-            if fitted is None or not self._trusts_fit(job)
+            if fitted is None or job.diverged or not self._trusts_fit(job)
         ]
         service = np.zeros(len(snapshot.jobs))
         service[needed] = attained(replace(snapshot, jobs=tuple(snapshot.jobs[i] for i in needed)), bottlenecks[needed])
@@ -168,17 +200,20 @@ class Jpas(Policy):
         """Returns the seconds over weight that decide a job's place: those before if they changed within the margin."""
         return before if before is not None and abs(now - before) <= self.margin * before else now
 
-    def _standing(self, job: Job, fitted: fit.Fit | None, per_iteration: float, used: float, passed: int) -> Standing:
+    def _standing(self, case: _Case) -> Standing:
+        job, fitted, aim, per_iteration, used, passed = case
+        if job.diverged:
+            return _by_service(used, "diverged, so it goes behind all others", DIVERGED)
         if self.variant == "attained":
             return _by_service(used, "least attained service")
         if self.variant == "remaining":
             seconds = per_iteration * job.iterations_left
             return Standing(0, seconds, f"{seconds:.1f} s of its bottleneck port left in all")
         if fitted is None:
-            return self._unreported(job, per_iteration, used)
-        if passed == PAST:
-            return self._past_targets(job, per_iteration, fitted)
-        return self._before_target(job, per_iteration, used, fitted, passed)
+            # Who has crossed a target is not new, whatever is left of its history.
+            is_new = aim.crossing is None
+            return self._unreported(job, per_iteration, used) if is_new else _by_service(used, _past(job, aim))
+        return self._past_targets(case, fitted) if passed == PAST else self._before_target(case, fitted)
 
     def _unreported(self, job: Job, per_iteration: float, used: float) -> Standing:
         """Returns the standing of a job with too few reports for a fit.
@@ -202,41 +237,63 @@ class Jpas(Policy):
             return Standing(NEW, used, f"new: first until it has used {self.new_job_seconds:g} s, {used:.1f} s so far")
         return by_service
 
-    def _past_targets(self, job: Job, per_iteration: float, fitted: fit.Fit) -> Standing:
-        left = per_iteration * job.iterations_left
-        why = f"past {TARGETS[-1].fraction:.0%} of convergence; {left:.1f} s of its bottleneck port left in all"
+    def _past_targets(self, case: _Case, fitted: fit.Fit) -> Standing:
+        left = case.per_iteration * case.job.iterations_left
+        why = f"{_past(case.job, case.aim)}; {left:.1f} s of its bottleneck port left in all"
         if self.variant == "index":
-            return Standing(0, self._index_seconds(job, per_iteration, fitted), why)
+            return Standing(0, self._index_seconds(case, fitted), why)
         return Standing(PAST, left, why)
 
-    def _before_target(self, job: Job, per_iteration: float, used: float, fitted: fit.Fit, passed: int) -> Standing:
-        target, done = fitted.targets[passed], job.iterations_done
-        left, low, high = (
-            max(k - done, 1.0) for k in (target.iteration.median, target.iteration.low, target.iteration.high)
-        )
+    def _before_target(self, case: _Case, fitted: fit.Fit) -> Standing:
+        job, _, aim, per_iteration, used, passed = case
+        iteration, metric, what = _next_target(job, fitted, aim, passed)
+        done = job.iterations_done
+        left, low, high = (max(k - done, 1.0) for k in (iteration.median, iteration.low, iteration.high))
         tier = 0 if self.variant == "index" else passed
+        note = f"{aim.note}; " if aim.note else ""
         if high - low > self.uncertain * left and not self._trusts_fit(job):
-            why = f"uncertain: {low:.0f} to {high:.0f} iterations to {target.fraction:.0%} of convergence"
-            return _by_service(used, why, tier, target.metric)
+            why = f"{note}uncertain: {low:.0f} to {high:.0f} iterations to {what}"
+            return _by_service(used, why, tier, metric)
         why = (
-            f"{target.fraction:.0%} of convergence ({job.metric.name} {target.metric:.4g}) in {left:.0f} iterations "
+            f"{note}{what} ({job.metric.name} {metric:.4g}) in {left:.0f} iterations "
             f"({low:.0f} to {high:.0f}), {per_iteration * left:.1f} s of its bottleneck port"
         )
         if self.variant == "median":
-            return Standing(tier, per_iteration * left, why, target.metric)
+            return Standing(tier, per_iteration * left, why, metric)
         if self.variant == "gain":
-            latest = next((p.metric for p in reversed(job.progress) if p.metric is not None), target.metric)
-            gain = max(abs(target.metric - latest) / max(abs(target.metric), 1e-12), 1e-6)
-            return Standing(tier, per_iteration * left / gain, f"{why}, {gain:.1%} of it to gain", target.metric)
-        seconds = self._index_seconds(job, per_iteration, fitted)
-        return Standing(0, seconds, f"{why}; {seconds:.1f} s for each target to be expected", target.metric)
+            latest = next((p.metric for p in reversed(job.progress) if p.metric is not None), metric)
+            gain = max(abs(metric - latest) / max(abs(metric), 1e-12), 1e-6)
+            return Standing(tier, per_iteration * left / gain, f"{why}, {gain:.1%} of it to gain", metric)
+        seconds = self._index_seconds(case, fitted)
+        return Standing(0, seconds, f"{why}; {seconds:.1f} s for each target to be expected", metric)
 
-    def _index_seconds(self, job: Job, per_iteration: float, fitted: fit.Fit) -> float:
+    def _index_seconds(self, case: _Case, fitted: fit.Fit) -> float:
         """Returns 1 / the index: the seconds of the bottleneck port for each target that is expected to be reached."""
         weights = (1.0, self.weight_95)
-        total = sum(weight * target.rate for weight, target in zip(weights, fitted.targets, strict=True))
-        total += self.weight_end / max(job.iterations_left, 1.0)
-        return per_iteration / max(total, _LEAST_INDEX)
+        first, *others = (target.rate for target in fitted.targets)
+        declared = case.aim.declared
+        rates = (first if declared is None else declared.rate, *others)
+        total = sum(weight * rate for weight, rate in zip(weights, rates, strict=True))
+        end = self.weight_end_target if case.aim.is_declared else self.weight_end
+        total += end / max(case.job.iterations_left, 1.0)
+        return case.per_iteration / max(total, _LEAST_INDEX)
+
+
+def _next_target(job: Job, fitted: fit.Fit, aim: Aim, passed: int) -> tuple[fit.Estimate, float, str]:
+    """Returns the target that a job is before: its iteration, its metric, and its name in a sentence."""
+    if aim.declared is not None and job.target is not None:
+        return aim.declared.iteration, job.target, "its target"
+    target = fitted.targets[passed]
+    return target.iteration, target.metric, f"{target.fraction:.0%} of convergence"
+
+
+def _past(job: Job, aim: Aim) -> str:
+    """Returns the words for what a job has behind it."""
+    if aim.crossing is None:
+        return f"{aim.note}; {_PAST_BOTH}" if aim.note else _PAST_BOTH
+    crossing = aim.crossing
+    why = f"past its target ({job.metric.name} {crossing.value:.4g}), crossed at iteration {crossing.iteration:.0f}"
+    return f"{why}; {aim.note}" if aim.note else why
 
 
 def _by_service(used: float, why: str, tier: int = 0, watch: float | None = None) -> Standing:
@@ -252,9 +309,15 @@ def _targets_passed(fitted: fit.Fit, before: float) -> int:
     return PAST
 
 
-def _passed(jobs: Iterable[Job], known: Iterable[fit.Fit | None], memory: Mapping[str, float]) -> dict[str, int]:
-    """Returns how many targets each job has passed."""
-    return {
-        job.id: 0 if fitted is None else _targets_passed(fitted, memory.get(_PASSED + job.id, 0.0))
-        for job, fitted in zip(jobs, known, strict=True)
-    }
+def _passed(
+    jobs: Iterable[Job], known: Iterable[fit.Fit | None], judged_by: Mapping[str, Aim], memory: Mapping[str, float]
+) -> dict[str, int]:
+    """Returns how many targets each job has passed: of a declared one all or none."""
+    passed = {}
+    for job, fitted in zip(jobs, known, strict=True):
+        aim = judged_by[job.id]
+        if aim.is_declared:
+            passed[job.id] = PAST if aim.crossing is not None else 0
+        else:
+            passed[job.id] = 0 if fitted is None else _targets_passed(fitted, memory.get(_PASSED + job.id, 0.0))
+    return passed

@@ -226,7 +226,7 @@ def _speed() -> Figure:
         fits.fit_many(histories)
         middle = time.perf_counter()
         for history in histories[::10]:
-            fits.fit(*history)
+            fits.fit_many([history])
         together.append((middle - begin) * 1e3)
         apart.append((time.perf_counter() - middle) * 1e4)
     return Figure(

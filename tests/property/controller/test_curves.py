@@ -148,7 +148,7 @@ def test_many_histories_at_once_are_fitted_as_one_by_one() -> None:
         for n in (3, 4, 7, 31, 32, 33, 64, 100, 2, 400, 0, 65)
     ]
     for one, fitted in zip(asked, fit.fit_many(asked), strict=True):
-        alone = fit.fit(*one)
+        (alone,) = fit.fit_many([one])
         assert (fitted is None) == (alone is None) == (len(one.progress) < 3)
         if fitted is not None and alone is not None:
             assert fitted.points == alone.points

@@ -1,0 +1,165 @@
+"""The target that a job declares: a level of its metric, and not a share of what it converges to.
+
+Whether it was crossed is seen in the reports. When it will be is told by the same curves that are fitted to the
+history; and because a user who knows the training declares about what it converges to, the target tells of the curves,
+too: one is the more likely the nearer the target is to 90 % of its gap. Some never get there; they count all the same
+as far as the reports favour them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controller.curves.candidates import Candidates, iteration_at
+from controller.curves.histories import Histories
+from controller.curves.target_spec import PRIOR_SHARE, T90, prior_shares
+from controller.curves.weighted import Estimate, estimates, in_order, quantiles, reweighted
+
+Array = NDArray[np.float64]
+
+USUAL_SPREAD, LEAST_USUAL = 0.12, 0.01
+"""A target is 90 % of a run's gap, give or take this standard deviation. Any other share has this density at least."""
+
+NUMBERS = ("closed", "last closed", "crossed", "since", "reach", "share of the fit's", "room")
+"""What is told of a declared target beside what is told of any."""
+MOST_CLOSED = 3.0
+"""Shares of the gap to a target are told up to this."""
+
+
+class Draws(NamedTuple):
+    """Curves that may be a history's: ``ends`` (J, E) of the run, ``converged``, and ``likely``, both (J, G, S, E).
+
+    ``candidates`` are their parameters. G, S and E count candidates, draws of each, and ends that the run may have.
+    """
+
+    candidates: Candidates
+    ends: Array
+    converged: Array
+    likely: Array
+
+
+class Declared(NamedTuple):
+    """The target that a job declares: the iteration at which its metric crosses that value.
+
+    ``crossed`` is the iteration at which the reports show it crossed; None: they do not. ``limit`` is the best value
+    that the metric can have, where the target is beyond it; None: it is not. ``reach`` is the fit's chance that the run
+    gets to the target by its end, 1 where it was crossed. ``rate`` is the best chance per iteration spent on it that
+    the job gets what its user wants: by recorded runs, else by the fit.
+    """
+
+    iteration: Estimate
+    crossed: float | None
+    limit: float | None
+    reach: float
+    rate: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeclaredTargets:
+    """The targets of J histories that all declare one.
+
+    ``iteration`` (J, 3) of the crossing, low, median and high; ``chance`` (J,) that it comes yet; ``reach`` (J,);
+    ``rate`` (J,): the chance over the mean iterations until then, by the fit alone.
+    """
+
+    iteration: Array
+    chance: Array
+    reach: Array
+    rate: Array
+
+    @classmethod
+    def of(cls, histories: Histories, draws: Draws) -> DeclaredTargets:
+        """Returns the targets by the fit."""
+        n = len(histories.last)
+        last = histories.last[:, None]
+        end = np.broadcast_to(draws.ends[:, None, None, :], draws.likely.shape).reshape(n, -1)
+        given = draws.likely.reshape(n, -1)
+        crossing = _crossing(histories, draws)
+        comes = crossing <= end
+        seen = np.isfinite(histories.crossed)
+        reach = np.add.reduce(np.where(comes, given, 0.0), axis=1) / np.add.reduce(given, axis=1)
+        start = histories.start[:, None]
+        share = (start - histories.target[:, None]) / np.maximum(start - draws.converged.reshape(n, -1), 1e-12)
+        usual = LEAST_USUAL + np.exp(-0.5 * ((share - T90.fraction) / USUAL_SPREAD) ** 2)
+        weight = reweighted(given, usual * T90.density(np.minimum(np.maximum(crossing, 0.0), end) / end))
+        prior = (draws.ends[:, :, None] * prior_shares(T90)).reshape(n, -1)
+        # What the reports have not shown until now comes later, by the fit and by the prior.
+        later = prior > last
+        by_prior = PRIOR_SHARE * later / np.maximum(np.add.reduce(later, axis=1), 1.0)[:, None]
+        crossing = np.concatenate((np.minimum(np.maximum(crossing, last), end), prior), axis=1)
+        weight = np.concatenate(((1 - PRIOR_SHARE) * weight, by_prior), axis=1)
+        ahead = np.where(np.concatenate((comes, later), axis=1) & ~seen[:, None], weight, 0.0)
+        chance = np.minimum(np.add.reduce(ahead, axis=1), 1.0)
+        far = np.add.reduce(ahead * (crossing - last), axis=1)
+        left = np.divide(far, chance, out=np.zeros(n), where=chance > 0)
+        return cls(
+            iteration=np.where(seen[:, None], histories.crossed[:, None], quantiles(*in_order(crossing, weight))),
+            chance=chance,
+            reach=np.where(seen, 1.0, reach),
+            rate=chance / np.maximum(left, 1.0),
+        )
+
+    def outlook(self, histories: Histories) -> Array:
+        """Returns how likely the target comes yet, and how far ahead it is, in lengths of the run (J, 4)."""
+        end = np.maximum(histories.end, histories.last)[:, None]
+        return np.concatenate((self.chance[:, None], (self.iteration - histories.last[:, None]) / end), axis=1)
+
+    def numbers(self, histories: Histories, converged: Array) -> Array:
+        """``NUMBERS`` (J, 7) of histories of known length. ``converged`` (J,): by the fit."""
+        end = np.maximum(histories.end, histories.last)
+        gap = histories.start - histories.target
+        is_gap = gap > 1e-12
+
+        def closed(value: Array) -> Array:
+            share = np.divide(histories.start - value, gap, out=np.full(len(gap), MOST_CLOSED), where=is_gap)
+            clipped: Array = np.clip(share, 0.0, MOST_CLOSED)
+            return clipped
+
+        seen = np.isfinite(histories.crossed)
+        crossed = np.where(seen, histories.crossed, 0.0)
+        fitted = np.maximum(histories.start - converged, 1e-12)
+        limited = np.isfinite(histories.least)
+        room = np.divide(
+            histories.start - np.where(limited, histories.least, 0.0), gap, out=np.zeros(len(gap)), where=is_gap
+        )
+        return np.stack(
+            (
+                closed(histories.reached[:, -1]),
+                closed(histories.value[:, -1]),
+                np.where(seen, crossed / end, 2.0),
+                np.where(seen, (histories.last - crossed) / end, -1.0),
+                self.reach,
+                np.clip(gap / fitted, 0.0, MOST_CLOSED),
+                np.where(limited, np.clip(room, 0.0, MOST_CLOSED), MOST_CLOSED),
+            ),
+            axis=1,
+        )
+
+    def written(self, histories: Histories, rate: Array) -> list[Declared]:
+        """Returns the targets one by one, with ``rate`` (J,)."""
+        seen = np.isfinite(histories.crossed)
+        beyond = ~seen & (histories.target < histories.least - 1e-9 * np.abs(histories.target))
+        limit = histories.least * histories.sign * histories.size
+        columns = (
+            estimates(self.iteration),
+            [crossed if crossed < inf else None for crossed in histories.crossed.tolist()],
+            [best if is_beyond else None for best, is_beyond in zip(limit.tolist(), beyond.tolist(), strict=True)],
+            self.reach.tolist(),
+            rate.tolist(),
+        )
+        return [Declared(*one) for one in zip(*columns, strict=True)]
+
+
+def _crossing(histories: Histories, draws: Draws) -> Array:
+    """The iteration at which each curve crosses the target (J, D); infinite: it never does, or only beyond its end."""
+    level = histories.target[:, None, None, None]
+    c0, c1 = draws.candidates.c0[..., None], draws.candidates.c1[..., None]
+    # A flat curve is at its only value from the start: it is below the level or never gets there.
+    flat = np.broadcast_to(np.where(c0 <= level, np.inf, -1.0), draws.likely.shape).copy()
+    ratio = np.divide(level - c0, c1, out=flat, where=np.broadcast_to(c1 > 1e-12, flat.shape))
+    return iteration_at(ratio, draws.candidates.scale[:, :, None, None]).reshape(len(histories.last), -1)

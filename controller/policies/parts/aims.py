@@ -1,0 +1,123 @@
+"""What a job is judged by: the target that it declares, or its own 90 % of convergence.
+
+A target is crossed once. What a run has crossed is remembered, with the moment, so that a target that is changed
+afterwards buys no second turn before others. A run is another one where the job arrived at another time and has done
+fewer iterations than at the crossing; a change of one of the two alone is a change of the same run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from controller.curves.fit import Declared, Fit
+from controller.model import Job
+
+_VALUE, _ITERATION, _ARRIVAL = "crossed:", "crossed-at:", "crossed-run:"
+
+UNREACHABLE = 0.01
+"""A target is out of reach where the fit's chance to get there by the run's end is below this."""
+UNREACHABLE_AFTER = 0.5
+"""Believe that only after this share of the run: early fits expect too little of most runs."""
+FAR = 1.15
+"""Believe that only of a target whose gap is as many times the gap to the upper end of the converged metric."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """The value that a run of a job has crossed, when, in iterations, and the arrival of the job then."""
+
+    value: float
+    iteration: float
+    arrival: float
+
+    def is_of(self, job: Job) -> bool:
+        """Returns whether the crossing was in the present run of the job."""
+        return self.arrival == job.arrival or job.iterations_done >= self.iteration
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What a job is judged by: its declared target, as fitted, or None for its own 90 % of convergence.
+
+    ``crossing``: the run has crossed its target. ``note`` says why another target counts than the declared one.
+    """
+
+    value: float | None = None
+    declared: Declared | None = None
+    crossing: Crossing | None = None
+    note: str = ""
+
+    @property
+    def is_declared(self) -> bool:
+        """Whether the job is judged by a target that it declares, or has declared when it crossed that."""
+        return self.declared is not None or self.crossing is not None
+
+
+OWN = Aim()
+
+
+def crossings(jobs: Iterable[Job], memory: Mapping[str, float]) -> dict[str, Crossing]:
+    """Returns what the present runs of jobs have crossed, as far as it is remembered."""
+    remembered = {}
+    for job in jobs:
+        if (value := memory.get(_VALUE + job.id)) is not None:
+            crossing = Crossing(value, memory[_ITERATION + job.id], memory[_ARRIVAL + job.id])
+            if crossing.is_of(job):
+                remembered[job.id] = crossing
+    return remembered
+
+
+def judged(jobs: Sequence[Job], crossed: Mapping[str, Crossing]) -> tuple[Job, ...]:
+    """Returns the jobs with the targets that they are judged by: a target that was crossed stays."""
+    return tuple(
+        job if (crossing := crossed.get(job.id)) is None else replace(job, target=crossing.value) for job in jobs
+    )
+
+
+def aim(job: Job, fitted: Fit | None, crossing: Crossing | None) -> Aim:
+    """Returns what a job is judged by. ``fitted`` is by the target of ``judged``."""
+    declared = None if fitted is None else fitted.declared
+    if crossing is not None:
+        return Aim(crossing.value, declared, crossing, _changed(job, crossing))
+    if job.target is None or fitted is None or declared is None:
+        return OWN
+    if declared.crossed is not None:
+        return Aim(job.target, declared, Crossing(job.target, declared.crossed, job.arrival))
+    if (reason := _unreachable(job, job.target, fitted, declared)) is not None:
+        return Aim(note=f"its target, {job.metric.name} {job.target:.4g}, {reason}: judged by its own 90 %")
+    return Aim(job.target, declared)
+
+
+def to_memory(crossed: Mapping[str, Crossing]) -> dict[str, float]:
+    """Returns what ``crossings`` reads, for the ordering's memory."""
+    remembered: dict[str, float] = {}
+    for job, crossing in crossed.items():
+        remembered |= {
+            _VALUE + job: crossing.value,
+            _ITERATION + job: crossing.iteration,
+            _ARRIVAL + job: crossing.arrival,
+        }
+    return remembered
+
+
+def _changed(job: Job, crossing: Crossing) -> str:
+    if job.target == crossing.value:
+        return ""
+    now = "taken back" if job.target is None else f"changed to {job.target:.4g}"
+    return f"the target was {now} after it was crossed, which buys no second turn"
+
+
+def _unreachable(job: Job, target: float, fitted: Fit, declared: Declared) -> str | None:
+    """Returns why a run cannot reach its target; None: it may."""
+    if declared.limit is not None:
+        return f"is beyond the best value that it can have, {declared.limit:.4g}"
+    total = job.iterations_total
+    if total is None or fitted.last < UNREACHABLE_AFTER * total or declared.reach >= UNREACHABLE:
+        return None
+    converged = fitted.converged
+    best = max(converged.low, converged.high) if job.metric.direction == "max" else min(converged.low, converged.high)
+    if abs(target - fitted.start) <= FAR * abs(best - fitted.start):
+        return None
+    low, high = sorted((converged.low, converged.high))
+    return f"is out of reach, for the run converges to {converged.median:.4g} ({low:.4g} to {high:.4g})"
