@@ -34,6 +34,7 @@ class KeptFamilies:
             ended_at=ended_at,
             declared=job.spec.iterations,
             is_lost=job.is_given_up,
+            has_diverged=job.diverged,
         )
         for gone in self._families.add(family, run):
             records.remove_run(self._store, gone)

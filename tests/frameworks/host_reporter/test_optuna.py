@@ -136,8 +136,8 @@ def test_reports_that_come_seldom(yard: Yard) -> None:
             trial.should_prune()
         return 0.5
 
-    study.optimize(follow(study, objective, directory=yard.progress, iterations_per_step=2.0), n_trials=1)
-    yard.wait_ended("seldom.t0")
+    study.optimize(follow(study, objective, directory=yard.progress, iterations_per_step=2.0, target=0.92), n_trials=1)
+    assert yard.wait_ended("seldom.t0")["spec"]["target"] == 0.92
     assert "not believed" not in yard.agent.said
 
 

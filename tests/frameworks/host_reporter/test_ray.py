@@ -71,7 +71,7 @@ def stages(trial: list[dict[str, Any]]) -> list[tuple[str, float | None]]:
 def test_rungs_of_asha(yard: Yard, tmp_path: Path) -> None:
     yard.study("asha")
     scheduler = ASHAScheduler(time_attr="training_iteration", max_t=9, grace_period=1, reduction_factor=3)
-    callback = Trials("asha", scheduler, metric="accuracy", directory=yard.progress)
+    callback = Trials("asha", scheduler, metric="accuracy", directory=yard.progress, target=0.92)
     results = run(tmp_path, scheduler, callback, 4, seconds=0.3)
     assert results.num_errors == 0
     told = records(yard.progress, "asha")
@@ -85,6 +85,7 @@ def test_rungs_of_asha(yard: Yard, tmp_path: Path) -> None:
         state = yard.wait_ended(f"asha.{trial_id}")
         assert state["iterations_done"] == length
         assert state["spec"]["stage"].startswith("asha.b0.r")
+        assert state["spec"]["target"] == 0.92
 
 
 def test_brackets_and_rungs_of_hyperband(yard: Yard, tmp_path: Path) -> None:

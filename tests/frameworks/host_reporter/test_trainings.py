@@ -95,6 +95,34 @@ def test_keras(yard: Yard) -> None:
     assert (state["iterations_done"], state["last_metric"]) == (3 * 14, pytest.approx(best))
 
 
+def test_a_callbacks_target_is_registered_and_a_loss_that_is_no_number_is_a_divergence(yard: Yard) -> None:
+    yard.job("aimed", 5112)
+    trainings.keras(1, KerasProgress("aimed", metric="val_accuracy", target=0.92, directory=yard.progress))
+    state = yard.wait_ended("aimed")
+    assert (state["spec"]["target"], state["diverged"]) == (0.92, False)
+    yard.job("torch-aimed", 5113)
+    optimizer = torch.optim.SGD(trainings.network().parameters())
+    with Watch(optimizer, "torch-aimed", target=0.5, directory=yard.progress) as watch:
+        optimizer.step()
+        watch.metric(torch.tensor(float("nan")))
+    state = yard.wait_ended("torch-aimed")
+    assert (state["spec"]["target"], state["diverged"], state["last_metric"]) == (0.5, True, None)
+
+
+@pytest.mark.parametrize("name", ["lightning", "transformers"])
+def test_a_target_through_a_trainer(yard: Yard, tmp_path: Path, name: str) -> None:
+    job = f"{name}-aimed"
+    yard.job(job, 5114 + len(name))
+    if name == "lightning":
+        callback = LightningProgress(job, metric="val_accuracy", target=0.92, directory=yard.progress)
+        trainings.lightning(1, tmp_path, callback)
+    else:
+        progress = TransformersProgress(job, metric="eval_accuracy", target=0.92, directory=yard.progress)
+        trainings.transformers(5, tmp_path, progress)
+    state = yard.wait_ended(job)
+    assert (state["spec"]["target"], state["diverged"]) == (0.92, False)
+
+
 def test_lightning(yard: Yard, tmp_path: Path) -> None:
     yard.job("lightning", 5104)
     best = trainings.lightning(

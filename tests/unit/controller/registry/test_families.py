@@ -55,6 +55,14 @@ def test_a_job_is_planned_with_the_runs_that_ended_before(world: Training) -> No
     assert len(world.family_of("next").runs) == 3
 
 
+def test_a_run_that_was_reported_as_diverged_is_kept_as_that(world: Training) -> None:
+    world.train("one")
+    world.train("bad", ended=False)
+    world.tell(jobs=[progress("bad", diverged=True)])
+    world.tell(jobs=[progress("bad", ended=True, as_of=world.clock.now)])
+    assert world.runs() == {"one": Ending.FINISHED, "bad": Ending.DIVERGED}
+
+
 def test_a_family_belongs_to_its_user(world: Training) -> None:
     world.train("anns")
     world.put("bobs", port=None, model="resnet50", user="bob")
