@@ -64,8 +64,8 @@ def _summary(key: FamilyKey, history: FamilyHistory) -> FamilySummary:
         host=key.owner.host,
         kept=len(history.runs),
         counted=history.counted,
-        heeded=history.gate.is_open,
-        says=sentence(history),
+        reliable=history.gate.is_open,
+        summary=sentence(history),
     )
 
 

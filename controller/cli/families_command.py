@@ -47,8 +47,8 @@ def _list(client: Client, options: argparse.Namespace) -> int:
     answer = client.get(PATH, FamilyList)
     if options.json:
         return show_document(answer)
-    rows = [(family.name, _owner(family), family.kept, family.says) for family in answer.families]
-    return show_table(("family", "owner", "runs", "what they say"), rows)
+    rows = [(family.name, _owner(family), family.kept, family.summary) for family in answer.families]
+    return show_table(("family", "owner", "runs", "summary"), rows)
 
 
 def _show(client: Client, path: str, query: dict[str, str], options: argparse.Namespace) -> int:
@@ -63,7 +63,7 @@ def _show(client: Client, path: str, query: dict[str, str], options: argparse.Na
 
 
 def _show_family(family: FamilyState) -> None:
-    show_facts([("family", family.name), ("owner", _owner(family)), ("says", family.says)])
+    show_facts([("family", family.name), ("owner", _owner(family)), ("summary", family.summary)])
     show_table(("job", "ending", "iterations", "metric", "90 % at", "95 % at", "why"), map(_row, family.runs))
 
 

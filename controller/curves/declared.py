@@ -1,9 +1,9 @@
 """The target that a job declares: a level of its metric, and not a share of what it converges to.
 
-Whether it was crossed is seen in the reports. When it will be is told by the same curves that are fitted to the
-history; and because a user who knows the training declares about what it converges to, the target tells of the curves,
-too: one is the more likely the nearer the target is to 90 % of its gap. Some never get there; they count all the same
-as far as the reports favour them.
+The reports show whether the job has crossed it. The curves that are fitted to the history predict when it will. A user
+who knows the training declares a value near the one to which it converges, so the target also says which curves are
+likely: the nearer the target is to 90 % of a curve's gap, the more likely is the curve. A curve that never reaches the
+target keeps the weight that the reports give it.
 """
 
 from __future__ import annotations
@@ -23,18 +23,21 @@ from controller.curves.weighted import Estimate, estimates, in_order, quantiles,
 Array = NDArray[np.float64]
 
 USUAL_SPREAD, LEAST_USUAL = 0.12, 0.01
-"""A target is 90 % of a run's gap, give or take this standard deviation. Any other share has this density at least."""
+"""A declared target is 90 % of a run's gap on average, with this standard deviation. The second number is the least
+density of any share."""
 
 NUMBERS = ("closed", "last closed", "crossed", "since", "reach", "share of the fit's", "room")
-"""What is told of a declared target beside what is told of any."""
-MOST_CLOSED = 3.0
-"""Shares of the gap to a target are told up to this."""
+"""The features of a declared target, beside those of any target."""
+MAX_CLOSED = 3.0
+"""Cut shares of the gap to a target at this value."""
 
 
 class Draws(NamedTuple):
-    """Curves that may be a history's: ``ends`` (J, E) of the run, ``converged``, and ``likely``, both (J, G, S, E).
+    """Curves that fit J histories, with their weights.
 
-    ``candidates`` are their parameters. G, S and E count candidates, draws of each, and ends that the run may have.
+    ``candidates`` are their parameters. ``ends`` (J, E) are the iterations at which the run may end. ``converged`` and
+    ``likely``, both (J, G, S, E), are the metric to which each curve converges and its weight. G, S and E count
+    candidates, draws of each, and ends.
     """
 
     candidates: Candidates
@@ -48,8 +51,8 @@ class Declared(NamedTuple):
 
     ``crossed`` is the iteration at which the reports show it crossed; None: they do not. ``limit`` is the best value
     that the metric can have, where the target is beyond it; None: it is not. ``reach`` is the fit's chance that the run
-    gets to the target by its end, 1 where it was crossed. ``rate`` is the best chance per iteration spent on it that
-    the job gets what its user wants: by recorded runs, else by the fit.
+    gets to the target by its end, 1 where it was crossed. ``rate`` is the best chance to reach the target per iteration
+    spent on it, as recorded runs tell; where the run's length is not known, as the fit tells.
     """
 
     iteration: Estimate
@@ -88,7 +91,7 @@ class DeclaredTargets:
         usual = LEAST_USUAL + np.exp(-0.5 * ((share - T90.fraction) / USUAL_SPREAD) ** 2)
         weight = reweighted(given, usual * T90.density(np.minimum(np.maximum(crossing, 0.0), end) / end))
         prior = (draws.ends[:, :, None] * prior_shares(T90)).reshape(n, -1)
-        # What the reports have not shown until now comes later, by the fit and by the prior.
+        # The reports do not show a crossing so far, so it comes later, by the fit and by the prior.
         later = prior > last
         by_prior = PRIOR_SHARE * later / np.maximum(np.add.reduce(later, axis=1), 1.0)[:, None]
         crossing = np.concatenate((np.minimum(np.maximum(crossing, last), end), prior), axis=1)
@@ -110,14 +113,14 @@ class DeclaredTargets:
         return np.concatenate((self.chance[:, None], (self.iteration - histories.last[:, None]) / end), axis=1)
 
     def numbers(self, histories: Histories, converged: Array) -> Array:
-        """``NUMBERS`` (J, 7) of histories of known length. ``converged`` (J,): by the fit."""
+        """Returns ``NUMBERS`` (J, 7) of histories of known length. ``converged`` (J,) is the fit's converged metric."""
         end = np.maximum(histories.end, histories.last)
         gap = histories.start - histories.target
         is_gap = gap > 1e-12
 
         def closed(value: Array) -> Array:
-            share = np.divide(histories.start - value, gap, out=np.full(len(gap), MOST_CLOSED), where=is_gap)
-            clipped: Array = np.clip(share, 0.0, MOST_CLOSED)
+            share = np.divide(histories.start - value, gap, out=np.full(len(gap), MAX_CLOSED), where=is_gap)
+            clipped: Array = np.clip(share, 0.0, MAX_CLOSED)
             return clipped
 
         seen = np.isfinite(histories.crossed)
@@ -134,14 +137,14 @@ class DeclaredTargets:
                 np.where(seen, crossed / end, 2.0),
                 np.where(seen, (histories.last - crossed) / end, -1.0),
                 self.reach,
-                np.clip(gap / fitted, 0.0, MOST_CLOSED),
-                np.where(limited, np.clip(room, 0.0, MOST_CLOSED), MOST_CLOSED),
+                np.clip(gap / fitted, 0.0, MAX_CLOSED),
+                np.where(limited, np.clip(room, 0.0, MAX_CLOSED), MAX_CLOSED),
             ),
             axis=1,
         )
 
-    def written(self, histories: Histories, rate: Array) -> list[Declared]:
-        """Returns the targets one by one, with ``rate`` (J,)."""
+    def as_values(self, histories: Histories, rate: Array) -> list[Declared]:
+        """Returns the target of each history. ``rate`` (J,) becomes their ``rate``."""
         seen = np.isfinite(histories.crossed)
         beyond = ~seen & (histories.target < histories.least - 1e-9 * np.abs(histories.target))
         limit = histories.least * histories.sign * histories.size
@@ -152,11 +155,11 @@ class DeclaredTargets:
             self.reach.tolist(),
             rate.tolist(),
         )
-        return [Declared(*one) for one in zip(*columns, strict=True)]
+        return [Declared(*values) for values in zip(*columns, strict=True)]
 
 
 def _crossing(histories: Histories, draws: Draws) -> Array:
-    """The iteration at which each curve crosses the target (J, D); infinite: it never does, or only beyond its end."""
+    """Returns the iteration at which each curve crosses the target (J, D); infinite where it never does."""
     level = histories.target[:, None, None, None]
     c0, c1 = draws.candidates.c0[..., None], draws.candidates.c1[..., None]
     # A flat curve is at its only value from the start: it is below the level or never gets there.

@@ -149,7 +149,7 @@ def _fit_some(histories: Histories, specs: Sequence[TargetSpec]) -> list[Fit]:
             own = dict(zip(specs, targets, strict=True)).get(T90) or _target(T90, histories, draws, shape=None)
             numbers = _numbers(histories, found, converged[:, 1], outlook(histories, *own[:2]))
             rate = learned_of_declared().best(histories, shape, numbers)
-        declared = found.written(histories, rate)
+        declared = found.as_values(histories, rate)
     columns = (points, last, estimates(spread), of_each if specs else repeat(()), zero.tolist(), declared)
     return [Fit(*one) for one in zip(*columns, strict=False)]
 

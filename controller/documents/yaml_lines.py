@@ -149,7 +149,9 @@ def _entry(node: yaml.Node, part: str | int) -> tuple[yaml.Node, int] | None:
 
 def _forbidden_character(text: str, error: yaml.reader.ReaderError) -> DocumentError:
     # The C parser counts the bytes of the UTF-8 text, Python's counts characters.
-    before = text.encode(errors="replace")[: error.position] if yaml.__with_libyaml__ else text[: error.position]
-    line = before.count(b"\n" if isinstance(before, bytes) else "\n") + 1  # type: ignore[arg-type]
+    if yaml.__with_libyaml__:
+        line = text.encode(errors="replace")[: error.position].count(b"\n") + 1
+    else:
+        line = text[: error.position].count("\n") + 1
     character = error.character if isinstance(error.character, int) else ord(error.character)
     return DocumentError(f"character {character:#x} may not be in it; {_NOT_YAML}", line)

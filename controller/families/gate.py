@@ -1,4 +1,4 @@
-"""Whether a family is heeded: only where it predicts its own runs better than the global prior does.
+"""Whether a policy may use a family: only where it predicts its own runs better than the global prior does.
 
 Each run is predicted from the others (leave one out): the share of the run at t90 by the median of theirs, and the
 converged metric by the median of theirs. The error of a run is the sum of two parts, each in units of what is wrong
@@ -13,7 +13,7 @@ without a family, so that 2 is about what the prior gets:
 
 The prior's error of a run is that of its typical share, plus 1 for the metric. The gate is open where the mean error of
 the family is below the mean error of the prior. Both parts count together, not each by itself: the share of few runs is
-noisy, and a family that knows where its runs end is worth heeding even if it knows little of when. The mean counts, not
+noisy, and a family that knows where its runs end is worth using even if it knows little of when. The mean counts, not
 the median, since a quarter of wrong runs is enough to take away what the others gain.
 
 One run has no others to be predicted from: it says nothing of how alike the runs are, and the gate is closed.

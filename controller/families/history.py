@@ -18,7 +18,7 @@ class Spread(NamedTuple):
 
 
 class Gate(NamedTuple):
-    """Whether a family is heeded, and why not. ``error`` and ``prior_error`` are explained in
+    """Whether a policy may use a family, and why not. ``error`` and ``prior_error`` are explained in
     ``controller.families.gate``; None: too few runs to tell.
     """
 
@@ -28,6 +28,9 @@ class Gate(NamedTuple):
     prior_error: float | None = None
 
 
+CLOSED = Gate(is_open=False)
+
+
 @dataclass(frozen=True, slots=True)
 class FamilyHistory:
     """The earlier runs of a job's family, and what they say.
@@ -35,12 +38,12 @@ class FamilyHistory:
     ``runs`` are all that are kept, oldest first, flagged ones too. The statistics are of those alone that finished,
     with the metric of the job: ``counted`` of them. They are None where there is none. ``share_t90`` and ``share_t95``
     are shares of the run, with the standard deviation of their natural logarithms; ``converged`` is in units of the
-    metric. A policy heeds them where the ``gate`` is open.
+    metric. A policy uses them only where the ``gate`` is open.
     """
 
     name: str
     runs: tuple[EarlierRun, ...] = ()
-    gate: Gate = Gate(False)  # noqa: RUF009 - frozen, so all may share it
+    gate: Gate = CLOSED
     counted: int = 0
     share_t90: Spread | None = None
     share_t95: Spread | None = None

@@ -56,10 +56,10 @@ class FamilySummary(Message):
     """How many runs are kept."""
     counted: int
     """How many of them count: they finished, with the metric of the latest one that did."""
-    heeded: bool
-    """Whether policies heed what the family says."""
-    says: str
-    """What it says, in a sentence; also why it is ignored."""
+    reliable: bool
+    """Whether the runs predict each other well enough for a policy to use them."""
+    summary: str
+    """What the runs say of the next one, in a sentence. Where they are not reliable, it gives the reason."""
 
 
 class FamilyList(Message):

@@ -1,8 +1,8 @@
 """What a job is judged by: the target that it declares, or its own 90 % of convergence.
 
-A target is crossed once. What a run has crossed is remembered, with the moment, so that a target that is changed
-afterwards buys no second turn before others. A run is another one where the job arrived at another time and has done
-fewer iterations than at the crossing; a change of one of the two alone is a change of the same run.
+A target is crossed once. The policy remembers the value that a run has crossed, and when, so a job whose target changes
+afterwards does not go before others a second time. A new run has begun only if the job has another arrival and has done
+fewer iterations than at the crossing. If only one of the two differs, it is the same run.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ _VALUE, _ITERATION, _ARRIVAL = "crossed:", "crossed-at:", "crossed-run:"
 UNREACHABLE = 0.01
 """A target is out of reach where the fit's chance to get there by the run's end is below this."""
 UNREACHABLE_AFTER = 0.5
-"""Believe that only after this share of the run: early fits expect too little of most runs."""
+"""Call no target out of reach before this share of the run: early fits expect too little of most runs."""
 FAR = 1.15
-"""Believe that only of a target whose gap is as many times the gap to the upper end of the converged metric."""
+"""Call a target out of reach only if its gap is more than this many times the gap to the best converged metric that the
+fit expects."""
 
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """The value that a run of a job has crossed, when, in iterations, and the arrival of the job then."""
+    """The value that a run of a job has crossed, at which iteration, and the arrival of the job at that time."""
 
     value: float
     iteration: float
@@ -40,7 +41,7 @@ class Crossing:
 class Aim:
     """What a job is judged by: its declared target, as fitted, or None for its own 90 % of convergence.
 
-    ``crossing``: the run has crossed its target. ``note`` says why another target counts than the declared one.
+    ``crossing`` is not None where the run has crossed its target. ``note`` says why the declared target does not count.
     """
 
     value: float | None = None
@@ -50,7 +51,7 @@ class Aim:
 
     @property
     def is_declared(self) -> bool:
-        """Whether the job is judged by a target that it declares, or has declared when it crossed that."""
+        """Returns whether the job is judged by a target that it declares, or declared when it crossed the target."""
         return self.declared is not None or self.crossing is not None
 
 
@@ -58,7 +59,7 @@ OWN = Aim()
 
 
 def crossings(jobs: Iterable[Job], memory: Mapping[str, float]) -> dict[str, Crossing]:
-    """Returns what the present runs of jobs have crossed, as far as it is remembered."""
+    """Returns the crossings of the jobs' present runs that the memory has."""
     remembered = {}
     for job in jobs:
         if (value := memory.get(_VALUE + job.id)) is not None:
@@ -69,14 +70,14 @@ def crossings(jobs: Iterable[Job], memory: Mapping[str, float]) -> dict[str, Cro
 
 
 def judged(jobs: Sequence[Job], crossed: Mapping[str, Crossing]) -> tuple[Job, ...]:
-    """Returns the jobs with the targets that they are judged by: a target that was crossed stays."""
+    """Returns the jobs with the targets by which they are judged. A target that was crossed stays the target."""
     return tuple(
         job if (crossing := crossed.get(job.id)) is None else replace(job, target=crossing.value) for job in jobs
     )
 
 
 def aim(job: Job, fitted: Fit | None, crossing: Crossing | None) -> Aim:
-    """Returns what a job is judged by. ``fitted`` is by the target of ``judged``."""
+    """Returns what a job is judged by. ``fitted`` is the fit with the target that ``judged`` gives the job."""
     declared = None if fitted is None else fitted.declared
     if crossing is not None:
         return Aim(crossing.value, declared, crossing, _changed(job, crossing))

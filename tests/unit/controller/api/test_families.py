@@ -64,11 +64,11 @@ def test_the_list_says_what_each_family_says(yard: Controller) -> None:
         "host": None,
         "kept": 4,
         "counted": 3,
-        "heeded": True,
-        "says": SAYS + "; not counted: 1 aborted",
+        "reliable": True,
+        "summary": SAYS + "; not counted: 1 aborted",
     }
-    assert (bobs["user"], bobs["kept"], bobs["heeded"]) == ("bob", 1, False)
-    assert "ignored: one run does not show how much they differ" in bobs["says"]
+    assert (bobs["user"], bobs["kept"], bobs["reliable"]) == ("bob", 1, False)
+    assert "ignored: one run does not show how much they differ" in bobs["summary"]
 
 
 def test_a_family_shows_its_runs(yard: Controller) -> None:
@@ -120,11 +120,11 @@ def test_the_command_shows_families(
     monkeypatch.setenv("TRAINYARD_TOKEN", OPERATOR)
     assert main(["families"]) == 0
     listed = capsys.readouterr().out.splitlines()
-    assert listed[0].split() == ["family", "owner", "runs", "what", "they", "say"]
+    assert listed[0].split() == ["family", "owner", "runs", "summary"]
     assert any(SAYS in line and " ann " in line for line in listed)
     assert main(["families", NAME, "--user", "ann"]) == 0
     shown = capsys.readouterr().out
-    assert f"says    {SAYS}" in shown
+    assert f"summary  {SAYS}" in shown
     assert "aborted" in shown
     assert main(["families", NAME, "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["families"]) == 2

@@ -1,4 +1,4 @@
-"""The gate: a family is heeded where its runs predict each other better than the global prior does."""
+"""The gate: a family is used only where its runs predict each other better than the global prior does."""
 
 from __future__ import annotations
 
