@@ -96,7 +96,7 @@ def groups(*, quick: bool = False, others: bool = True) -> list[Group]:
 
 def alone(experiment: Experiment, per_iteration: Mapping[str, float]) -> dict[str, dict[Measure, float]]:
     """What each job of an experiment would take with the network to itself."""
-    replayed = {job.id: curves.replay(curves.load(job.curve), job.iterations) for job in experiment.jobs}
+    replayed = {job.id: curves.replay(job.rows, job.iterations) for job in experiment.jobs}
     declared = {job.id: job.target for job in experiment.jobs}
 
     def target(job: str, fraction: float) -> int | None:

@@ -66,7 +66,7 @@ def jobs_of(experiment: Experiment, error: float | None) -> tuple[SimJob, ...]:
     random = Random(f"declared targets {experiment.name}")  # noqa: S311 - an experiment, to be repeated from its seed
     jobs = []
     for job in experiment.jobs:
-        curve = curves.replay(curves.load(job.curve), job.iterations)
+        curve = curves.replay(job.rows, job.iterations)
         wrong = random.gauss(0.0, 1.0)
         jobs.append(
             SimJob(

@@ -12,6 +12,8 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from controller.wire import Message, MetricValue, Name
 from sasp.core.errors import SaspError
 from sasp.core.scheme import Scheme, parse
+from topologies.experiments.curve_plan import CurvePlan, rows_of
+from topologies.experiments.family_plan import FamilyName
 from topologies.experiments.study_plan import StudyPlan, TrialPlan, fault
 
 PLAIN = Scheme("bsp", sending="after")
@@ -26,10 +28,11 @@ class JobPlan(Message):
     each worker computes, pushes ``model_bytes`` to the server and pulls as many back (BSP). With ring, ``hosts`` are
     the peers in ring order. In every iteration each peer computes, then sends 2 (n-1)/n x ``model_bytes`` to its
     successor in 2 (n-1) steps. Rank 0 (``hosts[0]``) writes the training log. Task i listens on ``port`` at its host;
-    of a ps job only the server listens. ``curve`` names a recorded curve, which is replayed over the whole run: the
-    metric of iteration k (from 1) of n is row ceil(k x rows / n) of the curve. ``arrival`` is in seconds from the
-    experiment's start. ``sync`` is the synchronisation of a ps job: bsp, ssp:S or asp, each also with +overlap or +sasp
+    of a ps job only the server listens. ``curve`` is a recorded curve's name, or the rows of a curve. It is replayed
+    over the whole run: the metric of iteration k (from 1) of n is row ceil(k x rows / n). ``arrival`` is in seconds
+    from the experiment's start. ``sync`` is the synchronisation of a ps job: bsp, ssp:S or asp, each also with +overlap or +sasp
     (asp+sasp:S). ``target`` is the accuracy that the job declares as done; t90 is then the time to it.
+    ``family`` is the family that the job declares; without it the job has none.
 
     A job with ``trial`` belongs to a study. It arrives when the study's tuner calls it, and the call names its curve.
     ``arrival`` and ``curve`` of the plan have no effect on it.
@@ -44,10 +47,16 @@ class JobPlan(Message):
     model_bytes: Annotated[int, Field(ge=1, le=10**12)]
     compute_seconds: Annotated[float, Field(ge=0, le=3600)]
     iterations: Annotated[int, Field(ge=1, le=10**7)]
-    curve: str
+    curve: CurvePlan
     sync: str = "bsp"
     target: MetricValue | None = None
     trial: TrialPlan | None = None
+    family: FamilyName = ""
+
+    @property
+    def rows(self) -> tuple[float, ...]:
+        """The rows of ``curve``. Raises simulator.workloads.curves.CurveError where no curve has its name."""
+        return rows_of(self.curve)
 
     @property
     def scheme(self) -> Scheme:

@@ -33,7 +33,7 @@ def job_result(job: JobPlan, results: Path, experiment: Experiment) -> JobResult
     if job.trial is not None:
         # The job is a part of a run. Its study evaluates the metric.
         return JobResult(None, None, result.jct, result.censored, result.ended, result.history)
-    curve = curves.replay(curves.load(job.curve), job.iterations)
+    curve = curves.replay(job.rows, job.iterations)
     times = job_times(result.history, curve, result.jct, target=job.target)
     return JobResult(times.t90, times.t95, times.jct, times.censored, result.ended, result.history, barrier)
 

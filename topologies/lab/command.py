@@ -6,6 +6,7 @@ import argparse
 import difflib
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -61,19 +62,25 @@ def load_experiment(path: Path) -> Experiment:
                     f"{path}:{document.line(field)}: {field_name(field)}: there is no curve {name!r}; "
                     "simulator/workloads/curves/index.csv lists them"
                 )
-    for number, job in enumerate(experiment.jobs):
-        if job.trial is not None:
-            continue
-        where = f"{path}:{document.line(('jobs', number, 'curve'))}: jobs[{number}].curve"
-        if job.curve not in recorded:
-            near = difflib.get_close_matches(job.curve, recorded, n=1)
-            raise ConfigError(
-                f"{where}: there is no curve {job.curve!r}; "
-                + (f"did you mean {near[0]}?" if near else "simulator/workloads/curves/index.csv lists them")
-            )
-        if job.iterations > recorded[job.curve]:
-            raise ConfigError(f"{where}: {job.curve} has {recorded[job.curve]} iterations, not {job.iterations}")
+    trained = [("jobs", number, job) for number, job in enumerate(experiment.jobs) if job.trial is None]
+    for section, number, job in trained:
+        if (fault := _curve_fault(job.curve, job.iterations, recorded)) is not None:
+            where = (section, number, "curve")
+            raise ConfigError(f"{path}:{document.line(where)}: {field_name(where)}: {fault}")
     return experiment
+
+
+def _curve_fault(curve: str | tuple[float, ...], iterations: int, recorded: Mapping[str, int]) -> str | None:
+    """Returns why a curve cannot be replayed over so many iterations; None where it can.
+
+    ``recorded`` has the rows of each recorded curve, by name.
+    """
+    if isinstance(curve, str) and curve not in recorded:
+        near = difflib.get_close_matches(curve, recorded, n=1)
+        hint = f"did you mean {near[0]}?" if near else "simulator/workloads/curves/index.csv lists them"
+        return f"there is no curve {curve!r}; {hint}"
+    name, rows = (curve, recorded[curve]) if isinstance(curve, str) else ("the curve", len(curve))
+    return f"{name} has {rows} iterations, not {iterations}" if iterations > rows else None
 
 
 def run(options: argparse.Namespace) -> int:

@@ -16,7 +16,7 @@ from topologies.trainer.calls import Call
 from topologies.trainer.results import JobResult, Point, done_file, write_whole
 from topologies.trainer.specs import job_spec
 
-PATTERN = r"iteration (?P<iteration>\d+) accuracy (?P<metric>\d+\.\d+)"
+PATTERN = r"iteration (?P<iteration>\d+) accuracy (?P<metric>\S+)"
 """The job file gives this pattern to the agent, which finds progress in the log with it."""
 
 
@@ -35,7 +35,7 @@ class JobRecorder:
         self.expect(time.monotonic(), time.time())
         self._history: list[Point] = []
         self._log: TextIO | None = None
-        self._curve_name = job.curve
+        self._curve_name = job.curve if isinstance(job.curve, str) else ""
         self._call: Call | None = None
         self._progress: ProgressFile | None = None
 
@@ -78,7 +78,7 @@ class JobRecorder:
         """Record that all hosts have done ``iteration`` (from 1). Raises OSError."""
         metric = self._curve[iteration - 1]
         self._history.append((time.monotonic() - self._arrival, iteration, metric))
-        self._log_line(f"iteration {iteration} accuracy {metric:.5f}")
+        self._log_line(f"iteration {iteration} accuracy {metric!r}")
         if self._progress is not None:
             self._progress.report(iteration=iteration, metric=metric)
 

@@ -20,7 +20,7 @@ class JobResult(Message):
     ``jct`` is the time from arrival to the end of the last iteration in seconds, and None unless the run is complete. A
     ``censored`` job was stopped before its end by the limit, by a signal, or by a failure. A ``capped`` job ended after
     fewer iterations because of ``--iterations-cap``. ``failed`` gives the reason of a failure for people. ``ended`` is
-    in seconds since arrival.
+    in seconds since arrival. ``curve`` is the name of the job's curve, and empty where the experiment has its rows.
     """
 
     id: Name

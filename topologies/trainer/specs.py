@@ -5,6 +5,7 @@ from __future__ import annotations
 from controller.model import Role
 from controller.wire import DemandSpec, JobSpec, MetricSpec, TaskSpec
 from topologies.experiments.experiment import JobPlan
+from topologies.experiments.family_plan import USER
 from topologies.trainer.transfers.ring import chunk_bytes, sent_chunk
 
 
@@ -26,7 +27,10 @@ def demand(job: JobPlan) -> tuple[DemandSpec, ...]:
 
 
 def job_spec(job: JobPlan, arrival_epoch: float) -> JobSpec:
-    """Returns the message that registers ``job``, which arrived at ``arrival_epoch`` (seconds since the epoch)."""
+    """Returns the message that registers ``job``, which arrived at ``arrival_epoch`` (seconds since the epoch).
+
+    A job without a family declares an empty one, so that it does not get its model's.
+    """
     if job.architecture == "ps":
         server, *workers = job.hosts
         tasks = (
@@ -44,4 +48,6 @@ def job_spec(job: JobPlan, arrival_epoch: float) -> JobSpec:
         compute_seconds=job.compute_seconds,
         arrival=arrival_epoch,
         model=job.model[:127],
+        family=job.family,
+        user=USER if job.family else None,
     )

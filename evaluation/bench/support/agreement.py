@@ -132,7 +132,7 @@ def _workload(asked: Experiment) -> Workload:
                 lanes=(barrier_lane(job.architecture, job.hosts, job.model_bytes, job.compute_seconds),),
                 arrival=job.arrival,
                 iterations=job.iterations,
-                curve=curves.replay(curves.load(job.curve), job.iterations),
+                curve=curves.replay(job.rows, job.iterations),
                 tasks=tasks(job.architecture, job.hosts, job.port),
             )
             for job in asked.jobs

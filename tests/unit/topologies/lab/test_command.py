@@ -38,6 +38,17 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
         ({"jobs": [JOB | {"hosts": ["h1", "h99"]}]}, ["spec.yaml:", "h99"]),
         ({"jobs": [JOB | {"curve": "digits-linear-4"}]}, ["spec.yaml:", "curve", "did you mean digits-linear-4"]),
         ({"jobs": [JOB | {"curve": "digits-linear-40", "iterations": 9999}]}, ["spec.yaml:", "iterations, not 9999"]),
+        ({"jobs": [JOB | {"curve": [0.5] * 9}]}, ["spec.yaml:", "jobs[0].curve: the curve has 9 iterations, not 10"]),
+        ({"jobs": [JOB | {"curve": []}]}, ["spec.yaml:", "jobs[0].curve: is an empty list; it should have at least 1"]),
+        (
+            {"jobs": [JOB | {"curve": [0.5, "x"]}]},
+            ["spec.yaml:", "jobs[0].curve[1]: is the text 'x'; it should be a valid number"],
+        ),
+        (
+            {"jobs": [JOB | {"curve": 5}]},
+            ["jobs[0].curve: is the number 5; it should be the name of a recorded curve or a list of its metric"],
+        ),
+        ({"jobs": [JOB | {"family": "a\nb"}]}, ["spec.yaml:", "jobs[0].family", "no control characters"]),
         ({"jobs": [JOB, JOB]}, ["spec.yaml:", "two jobs are called a"]),
         ({"topology": "ring"}, ["spec.yaml:", "topology", "'testbed' or 'leaf_spine'"]),
         ({"leaves": 2}, ["spec.yaml:", ": leaves: is for topology: leaf_spine; the testbed has one switch"]),

@@ -120,6 +120,18 @@ def test_two_jobs_train_side_by_side_to_their_end(lab):
     assert sum(sent) == 8 * 4 * 30_001
 
 
+def test_a_curve_that_the_experiment_holds_is_replayed_and_logged_as_it_is(lab):
+    rows = [-1.25, 1e-9, 3e20, 0.123456789]
+    run = lab([job("own", "ps", ("h1", "h2"), curve=rows)])
+    run.start("h1", "h2")
+    assert {run.wait(host)[0] for host in run.trainers} == {0}
+    result = run.result("own")
+    assert [metric for *_, metric in result.history] == [row for row in rows for _ in range(2)]
+    assert result.curve == ""
+    logged = re.findall(PATTERN, (run.folder / "logs" / "own.log").read_text())
+    assert [float(metric) for _, metric in logged] == [metric for *_, metric in result.history]
+
+
 def test_workers_tell_when_they_came_to_each_barrier_where_they_are_asked(lab):
     jobs = [job("server", "ps", ("h1", "h2", "h3")), job("ring", "ring", ("h1", "h2", "h3"), port=5002)]
     run = lab(jobs)

@@ -17,8 +17,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.families.names import FamilyKey, Owner, family_in_force
+from controller.wire import JobSpec
 from evaluation.bench.support.waiting import wait_until
 from topologies.experiments.experiment import JobPlan
+from topologies.experiments.family_plan import USER
 from topologies.trainer.job_recorder import PATTERN
 from topologies.trainer.specs import demand, job_spec
 from topologies.trainer.transfers import parameter_server, ring
@@ -373,6 +376,19 @@ def test_the_registered_demand_is_the_architectures_total(architecture, hosts, s
 def test_a_jobs_target_is_registered():
     assert job_spec(plan("ps", 3, 8), 1e9).target is None
     assert job_spec(plan("ps", 3, 8).model_copy(update={"target": 0.92}), 1e9).target == 0.92
+
+
+def test_a_job_is_of_the_family_that_it_names_and_never_of_its_models():
+    alone, kin = plan("ps", 3, 8), plan("ring", 3, 8).model_copy(update={"family": "resnet"})
+    assert alone.model
+    assert owned_family(job_spec(alone, 1e9)) is None
+    assert owned_family(job_spec(kin, 1e9)) == FamilyKey(Owner(user=USER), "resnet")
+
+
+def owned_family(spec: JobSpec) -> FamilyKey | None:
+    """The family that the controller gives a job which the agent on some host registers."""
+    name = family_in_force(spec.family, spec.model)
+    return None if name is None else FamilyKey(Owner.of(spec.user, "h1"), name)
 
 
 def test_a_host_without_a_number_has_no_address():
