@@ -36,6 +36,10 @@ class KeptFamilies:
             is_lost=job.is_given_up,
             has_diverged=job.diverged,
         )
+        self.keep_run(family, run)
+
+    def keep_run(self, family: FamilyKey, run: EarlierRun) -> None:
+        """Keep a run of a family, in the place of what is kept of the same one."""
         for gone in self._families.add(family, run):
             records.remove_run(self._store, gone)
         # A run may be older than all that are kept.

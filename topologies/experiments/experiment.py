@@ -13,6 +13,7 @@ from controller.wire import Message, MetricValue, Name
 from sasp.core.errors import SaspError
 from sasp.core.scheme import Scheme, parse
 from topologies.experiments.curve_plan import CurvePlan, rows_of
+from topologies.experiments.earlier import EarlierJob
 from topologies.experiments.family_plan import FamilyName
 from topologies.experiments.study_plan import StudyPlan, TrialPlan, fault
 
@@ -30,8 +31,8 @@ class JobPlan(Message):
     successor in 2 (n-1) steps. Rank 0 (``hosts[0]``) writes the training log. Task i listens on ``port`` at its host;
     of a ps job only the server listens. ``curve`` is a recorded curve's name, or the rows of a curve. It is replayed
     over the whole run: the metric of iteration k (from 1) of n is row ceil(k x rows / n). ``arrival`` is in seconds
-    from the experiment's start. ``sync`` is the synchronisation of a ps job: bsp, ssp:S or asp, each also with +overlap or +sasp
-    (asp+sasp:S). ``target`` is the accuracy that the job declares as done; t90 is then the time to it.
+    from the experiment's start. ``sync`` is the synchronisation of a ps job: bsp, ssp:S or asp, each also with +overlap
+    or +sasp (asp+sasp:S). ``target`` is the accuracy that the job declares as done; t90 is then the time to it.
     ``family`` is the family that the job declares; without it the job has none.
 
     A job with ``trial`` belongs to a study. It arrives when the study's tuner calls it, and the call names its curve.
@@ -92,7 +93,8 @@ class Experiment(Message):
     its jobs; with job, each job has a trainer of its own on each host, in a cgroup of the job. With ``barriers``,
     workers of parameter-server jobs record when they come to each barrier. ``nic_queue_bytes`` is the size of a queue
     at a host's NIC (None: the agent's default) in arms where no agent orders the NIC by the plan; the plan has its own
-    size. ``studies`` are hyper-parameter searches, whose trials are among the jobs.
+    size. ``studies`` are hyper-parameter searches, whose trials are among the jobs. ``earlier`` are the jobs that had
+    ended before the experiment began, oldest first: the controller knows them from its start on.
     """
 
     name: Name
@@ -111,6 +113,7 @@ class Experiment(Message):
     barriers: bool = False
     nic_queue_bytes: Annotated[int, Field(ge=2 * 64 * 1024, le=2**30)] | None = None
     studies: Annotated[tuple[StudyPlan, ...], Field(max_length=100, strict=False)] = ()
+    earlier: Annotated[tuple[EarlierJob, ...], Field(max_length=1000, strict=False)] = ()
 
     @field_validator("leaves", "spines", "uplink_bps")
     @classmethod

@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -18,9 +18,10 @@ from typing import Protocol
 from controller.wire import Status
 from topologies.emulation import Emulation
 from topologies.errors import LabError
+from topologies.experiments.earlier import EarlierJob
 from topologies.experiments.experiment import Experiment
 from topologies.fork_server import ForkedProcess, Program
-from topologies.lab import arm_values, nic_queues
+from topologies.lab import arm_values, earlier_jobs, nic_queues
 from topologies.lab.controller_process import URL, ControllerProcess
 from topologies.lab.meters import Meter, Use
 from topologies.lab.results import ArmResult, PolicyChoice
@@ -200,9 +201,13 @@ def running(
     choice: PolicyChoice,
     results: Path,
     *,
+    earlier: Sequence[EarlierJob] = (),
     controller_type: type[ControllerProcess] = ControllerProcess,
 ) -> Iterator[Running]:
-    """Start a controller and agents. At the end all is stopped, and logs are in ``results``. Raises LabError."""
+    """Start a controller that knows the ``earlier`` jobs, and agents. Raises LabError.
+
+    At the end all is stopped, and logs are in ``results``.
+    """
     folder = emulation.folder / "arm"
     folder.mkdir()
     controller = controller_type(
@@ -218,6 +223,8 @@ def running(
     jobs: list[ForkedProcess] = []
     stops: list[Callable[[], None]] = []
     try:
+        if earlier:
+            earlier_jobs.note(controller.journal, earlier, time.time())
         controller.start()
         reporters = agents.start_reporters(controller, planned, choice.nic)
         controller.wait_ready()
@@ -249,7 +256,7 @@ def run_arm(
 def _run_arm(
     emulation: Emulation, experiment: Experiment, choice: PolicyChoice, results: Path, tick: Tick
 ) -> ArmResult:
-    with running(emulation, experiment, choice, results) as run:
+    with running(emulation, experiment, choice, results, earlier=experiment.earlier) as run:
         tuner = TunerProcess(run.folder, experiment)
         run.stops.append(tuner.stop)
         agents = run.agents

@@ -62,9 +62,10 @@ def load_experiment(path: Path) -> Experiment:
                     f"{path}:{document.line(field)}: {field_name(field)}: there is no curve {name!r}; "
                     "simulator/workloads/curves/index.csv lists them"
                 )
-    trained = [("jobs", number, job) for number, job in enumerate(experiment.jobs) if job.trial is None]
-    for section, number, job in trained:
-        if (fault := _curve_fault(job.curve, job.iterations, recorded)) is not None:
+    replayed = [("jobs", i, job.curve, job.iterations) for i, job in enumerate(experiment.jobs) if job.trial is None]
+    replayed += [("earlier", i, job.curve, job.iterations) for i, job in enumerate(experiment.earlier)]
+    for section, number, curve, iterations in replayed:
+        if (fault := _curve_fault(curve, iterations, recorded)) is not None:
             where = (section, number, "curve")
             raise ConfigError(f"{path}:{document.line(where)}: {field_name(where)}: {fault}")
     return experiment

@@ -58,8 +58,8 @@ class ControllerProcess:
         self._url = url
         self._answer_seconds = answer_seconds
         self._emulation = emulation
-        self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
+        self.journal = folder / "journal.sqlite"
         self.log = folder / "controller.log"
         self._token = secrets.token_hex(16)
         self._host_tokens = {host: secrets.token_hex(16) for host in emulation.hosts}
@@ -90,7 +90,7 @@ class ControllerProcess:
             "classes": classes,
             "queues": "existing" if own_queues else "managed",
             "forwarding": "paths" if self._emulation.cables() else "normal",
-            "journal": str(self._folder / "journal.sqlite"),
+            "journal": str(self.journal),
             "hosts": inventory(self._emulation),
             "links": [asdict(cable) for cable in self._emulation.cables()],
         }

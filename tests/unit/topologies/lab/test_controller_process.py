@@ -1,0 +1,109 @@
+"""A real controller as the lab starts it, on hosts without a switch: what it knows from its start on."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from evaluation.bench.support.api_client import free_port
+from evaluation.bench.support.waiting import wait_until
+from tests.support.controller.family_runs import rising
+from topologies.errors import LabError
+from topologies.experiments.earlier import EarlierJob
+from topologies.experiments.experiment import JobPlan
+from topologies.lab import earlier_jobs
+from topologies.lab.controller_process import ControllerProcess
+from topologies.trainer.specs import job_spec
+
+EARLIER = tuple(
+    EarlierJob(family="resnet", iterations=100, curve=tuple(rising(end=0.94 + 0.005 * i, scale=10.0 + i / 2)))
+    for i in range(3)
+)
+JOB = JobPlan(
+    id="next", arrival=0.0, architecture="ps", hosts=("h1", "h2"), port=5000, model="m", model_bytes=1000,
+    compute_seconds=0.1, iterations=100, curve=tuple(rising(end=0.95)), family="resnet",
+)  # fmt: skip
+
+
+class Network:
+    """As much of an emulation as a controller needs that has no switch."""
+
+    hosts = ("h1", "h2")
+    bridges = ()
+    own_queues = False
+
+    def plugs(self) -> list[SimpleNamespace]:
+        return [
+            SimpleNamespace(host=host, address=f"10.0.0.{n}", rate_bps=1e8, switch=None, port=None)
+            for n, host in enumerate(self.hosts, start=1)
+        ]
+
+    def cables(self) -> tuple[()]:
+        return ()
+
+    def popen(self, _host: None, command: list[str], **options: Any) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, **options)
+
+
+Start = Callable[..., ControllerProcess]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """``start(policy, earlier)``: a controller that answers."""
+    with ExitStack() as stack:
+
+        def started(policy: str, earlier: tuple[EarlierJob, ...] = (), **more: Any) -> ControllerProcess:
+            port = free_port()
+            process = ControllerProcess(
+                Network(), tmp_path / "controller", policy, classes=7, period_seconds=0.5,  # type: ignore[arg-type]
+                url=f"http://127.0.0.1:{port}", api={"host": "127.0.0.1", "port": port},
+                openflow={"host": "127.0.0.1", "port": free_port()}, ovsdb=f"unix:{tmp_path}/none.sock", **more,
+            )  # fmt: skip
+            earlier_jobs.note(process.journal, earlier, time.time())
+            process.start()
+            stack.callback(process.stop)
+            assert process.wait(lambda: process.try_status() is not None, 60.0), process.last_words()
+            return process
+
+        yield started
+
+
+def explained(controller: ControllerProcess) -> Any:
+    """The explanation of ``JOB``, once a plan was made with it."""
+    controller.call("PUT", f"/v1/jobs/{JOB.id}", job_spec(JOB, time.time()).model_dump(mode="json", exclude_none=True))
+
+    def answer() -> Any:
+        try:
+            return controller.call("GET", f"/v1/jobs/{JOB.id}/explain")
+        except LabError:
+            return None
+
+    return wait_until(answer, what="a plan")
+
+
+def test_jobs_that_ended_before_explain_those_of_their_family(start: Start) -> None:
+    begun = time.time()
+    controller = start("jpas", EARLIER)
+    (family,) = controller.call("GET", "/v1/families")["families"]
+    assert (family["name"], family["user"], family["kept"], family["reliable"]) == ("resnet", "lab", 3, True)
+    (shown,) = controller.call("GET", "/v1/families/resnet")["families"]
+    assert [run["converged"] for run in shown["runs"]] == sorted(run["converged"] for run in shown["runs"])
+    ended = [run["ended_at"] for run in shown["runs"]]
+    assert ended == sorted(set(ended))
+    assert ended[-1] < begun
+    why = explained(controller)
+    assert why["family"] == "resnet"
+    assert why["earlier_runs"] == "3 earlier runs of resnet: 0.9399 to 0.9498, 90 % at 25 to 27 % of the run"
+
+
+def test_a_journal_that_cannot_be_written_is_an_error_of_the_lab(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match=r"the journal cannot be written: .*its folder"):
+        earlier_jobs.note(tmp_path / "absent" / "journal.sqlite", EARLIER, time.time())
