@@ -18,6 +18,7 @@ from typing import Protocol
 from controller.wire import Status
 from topologies.emulation import Emulation
 from topologies.errors import LabError
+from topologies.experiments.declaration import declared
 from topologies.experiments.earlier import EarlierJob
 from topologies.experiments.experiment import Experiment
 from topologies.fork_server import ForkedProcess, Program
@@ -215,6 +216,7 @@ def running(
         folder / "controller",
         choice.policy,
         options=choice.options,
+        plugins=choice.plugins,
         classes=planned.queues - 1,
         period_seconds=planned.period_seconds,
     )
@@ -248,7 +250,10 @@ def run_arm(
     results: Path,
     tick: Tick = lambda _done, _seconds: None,
 ) -> ArmResult:
-    """Run an experiment until its last job ends, or for ``limit_seconds``. Logs go to ``results``. Raises LabError."""
+    """Run an experiment until its last job ends, or for ``limit_seconds``. Logs go to ``results``. Raises LabError.
+
+    Jobs are measured as the experiment says, whatever they declare in this arm beside it.
+    """
     with nic_queues.as_wanted(emulation, experiment):
         return _run_arm(emulation, experiment, choice, results, tick)
 
@@ -260,7 +265,7 @@ def _run_arm(
         tuner = TunerProcess(run.folder, experiment)
         run.stops.append(tuner.stop)
         agents = run.agents
-        trainers = agents.start_trainers(experiment, run.meeting)
+        trainers = agents.start_trainers(declared(experiment, choice.declares), run.meeting)
         run.jobs.extend(trainers.values())
         tuner.start(emulation, agents.experiment_file, run.meeting.folder)
 

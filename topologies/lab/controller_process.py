@@ -40,6 +40,7 @@ class ControllerProcess:
     """One controller on one network. ``folder`` holds its settings, journal, tokens and log.
 
     Its API is called at ``url``, and has ``answer_seconds`` for an answer. ``settings`` go into its settings file.
+    ``plugins``: a folder in which it finds packages beside those that are installed; empty: there is none.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class ControllerProcess:
         options: Mapping[str, Any] | None = None,
         classes: int,
         period_seconds: float,
+        plugins: str = "",
         url: str = URL,
         answer_seconds: float = _ANSWER_SECONDS,
         **settings: Any,
@@ -58,6 +60,7 @@ class ControllerProcess:
         self._url = url
         self._answer_seconds = answer_seconds
         self._emulation = emulation
+        self._plugins = plugins
         folder.mkdir(parents=True, exist_ok=True)
         self.journal = folder / "journal.sqlite"
         self.log = folder / "controller.log"
@@ -115,10 +118,12 @@ class ControllerProcess:
         """Start the process; ``wait_ready`` waits for it."""
         # A real controller has a machine of its own. This one shares a processor with all that it controls.
         command = [*at_once(), sys.executable, str(Path(sys.executable).with_name("ryu-manager")), "controller.app"]
+        environment = {**os.environ, "TRAINYARD_CONFIG": str(self._config)}
+        if self._plugins:
+            path = (str(Path(self._plugins).resolve()), environment.get("PYTHONPATH", ""))
+            environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
         with self.log.open("ab") as log:
-            self._process = self._emulation.popen(
-                None, command, env={**os.environ, "TRAINYARD_CONFIG": str(self._config)}, stdout=log, stderr=log
-            )
+            self._process = self._emulation.popen(None, command, env=environment, stdout=log, stderr=log)
 
     def wait_ready(self, *, seconds: float = 60.0) -> Status:
         """Wait until every switch is proven and a plan is in force. Raises LabError with what is missing."""

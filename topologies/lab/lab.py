@@ -98,6 +98,9 @@ def run_lab(
     """
     _check(request)
     chosen = choose(datapath)
+    for choice in request.policies:
+        if choice.plugins:
+            _check_plugins(choice, chosen)
     with one_line_errors():
         results_dir = results_dir.resolve()
         results_dir.mkdir(parents=True, exist_ok=True)
@@ -125,12 +128,27 @@ def _check(request: LabRequest) -> None:
         if request.alone_iterations:
             raise LabInputError("jobs of studies cannot be measured alone: which of them train is not known beforehand")
         frameworks.interpreter("Optuna")
+    ids = {job.id for experiment in request.experiments for job in experiment.jobs}
+    for choice in request.policies:
+        if unknown := sorted(set(choice.declares) - ids):
+            raise LabInputError(f"policy {choice.name} declares for jobs that there are not: {', '.join(unknown)}")
     names = [choice.name for choice in request.policies]
     if len(set(names)) < len(names):
         raise LabInputError(f"two policies are called the same: {', '.join(names)}; give one a label")
     keys = [key(experiment) for experiment in request.experiments]
     if len(set(keys)) < len(keys):
         raise LabInputError(f"two experiments have the same name and seed: {', '.join(keys)}")
+
+
+def _check_plugins(choice: PolicyChoice, chosen: Datapath) -> None:
+    """Raises LabInputError where the arm's controller would not see the folder of its further policies."""
+    folder = Path(choice.plugins).resolve()
+    if not folder.is_dir():
+        raise LabInputError(f"policy {choice.name}: plugins: there is no folder {folder}")
+    if chosen == "uml" and any(folder.is_relative_to(own) for own in box.OWN_FOLDERS):
+        raise LabInputError(
+            f"policy {choice.name}: plugins: {folder} is not visible in the box, which has its own /{folder.parts[1]}"
+        )
 
 
 def network_of(experiment: Experiment, datapath: Literal["kernel", "user"]) -> Topo:

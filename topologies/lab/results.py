@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
+from topologies.experiments.declaration import Declaration
 from topologies.experiments.experiment import Experiment
 from topologies.lab.meters import LinkUse
 from topologies.lab.queue_proof import QueueProof
@@ -24,12 +25,17 @@ class PolicyChoice:
     """A policy to run, with its options. Results use its ``label``, or its name where there is none.
 
     ``nic`` says what orders the hosts' NICs: the controller's plan, TensorLights on each host, or nothing.
+    ``declares``: what jobs declare in this arm beside the experiment, by job id. It changes what the policy knows; the
+    jobs, the network and the measures are those of the other arms. ``plugins``: a folder with further policies, which
+    the arm's controller finds by their entry points as if they were installed; empty: there is none.
     """
 
     policy: str
     options: Mapping[str, Any] = field(default_factory=dict)
     label: str = ""
     nic: Literal["plan", "tls-one", "tls-rr", "none"] = "plan"
+    declares: Mapping[str, Declaration] = field(default_factory=dict)
+    plugins: str = ""
 
     @property
     def name(self) -> str:

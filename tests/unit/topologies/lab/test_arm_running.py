@@ -21,9 +21,11 @@ DID: list[str] = []
 class Controller:
     hosts: tuple[SimpleNamespace, ...] = ()
 
-    def __init__(self, _emulation, folder: Path, policy: str, *, options, classes: int, period_seconds: float) -> None:
+    def __init__(
+        self, _emulation, folder: Path, policy: str, *, options, plugins: str, classes: int, period_seconds: float
+    ) -> None:
         self.folder = folder
-        DID.append(f"{policy} {dict(options)} {classes} {period_seconds:g}")
+        DID.append(f"{policy} {dict(options)} {plugins} {classes} {period_seconds:g}")
 
     def start(self) -> None:
         self.folder.mkdir()
@@ -82,7 +84,8 @@ def emulation(tmp_path: Path) -> SimpleNamespace:
 
 def test_an_arm_that_ends_well_leaves_its_logs_and_nothing_else(emulation: SimpleNamespace, tmp_path: Path) -> None:
     results = tmp_path / "results"
-    with arm.running(emulation, PLANNED, PolicyChoice("jpas", {"a": 1}), results, controller_type=Controller) as run:
+    choice = PolicyChoice("jpas", {"a": 1}, plugins="here")
+    with arm.running(emulation, PLANNED, choice, results, controller_type=Controller) as run:
         run.jobs.append(Process("job"))
         run.stops.append(lambda: DID.append("tuner stopped"))
         with pytest.raises(LabError, match="the ranks a, b are not ready to start"):
@@ -93,7 +96,7 @@ def test_an_arm_that_ends_well_leaves_its_logs_and_nothing_else(emulation: Simpl
         assert run.begin() == pytest.approx(run.meeting.announced(), abs=0.001)
         assert run.finish().jobs == 0
         assert DID[-2:] == ["tuner stopped", "job SIGTERM"]
-    assert DID[:2] == ["jpas {'a': 1} 7 1", "ready"]
+    assert DID[:2] == ["jpas {'a': 1} here 7 1", "ready"]
     assert DID[-1] == "controller stopped"
     assert DID.count("job SIGTERM") == 1
     assert (results / "controller" / "metrics.txt").read_text() == "metrics"

@@ -15,6 +15,7 @@ import pytest
 from evaluation.bench.support.api_client import free_port
 from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.family_runs import rising
+from tests.support.lab import curious
 from topologies.errors import LabError
 from topologies.experiments.earlier import EarlierJob
 from topologies.experiments.experiment import JobPlan
@@ -102,6 +103,12 @@ def test_jobs_that_ended_before_explain_those_of_their_family(start: Start) -> N
     why = explained(controller)
     assert why["family"] == "resnet"
     assert why["earlier_runs"] == "3 earlier runs of resnet: 0.9399 to 0.9498, 90 % at 25 to 27 % of the run"
+
+
+def test_a_policy_of_another_folder_is_found_beside_those_that_are_installed(start: Start, tmp_path: Path) -> None:
+    controller = start("curious", EARLIER, plugins=str(curious.install(tmp_path / "plugins")))
+    assert explained(controller)["reason"] == "resnet, 3 before, target None"
+    assert controller.call("PATCH", "/v1/settings", {"policy": "jpas"})["policy"] == "jpas"
 
 
 def test_a_journal_that_cannot_be_written_is_an_error_of_the_lab(tmp_path: Path) -> None:

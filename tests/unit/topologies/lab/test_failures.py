@@ -18,6 +18,7 @@ from evaluation.jpas import claim
 from tests.support.fake_kernel import FakeKernel
 from topologies import checkout
 from topologies.errors import LabError, LabInputError, one_line_errors
+from topologies.experiments.declaration import Declaration
 from topologies.experiments.workload import LIGHT, generate
 from topologies.fork_server import ForkServer, ForkServerError
 from topologies.lab import arm, lab
@@ -245,6 +246,22 @@ def test_a_request_that_makes_no_sense_starts_nothing(kernel: FakeKernel, tmp_pa
     ):
         with pytest.raises(LabInputError, match=words):
             lab.run_lab(wrong, "uml", results_dir=tmp_path / "out")
+    assert kernel.runs() == []
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_arm_that_declares_or_finds_what_there_is_not_starts_nothing(kernel: FakeKernel, tmp_path: Path) -> None:
+    experiment = generate(LIGHT, 1)
+    for choice, words in (
+        (
+            PolicyChoice("jpas", declares={"nobody": Declaration(target=0.9)}),
+            "declares for jobs that there are not: nob",
+        ),
+        (PolicyChoice("jpas", plugins=str(tmp_path / "absent")), "policy jpas: plugins: there is no folder .*/absent"),
+        (PolicyChoice("jpas", plugins="/proc/self"), "is not visible in the box, which has its own /proc"),
+    ):
+        with pytest.raises(LabInputError, match=words):
+            lab.run_arms(experiment, [choice], "uml", results_dir=tmp_path / "out")
     assert kernel.runs() == []
     assert not (tmp_path / "out").exists()
 
