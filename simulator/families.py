@@ -14,11 +14,16 @@ from simulator.jobs import SimJob
 
 
 class EarlierJobs:
-    """The families of one simulation, which begins without any. All jobs have the same owner."""
+    """The families of one simulation, which begins with those of ``earlier`` jobs. All jobs have the same owner.
 
-    def __init__(self) -> None:
+    Earlier jobs ended a second after each other, and the last of them a second before the simulation begins.
+    """
+
+    def __init__(self, earlier: Sequence[SimJob] = ()) -> None:
         self._families = Families()
         self._shown: dict[str, tuple[Job, FamilyHistory, Job]] = {}
+        for before, job in zip(range(len(earlier), 0, -1), earlier, strict=True):
+            self.keep(job, arrival=-float(before), now=-float(before))
 
     def keep(self, job: SimJob, arrival: float, now: float) -> None:
         """Keep the run of a job that arrived at ``arrival`` and has ended ``now``, in simulated seconds."""

@@ -86,10 +86,15 @@ class SimJob:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Jobs on hosts, and the stages that some of them belong to (stage id -> job ids; a job names its stage, too)."""
+    """Jobs on hosts, and the stages that some of them belong to (stage id -> job ids; a job names its stage, too).
+
+    ``earlier`` are jobs that had ended before the first arrival, oldest first. Of these only family, metric, curve and
+    iterations count.
+    """
 
     name: str
     hosts: Mapping[str, Host]
     jobs: tuple[SimJob, ...]
     seed: int | None = None
     stages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    earlier: tuple[SimJob, ...] = ()

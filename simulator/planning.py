@@ -20,7 +20,7 @@ from simulator.jobs import Workload
 from simulator.limits import MIN_PLAN_GAP_SECONDS, Limits
 from simulator.network import Network
 from simulator.ranks import Ranks
-from simulator.tables import Tables
+from simulator.tables import Tables, check_curve
 from simulator.view import View
 
 
@@ -40,6 +40,9 @@ class Planning:
         self._depends_on = depends_on
         still = depends_on is not DependsOn.EVERYTHING
         self._view = View(tables, by_pair=policy.reads_pairs, still=still)
+        for job in workload.earlier:
+            check_curve(f"earlier job {job.id}", job)
+        self._ended_before = workload.earlier
         self._earlier: EarlierJobs | None = None
         self._ranks = Ranks(tables)
         self._running: list[tuple[float, int]] = []
@@ -69,7 +72,7 @@ class Planning:
     def begin(self, number: int, arrival: float) -> None:
         """Take in a job that could begin at ``arrival``."""
         if self._earlier is None and self._tables.jobs[number].family and self._depends_on is DependsOn.EVERYTHING:
-            self._earlier = EarlierJobs()
+            self._earlier = EarlierJobs(self._ended_before)
         self._arrival[number] = arrival
         insort(self._running, (arrival, number))
         self._came = True

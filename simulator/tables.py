@@ -161,8 +161,7 @@ def check(job: SimJob) -> None:
         raise InputError(f"{where}: staleness is {job.staleness}; it must be 0 or more, or none for no limit")
     if not job.lanes:
         raise InputError(f"{where}: it has no lanes; it must have at least one")
-    if job.curve and len(job.curve) != job.iterations:
-        raise InputError(f"{where}: its curve has {len(job.curve)} points for {job.iterations} iterations")
+    check_curve(where, job)
     for step in (step for lane in job.lanes for step in lane):
         if isinstance(step, Transfer):
             _check_relay(where, step)
@@ -173,6 +172,12 @@ def check(job: SimJob) -> None:
                 raise InputError(f"{where}: a step waits for lane {step.lane}; there are 0 to {len(job.lanes) - 1}")
             if not 0 <= step.step < len(job.lanes[step.lane]) or step.lag < 0:
                 raise InputError(f"{where}: a step waits for step {step.step} of lane {step.lane}, {step.lag} before")
+
+
+def check_curve(where: str, job: SimJob) -> None:
+    """Raise InputError where a job's curve is not as long as the job; ``where`` names the job in the error."""
+    if job.curve and len(job.curve) != job.iterations:
+        raise InputError(f"{where}: its curve has {len(job.curve)} points for {job.iterations} iterations")
 
 
 def _check_relay(where: str, transfer: Transfer) -> None:

@@ -11,6 +11,7 @@ from controller.families.history import FamilyHistory
 from controller.model import Demand, Host, Job, Metric, Ordering, Snapshot
 from controller.policies.base import DependsOn, Policy
 from simulator.engine import Limits, simulate
+from simulator.errors import InputError
 from simulator.jobs import Compute, SimJob, Transfer, Workload
 from tests.support.controller.family_runs import rising
 from tests.support.controller.registry_world import World, progress
@@ -52,9 +53,11 @@ class Spy(Policy):
         return Ordering("spy", (ids,), dict.fromkeys(ids, "all alike"))
 
 
-def told(jobs: list[SimJob], limits: Limits | None = None) -> dict[str, list[FamilyHistory | None]]:
+def told(
+    jobs: list[SimJob], limits: Limits | None = None, earlier: tuple[SimJob, ...] = ()
+) -> dict[str, list[FamilyHistory | None]]:
     spy = Spy()
-    simulate(Workload("stream", HOSTS, tuple(jobs)), spy, limits or Limits())
+    simulate(Workload("stream", HOSTS, tuple(jobs), earlier=earlier), spy, limits or Limits())
     return spy.known
 
 
@@ -71,6 +74,30 @@ def test_a_job_is_shown_what_ended_before(limits: Limits) -> None:
 def test_what_ends_while_a_job_runs_is_shown_from_then_on() -> None:
     known = told([job("short", 0.0, rising(60)), job("long", 0.0, rising(200))])
     assert [len(history.runs) for history in known["long"] if history is not None] == [0, 1]
+
+
+@pytest.mark.parametrize("limits", [Limits(), Limits(classes=7, period=1.0)])
+def test_what_ended_before_the_first_arrival_is_shown_from_the_first_plan_on(limits: Limits) -> None:
+    earlier = (STREAM[0], STREAM[2])
+    known = told([job("next", 0.0, rising()), job("other", 0.0, rising(), family="bert")], limits, earlier)
+    (history,) = known["next"]
+    assert history is not None
+    assert [run.job for run in history.runs] == ["one", "two"]
+    assert [run.ended_at for run in history.runs] == [-2.0, -1.0]
+    assert [other.runs for other in known["other"] if other is not None] == [()]
+    later = told(STREAM, limits)["late"][-1]
+    assert later is not None
+    assert (history.gate, history.converged, history.share_t90) == (later.gate, later.converged, later.share_t90)
+
+
+def test_the_runs_that_ended_before_may_have_the_ids_of_those_that_come() -> None:
+    known = told([job("one", 0.0, rising())], earlier=(STREAM[0], replace(STREAM[0], arrival=5.0)))
+    assert [len(history.runs) for history in known["one"] if history is not None] == [2]
+
+
+def test_earlier_jobs_whose_curve_is_too_short_are_refused() -> None:
+    with pytest.raises(InputError, match="earlier job one: its curve has 100 points for 200 iterations"):
+        told(STREAM, earlier=(replace(STREAM[0], iterations=200),))
 
 
 class Incurious(Spy):
