@@ -16,7 +16,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 from random import Random
@@ -26,25 +26,22 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from controller.model import Host
 from controller.policies.fair import Fair
 from controller.policies.jpas import Jpas
 from evaluation.jpas.claim import PERIOD_SECONDS
+from evaluation.simulated import workload
 from simulator.engine import Limits, simulate
-from simulator.jobs import SimJob, Workload
 from simulator.network import Hose
 from simulator.reports.statistics import Array, paired_bootstrap
 from simulator.reports.targets import target_iteration, target_value
 from simulator.sweep.facts import solo_seconds
 from simulator.workloads import curves
-from simulator.workloads.transfers import barrier_lane, tasks
+from topologies.experiments.declaration import Declaration
 from topologies.experiments.experiment import Experiment
 from topologies.experiments.workload import HEAVY, LOADS, Load, generate
 
 FIRST_SEED = 1001
 """Neither the claim nor an earlier measurement uses these seeds."""
-PAYLOAD_SHARE = 1448 / 1514
-"""Of what a link carries, TCP's own bytes: a full frame has 14 bytes of Ethernet's, 20 of IP's and 32 of TCP's."""
 FRACTION = 0.9
 BASELINE, NO_TARGET = "fair", "no target"
 ERRORS: Mapping[str, float | None] = {NO_TARGET: None, "exact": 0.0, "5 % wrong": 0.05, "10 % wrong": 0.10}
@@ -61,43 +58,32 @@ class Means:
     jct: float
 
 
-def jobs_of(experiment: Experiment, error: float | None) -> tuple[SimJob, ...]:
-    """Returns an experiment's jobs for the simulator. ``error`` is as in ``ERRORS``."""
+def declarations(experiment: Experiment, error: float | None) -> dict[str, Declaration]:
+    """Returns what an experiment's jobs declare, by id. ``error`` is as in ``ERRORS``."""
+    if error is None:
+        return {}
     random = Random(f"declared targets {experiment.name}")  # noqa: S311 - an experiment, to be repeated from its seed
-    jobs = []
+    found = {}
     for job in experiment.jobs:
-        curve = curves.replay(job.rows, job.iterations)
-        wrong = random.gauss(0.0, 1.0)
-        jobs.append(
-            SimJob(
-                id=job.id,
-                lanes=(barrier_lane(job.architecture, job.hosts, job.model_bytes, job.compute_seconds),),
-                arrival=job.arrival,
-                iterations=job.iterations,
-                curve=curve,
-                target=None if error is None else target_value(curve, FRACTION) * (1.0 + error * wrong),
-                tasks=tasks(job.architecture, job.hosts, job.port),
-            )
-        )
-    return tuple(jobs)
+        truth = target_value(curves.replay(job.rows, job.iterations), FRACTION)
+        found[job.id] = Declaration(target=truth * (1.0 + error * random.gauss(0.0, 1.0)))
+    return found
 
 
 def measure(load: Load, seed: int, options: Mapping[str, float]) -> dict[str, Means]:
     """Simulates one seed under every arm. ``options`` are JPAS's."""
     experiment = generate(load, seed, period_seconds=PERIOD_SECONDS)
-    rate = experiment.link_bps * PAYLOAD_SHARE
-    hosts = {f"h{i}": Host(f"h{i}", rate, rate) for i in range(1, experiment.hosts + 1)}
     limits = Limits(classes=experiment.queues - 1, period=experiment.period_seconds)
-    plain = Workload(name=experiment.name, hosts=hosts, jobs=jobs_of(experiment, None), seed=seed)
+    plain = workload(experiment)
     reached = {job.id: target_iteration(job.curve, FRACTION) or job.iterations for job in plain.jobs}
-    network = Hose(hosts)
-    alone = {job.id: solo_seconds(job, hosts, network) for job in plain.jobs}
+    network = Hose(plain.hosts)
+    alone = {job.id: solo_seconds(job, plain.hosts, network) for job in plain.jobs}
     lone = [alone[job.id] * reached[job.id] / job.iterations for job in plain.jobs]
     means = {ALONE: Means(fmean(lone), fmean(alone.values()))}
     for arm in ARMS:
         policy = Fair() if arm == BASELINE else Jpas(**options)  # type: ignore[arg-type]  # all of them are numbers
         error = None if arm == BASELINE else ERRORS[arm]
-        outcome = simulate(replace(plain, jobs=jobs_of(experiment, error)), policy, limits).jobs
+        outcome = simulate(workload(experiment, declarations(experiment, error)), policy, limits).jobs
         means[arm] = Means(
             fmean(float(outcome[job].iteration_ends[k - 1]) - outcome[job].arrival for job, k in reached.items()),
             fmean(job.end - job.arrival for job in outcome.values()),

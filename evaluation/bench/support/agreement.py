@@ -8,19 +8,15 @@ from random import Random
 from statistics import fmean
 from typing import Any, Literal
 
-from controller.model import Host
 from controller.policies.registry import make
+from evaluation.simulated import workload
 from simulator.engine import Limits, simulate
-from simulator.jobs import SimJob, Workload
 from simulator.workloads import curves
-from simulator.workloads.transfers import barrier_lane, tasks
 from topologies.experiments.experiment import Experiment, JobPlan
 from topologies.lab.results import PolicyChoice
 
 TOLERANCE = 0.10
 LINK_BPS = 25e6
-PAYLOAD_SHARE = 1448 / 1514
-"""Of what a link carries, TCP's own bytes: a full frame has 14 bytes of Ethernet's, 20 of IP's and 32 of TCP's."""
 OTHERWISE = 16
 """Times that a scenario is simulated with its compute times up to a tenth longer or shorter, and its arrivals moved."""
 
@@ -105,7 +101,7 @@ def simulated_seconds(policy: str, asked: Scenario | None = None) -> dict[str, f
     """Each job's JCT as the simulator has it; ``asked``: the policy's own scenario if None."""
     run = experiment(asked or scenario(policy))
     limits = Limits(classes=run.queues - 1, period=run.period_seconds)
-    found = simulate(_workload(run), make(policy, options(policy)), limits).jobs
+    found = simulate(workload(run), make(policy, options(policy)), limits).jobs
     return {job.id: found[job.id].end - found[job.id].arrival for job in run.jobs}
 
 
@@ -119,22 +115,3 @@ def spread(policy: str) -> float:
     times = [simulated_seconds(policy, scenario(policy).otherwise(random, period)) for _ in range(OTHERWISE)]
     by_job = [[one[job] for one in times] for job in times[0]]
     return max((max(one) - min(one)) / fmean(one) for one in by_job)
-
-
-def _workload(asked: Experiment) -> Workload:
-    rate = asked.link_bps * PAYLOAD_SHARE
-    return Workload(
-        name=asked.name,
-        hosts={f"h{i}": Host(f"h{i}", rate, rate) for i in range(1, asked.hosts + 1)},
-        jobs=tuple(
-            SimJob(
-                id=job.id,
-                lanes=(barrier_lane(job.architecture, job.hosts, job.model_bytes, job.compute_seconds),),
-                arrival=job.arrival,
-                iterations=job.iterations,
-                curve=curves.replay(job.rows, job.iterations),
-                tasks=tasks(job.architecture, job.hosts, job.port),
-            )
-            for job in asked.jobs
-        ),
-    )

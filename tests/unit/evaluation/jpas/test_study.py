@@ -7,7 +7,8 @@ import json
 import pytest
 
 from evaluation.jpas.claim import SEEDS
-from evaluation.jpas.study import ALONE, ARMS, BASELINE, ERRORS, FIRST_SEED, Means, add_up, jobs_of, main, measure
+from evaluation.jpas.study import ALONE, ARMS, BASELINE, ERRORS, FIRST_SEED, Means, add_up, declarations, main, measure
+from evaluation.simulated import workload
 from simulator.reports.targets import target_value
 from simulator.workloads import curves
 from topologies.experiments.workload import HEAVY, Load, generate
@@ -17,7 +18,7 @@ FEW = Load("few", jobs=3, mean_gap_seconds=1.0)
 
 def test_the_declared_targets_are_exact_or_wrong_by_the_same_draws() -> None:
     experiment = generate(HEAVY, FIRST_SEED)
-    plain, exact, five, ten = (jobs_of(experiment, error) for error in ERRORS.values())
+    plain, exact, five, ten = (workload(experiment, declarations(experiment, error)).jobs for error in ERRORS.values())
     assert [job.target for job in plain] == [None] * HEAVY.jobs
     for job, some, more in zip(exact, five, ten, strict=True):
         truth = target_value(job.curve, 0.9)

@@ -1,0 +1,54 @@
+"""From an experiment of the lab to the same jobs in the simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from controller.model import Host
+from simulator.jobs import SimJob, Workload
+from simulator.workloads import curves
+from simulator.workloads.transfers import barrier_lane, tasks
+from topologies.experiments.declaration import Declaration, declared
+from topologies.experiments.earlier import EarlierJob
+from topologies.experiments.experiment import PLAIN, Experiment, JobPlan
+
+PAYLOAD_SHARE = 1448 / 1514
+"""Of what a link carries, TCP's own bytes: a full frame has 14 bytes of Ethernet's, 20 of IP's and 32 of TCP's."""
+_NOTHING: Mapping[str, Declaration] = {}
+
+
+def workload(experiment: Experiment, declares: Mapping[str, Declaration] = _NOTHING) -> Workload:
+    """Returns an experiment on the testbed as a workload. ``declares`` is that of an arm of the lab.
+
+    Links carry ``PAYLOAD_SHARE`` of their rate. Raises ValueError for what the workload would not show: a fabric,
+    studies, and synchronisation other than a plain barrier. Raises curves.CurveError where there is no such curve.
+    """
+    if experiment.topology != "testbed" or experiment.studies:
+        raise ValueError(f"experiment {experiment.name}: it must be on the testbed and have no studies")
+    rate = experiment.link_bps * PAYLOAD_SHARE
+    return Workload(
+        name=experiment.name,
+        hosts={f"h{i}": Host(f"h{i}", rate, rate) for i in range(1, experiment.hosts + 1)},
+        jobs=tuple(_job(job) for job in declared(experiment, declares).jobs),
+        seed=experiment.seed,
+        earlier=tuple(_earlier(number, job) for number, job in enumerate(experiment.earlier, start=1)),
+    )
+
+
+def _job(job: JobPlan) -> SimJob:
+    if job.scheme != PLAIN:
+        raise ValueError(f"job {job.id}: its synchronisation is {job.sync}; it must be bsp")
+    return SimJob(
+        id=job.id,
+        lanes=(barrier_lane(job.architecture, job.hosts, job.model_bytes, job.compute_seconds),),
+        arrival=job.arrival,
+        iterations=job.iterations,
+        curve=curves.replay(job.rows, job.iterations),
+        target=job.target,
+        tasks=tasks(job.architecture, job.hosts, job.port),
+        family=job.family,
+    )
+
+
+def _earlier(number: int, job: EarlierJob) -> SimJob:
+    return SimJob(f"earlier-{number}", (), iterations=job.iterations, curve=job.metrics, family=job.family)
