@@ -25,13 +25,14 @@ def workload(experiment: Experiment, declares: Mapping[str, Declaration] = _NOTH
     """
     if experiment.topology != "testbed" or experiment.studies:
         raise ValueError(f"experiment {experiment.name}: it must be on the testbed and have no studies")
+    as_declared = declared(experiment, declares)
     rate = experiment.link_bps * PAYLOAD_SHARE
     return Workload(
         name=experiment.name,
         hosts={f"h{i}": Host(f"h{i}", rate, rate) for i in range(1, experiment.hosts + 1)},
-        jobs=tuple(_job(job) for job in declared(experiment, declares).jobs),
+        jobs=tuple(_job(job) for job in as_declared.jobs),
         seed=experiment.seed,
-        earlier=tuple(_earlier(number, job) for number, job in enumerate(experiment.earlier, start=1)),
+        earlier=tuple(map(_earlier, as_declared.earlier)),
     )
 
 
@@ -50,5 +51,5 @@ def _job(job: JobPlan) -> SimJob:
     )
 
 
-def _earlier(number: int, job: EarlierJob) -> SimJob:
-    return SimJob(f"earlier-{number}", (), iterations=job.iterations, curve=job.metrics, family=job.family)
+def _earlier(job: EarlierJob) -> SimJob:
+    return SimJob(job.id, (), iterations=job.iterations, curve=job.metrics, family=job.family)

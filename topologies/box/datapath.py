@@ -68,6 +68,14 @@ def choose(wanted: Wanted = "auto") -> Datapath:
     return "uml"
 
 
+def roomiest() -> Wanted:
+    """Returns the datapath that has most processors for the network: this kernel's, else as root the userspace one.
+
+    A box has one processor. It is for those who are not root.
+    """
+    return "user" if os.geteuid() == 0 and not inside_box() and kernel_problem() is not None else "auto"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command where it has a kernel datapath of Open vSwitch.
 

@@ -17,9 +17,18 @@ class Declaration(Message):
 
 
 def declared(experiment: Experiment, declares: Mapping[str, Declaration]) -> Experiment:
-    """Returns the experiment with jobs that declare what ``declares`` says, by their ids. Other ids do not matter."""
+    """Returns the experiment with jobs that declare what ``declares`` says, by their ids. Other ids do not matter.
+
+    Jobs that ended before declare families alone: no target of theirs has a meaning any more.
+    """
     return experiment.model_copy(
-        update={"jobs": tuple(_with(job, declares[job.id]) if job.id in declares else job for job in experiment.jobs)}
+        update={
+            "jobs": tuple(_with(job, declares[job.id]) if job.id in declares else job for job in experiment.jobs),
+            "earlier": tuple(
+                job.model_copy(update={"family": declares[job.id].family or job.family}) if job.id in declares else job
+                for job in experiment.earlier
+            ),
+        }
     )
 
 

@@ -152,7 +152,9 @@ class Experiment(Message):
     @model_validator(mode="after")
     def _is_consistent(self) -> Experiment:
         names = {f"h{i}" for i in range(1, self.hosts + 1)}
-        ids: set[str] = set()
+        ids = {job.id for job in self.earlier}
+        if len(ids) < len(self.earlier):
+            raise ValueError("earlier: two jobs have the same id")
         ports: set[tuple[str, int]] = set()
         for job in self.jobs:
             if job.id in ids:

@@ -11,6 +11,7 @@ simulator disagreed. The learning curves are from the half that no policy was de
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 from typing import Literal
@@ -20,6 +21,8 @@ from simulator.workloads import curves, models
 from topologies.experiments.experiment import Experiment, JobPlan
 
 Architecture = Literal["ps", "ring"]
+Draw = Callable[[Random], tuple[str | tuple[float, ...], int]]
+"""Draws the curve of the next job, by its name or as rows, and the number of its rows."""
 FIRST_PORT = 20000
 WORKERS = (4, 8)
 LINK_BPS = 10e6
@@ -46,10 +49,16 @@ HEAVY = Load("heavy", jobs=24, mean_gap_seconds=1.0)
 LOADS = {load.name: load for load in (LIGHT, MIDDLE, HEAVY)}
 
 
+def draw_recorded(random: Random) -> tuple[str, int]:
+    """Draws one of the recorded curves that no policy was designed on."""
+    return random.choice(sorted((curve.name, curve.iterations) for curve in curves.index() if curve.use == "claim"))
+
+
 def generate(
     load: Load,
     seed: int,
     *,
+    draw: Draw = draw_recorded,
     hosts: int = 13,
     link_bps: float = LINK_BPS,
     limit_seconds: float = 600.0,
@@ -58,24 +67,23 @@ def generate(
     """Returns an experiment of ``load`` with Poisson arrivals.
 
     Each job has a random model from the table, and a parameter server or a ring with equal chance. It has 4 to 8
-    workers (of a ring: peers) on random hosts, and a random recorded curve. Each row of the curve is an iteration,
-    unless these would be shorter than 0.4 s; then there are as many iterations as take 0.4 s each.
+    workers (of a ring: peers) on random hosts, and the curve that ``draw`` gives. Each row of the curve is an
+    iteration, unless these would be shorter than 0.4 s; then there are as many iterations as take 0.4 s each.
 
     Alone on the network a job takes 20 to 40 s, uniformly. The bytes and the compute time of its model shrink to that
     by the same factor, so communication keeps the model's share of an iteration.
     """
     random = Random(f"trainyard workload {load.name} {seed}")  # noqa: S311 - a seed must repeat the experiment
     names = [f"h{i}" for i in range(1, hosts + 1)]
-    recorded = {curve.name: curve.iterations for curve in curves.index() if curve.use == "claim"}
     arrival, jobs = 0.0, []
     for number in range(load.jobs):
         model = models.scaled(random.choice(models.MODELS), link_bps)
         architecture: Architecture = random.choice(("ps", "ring"))
         workers = random.randint(*WORKERS)
         placed = tuple(random.sample(names, workers + 1 if architecture == "ps" else workers))
-        curve, rows = random.choice(sorted(recorded.items()))
+        curve, rows = draw(random)
         total = random.uniform(*ALONE_SECONDS)
-        iterations = min(rows, int(total / SHORTEST_ITERATION))
+        iterations = iterations_of(rows, total)
         seconds = total / iterations
         full = model.compute_seconds + communication_seconds(architecture, len(placed), model.model_bytes, link_bps)
         jobs.append(
@@ -102,6 +110,11 @@ def generate(
         limit_seconds=limit_seconds,
         period_seconds=period_seconds,
     )
+
+
+def iterations_of(rows: int, alone_seconds: float) -> int:
+    """Returns the iterations of a job that takes so long alone: one for each row of its curve, or as many as fit."""
+    return min(rows, int(alone_seconds / SHORTEST_ITERATION))
 
 
 def communication_seconds(architecture: Architecture, hosts: int, model_bytes: float, link_bps: float) -> float:

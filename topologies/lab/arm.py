@@ -261,11 +261,12 @@ def run_arm(
 def _run_arm(
     emulation: Emulation, experiment: Experiment, choice: PolicyChoice, results: Path, tick: Tick
 ) -> ArmResult:
-    with running(emulation, experiment, choice, results, earlier=experiment.earlier) as run:
+    as_declared = declared(experiment, choice.declares)
+    with running(emulation, experiment, choice, results, earlier=as_declared.earlier) as run:
         tuner = TunerProcess(run.folder, experiment)
         run.stops.append(tuner.stop)
         agents = run.agents
-        trainers = agents.start_trainers(declared(experiment, choice.declares), run.meeting)
+        trainers = agents.start_trainers(as_declared, run.meeting)
         run.jobs.extend(trainers.values())
         tuner.start(emulation, agents.experiment_file, run.meeting.folder)
 

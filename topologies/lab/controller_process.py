@@ -17,7 +17,7 @@ from typing import Any
 import requests
 
 from controller.wire import Status
-from topologies import management
+from topologies import checkout, management
 from topologies.box.processors import at_once
 from topologies.emulation import OPENFLOW_PORT, Emulation, inventory
 from topologies.errors import LabError
@@ -40,7 +40,8 @@ class ControllerProcess:
     """One controller on one network. ``folder`` holds its settings, journal, tokens and log.
 
     Its API is called at ``url``, and has ``answer_seconds`` for an answer. ``settings`` go into its settings file.
-    ``plugins``: a folder in which it finds packages beside those that are installed; empty: there is none.
+    ``plugins``: a folder, from the top of the checkout, in which it finds packages beside those that are installed;
+    empty: there is none.
     """
 
     def __init__(
@@ -120,7 +121,7 @@ class ControllerProcess:
         command = [*at_once(), sys.executable, str(Path(sys.executable).with_name("ryu-manager")), "controller.app"]
         environment = {**os.environ, "TRAINYARD_CONFIG": str(self._config)}
         if self._plugins:
-            path = (str(Path(self._plugins).resolve()), environment.get("PYTHONPATH", ""))
+            path = (str((checkout.ROOT / self._plugins).resolve()), environment.get("PYTHONPATH", ""))
             environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
         with self.log.open("ab") as log:
             self._process = self._emulation.popen(None, command, env=environment, stdout=log, stderr=log)

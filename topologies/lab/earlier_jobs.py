@@ -32,9 +32,7 @@ def note(journal: Path, earlier: Sequence[EarlierJob], now: float) -> None:
         for number, job in enumerate(earlier, start=1):
             ended_at = now - (len(earlier) + 1 - number) * APART_SECONDS
             reports = [Progress(float(k), ended_at, metric) for k, metric in enumerate(job.metrics, start=1)]
-            run = summary(
-                (f"earlier-{number}", ended_at), reports, Metric(), ended_at=ended_at, declared=float(job.iterations)
-            )
+            run = summary((job.id, ended_at), reports, Metric(), ended_at=ended_at, declared=float(job.iterations))
             families.keep_run(FamilyKey(Owner(user=USER), job.family), run)
         failure = store.failure or store.write(whole(store.dequeue_in_steps()))
     finally:

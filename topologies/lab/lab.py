@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from mininet.topo import Topo
 
-from topologies import frameworks
+from topologies import checkout, frameworks
 from topologies.box import box
 from topologies.box.datapath import Datapath, DatapathError, Wanted, choose, inside_box
 from topologies.emulation import Emulation, emulate
@@ -129,6 +129,7 @@ def _check(request: LabRequest) -> None:
             raise LabInputError("jobs of studies cannot be measured alone: which of them train is not known beforehand")
         frameworks.interpreter("Optuna")
     ids = {job.id for experiment in request.experiments for job in experiment.jobs}
+    ids |= {job.id for experiment in request.experiments for job in experiment.earlier}
     for choice in request.policies:
         if unknown := sorted(set(choice.declares) - ids):
             raise LabInputError(f"policy {choice.name} declares for jobs that there are not: {', '.join(unknown)}")
@@ -142,7 +143,7 @@ def _check(request: LabRequest) -> None:
 
 def _check_plugins(choice: PolicyChoice, chosen: Datapath) -> None:
     """Raises LabInputError where the arm's controller would not see the folder of its further policies."""
-    folder = Path(choice.plugins).resolve()
+    folder = (checkout.ROOT / choice.plugins).resolve()
     if not folder.is_dir():
         raise LabInputError(f"policy {choice.name}: plugins: there is no folder {folder}")
     if chosen == "uml" and any(folder.is_relative_to(own) for own in box.OWN_FOLDERS):

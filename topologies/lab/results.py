@@ -26,8 +26,9 @@ class PolicyChoice:
 
     ``nic`` says what orders the hosts' NICs: the controller's plan, TensorLights on each host, or nothing.
     ``declares``: what jobs declare in this arm beside the experiment, by job id. It changes what the policy knows; the
-    jobs, the network and the measures are those of the other arms. ``plugins``: a folder with further policies, which
-    the arm's controller finds by their entry points as if they were installed; empty: there is none.
+    jobs, the network and the measures are those of the other arms. ``plugins``: a folder with further policies,
+    from the top of the checkout, which the arm's controller finds by their entry points as if they were installed;
+    empty: there is none.
     """
 
     policy: str

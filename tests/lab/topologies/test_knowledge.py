@@ -33,7 +33,9 @@ def experiment() -> Experiment:
             JobPlan(id="stranger", arrival=0.0, architecture="ring", hosts=("h2", "h3"), port=5001,
                     iterations=ITERATIONS, **common),
         ),
-        earlier=tuple(EarlierJob(family="resnet", iterations=ITERATIONS, curve=CURVE) for _ in range(2)),
+        earlier=tuple(
+            EarlierJob(id=f"earlier-{i}", family="resnet", iterations=ITERATIONS, curve=CURVE) for i in range(2)
+        ),
     )  # fmt: skip
 
 

@@ -31,8 +31,8 @@ def test_hosts_and_jobs_are_those_of_the_experiment() -> None:
 def test_what_is_declared_and_what_ended_before_is_known() -> None:
     own = FIRST.model_copy(update={"target": 0.5, "family": "own", "curve": (0.1, 0.2)})
     earlier = (
-        EarlierJob(family="own", iterations=4, curve=(0.1, 0.2)),
-        EarlierJob(family="b", iterations=1, curve=(0.3,)),
+        EarlierJob(id="e1", family="own", iterations=4, curve=(0.1, 0.2)),
+        EarlierJob(id="e2", family="b", iterations=1, curve=(0.3,)),
     )
     experiment = EXPERIMENT.model_copy(update={"jobs": (own, *EXPERIMENT.jobs[1:]), "earlier": earlier})
     made = workload(experiment, {SECOND.id: Declaration(target=0.75, family="b")})

@@ -49,11 +49,11 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
             ["jobs[0].curve: is the number 5; it should be the name of a recorded curve or a list of its metric"],
         ),
         (
-            {"earlier": [{"family": "f", "curve": "digits-linear-4", "iterations": 9}]},
+            {"earlier": [{"id": "e", "family": "f", "curve": "digits-linear-4", "iterations": 9}]},
             ["spec.yaml:", "earlier[0].curve: there is no curve 'digits-linear-4'; did you mean digits-linear-4"],
         ),
         (
-            {"earlier": [{"family": "--", "curve": "digits-linear-40", "iterations": 9}]},
+            {"earlier": [{"id": "e", "family": "--", "curve": "digits-linear-40", "iterations": 9}]},
             ["spec.yaml:", "earlier[0].family: is the text '--'; the name of a family has a letter or a digit"],
         ),
         ({"jobs": [JOB | {"family": "a\nb"}]}, ["spec.yaml:", "jobs[0].family", "no control characters"]),

@@ -23,9 +23,9 @@ from topologies.lab import earlier_jobs
 from topologies.lab.controller_process import ControllerProcess
 from topologies.trainer.specs import job_spec
 
+CURVES = [tuple(rising(end=0.94 + 0.005 * i, scale=10.0 + i / 2)) for i in range(3)]
 EARLIER = tuple(
-    EarlierJob(family="resnet", iterations=100, curve=tuple(rising(end=0.94 + 0.005 * i, scale=10.0 + i / 2)))
-    for i in range(3)
+    EarlierJob(id=f"earlier-{i}", family="resnet", iterations=100, curve=curve) for i, curve in enumerate(CURVES)
 )
 JOB = JobPlan(
     id="next", arrival=0.0, architecture="ps", hosts=("h1", "h2"), port=5000, model="m", model_bytes=1000,
