@@ -19,6 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from evaluation import resume, summary
 from evaluation.claim import CLAIMS, NO_DATAPATH, Claim, Group, Setting
 from evaluation.claim import load as load_claim
+from evaluation.lab_group import LabGroup
 from evaluation.resume import Measured
 from evaluation.side_by_side import Outcome, side_by_side
 from topologies import checkout
@@ -70,6 +71,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--results", type=Path, default=None, metavar="FOLDER", help="results folder; the default is results/CLAIM"
     )
+    parser.add_argument(
+        "--small-form",
+        type=Path,
+        default=None,
+        metavar="FOLDER",
+        help="write each result there in a small form too; --resume reads it where the results folder has none",
+    )
     options = parser.parse_args(arguments)
     folder = options.results or checkout.ROOT / "results" / options.claim
     console = Console(stderr=True)
@@ -86,6 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 resume=options.resume,
                 quick=options.quick,
                 others=not options.without_others,
+                small_form=options.small_form,
             )
             summary_document = evaluation.document(command)
     except EXPECTED_ERRORS as error:
@@ -113,6 +122,7 @@ class Evaluation:
 
     With ``wanted`` None the claim decides the datapath. The results of a ``quick`` run have a folder of their own, and
     it never overwrites the summary and plot of a full run. With ``others`` False only baseline and subject run.
+    ``small_form`` is the folder of the small forms of results, None: there are none (see ``evaluation.resume``).
     """
 
     claim: Claim[Any]
@@ -123,6 +133,7 @@ class Evaluation:
     resume: bool
     quick: bool
     others: bool = True
+    small_form: Path | None = None
     choose_datapath: Callable[[Wanted], Datapath] = choose
     _done: dict[str, Measured[Any]] = field(default_factory=dict)
     _stop: Event = field(default_factory=Event)
@@ -130,6 +141,8 @@ class Evaluation:
     def document(self, command: str) -> dict[str, Any]:
         """Measure the groups, write summary and plot, and return the summary. Raises EXPECTED_ERRORS, OSError."""
         groups = self.claim.groups(quick=self.quick, others=self.others)
+        if self.small_form is not None and not all(isinstance(group, LabGroup) for group in groups):
+            raise LabError("this claim has no small form: only claims on the testbed have one")
         datapath = self.choose_datapath(self._wanted) if self.claim.DATAPATH is not None else None
         # Boxes are isolated from each other. Networks on the machine's own kernel are not.
         at_once = (self.boxes or os.cpu_count() or 1) if datapath == "uml" else 1
@@ -193,7 +206,12 @@ class Evaluation:
             raise LabError(f"{', '.join(missing)} failed; the same command with --resume runs them again")
 
     def _finished(self, group: Group[Any], datapath: str) -> Measured[Any] | None:
-        return resume.load(self._folder_of(group), group.asked(), datapath, group.read) if self.resume else None
+        if not self.resume:
+            return None
+        found = resume.load(self._folder_of(group), group.asked(), datapath, group.read)
+        if found is None and (path := self._small_form_of(group)) is not None:
+            found = resume.load_small(path, group.asked(), datapath)
+        return found
 
     def _run(self, group: Group[Any], datapath: Datapath | None) -> Measured[Any]:
         folder, request, commit = self._folder_of(group), group.asked(), checkout.commit()
@@ -201,7 +219,15 @@ class Evaluation:
             resume.mark_unfinished(folder)
             result = group.run(Setting(folder, self._wanted, datapath, self._stop))
             resume.mark_whole(folder, request, commit)
+            if isinstance(group, LabGroup) and (path := self._small_form_of(group)) is not None:
+                resume.save_small(path, request, commit, group.small(result))
         return Measured(result, commit)
+
+    def _small_form_of(self, group: Group[Any]) -> Path | None:
+        """Returns the file of the small form of a group's result; None where there is none."""
+        if self.quick or self.small_form is None or not isinstance(group, LabGroup):
+            return None
+        return self.small_form / f"{group.name}.json"
 
     def _folder_of(self, group: Group[Any]) -> Path:
         # A quick group has the name of a full one, whose result took hours and must stay.

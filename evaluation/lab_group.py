@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from pathlib import Path
 
 from evaluation.claim import Setting
@@ -36,3 +37,11 @@ class LabGroup(ABC):
     def read(self, folder: Path) -> LabResult:
         """Read the lab's result. Raises OSError, ValueError."""
         return load_result(folder / RESULT)
+
+    def small(self, result: LabResult) -> LabResult:
+        """Returns a result without the jobs' histories and the links' use, which no claim adds up."""
+        arms = [
+            replace(arm, jobs={job: replace(each, history=()) for job, each in arm.jobs.items()}, links=())
+            for arm in result.arms
+        ]
+        return replace(result, arms=tuple(arms))

@@ -2,12 +2,16 @@
 
 A later run takes a result over only if it answers the same request on the same datapath. The commit that measured it is
 reported but not compared, because a repair of something else need not cost hours.
+
+A result also has a small form, one file, for a claim that takes more than one sitting: only what is added up, with a
+digest of the request. Such files can be committed, so that another machine measures only what is missing.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic
@@ -15,9 +19,10 @@ from typing import Any, Generic
 from pydantic import TypeAdapter
 
 from evaluation.claim import R
-from topologies.lab.results import save
+from topologies.lab.results import LabResult, save
 
 ORIGIN = "origin.json"
+_EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +64,41 @@ def load(folder: Path, request: Any, datapath: str, read: Callable[[Path], R]) -
     except (OSError, ValueError):
         return None
     return Measured(result, origin.commit) if answered == request and result.datapath == datapath else None
+
+
+@dataclass(frozen=True, slots=True)
+class SmallForm:
+    """A result without what is not added up, the digest of the request that it answers, and the commit."""
+
+    digest: str
+    commit: str
+    result: LabResult
+
+
+def digest(request: Any) -> str:
+    """Returns a hash of a request. Fields that are empty do not count, so new ones do not change it."""
+    plain = TypeAdapter(type(request)).dump_python(request, mode="json")
+    return hashlib.sha256(json.dumps(_without_empty(plain), sort_keys=True).encode()).hexdigest()
+
+
+def save_small(path: Path, request: Any, commit: str, result: LabResult) -> None:
+    """Writes the small form of a result. Raises OSError."""
+    save(path, SmallForm(digest(request), commit, result))
+
+
+def load_small(path: Path, request: Any, datapath: str) -> Measured[LabResult] | None:
+    """Returns the result of a small form; None where there is none that answers the request on the datapath."""
+    try:
+        form = TypeAdapter(SmallForm).validate_json(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    if form.digest != digest(request) or form.result.datapath != datapath:
+        return None
+    return Measured(form.result, form.commit)
+
+
+def _without_empty(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        kept = {key: _without_empty(item) for key, item in value.items()}
+        return {key: item for key, item in kept.items() if item not in _EMPTY}
+    return [_without_empty(item) for item in value] if isinstance(value, list) else value
