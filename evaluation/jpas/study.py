@@ -1,9 +1,9 @@
-"""``python -m evaluation.jpas.study``: what a declared target is worth to JPAS, in the simulator.
+"""``python -m evaluation.jpas.study``: what JPAS wins by what it knows of the jobs, in the simulator.
 
-It simulates the claim's loads (``topologies.experiments.workload``) with the claim's curves, which teach nothing, on
-seeds of its own: fair sharing, JPAS without a target, and JPAS with a target that all jobs declare. That is the metric
-at 90 % of the job's own gap, exactly or wrong: times 1 + e, e from a normal distribution with the given standard
-deviation. An error is the same share of that deviation in all arms. t90 is always the time to the true 90 %.
+It simulates the jobs of the claim (``evaluation.jpas.arms``), on seeds that the claim does not use: under fair sharing,
+and under JPAS that knows more or less. In two arms more each declared target is wrong: times 1 + e, e from a normal
+distribution with a standard deviation of 5 or 10 %. An error is the same share of that deviation in both. t90 is always
+the time to the true 90 % of the job's own gap.
 
 Intervals are paired bootstraps over the seeds. The headroom is what fair sharing takes longer to t90 than each job
 alone on the network.
@@ -21,32 +21,36 @@ from functools import partial
 from multiprocessing import get_context
 from random import Random
 from statistics import fmean
+from typing import get_args
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from controller.policies.base import Policy
 from controller.policies.fair import Fair
 from controller.policies.jpas import Jpas
-from evaluation.jpas.claim import PERIOD_SECONDS
+from evaluation.jpas.arms import AT_HEAVY, FAIR, Group, WorkloadName, replayed
+from evaluation.jpas.everything import Everything
+from evaluation.jpas.stream import FRACTION
 from evaluation.simulated import workload
 from simulator.engine import Limits, simulate
 from simulator.network import Hose
 from simulator.reports.statistics import Array, paired_bootstrap
-from simulator.reports.targets import target_iteration, target_value
+from simulator.reports.targets import target_iteration
 from simulator.sweep.facts import solo_seconds
-from simulator.workloads import curves
 from topologies.experiments.declaration import Declaration
-from topologies.experiments.experiment import Experiment
-from topologies.experiments.workload import HEAVY, LOADS, Load, generate
+from topologies.experiments.workload import HEAVY, LOADS, Load
+from topologies.lab.results import PolicyChoice
 
 FIRST_SEED = 1001
 """Neither the claim nor an earlier measurement uses these seeds."""
-FRACTION = 0.9
-BASELINE, NO_TARGET = "fair", "no target"
-ERRORS: Mapping[str, float | None] = {NO_TARGET: None, "exact": 0.0, "5 % wrong": 0.05, "10 % wrong": 0.10}
-"""The arms of JPAS: the standard deviation of the declared targets' relative error; None: none is declared."""
-ARMS = (BASELINE, *ERRORS)
+ERRORS: Mapping[str, float] = {"5 % wrong": 0.05, "10 % wrong": 0.10}
+"""Arms with wrong targets: the standard deviation of the relative error."""
+ARMS: Mapping[WorkloadName, tuple[str, ...]] = {
+    "families": (*AT_HEAVY, *ERRORS),
+    "old": ("none", "everything", "target", *ERRORS),
+}
 ALONE = "alone"
 
 
@@ -58,57 +62,75 @@ class Means:
     jct: float
 
 
-def declarations(experiment: Experiment, error: float | None) -> dict[str, Declaration]:
-    """Returns what an experiment's jobs declare, by id. ``error`` is as in ``ERRORS``."""
-    if error is None:
-        return {}
-    random = Random(f"declared targets {experiment.name}")  # noqa: S311 - an experiment, to be repeated from its seed
-    found = {}
-    for job in experiment.jobs:
-        truth = target_value(curves.replay(job.rows, job.iterations), FRACTION)
-        found[job.id] = Declaration(target=truth * (1.0 + error * random.gauss(0.0, 1.0)))
-    return found
+def choices(group: Group) -> dict[str, PolicyChoice]:
+    """Returns the arms of a group by name, those with wrong targets too."""
+    made = {choice.name: choice for choice in group.request().policies}
+    random = Random(f"declared targets {group.name}")  # noqa: S311 - an experiment, to be repeated from its seed
+    wrong = {job.id: random.gauss(0.0, 1.0) for job in group.experiment.jobs}
+    for name, error in ERRORS.items():
+        made[name] = PolicyChoice(
+            "jpas",
+            label=name,
+            declares={
+                job: Declaration(target=declared.target * (1.0 + error * wrong[job]))
+                for job, declared in made["target"].declares.items()
+                if declared.target is not None
+            },
+        )
+    return made
 
 
-def measure(load: Load, seed: int, options: Mapping[str, float]) -> dict[str, Means]:
-    """Simulates one seed under every arm. ``options`` are JPAS's."""
-    experiment = generate(load, seed, period_seconds=PERIOD_SECONDS)
+def measure(
+    name: WorkloadName, load: Load, arms: Sequence[str], options: Mapping[str, float], seed: int
+) -> dict[str, Means]:
+    """Simulates one seed under fair sharing and every arm. ``options`` are JPAS's."""
+    group = Group(name, load, seed, AT_HEAVY if name == "families" else ("none", "everything", "target"))
+    experiment = group.experiment
     limits = Limits(classes=experiment.queues - 1, period=experiment.period_seconds)
     plain = workload(experiment)
-    reached = {job.id: target_iteration(job.curve, FRACTION) or job.iterations for job in plain.jobs}
+    reached = {job.id: target_iteration(replayed(job), FRACTION) or job.iterations for job in experiment.jobs}
     network = Hose(plain.hosts)
     alone = {job.id: solo_seconds(job, plain.hosts, network) for job in plain.jobs}
     lone = [alone[job.id] * reached[job.id] / job.iterations for job in plain.jobs]
     means = {ALONE: Means(fmean(lone), fmean(alone.values()))}
-    for arm in ARMS:
-        policy = Fair() if arm == BASELINE else Jpas(**options)  # type: ignore[arg-type]  # all of them are numbers
-        error = None if arm == BASELINE else ERRORS[arm]
-        outcome = simulate(workload(experiment, declarations(experiment, error)), policy, limits).jobs
-        means[arm] = Means(
-            fmean(float(outcome[job].iteration_ends[k - 1]) - outcome[job].arrival for job, k in reached.items()),
-            fmean(job.end - job.arrival for job in outcome.values()),
-        )
+    for arm, choice in choices(group).items():
+        if arm == FAIR or arm in arms:
+            outcome = simulate(workload(experiment, choice.declares), _policy(choice, options), limits).jobs
+            means[arm] = Means(
+                fmean(float(outcome[job].iteration_ends[k - 1]) - outcome[job].arrival for job, k in reached.items()),
+                fmean(job.end - job.arrival for job in outcome.values()),
+            )
     return means
 
 
+def _policy(choice: PolicyChoice, options: Mapping[str, float]) -> Policy:
+    if choice.policy == FAIR:
+        return Fair()
+    if choice.policy == Everything.name:
+        return Everything(**choice.options)
+    return Jpas(**options)  # type: ignore[arg-type]  # all of them are numbers
+
+
 def add_up(runs: Sequence[Mapping[str, Means]]) -> dict[str, dict[str, object]]:
-    """Returns, by arm of JPAS, what it saves against fair sharing over the seeds, with 95 % intervals."""
-    return {arm: dict(_figures(runs, arm)) for arm in ERRORS}
+    """Returns, by arm, what it saves against fair sharing over the seeds, with 95 % intervals."""
+    return {arm: dict(_figures(runs, arm)) for arm in runs[0] if arm not in (ALONE, FAIR)}
 
 
 def _figures(runs: Sequence[Mapping[str, Means]], arm: str) -> Iterator[tuple[str, object]]:
-    t90 = [(run[BASELINE].t90, run[arm].t90) for run in runs]
     yield "mean_t90_seconds", fmean(run[arm].t90 for run in runs)
-    yield from _with_interval("t90_reduction", t90)
-    yield from _with_interval("jct_reduction", [(run[BASELINE].jct, run[arm].jct) for run in runs])
-    above = [(run[BASELINE].t90 - run[ALONE].t90, run[arm].t90 - run[ALONE].t90) for run in runs]
-    yield from _with_interval("headroom_won", above)
-    # What a target is worth beside none, in seconds of the headroom.
-    gained = [
-        (run[BASELINE].t90 - run[ALONE].t90, run[BASELINE].t90 - run[ALONE].t90 - (run[NO_TARGET].t90 - run[arm].t90))
-        for run in runs
-    ]
-    yield from _with_interval("headroom_more_than_no_target", gained)
+    yield from _with_interval("t90_reduction", [(run[FAIR].t90, run[arm].t90) for run in runs])
+    yield from _with_interval("jct_reduction", [(run[FAIR].jct, run[arm].jct) for run in runs])
+    headroom = [run[FAIR].t90 - run[ALONE].t90 for run in runs]
+    yield from _with_interval(
+        "headroom_won", [(whole, run[arm].t90 - run[ALONE].t90) for whole, run in zip(headroom, runs, strict=True)]
+    )
+    if "none" in runs[0]:
+        # What is known is worth this share of the headroom beside knowing nothing.
+        gained = [(whole, whole - (run["none"].t90 - run[arm].t90)) for whole, run in zip(headroom, runs, strict=True)]
+        yield from _with_interval("headroom_more_than_none", gained)
+    if "everything" in runs[0]:
+        best = [(run[FAIR].t90 - run["everything"].t90, run[arm].t90 - run["everything"].t90) for run in runs]
+        yield from _with_interval("of_everything", best)
 
 
 def _with_interval(name: str, pairs: Sequence[tuple[float, float]]) -> Iterator[tuple[str, object]]:
@@ -121,55 +143,62 @@ def _reduction(pairs: Array) -> Array:
     return reduced
 
 
-def table(load: Load, seeds: int, arms: Mapping[str, Mapping[str, object]]) -> Table:
+TITLES = {
+    "t90_reduction": "t90 saved",
+    "jct_reduction": "JCT saved",
+    "headroom_won": "headroom won",
+    "headroom_more_than_none": "more than none",
+    "of_everything": "of everything",
+}
+
+
+def table(name: str, load: Load, seeds: int, arms: Mapping[str, Mapping[str, object]]) -> Table:
     """Returns the figures as people read them."""
-    shown = Table(title=f"JPAS against fair sharing, {load.name} load, {seeds} seeds, simulated (95 % intervals)")
-    shown.add_column("target", no_wrap=True)
-    names = {
-        "t90_reduction": "t90 saved",
-        "jct_reduction": "JCT saved",
-        "headroom_won": "headroom won",
-        "headroom_more_than_no_target": "more than without",
-    }
-    for title in names.values():
+    shown = Table(title=f"JPAS against fair sharing, {name} workload, {load.name} load, {seeds} seeds, simulated")
+    shown.add_column("knows", no_wrap=True)
+    for title in TITLES.values():
         shown.add_column(title, justify="right")
     for arm, figures in arms.items():
-        shown.add_row(arm, *(_cell(figures, name) for name in names))
+        shown.add_row(arm, *(_cell(figures, figure) for figure in TITLES))
     return shown
 
 
 def _cell(figures: Mapping[str, object], name: str) -> str:
-    value, interval = figures[name], figures[f"{name}_ci95"]
-    assert isinstance(value, float)
-    assert isinstance(interval, list)
+    value, interval = figures.get(name), figures.get(f"{name}_ci95")
+    if not isinstance(value, float) or not isinstance(interval, list):
+        return ""
     return f"{value:.1%} ({interval[0]:.1%} to {interval[1]:.1%})"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Simulate JPAS without and with declared targets, and print what each saves against fair sharing."""
+    """Simulate JPAS that knows more or less of its jobs, and print what each arm saves against fair sharing."""
     parser = argparse.ArgumentParser(prog="python -m evaluation.jpas.study", description=main.__doc__)
+    parser.add_argument(
+        "--workload", choices=get_args(WorkloadName), default="families", help="the default is families"
+    )
     parser.add_argument("--seeds", type=int, default=20, metavar="N", help="so many seeds; the default is 20")
     parser.add_argument("--load", choices=sorted(LOADS), default=HEAVY.name, help="the default is heavy")
+    parser.add_argument("--arm", action="append", metavar="NAME", help="an arm; the default is all of the workload")
     parser.add_argument("--option", action="append", default=[], metavar="KEY=NUMBER", help="an option of JPAS")
     parser.add_argument("--processes", type=int, default=os.cpu_count(), metavar="N", help="the default is all cores")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     options = parser.parse_args(arguments)
+    name: WorkloadName = options.workload
+    arms = options.arm or list(ARMS[name])
+    if unknown := [arm for arm in arms if arm not in ARMS[name]]:
+        parser.error(f"argument --arm: there is no arm {unknown[0]!r}; there are {', '.join(ARMS[name])}")
     load = LOADS[options.load]
     given = {key: float(value) for key, _, value in (text.partition("=") for text in options.option)}
     seeds = range(FIRST_SEED, FIRST_SEED + options.seeds)
     with get_context("spawn").Pool(options.processes) as pool:
-        runs = pool.map(partial(_measure, load, given), seeds, chunksize=1)
-    arms = add_up(runs)
+        runs = pool.map(partial(measure, name, load, arms, given), seeds, chunksize=1)
+    figures = add_up(runs)
     if options.json:
-        document = {"load": load.name, "seeds": list(seeds), "options": given, "arms": arms}
+        document = {"workload": name, "load": load.name, "seeds": list(seeds), "options": given, "arms": figures}
         sys.stdout.write(json.dumps(document, indent=1) + "\n")
     else:
-        Console().print(table(load, len(seeds), arms))
+        Console().print(table(name, load, len(seeds), figures))
     return 0
-
-
-def _measure(load: Load, options: Mapping[str, float], seed: int) -> dict[str, Means]:
-    return measure(load, seed, options)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ for experiment in request["experiments"]:
     for choice in request["policies"]:
         policy = choice["label"] or choice["policy"]
         tell({"phase": "arm", "text": policy, "policy": policy, "done": 1, "total": 1})
-        factor = 2.0 if policy in ("jpas", "beamer") else 4.0
+        factor = 2.0 if choice["policy"] in ("jpas", "everything", "beamer") else 4.0
         jobs = {}
         for number, job in enumerate(experiment["jobs"], start=1):
             t90 = factor * (10 + number)

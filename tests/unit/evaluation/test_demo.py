@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation import demo, plots
+from evaluation import demo, demo_jobs, plots
 from evaluation.bench.support.waiting import wait_until
 from tests.support.fake_kernel import FakeKernel, lives
 from tests.support.paths import ROOT
@@ -57,7 +57,19 @@ def test_the_demo_leaves_a_table_a_plot_and_a_summary(kernel: FakeKernel, tmp_pa
 
 def test_it_ends_within_six_minutes_even_if_no_job_does() -> None:
     to_end = arm._GRACE_SECONDS + arm._STOP_SECONDS + arm._LAST_REPORTS_SECONDS
-    assert 2 * (arm.START_SECONDS + demo.LIMIT_SECONDS + to_end) + 100 <= 360
+    assert 2 * (arm.START_SECONDS + demo_jobs.LIMIT_SECONDS + to_end) + 100 <= 360
+
+
+def test_its_jobs_are_retrained_and_half_of_them_have_a_target() -> None:
+    jobs = demo_jobs.demo_wave(period_seconds=1.0)
+    assert len(jobs.experiment.jobs) == 8
+    assert {job.architecture for job in jobs.experiment.jobs} == {"ps", "ring"}
+    assert len({job.model for job in jobs.experiment.jobs}) >= 5
+    ended = {job.family for job in jobs.experiment.earlier}
+    assert {jobs.families[job.id] for job in jobs.experiment.jobs} <= ended
+    told = demo_jobs.known(jobs)
+    assert sum("target" in words for words in told.values()) == 4
+    assert all("earlier run" in words for words in told.values())
 
 
 def test_a_lab_that_fails_ends_with_status_1_and_one_line(kernel: FakeKernel, tmp_path: Path, capsys) -> None:
@@ -69,8 +81,9 @@ def test_a_lab_that_fails_ends_with_status_1_and_one_line(kernel: FakeKernel, tm
 
 def test_the_table_tells_of_jobs_that_did_not_get_there(capsys) -> None:
     found = result({"a": 10.0, "b": 20.0}, {"a": 30.0, "b": None})
-    demo.show(found, demo.demo_summary(found, "scripts/demo"))
+    demo.show(found, demo.demo_summary(found, "scripts/demo"), {"a": "2 earlier runs", "b": "nothing"})
     told = " ".join(capsys.readouterr().out.split())
+    assert "2 earlier runs" in told
     assert "jpas: b missed a target" in told
     assert "fair: " not in told
     assert "mean t90 133% longer" in told

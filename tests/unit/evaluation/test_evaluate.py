@@ -20,7 +20,7 @@ from evaluation import evaluate, plots, resume, summary
 from evaluation.bench.support.waiting import wait_until
 from evaluation.claim import CLAIMS, NO_DATAPATH, Setting, load
 from evaluation.jpas import claim as jpas
-from evaluation.jpas.claim import FAIR, JPAS, Group
+from evaluation.jpas.arms import AT_HEAVY, BASIC, FAMILY_SEEDS, Group
 from tests.support.fake_kernel import FakeKernel, lives
 from tests.support.paths import ROOT
 from topologies import checkout
@@ -40,7 +40,7 @@ def read(folder: Path) -> dict:
 @pytest.fixture
 def two_groups(monkeypatch: pytest.MonkeyPatch) -> tuple[Group, Group]:
     """A claim of two small groups, without its picture."""
-    made = Group(LIGHT, 1, (FAIR, JPAS), 0), Group(LIGHT, 2, (FAIR, JPAS), 0)
+    made = Group("families", LIGHT, 1, ("target",), 0), Group("families", LIGHT, 2, ("target",), 0)
     monkeypatch.setattr(jpas, "groups", lambda *, quick, others: list(made[: 1 if quick else 2]))
     monkeypatch.setattr(plots, "reductions", lambda *_arguments: None)
     return made
@@ -48,7 +48,7 @@ def two_groups(monkeypatch: pytest.MonkeyPatch) -> tuple[Group, Group]:
 
 def test_quick_measures_one_group_and_says_so_everywhere(kernel: FakeKernel, tmp_path: Path, capsys) -> None:
     assert run(tmp_path / "out", "--quick") == 0
-    assert kernel.runs() == ["light-1"]
+    assert kernel.runs() == ["families-light-1"]
     document = read(tmp_path / "out")
     assert document["quick"] is True
     assert (document["arms"], document["seeds"], document["machine"]["datapath"]) == (2, [1], "uml")
@@ -60,12 +60,13 @@ def test_quick_measures_one_group_and_says_so_everywhere(kernel: FakeKernel, tmp
     assert (tmp_path / "out" / "jpas.png").read_bytes().startswith(b"\x89PNG")
     told = capsys.readouterr()
     assert "not to be quoted" in told.out
-    assert "50.0%" in told.out
+    assert "50%" in told.out
 
 
 def test_groups_that_fail_do_not_stop_the_others_and_resume_goes_on(kernel: FakeKernel, tmp_path: Path, capsys) -> None:
     groups = jpas.groups()
-    heavy, middle = f"heavy-{jpas.SEEDS['heavy'][1]}", f"middle-{jpas.SEEDS['middle'][-1]}"
+    heavy = f"families-heavy-{FAMILY_SEEDS['heavy'][1]}"
+    middle = f"families-middle-{FAMILY_SEEDS['middle'][-1]}"
     kernel.order(fail=(middle, heavy))
     assert run(tmp_path / "out") == 1
     assert sorted(kernel.runs()) == sorted(group.name for group in groups)
@@ -79,30 +80,31 @@ def test_groups_that_fail_do_not_stop_the_others_and_resume_goes_on(kernel: Fake
     assert sorted(kernel.runs()) == [heavy, middle]
     document = read(tmp_path / "out")
     assert (document["quick"], document["networks_at_once"]) == (False, 2)
-    assert document["arms"] == sum(len(group.policies) for group in groups)
-    assert set(document["loads"]) == {"light", "middle", "heavy"}
-    assert sorted(document["loads"]["middle"]["jpas"]["seeds"]) == list(jpas.SEEDS["middle"])
-    assert document["loads"]["heavy"]["jpas"]["t90"]["reduction"] == pytest.approx(0.5)
-    assert document["loads"]["middle"]["jpas"]["t90"]["headroom_won"] is not None
+    assert document["arms"] == sum(1 + len(group.knows) for group in groups)
+    families = document["workloads"]["families"]
+    assert set(families) == set(FAMILY_SEEDS)
+    assert sorted(families["middle"]["target"]["seeds"]) == list(FAMILY_SEEDS["middle"])
+    assert families["heavy"]["none"]["t90"]["reduction"] == pytest.approx(0.5)
     assert not any("quick" in claim["claim"] for claim in document["headline"])
-    of_load = [claim["metric"] for claim in document["headline"] if "heavy load" in claim["claim"]]
-    assert of_load == ["mean_t90", "mean_t95", "mean_jct", "t90_above_alone"]
-    # Every policy that a load has is claimed, each against fair sharing on the seeds that it ran on.
-    for at, policies in document["loads"].items():
-        for policy in set(policies) - {"alone"}:
-            found, begin = policies[policy], f"{policy} "
+    # Every arm is claimed, each against fair sharing on the seeds that it ran on.
+    for of_load, arms in families.items():
+        for knows in AT_HEAVY if of_load == "heavy" else BASIC:
+            found = arms[knows]
             said = [
-                c for c in document["headline"] if c["claim"].startswith(begin) and c["claim"].endswith(f", {at} load")
+                claim
+                for claim in document["headline"]
+                if (claim["workload"], claim["load"], claim["knows"]) == ("families", of_load, knows)
             ]
+            assert [claim["metric"] for claim in said] == ["mean_t90", "mean_t95", "mean_jct", "t90_above_alone"]
             won = [found[measure]["reduction"] for measure in ("t90", "t95", "jct")] + [found["t90"]["headroom_won"]]
-            assert [c["reduction"] for c in said] == ([] if policy == "fair" else [*map(pytest.approx, won)])
+            assert [claim["reduction"] for claim in said] == [*map(pytest.approx, won)]
 
 
 @pytest.mark.usefixtures("two_groups")
 def test_without_resume_everything_is_measured_anew(kernel: FakeKernel, tmp_path: Path) -> None:
     for _ in range(2):
         assert run(tmp_path / "out", "--quick") == 0
-    assert kernel.runs() == ["light-1", "light-1"]
+    assert kernel.runs() == ["families-light-1", "families-light-1"]
 
 
 @pytest.mark.usefixtures("two_groups")
@@ -145,11 +147,11 @@ def test_the_commits_of_all_groups_are_told(kernel: FakeKernel, tmp_path: Path, 
     assert run(tmp_path / "out") == 0
     assert read(tmp_path / "out")["commits"] == ["new"]
     assert "commits" not in capsys.readouterr().err
-    (tmp_path / "out" / "arms" / "light-1" / resume.ORIGIN).unlink()
+    (tmp_path / "out" / "arms" / "families-light-1" / resume.ORIGIN).unlink()
     kernel.forget()
     monkeypatch.setattr(checkout, "commit", lambda: "later")
     assert run(tmp_path / "out", "--resume") == 0
-    assert kernel.runs() == ["light-1"]
+    assert kernel.runs() == ["families-light-1"]
     assert (read(tmp_path / "out")["commits"], read(tmp_path / "out")["commit"]) == (["later", "new"], "later")
     assert "different commits: later, new" in " ".join(capsys.readouterr().err.split())
 
@@ -201,11 +203,52 @@ def test_every_group_of_the_claim_comes_back_from_disk_as_it_was(tmp_path: Path)
 @pytest.mark.usefixtures("two_groups")
 def test_a_group_that_is_measured_anew_and_fails_is_not_kept(kernel: FakeKernel, tmp_path: Path) -> None:
     assert run(tmp_path / "out", "--quick") == 0
-    kernel.order(fail=("light-1",))
+    kernel.order(fail=("families-light-1",))
     assert run(tmp_path / "out", "--quick") == 1
     kernel.order()
     assert run(tmp_path / "out", "--quick", "--resume") == 0
-    assert kernel.runs() == ["light-1"] * 3
+    assert kernel.runs() == ["families-light-1"] * 3
+
+
+@pytest.mark.usefixtures("two_groups")
+def test_small_forms_stand_in_for_results_that_are_gone(kernel: FakeKernel, tmp_path: Path) -> None:
+    forms = tmp_path / "forms"
+    assert run(tmp_path / "out", "--small-form", str(forms)) == 0
+    before = read(tmp_path / "out")
+    assert sorted(path.name for path in forms.iterdir()) == ["families-light-1.json", "families-light-2.json"]
+    assert not any("history" in job and job["history"] for job in _jobs(forms / "families-light-1.json"))
+    kernel.forget()
+    assert run(tmp_path / "elsewhere", "--resume", "--small-form", str(forms)) == 0
+    assert kernel.runs() == []
+    after = read(tmp_path / "elsewhere")
+    assert after["workloads"] == before["workloads"]
+    assert after["commits"] == before["commits"]
+    # A form that answers another request does not count.
+    (forms / "families-light-1.json").write_bytes((forms / "families-light-2.json").read_bytes())
+    assert run(tmp_path / "third", "--resume", "--small-form", str(forms)) == 0
+    assert kernel.runs() == ["families-light-1"]
+
+
+def _jobs(path: Path) -> list[dict]:
+    return [job for arm in json.loads(path.read_text())["result"]["arms"] for job in arm["jobs"].values()]
+
+
+def test_only_claims_on_the_testbed_have_small_forms(tmp_path: Path) -> None:
+    sums = evaluation(Sums((1, 2), (4,)), tmp_path)
+    sums.small_form = tmp_path / "forms"
+    with pytest.raises(LabError, match="this claim has no small form"):
+        sums.document("scripts/evaluate sums")
+
+
+def test_a_digest_is_of_what_is_asked_and_not_of_empty_fields() -> None:
+    group = Group("families", LIGHT, 1, ("target",), 0)
+    asked = group.request()
+    assert resume.digest(asked) == resume.digest(Group("families", LIGHT, 1, ("target",), 0).request())
+    assert resume.digest(asked) != resume.digest(Group("families", LIGHT, 2, ("target",), 0).request())
+    bare = TypeAdapter(LabRequest).dump_python(asked, mode="json")
+    for experiment in bare["experiments"]:
+        experiment.pop("studies")
+    assert resume.digest(bare) == resume.digest(asked)
 
 
 @dataclass(frozen=True)
