@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import get_args
 
@@ -12,26 +12,18 @@ from rich.console import Console
 from rich.table import Table
 
 from evaluation import plots, summary
+from evaluation.demo_jobs import BASELINE, PERIOD_SECONDS, SUBJECT, choices, demo_wave, known
 from simulator.reports.statistics import reduction, reduction_interval_over_jobs
 from topologies import checkout
-from topologies.box.datapath import Wanted
+from topologies.box.datapath import Wanted, roomiest
 from topologies.errors import one_line_errors
-from topologies.experiments.workload import DEMO, generate
 from topologies.lab import comparison
 from topologies.lab.bars import Bars
 from topologies.lab.lab import EXPECTED_ERRORS, run_arms
 from topologies.lab.results import LabResult
 from topologies.signals import ending_signals
 
-BASELINE, SUBJECT = "fair", "jpas"
-SEED = 1
 SPREAD = "spread over the jobs of this one run (bootstrap), not over runs"
-LIMIT_SECONDS = 105.0
-"""Stop the jobs of an arm after this many seconds.
-
-Where both arms reach the limit, the demo still ends within six minutes after set-up: 100 s are left for the box, the
-network, the queue proof, the starts of two controllers and their agents, the take-down and the plot.
-"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,7 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser(prog="scripts/demo", description=main.__doc__)
     parser.add_argument(
-        "--datapath", choices=get_args(Wanted), default="auto", help="the datapath of the emulated switch"
+        "--datapath",
+        choices=get_args(Wanted),
+        default=None,
+        help="the datapath of the emulated switch; the default is the one with most processors that works here",
     )
     parser.add_argument(
         "--results",
@@ -52,7 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     console = Console(stderr=True)
-    experiment = generate(DEMO, SEED, limit_seconds=LIMIT_SECONDS)
+    jobs = demo_wave(period_seconds=PERIOD_SECONDS)
+    experiment = jobs.experiment
     console.print(
         f"{experiment.hosts} emulated servers on one switch, {experiment.link_bps / 1e6:g} Mbit/s a link: "
         f"{len(experiment.jobs)} training jobs run first under fair sharing, then under JPAS. About five minutes."
@@ -63,13 +59,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with Bars(console) as bars:
                 result = run_arms(
                     experiment,
-                    (BASELINE, SUBJECT),
-                    options.datapath,
+                    choices(jobs),
+                    options.datapath or roomiest(),
                     bars.show,
                     options.results / "arms",
                     prove_queues=True,
                 )
-            document = demo_summary(result, command)
+            knows = known(jobs)
+            document = demo_summary(result, command) | {"known": knows}
             summary.write(options.results / "summary.json", document)
             plots.demo(result, options.results / "demo.png")
     except EXPECTED_ERRORS as error:
@@ -80,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stopped, SystemExit):
             raise
         return 130
-    show(result, document)
+    show(result, document, knows)
     Console().print(f"[dim]summary, plot and logs: {options.results}[/dim]")
     return 0
 
@@ -132,8 +129,8 @@ def demo_summary(result: LabResult, command: str) -> dict[str, object]:
     }
 
 
-def show(result: LabResult, document: dict[str, object]) -> None:
-    """Print the table, the queue proof and the mean times on stdout."""
+def show(result: LabResult, document: dict[str, object], knows: Mapping[str, str]) -> None:
+    """Print the table, the queue proof and the mean times on stdout. ``knows`` says what JPAS knew of each job."""
     arms = {arm.policy: arm for arm in result.arms}
     table = Table(title="Seconds from a job's arrival to 90 % and 95 % of its converged accuracy, and to its end")
     table.add_column("job", no_wrap=True)
@@ -145,6 +142,7 @@ def show(result: LabResult, document: dict[str, object]) -> None:
     table.add_section()
     table.add_row("mean", *(_cell(comparison.mean(arms[p], m)) for m in comparison.MEASURES for p in arms))
     console = Console()
+    console.print(_known(knows))
     console.print(table)
     if result.queue_proof is not None:
         proof = result.queue_proof
@@ -161,6 +159,13 @@ def show(result: LabResult, document: dict[str, object]) -> None:
         f"[bold]mean t90 {_change(shares['t90'])}[/bold], mean t95 {_change(shares['t95'])} under JPAS than under fair "
         f"sharing (95 % interval over these jobs: {-shares['t90_ci95'][1]:+.0%} to {-shares['t90_ci95'][0]:+.0%})"
     )
+
+
+def _known(knows: Mapping[str, str]) -> Table:
+    table = Table("job", "what JPAS knew of it when it came")
+    for job, words in knows.items():
+        table.add_row(job, words)
+    return table
 
 
 def _ms(seconds: float | None) -> float | None:
