@@ -72,6 +72,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--results", type=Path, default=None, metavar="FOLDER", help="results folder; the default is results/CLAIM"
     )
     parser.add_argument(
+        "--only",
+        default=None,
+        metavar="BEGIN",
+        help="measure only groups whose names begin so, and add nothing up; for a sitting of a long claim",
+    )
+    parser.add_argument(
         "--small-form",
         type=Path,
         default=None,
@@ -96,6 +102,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 others=not options.without_others,
                 small_form=options.small_form,
             )
+            if options.only is not None:
+                evaluation.measure_only(options.only)
+                return 0
             summary_document = evaluation.document(command)
     except EXPECTED_ERRORS as error:
         console.print(f"evaluate: {error}", style="red", markup=False, highlight=False)
@@ -138,15 +147,19 @@ class Evaluation:
     _done: dict[str, Measured[Any]] = field(default_factory=dict)
     _stop: Event = field(default_factory=Event)
 
+    def measure_only(self, begin: str) -> None:
+        """Measure the groups whose names begin so, as far as they are not measured. Raises EXPECTED_ERRORS, OSError."""
+        groups = self._groups()
+        chosen = [group for group in groups if group.name.startswith(begin)]
+        if not chosen:
+            raise LabError(f"no group's name begins with {begin!r}; there are {', '.join(g.name for g in groups)}")
+        self._measure(chosen, *self._place())
+        self.console.print(f"{len(chosen)} of {len(groups)} groups are measured", highlight=False)
+
     def document(self, command: str) -> dict[str, Any]:
         """Measure the groups, write summary and plot, and return the summary. Raises EXPECTED_ERRORS, OSError."""
-        groups = self.claim.groups(quick=self.quick, others=self.others)
-        if self.small_form is not None and not all(isinstance(group, LabGroup) for group in groups):
-            raise LabError("this claim has no small form: only claims on the testbed have one")
-        datapath = self.choose_datapath(self._wanted) if self.claim.DATAPATH is not None else None
-        # Boxes are isolated from each other. Networks on the machine's own kernel are not.
-        at_once = (self.boxes or os.cpu_count() or 1) if datapath == "uml" else 1
-        self.folder.mkdir(parents=True, exist_ok=True)
+        groups = self._groups()
+        datapath, at_once = self._place()
         self._measure(groups, datapath, at_once)
         measured = [self._done[group.name] for group in groups]
         commits = sorted({result.commit for result in measured})
@@ -158,6 +171,19 @@ class Evaluation:
         summary.write(folder / SUMMARY, contents)
         self.claim.plot(contents, folder)
         return contents
+
+    def _groups(self) -> Sequence[Group[Any]]:
+        groups = self.claim.groups(quick=self.quick, others=self.others)
+        if self.small_form is not None and not all(isinstance(group, LabGroup) for group in groups):
+            raise LabError("this claim has no small form: only claims on the testbed have one")
+        return groups
+
+    def _place(self) -> tuple[Datapath | None, int]:
+        """Returns the datapath, and how many networks run at once. Makes the results folder."""
+        datapath = self.choose_datapath(self._wanted) if self.claim.DATAPATH is not None else None
+        self.folder.mkdir(parents=True, exist_ok=True)
+        # Boxes are isolated from each other. Networks on the machine's own kernel are not.
+        return datapath, (self.boxes or os.cpu_count() or 1) if datapath == "uml" else 1
 
     @property
     def _wanted(self) -> Wanted:

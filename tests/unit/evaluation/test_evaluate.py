@@ -100,6 +100,18 @@ def test_groups_that_fail_do_not_stop_the_others_and_resume_goes_on(kernel: Fake
             assert [claim["reduction"] for claim in said] == [*map(pytest.approx, won)]
 
 
+def test_a_sitting_measures_some_groups_and_adds_nothing_up(kernel: FakeKernel, tmp_path: Path, capsys) -> None:
+    assert run(tmp_path / "out", "--only", "old-heavy-7") == 0
+    assert sorted(kernel.runs()) == [f"old-heavy-{seed}" for seed in range(70, 74)]
+    assert not (tmp_path / "out" / "summary.json").exists()
+    assert f"4 of {len(jpas.groups())} groups are measured" in " ".join(capsys.readouterr().err.split())
+    kernel.forget()
+    assert run(tmp_path / "out", "--only", "old", "--resume") == 0
+    assert sorted(kernel.runs()) == [f"old-heavy-{seed}" for seed in range(66, 70)]
+    assert run(tmp_path / "out", "--only", "new") == 1
+    assert "no group's name begins with 'new'" in " ".join(capsys.readouterr().err.split())
+
+
 @pytest.mark.usefixtures("two_groups")
 def test_without_resume_everything_is_measured_anew(kernel: FakeKernel, tmp_path: Path) -> None:
     for _ in range(2):
