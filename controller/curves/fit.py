@@ -27,8 +27,10 @@ from numpy.typing import NDArray
 
 from controller.curves.candidates import FARTHEST, SAMPLES, iteration_at, solve, value_at
 from controller.curves.declared import Declared, DeclaredTargets, Draws
+from controller.curves.earlier import EarlierRuns
+from controller.curves.earlier_numbers import earlier_numbers
 from controller.curves.histories import BINS, MIN_POINTS, FitInput, Histories, History, read, running_median
-from controller.curves.prospects import learned, learned_of_declared, outlook
+from controller.curves.prospects import learned, learned_of_known, outlook
 from controller.curves.reports import Reports, joined
 from controller.curves.shapes import shapes
 from controller.curves.target_spec import PRIOR_SHARE, T90, T95, TargetSpec, prior_shares
@@ -81,6 +83,7 @@ class Fit(NamedTuple):
     """A fitted history up to the iteration ``last``: the converged metric, and the targets in the order asked for.
 
     ``start`` is the value at which the gap starts. ``declared`` is the job's own target; None: it declares none.
+    ``by_family`` says that earlier runs of the job's family gave the best chance to reach 90 %, or the declared target.
     """
 
     points: int
@@ -89,6 +92,7 @@ class Fit(NamedTuple):
     targets: tuple[Target, ...]
     start: float
     declared: Declared | None
+    by_family: bool = False
 
 
 def fit(
@@ -110,21 +114,33 @@ def fit_many(histories: Sequence[History | FitInput], specs: Sequence[TargetSpec
     tenth of the run (whose median defines it), and no target lies beyond the run's end.
     """
     fits: list[Fit | None] = [None] * len(histories)
-    kinds = [(history.total is None or isnan(history.total), history.target is not None) for history in histories]
+    kinds = [_kind(history) for history in histories]
     for kind in sorted(set(kinds)):
         rows = [i for i, own in enumerate(kinds) if own == kind]
         for first in range(0, len(rows), _TOGETHER):
             rows_together = rows[first : first + _TOGETHER]
             positions, known = read([histories[i] for i in rows_together])
+            earlier = [histories[rows_together[position]].earlier for position in positions.tolist()]
             for position, fitted in zip(
-                positions.tolist(), _fit_some(known, specs) if len(positions) else (), strict=True
+                positions.tolist(), _fit_some(known, specs, earlier) if len(positions) else (), strict=True
             ):
                 fits[rows_together[position]] = fitted
     return fits
 
 
-def _fit_some(histories: Histories, specs: Sequence[TargetSpec]) -> list[Fit]:
-    """Fits of histories of one kind: all of them have a known end, or none has, and the same of a declared target."""
+def _kind(history: History | FitInput) -> tuple[bool, bool, bool]:
+    """Returns whether the end of the run is unknown, and whether a target and earlier runs are known.
+
+    Earlier runs tell when a share of the run comes, so they tell nothing where its length is not known.
+    """
+    is_endless = history.total is None or isnan(history.total)
+    return is_endless, history.target is not None, history.earlier is not None and not is_endless
+
+
+def _fit_some(
+    histories: Histories, specs: Sequence[TargetSpec], earlier: Sequence[EarlierRuns | None] = ()
+) -> list[Fit]:
+    """Fits of histories of one kind, see ``_kind``. ``earlier``: the earlier runs of each, where they are known."""
     draws = _draw(histories)
     start = histories.start
     converged = _converged(draws)
@@ -134,23 +150,29 @@ def _fit_some(histories: Histories, specs: Sequence[TargetSpec]) -> list[Fit]:
     is_endless = bool(np.isnan(histories.end).any())
     shape = None if is_endless or not any(spec.learned for spec in specs) else shapes(histories)
     targets = [_target(spec, histories, draws, shape=shape) for spec in specs]
+    found = None if np.isnan(histories.target).any() else DeclaredTargets.of(histories, draws)
+    runs = [one for one in earlier if one is not None and shape is not None]
+    declared: Iterable[Declared | None] = repeat(None)
+    if shape is not None and (found is not None or runs):
+        # What is known beside the history tells better when 90 % comes.
+        own = dict(zip(specs, targets, strict=True)).get(T90) or _target(T90, histories, draws, shape=None)
+        numbers = _numbers(histories, found, runs, converged[:, 1], outlook(histories, *own[:2]))
+        rate = learned_of_known(is_declared=found is not None, has_family=bool(runs)).best(histories, shape, numbers)
+        if found is None:
+            targets = [(*own[:2], rate) if spec == T90 else of for spec, of in zip(specs, targets, strict=True)]
+        else:
+            declared = found.as_values(histories, rate)
+    elif found is not None:
+        declared = found.as_values(histories, found.rate)
     zero = start * unit[:, 0]
     levels = [zero + spec.fraction * (spread[:, 1] - zero) for spec in specs]
     of_each = zip(
-        *(_targets(spec.fraction, level, *found) for spec, level, found in zip(specs, levels, targets, strict=True)),
+        *(_targets(spec.fraction, level, *of) for spec, level, of in zip(specs, levels, targets, strict=True)),
         strict=True,
     )
     points, last = histories.points.tolist(), histories.last.tolist()
-    declared: Iterable[Declared | None] = repeat(None)
-    if not np.isnan(histories.target).any():
-        found = DeclaredTargets.of(histories, draws)
-        rate = found.rate
-        if shape is not None:
-            own = dict(zip(specs, targets, strict=True)).get(T90) or _target(T90, histories, draws, shape=None)
-            numbers = _numbers(histories, found, converged[:, 1], outlook(histories, *own[:2]))
-            rate = learned_of_declared().best(histories, shape, numbers)
-        declared = found.as_values(histories, rate)
-    columns = (points, last, estimates(spread), of_each if specs else repeat(()), zero.tolist(), declared)
+    by_family = repeat(bool(runs))
+    columns = (points, last, estimates(spread), of_each if specs else repeat(()), zero.tolist(), declared, by_family)
     return [Fit(*one) for one in zip(*columns, strict=False)]
 
 
@@ -172,23 +194,39 @@ def _converged(draws: Draws) -> Array:
     return quantiles(*in_order(draws.converged.reshape(n, -1), draws.likely.reshape(n, -1)))
 
 
-def _numbers(histories: Histories, found: DeclaredTargets, converged: Array, own: Array) -> Array:
-    """What the trees see of a declared target beside the history's shape (J, 15).
+def _numbers(
+    histories: Histories,
+    found: DeclaredTargets | None,
+    runs: Sequence[EarlierRuns],
+    converged: Array,
+    own: Array,
+) -> Array:
+    """What the trees see beside the history's shape (J, 4 to 30), of declared targets and of earlier runs, if any.
 
     ``converged`` (J,) is the median by the fit, ``own`` (J, 4) the outlook on 90 % of it.
     """
-    return np.concatenate((own, found.outlook(histories), found.numbers(histories, converged)), axis=1)
+    numbers = [own]
+    if found is not None:
+        numbers += [found.outlook(histories), found.numbers(histories, converged)]
+    if runs:
+        numbers.append(earlier_numbers(histories, runs, converged))
+    return np.concatenate(numbers, axis=1)
 
 
-def declared_numbers(histories: Sequence[History | FitInput]) -> Array:
-    """What the trees see of declared targets (J, 36), of histories that have one, a known length and enough reports."""
+def known_numbers(histories: Sequence[History | FitInput]) -> Array:
+    """What the trees see (J, 25 to 51) of histories of one kind that have a known length and enough reports.
+
+    All have a declared target, or none has; and the same of earlier runs.
+    """
     rows = []
     for first in range(0, len(histories), _TOGETHER):
-        _, known = read(histories[first : first + _TOGETHER])
+        together = histories[first : first + _TOGETHER]
+        _, known = read(together)
         draws = _draw(known)
         own = outlook(known, *_target(T90, known, draws, shape=None)[:2])
-        numbers = _numbers(known, DeclaredTargets.of(known, draws), _converged(draws)[:, 1], own)
-        rows.append(np.concatenate((shapes(known), numbers), axis=1))
+        found = None if np.isnan(known.target).any() else DeclaredTargets.of(known, draws)
+        runs = [history.earlier for history in together if history.earlier is not None]
+        rows.append(np.concatenate((shapes(known), _numbers(known, found, runs, _converged(draws)[:, 1], own)), axis=1))
     return np.concatenate(rows)
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from controller.curves.earlier import EarlierRuns
 from controller.curves.reports import Reports, joined
 from controller.model import Metric, Progress
 
@@ -33,12 +34,14 @@ LEAST_SIZE = 1e-100
 
 
 class History(NamedTuple):
-    """What a job reported, its metric, the iterations of its whole run, where known, and its target, where declared."""
+    """What a job reported, its metric, and where known the iterations of its whole run, its declared target, and the
+    earlier runs of its family."""
 
     progress: Sequence[Progress]
     metric: Metric
     total: float | None = None
     target: float | None = None
+    earlier: EarlierRuns | None = None
 
 
 class FitInput(NamedTuple):
@@ -48,6 +51,7 @@ class FitInput(NamedTuple):
     metric: Metric
     total: float | None = None
     target: float | None = None
+    earlier: EarlierRuns | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

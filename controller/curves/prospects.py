@@ -8,7 +8,8 @@ is worth the same whenever it comes (J. Gittins, Journal of the Royal Statistica
 doi:10.1111/j.2517-6161.1979.tb01068.x).
 
 The trees were learned by ``evaluation.curves.learn_prospects``; they stand in ``prospects.json``. Those of declared
-targets, in ``target_prospects.json``, were learned by ``evaluation.curves.learn_target_prospects``.
+targets, in ``target_prospects.json``, were learned by ``evaluation.curves.learn_target_prospects``, and those of jobs
+with earlier runs, in ``family_prospects.json``, by ``evaluation.curves.learn_family_prospects``.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ class Prospects:
     def best(self, histories: Histories, shape: Array, outlook: Array) -> Array:
         """The best chance per iteration (J,) of histories of known length, their ``shape`` (J, 21), ``outlook`` (J, N).
 
-        See ``controller.curves.shapes.shapes`` and ``outlook``, which gives four numbers; of a declared target there
-        are more (``controller.curves.fit.declared_numbers``).
+        See ``controller.curves.shapes.shapes`` and ``outlook``, which gives four numbers; where more is known there
+        are more (``controller.curves.fit.known_numbers``).
         """
         numbers = np.concatenate((shape, outlook), axis=1)
         end = np.maximum(histories.end, histories.last)
@@ -71,12 +72,15 @@ def learned(fraction: float) -> Prospects:
 
 
 @cache
-def learned_of_declared() -> Prospects:
-    """Of a declared target: the chance that the run closes 90 % of its gap, whether its user has declared that or not.
+def learned_of_known(*, is_declared: bool, has_family: bool) -> Prospects:
+    """Of a job of which more is known than its history: the chance that the run closes 90 % of its gap.
 
-    These trees are others than those of a target that is not declared, so that they change nothing there.
+    ``is_declared``: its target, which need not be that; ``has_family``: earlier runs. One of the two is known at least.
+    Each case has trees of its own, and none of them are those of jobs of which nothing more is known.
     """
-    return _read("target_prospects.json")["declared"]
+    if not has_family:
+        return _read("target_prospects.json")["declared"]
+    return _read("family_prospects.json")["both" if is_declared else "family"]
 
 
 @cache

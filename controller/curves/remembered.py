@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from controller.curves import fit as curves
+from controller.curves.earlier import EarlierRuns
 from controller.curves.record import Recorded
 from controller.memo import Latest
 from controller.model import Job, Metric, Progress
@@ -32,23 +33,26 @@ _SHARED = 8192
 """Remember this many fits by their input. Each takes about a kilobyte."""
 
 
+class _Known(NamedTuple):
+    """What a fit depends on beside the reports, see ``curves.FitInput``."""
+
+    metric: Metric
+    total: float | None
+    target: float | None
+    earlier: EarlierRuns | None
+
+
 class _FitRecord(NamedTuple):
-    """A fit, its input (number of reports, metric, iterations of the run, declared target), and the nearest target.
+    """A fit, its input (number of reports, and what is known of the job beside them), and the nearest target.
 
     ``ahead`` is the metric of the nearest target that the job has not yet passed by the fit, with its sign turned so
     that it rises. It is infinite where the job has passed all.
     """
 
     points: int
-    metric: Metric
-    total: float | None
-    target: float | None
+    known: _Known
     fit: curves.Fit | None
     ahead: float
-
-    def stands_for(self, job: Job, count: int) -> bool:
-        """Returns whether this is the fit of the first ``count`` reports of the job, of the same history."""
-        return self[:4] == (count, job.metric, job.iterations_total, job.target)
 
 
 class _JobHistory(NamedTuple):
@@ -74,35 +78,42 @@ class Remembered:
         self._known: Latest[_JobHistory] = Latest(_REMEMBERED)
         self._shared: Latest[curves.Fit] = Latest(_SHARED)
 
-    def fits(self, jobs: Sequence[Job]) -> list[curves.Fit | None]:
-        """Returns the fit of each job's history, with ``T90`` and ``T95`` as targets; None for too few reports."""
-        answers = [self._as_before(job) for job in jobs]
+    def fits(self, jobs: Sequence[Job], earlier: Sequence[EarlierRuns | None] = ()) -> list[curves.Fit | None]:
+        """Returns the fit of each job's history, with ``T90`` and ``T95`` as targets; None for too few reports.
+
+        ``earlier``: what is known of earlier runs of each job's family; empty: nothing of any.
+        """
+        facts = [
+            _Known(job.metric, job.iterations_total, job.target, runs)
+            for job, runs in zip(jobs, earlier or [None] * len(jobs), strict=True)
+        ]
+        answers = [self._as_before(job, known) for job, known in zip(jobs, facts, strict=True)]
         news = [i for i, answer in enumerate(answers) if answer is None]
-        for i, record in zip(news, self._anew([jobs[i] for i in news]), strict=True):
+        for i, record in zip(news, self._anew([jobs[i] for i in news], [facts[i] for i in news]), strict=True):
             answers[i] = record
         return [answer.fit for answer in answers if answer is not None]
 
-    def _as_before(self, job: Job) -> _FitRecord | None:
+    def _as_before(self, job: Job, facts: _Known) -> _FitRecord | None:
         """Returns the last answer if the job has not reported since, else None."""
         held = self._known.get(job.id)
         if held is None or held.progress is not job.progress or _has_grown(held):
             return None
         record = held.answer
-        return record if record is not None and record[1:4] == (job.metric, job.iterations_total, job.target) else None
+        return record if record is not None and record.known == facts else None
 
-    def _anew(self, jobs: Sequence[Job]) -> list[_FitRecord]:
+    def _anew(self, jobs: Sequence[Job], facts: Sequence[_Known]) -> list[_FitRecord]:
         known = [self._read(job) for job in jobs]
         latest: list[_FitRecord | None] = [
             history.settled if history.crossing is None else history.crossing for history in known
         ]
         counts = [_count(history.reports) for history in known]
-        stands = [_settled(history, job, count) for history, job, count in zip(known, jobs, counts, strict=True)]
+        stands = [_settled(*one) for one in zip(known, facts, counts, strict=True)]
         grown = [i for i, stand in enumerate(stands) if not stand]
         crossed, until = _crossings(jobs, known, latest, [i for i, stand in enumerate(stands) if stand])
         # As few calls as can be: to fit two histories takes hardly longer than one.
         anew, until = grown + crossed, [counts[i] for i in grown] + until
         while anew:
-            for i, record in zip(anew, self._fit_records(jobs, known, anew, until), strict=True):
+            for i, record in zip(anew, self._fit_records(facts, known, anew, until), strict=True):
                 progress, reports, settled, *_ = known[i]
                 known[i] = (
                     _JobHistory(progress, reports, settled, record)
@@ -130,15 +141,14 @@ class Remembered:
         return grown
 
     def _fit_records(
-        self, jobs: Sequence[Job], known: Sequence[_JobHistory], indices: Sequence[int], counts: Sequence[int]
+        self, facts: Sequence[_Known], known: Sequence[_JobHistory], indices: Sequence[int], counts: Sequence[int]
     ) -> list[_FitRecord]:
         """Returns the fits of the jobs at ``indices``, each from the first of its reports, ``counts`` of them."""
         inputs = [
-            curves.FitInput(known[i].reports.first(count), jobs[i].metric, jobs[i].iterations_total, jobs[i].target)
-            for i, count in zip(indices, counts, strict=True)
+            curves.FitInput(known[i].reports.first(count), *facts[i]) for i, count in zip(indices, counts, strict=True)
         ]
         return [
-            _FitRecord(count, jobs[i].metric, jobs[i].iterations_total, jobs[i].target, fit, _ahead(jobs[i], fit))
+            _FitRecord(count, facts[i], fit, _ahead(facts[i], fit))
             for i, count, fit in zip(indices, counts, self._fitted(inputs), strict=True)
         ]
 
@@ -157,9 +167,9 @@ class Remembered:
 _of_this_process = Remembered()
 
 
-def fits(jobs: Sequence[Job]) -> list[curves.Fit | None]:
+def fits(jobs: Sequence[Job], earlier: Sequence[EarlierRuns | None] = ()) -> list[curves.Fit | None]:
     """Returns the fit of each job's history, see ``Remembered.fits``, with the memory that this process has."""
-    return _of_this_process.fits(jobs)
+    return _of_this_process.fits(jobs, earlier)
 
 
 def _has_grown(held: _JobHistory) -> bool:
@@ -206,14 +216,16 @@ def _goes_on(before: tuple[Progress, ...], now: tuple[Progress, ...]) -> bool:
         return False
 
 
-def _settled(known: _JobHistory, job: Job, count: int) -> bool:
-    return known.settled is not None and known.settled.stands_for(job, count)
+def _settled(history: _JobHistory, facts: _Known, count: int) -> bool:
+    """Returns whether the settled fit is that of the first ``count`` reports."""
+    return history.settled is not None and history.settled[:2] == (count, facts)
 
 
 def _name(fit_input: curves.FitInput) -> str:
     """Returns a hash of all that a fit depends on."""
-    reports, metric, total, target = fit_input
-    name = blake2b(repr((len(reports), metric, total, target)).encode(), digest_size=16)
+    reports, metric, total, target, earlier = fit_input
+    digest = None if earlier is None else earlier.digest
+    name = blake2b(repr((len(reports), metric, total, target, digest)).encode(), digest_size=16)
     name.update(reports.iterations)
     name.update(reports.metrics)
     return name.hexdigest()
@@ -229,17 +241,17 @@ def _count(reports: curves.Reports) -> int:
     return count if count >= curves.MIN_POINTS else len(reports)
 
 
-def _ahead(job: Job, fit: curves.Fit | None) -> float:
+def _ahead(facts: _Known, fit: curves.Fit | None) -> float:
     if fit is None:
         return math.inf
     ahead = [target.metric for target in fit.targets if target.crossed <= 0.5]
-    if job.target is not None and fit.declared is not None and fit.declared.crossed is None:
-        ahead.append(job.target)
-    return min((_sign(job) * metric for metric in ahead), default=math.inf)
+    if facts.target is not None and fit.declared is not None and fit.declared.crossed is None:
+        ahead.append(facts.target)
+    return min((_sign(facts) * metric for metric in ahead), default=math.inf)
 
 
-def _sign(job: Job) -> float:
-    return 1.0 if job.metric.direction == "max" else -1.0
+def _sign(of: Job | _Known) -> float:
+    return 1.0 if of.metric.direction == "max" else -1.0
 
 
 def _crossings(

@@ -17,10 +17,11 @@ or 95 % of the converged accuracy.
    it becomes more certain that the job has passed its targets. The job with the highest index goes first.
    A job that declares a target is judged by the time to that value instead of by reaching 90 %, unless it cannot be
    reached (``controller.policies.parts.aims``). Then the end of the run counts ``weight_end_target`` times as much.
-3. A job with fewer than 3 reports has the index of the prior, or 1 / its attained service where that is less, so a job
-   that never reports gains nothing. If its length is not declared, it goes first until it has used ``new_job_seconds``
-   of bottleneck time, and is then ordered by attained service. So is a job whose length is not declared and whose fit
-   is too uncertain (``uncertain``).
+   Where earlier runs of a job's family predict each other, the chances go by them too (``controller.curves.earlier``).
+3. A job with fewer than 3 reports has the index of the prior, or that of the earlier runs of its family. It is
+   1 / its attained service where that is less, so a job that never reports gains nothing. If its length is not
+   declared, it goes first until it has used ``new_job_seconds`` of bottleneck time, and is then ordered by attained
+   service. So is a job whose length is not declared and whose fit is too uncertain (``uncertain``).
 4. A job keeps its place until its index has changed by more than a margin, because predictions vary a little, and every
    move costs rules and marks.
 5. A job that has diverged stands behind all others, by its attained service.
@@ -47,7 +48,9 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from controller.curves import fit
+from controller.curves.earlier import EarlierRuns
 from controller.curves.remembered import fits
+from controller.families.earlier import earlier_runs
 from controller.model import Job, Ordering, Snapshot
 from controller.ordering.loads import Floats, load_matrix
 from controller.ordering.service import attained
@@ -87,12 +90,14 @@ class Standing(NamedTuple):
 class _Case(NamedTuple):
     """What decides the standing of a job: its fit, what it is judged by, its use of its bottleneck port in seconds.
 
-    ``passed`` counts the targets that the job has behind it.
+    ``earlier``: the earlier runs of its family that may be used. ``passed`` counts the targets that the job has behind
+    it.
     """
 
     job: Job
     fitted: fit.Fit | None
     aim: Aim
+    earlier: EarlierRuns | None
     per_iteration: float
     used: float
     passed: int
@@ -142,7 +147,8 @@ class Jpas(Policy):
         jobs = {job.id: job for job in snapshot.jobs}
         bottlenecks = load_matrix(snapshot).bottlenecks()
         remembered = aims.crossings(snapshot.jobs, memory)
-        known = fits(aims.judged(snapshot.jobs, remembered))
+        earlier = [earlier_runs(job) for job in snapshot.jobs]
+        known = fits(aims.judged(snapshot.jobs, remembered), earlier)
         judged_by = {
             job.id: aims.aim(job, fitted, remembered.get(job.id))
             for job, fitted in zip(snapshot.jobs, known, strict=True)
@@ -150,9 +156,9 @@ class Jpas(Policy):
         service = self._service(snapshot, bottlenecks, known)
         passed = _passed(snapshot.jobs, known, judged_by, memory)
         standings = {
-            job.id: self._standing(_Case(job, fitted, judged_by[job.id], bottleneck, used, passed[job.id]))
-            for job, fitted, bottleneck, used in zip(
-                snapshot.jobs, known, bottlenecks.tolist(), service.tolist(), strict=True
+            job.id: self._standing(_Case(job, fitted, judged_by[job.id], runs, bottleneck, used, passed[job.id]))
+            for job, fitted, runs, bottleneck, used in zip(
+                snapshot.jobs, known, earlier, bottlenecks.tolist(), service.tolist(), strict=True
             )
         }
         kept = {
@@ -201,7 +207,7 @@ class Jpas(Policy):
         return before if before is not None and abs(now - before) <= self.margin * before else now
 
     def _standing(self, case: _Case) -> Standing:
-        job, fitted, aim, per_iteration, used, passed = case
+        job, fitted, aim, _, per_iteration, used, passed = case
         if job.diverged:
             return _by_service(used, "diverged, so it goes behind all others", DIVERGED)
         if self.variant == "attained":
@@ -212,26 +218,32 @@ class Jpas(Policy):
         if fitted is None:
             # Who has crossed a target is not new, whatever is left of its history.
             is_new = aim.crossing is None
-            return self._unreported(job, per_iteration, used) if is_new else _by_service(used, _past(job, aim))
+            return self._unreported(case) if is_new else _by_service(used, _past(job, aim))
         return self._past_targets(case, fitted) if passed == PAST else self._before_target(case, fitted)
 
-    def _unreported(self, job: Job, per_iteration: float, used: float) -> Standing:
+    def _unreported(self, case: _Case) -> Standing:
         """Returns the standing of a job with too few reports for a fit.
 
-        It goes by the prior where the run's length is declared, and else first for a while.
+        It goes by earlier runs of its family or by the prior where the run's length is declared, and else first for a
+        while.
         """
+        job, earlier, per_iteration, used = case.job, case.earlier, case.per_iteration, case.used
         reports = sum(point.metric is not None for point in job.progress)
         by_service = _by_service(used, f"only {reports} of the {fit.MIN_POINTS} reports that a fit needs")
         if self.variant == "index" and job.iterations_total is not None and per_iteration > 0:
             # Service counts as iterations, reported or not, so that a silent job does not stay new.
             done = max(job.iterations_done, min(used / per_iteration, job.iterations_total - 1.0))
-            left = job.iterations_total * TARGETS[0].shares(PRIOR_DRAWS) - done
+            spec = TARGETS[0] if earlier is None else earlier.t90
+            left = job.iterations_total * spec.shares(PRIOR_DRAWS) - done
             ahead = left[left > 0]
             mean = float(ahead.mean()) if len(ahead) else 0.0
             index = len(ahead) / len(left) / max(mean, 1.0)
             expected = per_iteration / max(index, _LEAST_INDEX)
             if expected > used:
-                return Standing(0, expected, f"new: {expected:.1f} s expected for a run of its length")
+                what = (
+                    "a run of its length" if earlier is None else f"a run of its family ({earlier.count} earlier ones)"
+                )
+                return Standing(0, expected, f"new: {expected:.1f} s expected for {what}")
             return by_service
         if used < self.new_job_seconds:
             return Standing(NEW, used, f"new: first until it has used {self.new_job_seconds:g} s, {used:.1f} s so far")
@@ -245,7 +257,7 @@ class Jpas(Policy):
         return Standing(PAST, left, why)
 
     def _before_target(self, case: _Case, fitted: fit.Fit) -> Standing:
-        job, _, aim, per_iteration, used, passed = case
+        job, _, aim, _, per_iteration, used, passed = case
         iteration, metric, what = _next_target(job, fitted, aim, passed)
         done = job.iterations_done
         left, low, high = (max(k - done, 1.0) for k in (iteration.median, iteration.low, iteration.high))
@@ -265,7 +277,8 @@ class Jpas(Policy):
             gain = max(abs(metric - latest) / max(abs(metric), 1e-12), 1e-6)
             return Standing(tier, per_iteration * left / gain, f"{why}, {gain:.1%} of it to gain", metric)
         seconds = self._index_seconds(case, fitted)
-        return Standing(0, seconds, f"{why}; {seconds:.1f} s for each target to be expected", metric)
+        runs = "" if case.earlier is None or not fitted.by_family else f" by {case.earlier.count} earlier runs"
+        return Standing(0, seconds, f"{why}; {seconds:.1f} s for each target to be expected{runs}", metric)
 
     def _index_seconds(self, case: _Case, fitted: fit.Fit) -> float:
         """Returns 1 / the index: the seconds of the bottleneck port for each target that is expected to be reached."""

@@ -48,7 +48,7 @@ def declared_moments(runs: Iterable[Run], errors: Mapping[float, float] = ERRORS
             histories += [curve_fit.History(progress[:k], Metric(), float(len(run)), target) for k in seen.tolist()]
             weights.append(weight * np.where(seen < WATCHED * first, 1.0, AFTERWARDS) / len(seen))
             lefts.append((first - seen) / len(run))
-    return Moments(curve_fit.declared_numbers(histories), np.concatenate(weights), np.concatenate(lefts))
+    return Moments(curve_fit.known_numbers(histories), np.concatenate(weights), np.concatenate(lefts))
 
 
 def main() -> int:

@@ -2,11 +2,11 @@
 
 A cluster retrains some families often and most seldom: each job draws a family of the recorded ones that judge
 (``evaluation.curves.families``, ``claim``) by Zipf's law (exponent 1; the ranks are the seed's), and then one of its
-runs that no job of the stream had before. The stream begins cold. It comes in ``WAVES`` waves of as many jobs as the
-load has. All jobs of a wave have ended before the next one begins, so the earlier runs that a job may know are those of
-the waves before its own, and of its own wave as they end. A seed measures one wave, the seed modulo ``WAVES``: seeds in
-a row measure the cold wave as often as the last. Of the waves before, only what the controller keeps of their runs
-counts, so their jobs do not train again.
+runs that no job of the stream had before. The stream begins cold. It comes in waves of as many jobs as the load has.
+All jobs of a wave have ended before the next one begins, so the earlier runs that a job may know are those of the waves
+before its own, and of its own wave as they end. A seed measures one wave, by the seed modulo 4 the first, the fourth,
+the seventh or the tenth (``BEFORE``): seeds in a row measure the cold wave as often as the last. Of the waves before,
+only what the controller keeps of their runs counts, so their jobs do not train again.
 
 All arms have the same jobs. They differ in what the jobs declare (``declares``).
 """
@@ -31,7 +31,8 @@ from topologies.experiments.workload import ALONE_SECONDS, Load, draw_recorded, 
 
 Knows = Literal["none", "everything", "family", "target", "half", "both", "wrong-family"]
 """What the policy knows of the jobs, see ``declares``."""
-WAVES = 4
+BEFORE = (0, 3, 6, 9)
+"""So many waves come before the one that a seed measures."""
 FRACTION = 0.9
 HALF, WRONG_SHARE = 0.5, 0.25
 Rows = tuple[float, ...]
@@ -78,7 +79,7 @@ def wave(
     random = Random(f"trainyard earlier jobs {seed}")  # noqa: S311 - a seed must repeat the experiment
     earlier = []
     known: dict[str, Drawn] = {}
-    for number in range(load.jobs * (seed % WAVES if before is None else before)):
+    for number in range(load.jobs * (BEFORE[seed % len(BEFORE)] if before is None else before)):
         job = next(drawn)
         iterations = iterations_of(len(job.rows), random.uniform(*ALONE_SECONDS))
         name = f"earlier{number + 1:03d}"

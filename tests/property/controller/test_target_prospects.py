@@ -12,7 +12,7 @@ from scipy.special import expit
 
 from controller.curves import fit as curves
 from controller.curves.histories import MIN_POINTS, read
-from controller.curves.prospects import HORIZONS, Prospects, learned_of_declared
+from controller.curves.prospects import HORIZONS, Prospects, learned_of_known
 from controller.curves.shapes import shapes
 from controller.model import Metric, Progress
 from evaluation.curves import drawn_curves
@@ -36,7 +36,9 @@ def histories(run, target, metric=Metric(), total=None):  # noqa: B008 - frozen
 def test_the_file_tells_the_recorded_runs_better_than_their_mean() -> None:
     known = declared_moments(list(replayed(known_curves()))[::10], seed=7)
     weight = known.weight / known.weight.sum()
-    for horizon, odds in zip(HORIZONS, learned_of_declared().within(known.numbers), strict=True):
+    for horizon, odds in zip(
+        HORIZONS, learned_of_known(is_declared=True, has_family=False).within(known.numbers), strict=True
+    ):
         comes = (known.left > 0) & (known.left <= horizon)
         chance, mean = expit(odds), float(weight @ comes)
         assert _loss(chance, comes, weight) < 0.75 * _loss(np.full(len(comes), mean), comes, weight)
@@ -56,9 +58,11 @@ def _loss(chance, comes, weight) -> float:
 )
 def test_any_history_with_any_target_has_prospects(values: list[float], target: float, direction, total: float) -> None:
     known = histories(values, target, Metric("loss", direction), total=max(total, len(values)))
-    numbers = curves.declared_numbers(known)
+    numbers = curves.known_numbers(known)
     assert np.isfinite(numbers).all()
-    rate = learned_of_declared().best(read(known)[1], numbers[:, :SHAPE], numbers[:, SHAPE:])
+    rate = learned_of_known(is_declared=True, has_family=False).best(
+        read(known)[1], numbers[:, :SHAPE], numbers[:, SHAPE:]
+    )
     assert ((rate > 0) & (rate <= 1)).all()
     rates = [fit.declared.rate for fit in curves.fit_many(known) if fit is not None and fit.declared is not None]
     np.testing.assert_allclose(rates, rate, rtol=1e-9)
@@ -75,7 +79,7 @@ def test_prospects_do_not_hang_on_units(unit: float, scale: float, share: float)
         ends = range(MIN_POINTS, len(run) + 1, 4)
         target = -u * (101.0 + share * 49.0)
         numbers.append(
-            curves.declared_numbers([curves.History(progress[:k], Metric("r", "min"), 60.0 * s, target) for k in ends])
+            curves.known_numbers([curves.History(progress[:k], Metric("r", "min"), 60.0 * s, target) for k in ends])
         )
     np.testing.assert_allclose(*numbers, rtol=1e-5, atol=1e-6)
 
@@ -99,7 +103,7 @@ def known_runs(runs, prospects: Prospects, errors: float | None) -> list[one_lin
         if errors is None:
             rate = prospects.best(read(known)[1], shapes(read(known)[1]), fitted(known, 0.9))
         else:
-            numbers = curves.declared_numbers(known)
+            numbers = curves.known_numbers(known)
             rate = prospects.best(read(known)[1], numbers[:, :SHAPE], numbers[:, SHAPE:])
         found.append(one_link.Known(len(run), target, np.append(np.full(MIN_POINTS, PRIOR_INDEX / len(run)), rate)))
     return found

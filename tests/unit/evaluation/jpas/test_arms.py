@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evaluation.jpas.arms import AT_HEAVY, BASIC, FAIR, Group, groups
-from evaluation.jpas.stream import WAVES
+from evaluation.jpas.stream import BEFORE
 from topologies.experiments.workload import HEAVY, LIGHT, MIDDLE
 
 
@@ -15,7 +15,7 @@ def test_the_claim_has_enough_paired_seeds() -> None:
     assert {key: len(of) for key, of in seeds.items()} == {
         ("families", HEAVY.name): 8, ("families", MIDDLE.name): 5, ("families", LIGHT.name): 5, ("old", HEAVY.name): 8,
     }  # fmt: skip
-    assert sorted(seed % WAVES for seed in seeds["families", HEAVY.name]) == sorted([*range(WAVES)] * 2)
+    assert sorted(seed % len(BEFORE) for seed in seeds["families", HEAVY.name]) == sorted([*range(len(BEFORE))] * 2)
     assert len({group.name for group in made}) == len(made)
 
 
