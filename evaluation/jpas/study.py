@@ -16,7 +16,6 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 from random import Random
@@ -27,18 +26,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from controller.policies.base import Policy
-from controller.policies.fair import Fair
-from controller.policies.jpas import Jpas
-from evaluation.jpas.arms import AT_HEAVY, FAIR, Group, WorkloadName, replayed
-from evaluation.jpas.everything import Everything
-from evaluation.jpas.stream import FRACTION
-from evaluation.simulated import workload
-from simulator.engine import Limits, simulate
-from simulator.network import Hose
+from evaluation.jpas.arms import AT_HEAVY, FAIR, Group, WorkloadName
+from evaluation.jpas.simulation import Means, means, means_alone
 from simulator.reports.statistics import Array, paired_bootstrap
-from simulator.reports.targets import target_iteration
-from simulator.sweep.facts import solo_seconds
 from topologies.experiments.declaration import Declaration
 from topologies.experiments.workload import HEAVY, LOADS, Load
 from topologies.lab.results import PolicyChoice
@@ -52,14 +42,6 @@ ARMS: Mapping[WorkloadName, tuple[str, ...]] = {
     "old": ("none", "everything", "target", *ERRORS),
 }
 ALONE = "alone"
-
-
-@dataclass(frozen=True, slots=True)
-class Means:
-    """Means over the jobs of one run, in seconds; of ``ALONE``, of each job alone on the network."""
-
-    t90: float
-    jct: float
 
 
 def choices(group: Group) -> dict[str, PolicyChoice]:
@@ -85,30 +67,11 @@ def measure(
 ) -> dict[str, Means]:
     """Simulates one seed under fair sharing and every arm. ``options`` are JPAS's."""
     group = Group(name, load, seed, AT_HEAVY if name == "families" else ("none", "everything", "target"))
-    experiment = group.experiment
-    limits = Limits(classes=experiment.queues - 1, period=experiment.period_seconds)
-    plain = workload(experiment)
-    reached = {job.id: target_iteration(replayed(job), FRACTION) or job.iterations for job in experiment.jobs}
-    network = Hose(plain.hosts)
-    alone = {job.id: solo_seconds(job, plain.hosts, network) for job in plain.jobs}
-    lone = [alone[job.id] * reached[job.id] / job.iterations for job in plain.jobs]
-    means = {ALONE: Means(fmean(lone), fmean(alone.values()))}
+    found = {ALONE: means_alone(group.experiment)}
     for arm, choice in choices(group).items():
         if arm == FAIR or arm in arms:
-            outcome = simulate(workload(experiment, choice.declares), _policy(choice, options), limits).jobs
-            means[arm] = Means(
-                fmean(float(outcome[job].iteration_ends[k - 1]) - outcome[job].arrival for job, k in reached.items()),
-                fmean(job.end - job.arrival for job in outcome.values()),
-            )
-    return means
-
-
-def _policy(choice: PolicyChoice, options: Mapping[str, float]) -> Policy:
-    if choice.policy == FAIR:
-        return Fair()
-    if choice.policy == Everything.name:
-        return Everything(**choice.options)
-    return Jpas(**options)  # type: ignore[arg-type]  # all of them are numbers
+            found[arm] = means(group.experiment, choice, options if choice.policy == "jpas" else None)
+    return found
 
 
 def add_up(runs: Sequence[Mapping[str, Means]]) -> dict[str, dict[str, object]]:

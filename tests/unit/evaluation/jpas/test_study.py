@@ -7,7 +7,8 @@ import json
 import pytest
 
 from evaluation.jpas.arms import AT_HEAVY, FAIR, FAMILY_SEEDS, OLD_SEEDS, Group
-from evaluation.jpas.study import ALONE, ARMS, ERRORS, FIRST_SEED, Means, add_up, choices, main, measure
+from evaluation.jpas.simulation import Means
+from evaluation.jpas.study import ALONE, ARMS, ERRORS, FIRST_SEED, add_up, choices, main, measure
 from topologies.experiments.workload import HEAVY, Load
 
 FEW = Load("few", jobs=3, mean_gap_seconds=1.0)
