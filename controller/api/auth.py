@@ -7,7 +7,8 @@ from collections.abc import Collection
 from http import HTTPStatus
 from itertools import chain, islice
 
-from controller.api.http import Call, HttpError, Identity
+from controller.access.caller import ANYBODY, Caller, Role
+from controller.api.http import Call, HttpError
 from controller.config.config import Api, is_loopback
 from controller.declared.declared import Declared
 from controller.model import Job
@@ -23,30 +24,30 @@ class Guard:
 
     def __init__(self, api: Api) -> None:
         self._host = api.host
-        self._tokens: list[tuple[bytes, Identity]] = []
+        self._tokens: list[tuple[bytes, Caller]] = []
         if api.token is not None:
-            self._tokens.append((api.token.get_secret_value().encode(), Identity()))
+            self._tokens.append((api.token.get_secret_value().encode(), Caller("operator", Role.OPERATOR)))
         for host, token in api.host_tokens.items():
-            self._tokens.append((token.get_secret_value().encode(), Identity(host)))
+            self._tokens.append((token.get_secret_value().encode(), Caller(host, Role.HOST, host=host)))
 
-    def identify(self, authorization: str | None, host_header: str | None) -> Identity:
-        """Returns the client's identity.
+    def identify(self, authorization: str | None, host_header: str | None) -> Caller:
+        """Returns who calls.
 
         Raises HttpError 401 without a known token. If no tokens are set, raises 403 for a web page from another site.
         """
         if not self._tokens:
             self._check_name(host_header)
-            return Identity()
+            return ANYBODY
         scheme, _, token = (authorization or "").partition(" ")
         given = token.strip(" ").encode("utf-8", "replace") if scheme.lower() == "bearer" else b""
-        client: Identity | None = None
-        for known, identity in self._tokens:  # all of them, so that the time reveals nothing
+        caller: Caller | None = None
+        for known, owner in self._tokens:  # all of them, so that the time reveals nothing
             if hmac.compare_digest(known, given):
-                client = identity
-        if client is None:
+                caller = owner
+        if caller is None:
             problem = "a bearer token is required" if not authorization else "the token is not known here"
             raise HttpError(HTTPStatus.UNAUTHORIZED, problem, headers={"WWW-Authenticate": REALM}, close=True)
-        return client
+        return caller
 
     def _check_name(self, host_header: str | None) -> None:
         """Refuse requests by a foreign name (DNS rebinding): without tokens a web page could act as an operator."""
@@ -62,20 +63,20 @@ class Guard:
 
 def require_operator(call: Call) -> None:
     """Raises HttpError 403 for a host's own token."""
-    if call.identity.host is not None:
+    if call.caller.host is not None:
         raise HttpError(
             HTTPStatus.FORBIDDEN,
-            f"the token of host {call.identity.host} is for its reports, its plan and its jobs only",
+            f"the token of host {call.caller.host} is for its reports, its plan and its jobs only",
             close=True,
         )
 
 
 def require_host(call: Call, host: str) -> None:
     """Raises HttpError 404 where a host's token is used for another host, whether that host exists or not."""
-    if call.identity.host not in (None, host):
+    if call.caller.host not in (None, host):
         raise HttpError(
             HTTPStatus.NOT_FOUND,
-            f"there is no host {host} for the token of host {call.identity.host}, which is its own",
+            f"there is no host {host} for the token of host {call.caller.host}, which is its own",
         )
 
 
@@ -95,7 +96,7 @@ def require_free(call: Call, job: str, hosts: Collection[str] | None) -> None:
     """
     if hosts is not None and not _is_of(call, hosts):
         raise HttpError(
-            HTTPStatus.FORBIDDEN, f"the token of host {call.identity.host} cannot have the name {job}; choose another"
+            HTTPStatus.FORBIDDEN, f"the token of host {call.caller.host} cannot have the name {job}; choose another"
         )
 
 
@@ -103,18 +104,18 @@ def require_involved(call: Call, job: str, hosts: Collection[str]) -> None:
     """Raises HttpError 403 where a host's token would register a job that does not involve the host."""
     if not _is_of(call, hosts):
         raise HttpError(
-            HTTPStatus.FORBIDDEN, f"this is the token of host {call.identity.host}, and job {job} does not involve it"
+            HTTPStatus.FORBIDDEN, f"this is the token of host {call.caller.host}, and job {job} does not involve it"
         )
 
 
 def _is_of(call: Call, hosts: Collection[str]) -> bool:
     """Returns whether the client may change what belongs to these hosts."""
-    return call.identity.host is None or call.identity.host in hosts
+    return call.caller.host is None or call.caller.host in hosts
 
 
 def require_own(call: Call, spec: Declared) -> None:
     """Raises HttpError 403 where a host's token claims traffic that neither begins nor ends at the host."""
-    host = call.identity.host
+    host = call.caller.host
     if host is None:
         return
     claimed = (("tasks", i, (task.host,)) for i, task in enumerate(spec.tasks) if task.port is not None)
@@ -135,14 +136,14 @@ def check_host_privileges(
     epoch. ``stages`` is the setting api.host_stages. ``fillers`` are the hosts whose tokens registered the other
     jobs of the stage (None: an operator's).
     """
-    if call.identity.host is None:
+    if call.caller.host is None:
         return
     errors = []
     if spec.stage is not None and (live is None or spec.stage != live.stage):
         if stages == "none":
             errors.append(("stage", "stages are for operators; leave it out, and have one PUT /v1/stages/{id}"))
-        elif stages == "own" and set(fillers) - {call.identity.host}:
-            problem = f"stage {spec.stage} is not of jobs of {call.identity.host}'s token alone; have an operator "
+        elif stages == "own" and set(fillers) - {call.caller.host}:
+            problem = f"stage {spec.stage} is not of jobs of {call.caller.host}'s token alone; have an operator "
             errors.append(("stage", problem + "PUT /v1/stages/{id}, or set api.host_stages: any"))
     weight = max(1.0, live.weight if live is not None else 1.0)
     if spec.weight > weight:

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
+from controller.access.caller import ANYBODY
 from controller.api.auth import Guard, require_operator
 from controller.api.bodies.query import check_known, parse
 from controller.api.errors import from_refusal, problem
-from controller.api.http import Call, HttpError, Identity, Reply
+from controller.api.http import Call, HttpError, Reply
 from controller.api.openapi import document
 from controller.api.routes import ROUTES, Access, Route, check_names, pattern
 from controller.api.services import Services
@@ -98,10 +99,10 @@ class Api:
     ) -> Call:
         access = route.access if route is not None else Access.HOST
         if access is Access.OPEN:  # these calls take no parameters
-            return Call(environ, parts, {}, identity=Identity(), received_at=received_at)
-        identity = self._guard.identify(environ.get("HTTP_AUTHORIZATION"), environ.get("HTTP_HOST"))
+            return Call(environ, parts, {}, caller=ANYBODY, received_at=received_at)
+        caller = self._guard.identify(environ.get("HTTP_AUTHORIZATION"), environ.get("HTTP_HOST"))
         query = parse(environ.get("QUERY_STRING", ""))
-        call = Call(environ, parts, query, identity, received_at)
+        call = Call(environ, parts, query, caller, received_at)
         if access is Access.OPERATOR:
             require_operator(call)
         if route is not None:

@@ -10,6 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from controller.access.caller import Caller
+
 JSON = "application/json"
 
 
@@ -64,20 +66,13 @@ class HttpError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
-    """The client. ``host`` is None for an operator, who may make every call."""
-
-    host: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Call:
     """A request. ``received_at`` is by ``time.monotonic``, taken before the body was read."""
 
     environ: dict[str, Any]
     path: Mapping[str, str]
     query: Mapping[str, str]
-    identity: Identity
+    caller: Caller
     received_at: float
 
     def header(self, name: str) -> str | None:

@@ -41,7 +41,7 @@ def put_job(services: Services, call: Call) -> Reply:
         stages=services.config.api.host_stages,
         fillers=services.registry.stage_fillers(spec.stage, job_id),
     )
-    change = in_steps(services.registry.put_job_in_steps(job_id, spec, call.received_at, call.identity.host))
+    change = in_steps(services.registry.put_job_in_steps(job_id, spec, call.received_at, call.caller.host))
     services.journal.commit()
     state = services.registry.job_state(job_id, services.loop.classes.get(job_id))
     return Reply(_STATUS[change], in_steps(state.to_json()).encode())

@@ -44,16 +44,14 @@ def read_settings(services: Services, call: Call) -> Settings:
 
 
 def _read(services: Services, call: Call, kind: str) -> Any:
-    return services.workers.make(kind, read_raw(call.environ), _client(services, call))
+    return services.workers.make(kind, read_raw(call.environ), _client(call))
 
 
-def _client(services: Services, call: Call) -> str:
+def _client(call: Call) -> str:
     """Returns whose body it is: that of the token's owner, or without tokens that of the client's address."""
-    if call.identity.host is not None:
-        return f"host {call.identity.host}"
-    if services.config.api.token is not None:
-        return "operator"
-    return f"address {call.environ.get('REMOTE_ADDR', '')}"
+    if call.caller.proof == "none":
+        return f"address {call.environ.get('REMOTE_ADDR', '')}"
+    return f"{call.caller.role} {call.caller.name}"
 
 
 def read_raw(environ: dict[str, Any], *, seconds: float = BODY_SECONDS) -> bytes:

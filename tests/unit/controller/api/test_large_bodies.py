@@ -17,13 +17,12 @@ from typing import Any
 
 import eventlet
 import pytest
-from pydantic import SecretStr
 
+from controller.access.caller import ANYBODY, Caller, Role
 from controller.api.bodies import work
 from controller.api.bodies.body import read_stage
 from controller.api.bodies.workers import IN_PLACE_BYTES, Workers
-from controller.api.http import Call, HttpError, Identity
-from controller.config.config import Api
+from controller.api.http import Call, HttpError
 from controller.declared.batch import Batch
 from controller.declared.declared import Declared
 from controller.journal.store import Store
@@ -144,19 +143,17 @@ def test_who_is_turned_out_leaves_no_answer_to_the_next(checking: Workers) -> No
 
 
 def test_places_are_counted_by_who_asks() -> None:
-    without, with_tokens = Api(), Api(token=SecretStr("t" * 32), host_tokens={"h1": SecretStr("h" * 32)})
-    for api, identity, client in (
-        (without, Identity(), "address 10.0.0.9"),
-        (with_tokens, Identity(), "operator"),
-        (with_tokens, Identity("h1"), "host h1"),
+    for caller, client in (
+        (ANYBODY, "address 10.0.0.9"),
+        (Caller("night-shift", Role.OPERATOR), "operator night-shift"),
+        (Caller("h1", Role.HOST, host="h1"), "host h1"),
     ):
         asked: list[str] = []
         services: Any = SimpleNamespace(
-            config=SimpleNamespace(api=api),
             workers=SimpleNamespace(make=lambda _kind, _raw, who, asked=asked: asked.append(who)),
         )
         environ = {"CONTENT_TYPE": "application/json", "wsgi.input": io.BytesIO(b"{}"), "REMOTE_ADDR": "10.0.0.9"}
-        read_stage(services, Call(environ, {}, {}, identity, 0.0))
+        read_stage(services, Call(environ, {}, {}, caller, 0.0))
         assert asked == [client]
 
 

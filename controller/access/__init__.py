@@ -1,0 +1,1 @@
+"""Who calls the API, how that is proved, and what it allows."""
