@@ -25,7 +25,8 @@ from ryu.controller.handler import DEAD_DISPATCHER, MAIN_DISPATCHER, set_ev_cls
 from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3
 
-from controller.api import ApiServer, ServerError, Services, register
+from controller.access.callers import Callers
+from controller.api import ApiServer, ServerError, Services, monitoring, register
 from controller.config.config import Config, ConfigError, load_config
 from controller.dataplane.peers import listener
 from controller.dataplane.plane import Dataplane
@@ -47,6 +48,7 @@ UNANSWERED_ECHOES = 3
 """Close the connection of a switch after this many unanswered echoes; Ryu by itself would wait for ever."""
 STOP_SECONDS = 12.0
 """End the process if its stop takes longer; a service manager kills it after 90 s. The steps take 10.5 s at most."""
+MONITORING_CONNECTIONS = 64
 FINISH_SECONDS = 2.5
 """Let a stop wait this long for the requests that were being answered when it began."""
 
@@ -67,10 +69,13 @@ class Trainyard(RyuApp):
         files = startup.raise_file_limit()
         try:
             config = load_config(startup.config_path())
+            callers = Callers(config.api, config.host_map())
         except ConfigError as error:
             startup.end(2, str(error))
         try:
             startup.free_port("the API", config.api.host, config.api.port)
+            if config.api.metrics_port is not None:
+                startup.free_port("the address for monitoring", config.api.metrics_host, config.api.metrics_port)
             _listen_for_switches(config, files // 4)
             startup.log_large_journal(config)
             store = Store(config.journal)
@@ -99,17 +104,19 @@ class Trainyard(RyuApp):
         self._loop = Loop(registry, self._dataplane, config, store, metrics, compile_rules=compiler)
         self._journal = Journal(store)
         self._watchdog = Watchdog(Notifier())
-        services = Services(config, registry, self._dataplane, self._loop, store, self._journal, metrics)
+        services = Services(config, registry, self._dataplane, self._loop, store, self._journal, metrics, callers)
         self._workers = services.workers
         register(kwargs["wsgi"], services)
         try:
             self._server = ApiServer(kwargs["wsgi"], config.api, connections=files // 2, refused=metrics.refused)
+            self._monitoring = _monitoring(services)
         except ServerError as error:
             startup.end(1, str(error))
         self._stop = Stop(
             [
                 Step("systemd is told", 0.5, self._watchdog.stop),
                 Step("the API takes no more requests", 0.5, self._server.close),
+                *([Step("monitoring ends", 0.5, self._monitoring.close)] if self._monitoring is not None else []),
                 Step("hosts that wait for a plan are answered", 0.5, self._loop.host_plans.close),
                 Step("requests are answered", FINISH_SECONDS + 1.0, partial(self._server.drain, FINISH_SECONDS)),
                 Step("what was answered is written into the journal", 3.0, self._journal.flush),
@@ -132,6 +139,8 @@ class Trainyard(RyuApp):
         self._workers.start()
         self._loop.start()
         self._watchdog.start()
+        if self._monitoring is not None:
+            hub.spawn(self._monitoring)
         return hub.spawn(self._server)
 
     def close(self) -> None:
@@ -172,6 +181,19 @@ class Trainyard(RyuApp):
     )
     def _on_answer(self, event: Any) -> None:
         self._dataplane.deliver(event.msg)
+
+
+def _monitoring(services: Services) -> ApiServer | None:
+    """Returns the server of the calls for monitoring, if they have an address of their own. Raises ServerError."""
+    if services.config.api.metrics_port is None:
+        return None
+    return ApiServer(
+        monitoring(services),
+        services.config.api,
+        connections=MONITORING_CONNECTIONS,
+        refused=services.metrics.refused,
+        is_monitoring=True,
+    )
 
 
 def _listen_for_switches(config: Config, connections: int) -> None:

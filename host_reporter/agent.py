@@ -46,7 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     try:
         options = read_options(sys.argv[1:] if arguments is None else arguments, dict(os.environ))
-        address = Address(options.controller, options.token_file, options.ca_file)
+        address = Address(
+            options.controller, options.token_file, options.ca_file, options.certificate_file, options.key_file
+        )
     except (OptionsError, AddressError) as error:
         sys.stderr.write(f"host-reporter: {error}\n")
         return WRONG_INPUT

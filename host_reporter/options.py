@@ -45,6 +45,8 @@ class Options(Message):
     host: Name = Field(default_factory=lambda: socket.gethostname().partition(".")[0])
     token_file: Path | None = Field(default=None, strict=False)
     ca_file: Path | None = Field(default=None, strict=False)
+    certificate_file: Path | None = Field(default=None, strict=False)
+    key_file: Path | None = Field(default=None, strict=False)
     jobs_dir: Path = Field(default=Path(DEFAULT_JOBS_DIR), strict=False)
     progress_dir: Path = Field(default=Path(DEFAULT_DIRECTORY), strict=False)
     interface: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$")] | None = None
@@ -122,6 +124,8 @@ def parser() -> argparse.ArgumentParser:
     add("--host", metavar="NAME", help="this host's name in the controller's settings (the machine's name)")
     add("--token-file", metavar="FILE", help="file with the token, readable by its owner only")
     add("--ca-file", metavar="FILE", help="certificates to check the controller's with (the system's)")
+    add("--certificate-file", metavar="FILE", help="client certificate with this host's name, in the place of a token")
+    add("--key-file", metavar="FILE", help="private key of --certificate-file, without a password")
     add("--jobs-dir", metavar="DIR", help=f"folder of job files ({DEFAULT_JOBS_DIR})")
     add("--progress-dir", metavar="DIR", help=f"folder where the two-line helper writes ({DEFAULT_DIRECTORY})")
     add("--interface", metavar="IF", help="the interface whose traffic is ordered (none)")

@@ -10,16 +10,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from controller.api.application import register
+    from controller.api.application import monitoring, register
     from controller.api.http11.server import ApiServer, ServerError
     from controller.api.services import Services
 
-__all__ = ["ApiServer", "ServerError", "Services", "register"]
+__all__ = ["ApiServer", "ServerError", "Services", "monitoring", "register"]
 
 _MODULES = {
     "ApiServer": "http11.server",
     "ServerError": "http11.server",
     "Services": "services",
+    "monitoring": "application",
     "register": "application",
 }
 

@@ -7,6 +7,7 @@ from typing import Any
 from ryu.app.wsgi import ControllerBase, WSGIApplication
 
 from controller.api.dispatch import Api
+from controller.api.routes import MONITORING
 from controller.api.services import Services
 
 
@@ -24,3 +25,8 @@ def register(wsgi: WSGIApplication, services: Services) -> None:
     # Not ".*", because a path may contain a line feed.
     anything = {"path": r"[\s\S]*"}
     wsgi.mapper.connect("api", "/{path}", controller=Everything, action="answer", requirements=anything)
+
+
+def monitoring(services: Services) -> Api:
+    """Returns the WSGI application of the calls for monitoring, which needs no token."""
+    return Api(services, MONITORING, is_described=False)

@@ -1,74 +1,104 @@
-"""Identifies the client by its bearer token, and checks what a host's own token allows."""
+"""Finds out who calls, and checks what a host's own token allows."""
 
 from __future__ import annotations
 
-import hmac
-from collections.abc import Collection
+import logging
+import math
+import time
+from collections.abc import Callable, Collection, Mapping
 from http import HTTPStatus
 from itertools import chain, islice
+from typing import Any
 
-from controller.access.caller import ANYBODY, Caller, Role
+from controller.access.caller import ANYBODY, Caller
+from controller.access.callers import Callers
+from controller.access.client_certificates import ClientCertificate
+from controller.access.throttle import Throttle
+from controller.access.unknown import UnknownCallerError
 from controller.api.http import Call, HttpError
-from controller.config.config import Api, is_loopback
+from controller.config.config import is_loopback
 from controller.declared.declared import Declared
+from controller.loop.metrics import Metrics
 from controller.model import Job
 from controller.refusals import NotFound
 
+LOG = logging.getLogger("trainyard.access")
+CERTIFICATE = "trainyard.certificate"
+"""Key of the WSGI environment for what ``getpeercert`` says of the client's certificate."""
 EARLIEST_SECONDS = 60.0
 """A job that a host's token registers may have arrived at most so long ago: its file may wait for the agent."""
 REALM = 'Bearer realm="trainyard"'
 
 
 class Guard:
-    """The known tokens. Without any, the API is open to clients on this machine, and listens on loopback only."""
+    """Finds out who calls, and slows down who guesses. ``steady`` is in seconds and never goes back.
 
-    def __init__(self, api: Api) -> None:
-        self._host = api.host
-        self._tokens: list[tuple[bytes, Caller]] = []
-        if api.token is not None:
-            self._tokens.append((api.token.get_secret_value().encode(), Caller("operator", Role.OPERATOR)))
-        for host, token in api.host_tokens.items():
-            self._tokens.append((token.get_secret_value().encode(), Caller(host, Role.HOST, host=host)))
+    Without any token the API is open to clients on this machine, and listens on loopback only.
+    """
 
-    def identify(self, authorization: str | None, host_header: str | None) -> Caller:
-        """Returns who calls.
+    def __init__(
+        self, own_name: str, callers: Callers, metrics: Metrics, steady: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._own_name = own_name
+        self._callers = callers
+        self._metrics = metrics
+        self._steady = steady
+        self._throttle = Throttle()
 
-        Raises HttpError 401 without a known token. If no tokens are set, raises 403 for a web page from another site.
+    def identify(self, environ: Mapping[str, Any]) -> Caller:
+        """Returns who has sent the request in a WSGI environment.
+
+        Raises HttpError 401 without a known token or client certificate, and 429 where the client's address has sent
+        too many wrong ones lately. If no tokens are set, raises 403 for a web page from another site.
         """
-        if not self._tokens:
-            self._check_name(host_header)
+        if self._callers.is_open:
+            self._check_name(environ.get("HTTP_HOST"))
             return ANYBODY
-        scheme, _, token = (authorization or "").partition(" ")
-        given = token.strip(" ").encode("utf-8", "replace") if scheme.lower() == "bearer" else b""
-        caller: Caller | None = None
-        for known, owner in self._tokens:  # all of them, so that the time reveals nothing
-            if hmac.compare_digest(known, given):
-                caller = owner
-        if caller is None:
-            problem = "a bearer token is required" if not authorization else "the token is not known here"
-            raise HttpError(HTTPStatus.UNAUTHORIZED, problem, headers={"WWW-Authenticate": REALM}, close=True)
-        return caller
+        address = str(environ.get("REMOTE_ADDR", ""))
+        authorization = environ.get("HTTP_AUTHORIZATION")
+        try:
+            if not authorization:
+                return self._callers.by_certificate(ClientCertificate.of(environ.get(CERTIFICATE)))
+            self._check_rate(address)
+            scheme, _, token = authorization.partition(" ")
+            return self._callers.by_token(token.strip(" ") if scheme.lower() == "bearer" else "")
+        except UnknownCallerError as error:
+            if error.proof != "none":
+                self._refused(address, error.proof, str(error))
+                self._throttle.wrong(address, self._steady())
+            raise HttpError(
+                HTTPStatus.UNAUTHORIZED, str(error), headers={"WWW-Authenticate": REALM}, close=True
+            ) from None
+
+    def _check_rate(self, address: str) -> None:
+        wait = self._throttle.wait(address, self._steady())
+        if wait > 0.0:
+            self._refused(address, "slowed", "too many were wrong before")
+            raise HttpError(
+                HTTPStatus.TOO_MANY_REQUESTS,
+                f"too many wrong tokens have come from {address}; ask again later",
+                headers={"Retry-After": str(math.ceil(wait))},
+                close=True,
+            )
+
+    def _refused(self, address: str, proof: str, why: str) -> None:
+        """Count a refusal, and log it once a minute and address."""
+        self._metrics.wrong_tokens.labels(proof=proof).inc()
+        count = self._throttle.to_log(address, self._steady())
+        if count is not None:
+            more = f" ({count} refusals since the last such line)" if count > 1 else ""
+            LOG.warning("a request from %s is refused: %s%s", address, why, more)
 
     def _check_name(self, host_header: str | None) -> None:
         """Refuse requests by a foreign name (DNS rebinding): without tokens a web page could act as an operator."""
         name = (host_header or "").strip().lower()
         name = name[1:].partition("]")[0] if name.startswith("[") else name.partition(":")[0]
-        if name and not is_loopback(name) and name != self._host.lower():
+        if name and not is_loopback(name) and name != self._own_name.lower():
             raise HttpError(
                 HTTPStatus.FORBIDDEN,
                 f"the request is addressed to {name!r}, which is not this machine's own name; set api.token",
                 close=True,
             )
-
-
-def require_operator(call: Call) -> None:
-    """Raises HttpError 403 for a host's own token."""
-    if call.caller.host is not None:
-        raise HttpError(
-            HTTPStatus.FORBIDDEN,
-            f"the token of host {call.caller.host} is for its reports, its plan and its jobs only",
-            close=True,
-        )
 
 
 def require_host(call: Call, host: str) -> None:
@@ -148,14 +178,15 @@ def check_host_privileges(
     weight = max(1.0, live.weight if live is not None else 1.0)
     if spec.weight > weight:
         errors.append(("weight", f"a host's token gives at most {weight:g}; an operator's may give more"))
-    earliest = now - EARLIEST_SECONDS
-    if spec.arrival is not None and spec.arrival < min(earliest, live.arrival if live is not None else earliest):
-        errors.append(
-            (
-                "arrival",
-                f"it is more than {EARLIEST_SECONDS:g} s ago, which only an operator's token may say; "
-                "leave it out, and the job arrives now",
-            )
-        )
+    errors += check_arrival(spec, live, now)
     if errors:
         raise HttpError(HTTPStatus.FORBIDDEN, f"{errors[0][0]}: {errors[0][1]}", errors=errors)
+
+
+def check_arrival(spec: Declared, live: Job | None, now: float) -> list[tuple[str, str]]:
+    """Returns the fault of an arrival that only operators may set, if it is one; arguments as in the function above."""
+    earliest = now - EARLIEST_SECONDS
+    if spec.arrival is None or spec.arrival >= min(earliest, live.arrival if live is not None else earliest):
+        return []
+    problem = f"it is more than {EARLIEST_SECONDS:g} s ago, which only an operator's token may say; "
+    return [("arrival", problem + "leave it out, and the job arrives now")]

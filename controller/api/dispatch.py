@@ -9,12 +9,13 @@ from http import HTTPStatus
 from typing import Any
 
 from controller.access.caller import ANYBODY
-from controller.api.auth import Guard, require_operator
+from controller.api.access import Access
+from controller.api.auth import Guard
 from controller.api.bodies.query import check_known, parse
 from controller.api.errors import from_refusal, problem
 from controller.api.http import Call, HttpError, Reply
 from controller.api.openapi import document
-from controller.api.routes import ROUTES, Access, Route, check_names, pattern
+from controller.api.routes import ROUTES, Route, check_names, pattern
 from controller.api.services import Services
 from controller.refusals import Refused
 
@@ -31,13 +32,14 @@ StartResponse = Callable[[str, list[tuple[str, str]]], object]
 
 
 class Api:
-    """The WSGI application."""
+    """The WSGI application. ``is_described``: it answers /openapi.json too."""
 
-    def __init__(self, services: Services, routes: tuple[Route, ...] = ROUTES) -> None:
+    def __init__(self, services: Services, routes: tuple[Route, ...] = ROUTES, *, is_described: bool = True) -> None:
         self._services = services
-        self._guard = Guard(services.config.api)
+        self._guard = Guard(services.config.api.host, services.callers, services.metrics)
         self._by_path: dict[str, dict[str, Route]] = {}
-        described = (*routes, Route("GET", "/openapi.json", self.openapi, Access.OPERATOR, {200: None}))
+        own = (Route("GET", "/openapi.json", self.openapi, Access.READ_JOB, {200: None}),) if is_described else ()
+        described = (*routes, *own)
         for route in described:
             self._by_path.setdefault(route.path, {})[route.method] = route
         self._patterns = [(pattern(path), path) for path in self._by_path]
@@ -97,15 +99,13 @@ class Api:
     def _authorise(
         self, environ: dict[str, Any], route: Route | None, parts: Mapping[str, str], received_at: float
     ) -> Call:
-        access = route.access if route is not None else Access.HOST
-        if access is Access.OPEN:  # these calls take no parameters
+        if route is not None and route.access is Access.OPEN:  # these calls take no parameters
             return Call(environ, parts, {}, caller=ANYBODY, received_at=received_at)
-        caller = self._guard.identify(environ.get("HTTP_AUTHORIZATION"), environ.get("HTTP_HOST"))
+        caller = self._guard.identify(environ)
         query = parse(environ.get("QUERY_STRING", ""))
         call = Call(environ, parts, query, caller, received_at)
-        if access is Access.OPERATOR:
-            require_operator(call)
         if route is not None:
+            route.access.require(caller, f"{route.method} {route.path}")
             check_known(query, route.query)
         return call
 

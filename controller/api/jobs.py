@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from http import HTTPStatus
 
+from controller.access.caller import Caller
 from controller.api.auth import check_host_privileges, require_free, require_involved, require_known, require_own
 from controller.api.bodies.body import read_job, read_stage
 from controller.api.http import Call, HttpError, Reply
 from controller.api.services import Services
+from controller.api.tenants import check_bounds, may_see, require_name, require_seen
 from controller.families.sentence import sentence
 from controller.model import by_id
 from controller.ordering.loads import busiest_port
@@ -32,30 +35,43 @@ def put_job(services: Services, call: Call) -> Reply:
     require_involved(call, job_id, spec.hosts)
     if services.config.api.host_jobs == "own":
         require_own(call, spec)
-    require_free(call, job_id, services.registry.job_hosts(job_id))
+    registry = services.registry
+    require_free(call, job_id, registry.job_hosts(job_id))
+    if registry.job_hosts(job_id) is not None:
+        require_name(call.caller, job_id, registry.job_user(job_id))
+    live = registry.live_job(job_id)
     check_host_privileges(
         call,
         spec,
-        services.registry.live_job(job_id),
+        live,
         services.loop.now(),
         stages=services.config.api.host_stages,
-        fillers=services.registry.stage_fillers(spec.stage, job_id),
+        fillers=registry.stage_fillers(spec.stage, job_id),
     )
-    change = in_steps(services.registry.put_job_in_steps(job_id, spec, call.received_at, call.caller.host))
+    check_bounds(
+        call.caller, job_id, spec, live, registry.running(), put_stages=registry.put_stages, now=services.loop.now()
+    )
+    change = in_steps(
+        registry.put_job_in_steps(
+            job_id, spec, call.received_at, call.caller.host, is_known=partial(may_see, call.caller)
+        )
+    )
     services.journal.commit()
-    state = services.registry.job_state(job_id, services.loop.classes.get(job_id))
+    state = registry.job_state(job_id, services.loop.classes.get(job_id))
     return Reply(_STATUS[change], in_steps(state.to_json()).encode())
 
 
-def list_jobs(services: Services, _call: Call) -> Reply:
-    """List all jobs, including those that ended recently."""
-    return Reply(HTTPStatus.OK, parts=in_steps(_listed(services)))
+def list_jobs(services: Services, call: Call) -> Reply:
+    """List all jobs, including those that ended recently; a tenant's own for a tenant."""
+    return Reply(HTTPStatus.OK, parts=in_steps(_listed(services, call.caller)))
 
 
-def _listed(services: Services) -> Steps[list[bytes]]:
+def _listed(services: Services, caller: Caller) -> Steps[list[bytes]]:
     """Returns the JSON of a ``wire.JobList``, in parts."""
     parts = [b'{"jobs":[']
     for state in services.registry.job_states(services.loop.classes):
+        if not may_see(caller, state.id, state.spec.user):
+            continue
         if len(parts) > 1:
             parts.append(b",")
         parts.append((yield from state.to_json()).encode())
@@ -66,6 +82,7 @@ def _listed(services: Services) -> Steps[list[bytes]]:
 def get_job(services: Services, call: Call) -> Reply:
     """Read a job."""
     job_id = call.path["id"]
+    require_seen(call.caller, job_id, services.registry.job_user(job_id))
     state = services.registry.job_state(job_id, services.loop.classes.get(job_id))
     return Reply(HTTPStatus.OK, in_steps(state.to_json()).encode())
 
@@ -74,6 +91,7 @@ def delete_job(services: Services, call: Call) -> Reply:
     """Remove a job."""
     job_id = call.path["id"]
     require_known(call, job_id, services.registry.job_hosts(job_id))
+    require_seen(call.caller, job_id, services.registry.job_user(job_id))
     services.registry.delete_job(job_id, call.received_at)
     services.journal.commit()
     return Reply(HTTPStatus.NO_CONTENT)
@@ -99,6 +117,7 @@ def delete_stage(services: Services, call: Call) -> Reply:
 def explain(services: Services, call: Call) -> Reply:
     """Explain why a job has its class, with the numbers."""
     job_id = call.path["id"]
+    require_seen(call.caller, job_id, services.registry.job_user(job_id))
     state = services.registry.job_state(job_id)
     if state.state in ("ended", "lost"):
         raise HttpError(HTTPStatus.CONFLICT, f"job {job_id} is {state.state}: it is not in the plan")
@@ -117,7 +136,12 @@ def explain(services: Services, call: Call) -> Reply:
             policy=plan.ordering.policy,
             service_class=plan.classes[job_id],
             position=position,
-            jobs_before=tuple(other for band in bands[:position] for other in band),
+            jobs_before=tuple(
+                other
+                for band in bands[:position]
+                for other in band
+                if may_see(call.caller, other, services.registry.job_user(other))
+            ),
             reason=plan.ordering.reasons[job_id],
             bottleneck_port=f"{port.host} {port.direction}" if port is not None else None,
             bottleneck_seconds_per_iteration=seconds,

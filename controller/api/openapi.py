@@ -11,9 +11,11 @@ from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
+from controller.access.caller import Role
+from controller.api.access import Access
 from controller.api.errors import MEDIA_TYPE
 from controller.api.http import JSON
-from controller.api.routes import Access, Route
+from controller.api.routes import Route
 from controller.config.config import Api
 from controller.wire import NAME_PATTERN, Message, Problem
 
@@ -22,12 +24,14 @@ _TITLES = {200: "Done", 201: "Created", 204: "Done; no body", 304: "Not changed 
 _PROBLEMS = {
     400: "The request is not HTTP, or its body is not JSON",
     401: "A bearer token is required, or the given one is unknown",
-    403: "The token does not allow this; without tokens: the request is addressed to a name that is not this machine's",
-    404: "The path names nothing that exists, or something that does not belong to the token's host",
+    403: "The caller's role does not allow this, or not for this job; without tokens: the request is addressed to a "
+    "name that is not this machine's",
+    404: "The path names nothing that exists, or something that does not belong to the caller",
     408: "The request did not come in time",
     409: "The request contradicts the present state",
     413: "The body is too large",
     415: "The body is not application/json",
+    429: "Too many wrong tokens have come from this address; Retry-After says when to ask again",
     422: "A field of the path, the query or the body is wrong; errors names each",
     503: "The controller cannot answer now; Retry-After says when to ask again",
 }
@@ -58,8 +62,8 @@ def document(routes: Sequence[Route], api: Api) -> bytes:
         "responses": {_name(status): _problem(text) for status, text in _PROBLEMS.items()}
         | {"Problem": _problem("The error, and the fields at fault (RFC 9457)")},
     }
-    if api.token is not None:
-        components["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
+    if schemes := _schemes(api):
+        components["securitySchemes"] = schemes
     return json.dumps(
         {
             "openapi": "3.1.0",
@@ -83,8 +87,9 @@ def _operation(route: Route, api: Api) -> dict[str, Any]:
         | {str(status): _refusal(_name(status)) for status in _refusals(route, api)}
         | {"default": _refusal("Problem")},
     }
-    if api.token is not None:
-        operation["security"] = [] if route.access is Access.OPEN else [{"bearer": []}]
+    if api.is_guarded:
+        operation["security"] = [] if route.access is Access.OPEN else [{name: []} for name in _schemes(api)]
+        operation["x-roles"] = list(map(str, route.access.roles))
     if route.body is not None:
         operation["requestBody"] = {"required": True, "content": _content(JSON, route.body)}
     return operation
@@ -98,14 +103,33 @@ def _refusals(route: Route, api: Api) -> list[int]:
     if route.access is Access.OPEN:
         return sorted(statuses)
     statuses.add(422)
-    if api.token is None:
+    if not api.is_guarded:
         return sorted(statuses | {403})
-    statuses.add(401)
-    if not api.host_tokens:  # an operator's token allows every call
+    statuses |= {401, 429}
+    others = _roles(api) - {Role.OPERATOR}
+    if not others:  # an operator's token allows every call
         statuses.discard(403)
-    elif route.access is Access.OPERATOR:
+    elif not others <= set(route.access.roles):
         statuses.add(403)
     return sorted(statuses)
+
+
+def _roles(api: Api) -> set[Role]:
+    """Returns the roles that callers can have. A tokens file may have all, now or when it has changed."""
+    if api.tokens_file is not None:
+        return set(Role)
+    roles = {Role.OPERATOR} | ({Role.HOST} if api.host_tokens or api.client_authority is not None else set())
+    return roles | (set(map(Role, api.oidc.roles.values())) if api.oidc is not None else set())
+
+
+def _schemes(api: Api) -> dict[str, Any]:
+    """Returns how callers may prove who they are; nothing where they need not."""
+    schemes: dict[str, Any] = {}
+    if any((api.token, api.tokens_file, api.oidc)):
+        schemes["bearer"] = {"type": "http", "scheme": "bearer"}
+    if api.client_authority is not None:
+        schemes["certificate"] = {"type": "mutualTLS"}
+    return schemes
 
 
 def _refusal(name: str) -> dict[str, Any]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from enum import Enum, auto
+from dataclasses import dataclass, field, replace
 
 from controller.api import families, jobs, plans, state
+from controller.api.access import Access
 from controller.api.http import Call, Reply
 from controller.api.services import Services
 from controller.refusals import Invalid
@@ -33,14 +33,6 @@ from controller.wire import (
 )
 
 Handler = Callable[[Services, Call], Reply]
-
-
-class Access(Enum):
-    """Who may use a call. HOST: an operator, or a host for its own jobs and reports, which the handler checks."""
-
-    OPEN = auto()
-    HOST = auto()
-    OPERATOR = auto()
 
 
 @dataclass(frozen=True)
@@ -79,29 +71,43 @@ class Route:
 _OF_USER = {"user": Parameter("Only the family of this user")}
 
 ROUTES: tuple[Route, ...] = (
-    Route("GET", "/v1/jobs", jobs.list_jobs, Access.OPERATOR, {200: JobList}),
-    Route("GET", "/v1/jobs/{id}", jobs.get_job, Access.OPERATOR, {200: JobState}, (404,)),
-    Route("PUT", "/v1/jobs/{id}", jobs.put_job, Access.HOST, {200: JobState, 201: JobState}, (403, 409), body=JobSpec),
-    Route("DELETE", "/v1/jobs/{id}", jobs.delete_job, Access.HOST, {204: None}, (404,)),
-    Route("GET", "/v1/jobs/{id}/explain", jobs.explain, Access.OPERATOR, {200: Explanation}, (404, 409)),
+    Route("GET", "/v1/jobs", jobs.list_jobs, Access.READ_JOB, {200: JobList}),
+    Route("GET", "/v1/jobs/{id}", jobs.get_job, Access.READ_JOB, {200: JobState}, (404,)),
+    Route(
+        "PUT",
+        "/v1/jobs/{id}",
+        jobs.put_job,
+        Access.CHANGE_JOB,
+        {200: JobState, 201: JobState},
+        (403, 409),
+        body=JobSpec,
+    ),
+    Route("DELETE", "/v1/jobs/{id}", jobs.delete_job, Access.CHANGE_JOB, {204: None}, (404,)),
+    Route("GET", "/v1/jobs/{id}/explain", jobs.explain, Access.READ_JOB, {200: Explanation}, (404, 409)),
     Route(
         "PUT",
         "/v1/stages/{id}",
         jobs.put_stage,
-        Access.OPERATOR,
+        Access.OPERATE,
         {200: StageState, 201: StageState},
         (409,),
         body=StageSpec,
     ),
-    Route("DELETE", "/v1/stages/{id}", jobs.delete_stage, Access.OPERATOR, {204: None}, (404,)),
+    Route("DELETE", "/v1/stages/{id}", jobs.delete_stage, Access.OPERATE, {204: None}, (404,)),
     Route(
-        "POST", "/v1/hosts/{host}/reports", plans.post_report, Access.HOST, {200: ReportAnswer}, (404,), body=HostReport
+        "POST",
+        "/v1/hosts/{host}/reports",
+        plans.post_report,
+        Access.REPORT,
+        {200: ReportAnswer},
+        (404,),
+        body=HostReport,
     ),
     Route(
         "GET",
         "/v1/hosts/{host}/plan",
         plans.host_plan,
-        Access.HOST,
+        Access.READ_HOST,
         {200: HostPlan, 304: None},
         (404,),
         query={
@@ -111,29 +117,30 @@ ROUTES: tuple[Route, ...] = (
             )
         },
     ),
-    Route("GET", "/v1/hosts/{host}/peers", plans.host_peers, Access.HOST, {200: Peers, 304: None}, (404,)),
+    Route("GET", "/v1/hosts/{host}/peers", plans.host_peers, Access.READ_HOST, {200: Peers, 304: None}, (404,)),
     Route(
         "GET",
         "/v1/plan",
         plans.get_plan,
-        Access.OPERATOR,
+        Access.READ,
         {200: PlanView},
         query={"policy": Parameter("The name of a policy: the plan that it would make now, without applying it")},
     ),
-    Route("GET", "/v1/families", families.list_families, Access.OPERATOR, {200: FamilyList}),
-    Route(
-        "GET", "/v1/families/{name}", families.get_family, Access.OPERATOR, {200: FamilyRuns}, (404,), query=_OF_USER
-    ),
-    Route(
-        "DELETE", "/v1/families/{name}", families.delete_family, Access.OPERATOR, {204: None}, (404,), query=_OF_USER
-    ),
-    Route("GET", "/v1/settings", plans.get_settings, Access.OPERATOR, {200: Settings}),
-    Route("PATCH", "/v1/settings", plans.patch_settings, Access.OPERATOR, {200: Settings}, body=Settings),
-    Route("GET", "/v1/status", state.status, Access.OPERATOR, {200: Status}),
-    Route("GET", "/metrics", state.metrics, Access.OPERATOR, {200: None}, media_type="text/plain"),
+    Route("GET", "/v1/families", families.list_families, Access.READ, {200: FamilyList}),
+    Route("GET", "/v1/families/{name}", families.get_family, Access.READ, {200: FamilyRuns}, (404,), query=_OF_USER),
+    Route("DELETE", "/v1/families/{name}", families.delete_family, Access.OPERATE, {204: None}, (404,), query=_OF_USER),
+    Route("GET", "/v1/settings", plans.get_settings, Access.READ, {200: Settings}),
+    Route("PATCH", "/v1/settings", plans.patch_settings, Access.OPERATE, {200: Settings}, body=Settings),
+    Route("GET", "/v1/status", state.status, Access.READ, {200: Status}),
+    Route("GET", "/metrics", state.metrics, Access.READ, {200: None}, media_type="text/plain"),
     Route("GET", "/healthz", state.healthz, Access.OPEN, {200: Readiness}),
     Route("GET", "/readyz", state.readyz, Access.OPEN, {200: Readiness}),
 )
+
+MONITORING = tuple(
+    replace(route, access=Access.OPEN) for route in ROUTES if route.path in ("/metrics", "/healthz", "/readyz")
+)
+"""The calls at the address for monitoring, where nobody needs a token."""
 
 _NAME = re.compile(NAME_PATTERN)
 FAMILY = "name"

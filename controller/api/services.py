@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from controller.access.callers import Callers
 from controller.api.bodies.workers import Workers
 from controller.config.config import Config
 from controller.journal.store import Store
@@ -25,6 +26,7 @@ class Services:
     store: Store
     journal: Journal
     metrics: Metrics
+    callers: Callers
     workers: Workers = field(default_factory=Workers)
     reporting: Turns = field(default_factory=Turns)
     """Lets the reports of a host be merged one after the other."""

@@ -21,14 +21,28 @@ Answer = TypeVar("Answer", bound=Message)
 class Client:
     """A client of the controller at ``url``. Raises CommandError for all errors."""
 
-    def __init__(self, url: str, token: str | None = None, ca: Path | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        ca: Path | None = None,
+        certificate: Path | None = None,
+        key: Path | None = None,
+    ) -> None:
+        if "@" in url.partition("://")[2].partition("/")[0]:
+            raise CommandError("the URL of a controller holds no user and no password; use --token-file", 2)
         if not url.startswith(("http://", "https://")):
             raise CommandError(f"{url!r} is not the URL of a controller; it is written like http://127.0.0.1:8080", 2)
-        if ca is not None and not ca.is_file():
-            raise CommandError(f"{ca}: there is no such certificate", 2)
+        for file in (ca, certificate, key):
+            if file is not None and not file.is_file():
+                raise CommandError(f"{file}: there is no such file", 2)
+        if (certificate is None) != (key is None):
+            raise CommandError("a client certificate needs its key: --certificate and --key", 2)
         self._url = url.rstrip("/")
         self._session = requests.Session()
         self._session.verify = str(ca) if ca is not None else True
+        if certificate is not None and key is not None:
+            self._session.cert = (str(certificate), str(key))
         if token:
             if not (token.isascii() and token.isprintable()):
                 raise CommandError("the token has characters that a token cannot have", 2)

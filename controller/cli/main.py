@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from controller.cli import constraints_command, families_command, order_options
+from controller.cli import constraints_command, families_command, order_options, token_command
 from controller.cli.extras import what_is_missing
 from controller.cli.output import CommandError, fail, show_document, show_facts, show_table
 
@@ -32,6 +32,10 @@ DEFAULT_URL = "http://127.0.0.1:8080"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if any(argument.partition("=")[0] == "--token" for argument in given):
+        return fail(
+            "--token is refused: everybody can read it in the process list; use --token-file or TRAINYARD_TOKEN", 2
+        )
     options = parser(given).parse_args(given)
     try:
         status = int(options.run(options))
@@ -81,6 +85,8 @@ def parser(given: Sequence[str] = ()) -> argparse.ArgumentParser:
     check.add_argument("--json", action="store_true", help="print the settings with all defaults as JSON")
     check.set_defaults(run=run_check_config)
 
+    token_command.add_command(commands)
+
     constraints_command.add_command(commands)
 
     start = commands.add_parser("controller", help="start the controller in this terminal (ryu-manager)")
@@ -109,10 +115,18 @@ def _remote_options() -> argparse.ArgumentParser:
         help=f"where the controller is; default: TRAINYARD_URL, or {DEFAULT_URL}",
     )
     options.add_argument(
-        "--token", default=os.environ.get("TRAINYARD_TOKEN"), help="the API's token; better: TRAINYARD_TOKEN"
+        "--token-file",
+        type=Path,
+        metavar="FILE",
+        help="the file with the API's token; default: the value of TRAINYARD_TOKEN",
     )
-    options.add_argument("--token-file", type=Path, metavar="FILE", help="read the token from a file")
     options.add_argument("--ca", type=Path, metavar="FILE", help="trust this certificate for https")
+    options.add_argument(
+        "--certificate", type=Path, metavar="FILE", help="show this client certificate, in the place of a token"
+    )
+    options.add_argument(
+        "--key", type=Path, metavar="FILE", help="the private key of --certificate, without a password"
+    )
     options.add_argument("--json", action="store_true", help="print one JSON document")
     return options
 
@@ -120,13 +134,13 @@ def _remote_options() -> argparse.ArgumentParser:
 def _client(options: argparse.Namespace) -> Client:
     from controller.cli.client import Client
 
-    token: str | None = options.token
+    token = os.environ.get("TRAINYARD_TOKEN")
     if options.token_file is not None:
         try:
             token = options.token_file.read_text().strip()
         except (OSError, UnicodeError) as error:
             raise CommandError(f"{options.token_file}: cannot be read: {error}", 2) from None
-    return Client(options.url, token, options.ca)
+    return Client(options.url, token, options.ca, options.certificate, options.key)
 
 
 def run_jobs(options: argparse.Namespace) -> int:
@@ -249,10 +263,13 @@ def _standing(switch: SwitchState) -> tuple[str, str]:
 
 def run_check_config(options: argparse.Namespace) -> int:
     """Check a settings file; returns 2, and prints a line for each fault, where it is wrong."""
+    from controller.access.tokens_file import read_tokens
     from controller.config.config import ConfigError, load_config
 
     try:
         config = load_config(options.file)
+        if config.api.tokens_file is not None:
+            read_tokens(config.api.tokens_file, config.host_map())
     except ConfigError as error:
         return fail(str(error), 2, prefix="")
     if options.json:

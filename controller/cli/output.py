@@ -50,6 +50,17 @@ def show_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
     return 0
 
 
+def show_lines(lines: Iterable[str]) -> int:
+    """Prints lines as they are, and returns the exit status 0."""
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    return 0
+
+
+def show_beside(line: str) -> None:
+    """Prints a line on stderr, where it does not mix with what is kept of stdout."""
+    sys.stderr.write(f"{line}\n")
+
+
 def show_facts(facts: Sequence[tuple[str, str]]) -> int:
     """Prints names and values, one pair on a line, and returns the exit status 0."""
     width = max(len(name) for name, _ in facts)

@@ -214,7 +214,7 @@ class Config(Section):
     @field_validator("api")
     @classmethod
     def _api_is_guarded(cls, api: Api, info: ValidationInfo) -> Api:
-        if not is_loopback(api.host) and api.token is None:
+        if not is_loopback(api.host) and not api.is_guarded:
             raise ValueError(
                 f"listens on {api.host}, which others can reach, without a token; "
                 "set api.token, or api.host to 127.0.0.1"
@@ -225,6 +225,8 @@ class Config(Section):
         openflow = info.data.get("openflow")
         if openflow is not None and openflow.port and openflow.port == api.port:
             raise ValueError(f"port {api.port} is that of openflow too; each needs its own")
+        if api.metrics_port and api.metrics_port in (api.port, openflow.port if openflow is not None else None):
+            raise ValueError(f"metrics_port {api.metrics_port} is that of another listener; each needs its own")
         return api
 
 

@@ -6,8 +6,9 @@ import ssl
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, ValidationInfo, field_validator
+from pydantic import BeforeValidator, Field, SecretStr, ValidationInfo, field_validator
 
 from controller.config.values import (
     AddressRange,
@@ -19,10 +20,42 @@ from controller.config.values import (
     Section,
     Share,
     TcpPort,
+    as_optional_section,
+    is_loopback,
 )
 from controller.wire import Name
 
 MIN_TOKEN = 8
+
+
+class Oidc(Section):
+    """An OpenID Connect provider whose bearer tokens the API accepts."""
+
+    issuer: Annotated[str, Field(min_length=1, max_length=1024)]
+    """The issuer (claim iss) of the tokens, exactly as the provider writes it."""
+    audience: Annotated[str, Field(min_length=1, max_length=1024)]
+    """The audience (claim aud) that a token must name: what this controller is called at the provider."""
+    keys: Annotated[str, Field(min_length=1, max_length=2048)]
+    """The provider's public keys (JSON Web Key Set): an https URL, or the path of a file. They are read again each
+    hour, and where a token names an unknown key."""
+    roles: Annotated[dict[str, Literal["operator", "viewer", "tenant"]], Field(min_length=1, max_length=64)]
+    """Maps values of the role claim to roles. If a token has several of them, the first one here counts."""
+    role_claim: Annotated[str, Field(min_length=1, max_length=256)] = "roles"
+    """The claim that gives the role: a text or a list of texts. Dots lead into nested claims: realm_access.roles."""
+    user_claim: Annotated[str, Field(min_length=1, max_length=256)] = "sub"
+    """The claim that names the caller. For the role tenant it is the user whose jobs the caller may see and change."""
+
+    @field_validator("keys")
+    @classmethod
+    def _keys_cannot_be_exchanged_on_their_way(cls, keys: str) -> str:
+        if keys.startswith("http://") and not is_loopback(urlsplit(keys).hostname or ""):
+            raise ValueError("keys over http could be exchanged on their way; use https, or the path of a file")
+        if not keys.startswith(("http://", "https://")):
+            try:
+                Path(keys).open("rb").close()
+            except OSError as error:
+                raise ValueError(f"{keys} cannot be read: {error.strerror}") from error
+        return keys
 
 
 class Api(Section):
@@ -46,6 +79,24 @@ class Api(Section):
     """The PEM file of the certificate for HTTPS. It needs tls_key."""
     tls_key: Annotated[Path, Field(strict=False)] | None = None
     """The PEM file of the certificate's private key, without a password."""
+    tokens_file: Annotated[Path, Field(strict=False)] | None = None
+    """The file of named tokens, as hashes that trainyard token makes. It is read again when it has changed."""
+    oidc: Annotated[Oidc | None, BeforeValidator(as_optional_section)] = None
+    """An OpenID Connect provider whose bearer tokens are accepted."""
+    client_authority: Annotated[Path, Field(strict=False)] | None = None
+    """The PEM file of the authority that signs client certificates, which stand in the place of tokens. It needs
+    tls_certificate. A certificate is of the host whose name is among its DNS names, or of the entry of tokens_file that
+    has its common name."""
+    metrics_host: Listening = "127.0.0.1"
+    """The IP address or host name to listen on for /metrics, /healthz and /readyz, without a token and without TLS."""
+    metrics_port: TcpPort | None = None
+    """The TCP port for /metrics, /healthz and /readyz without a token. Without it these calls are at api.port alone,
+    where /metrics needs a token."""
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether callers have to prove who they are."""
+        return any((self.token, self.tokens_file, self.oidc, self.client_authority))
 
     @field_validator("token")
     @classmethod
@@ -68,7 +119,7 @@ class Api(Section):
             seen[token.get_secret_value()] = host
         return tokens
 
-    @field_validator("tls_certificate", "tls_key")
+    @field_validator("tls_certificate", "tls_key", "tokens_file", "client_authority")
     @classmethod
     def _file_can_be_read(cls, path: Path | None) -> Path | None:
         if path is not None:
@@ -94,6 +145,19 @@ class Api(Section):
                     "both are PEM files, the key without a password"
                 ) from error
         return key
+
+    @field_validator("client_authority")
+    @classmethod
+    def _authority_has_tls(cls, authority: Path | None, info: ValidationInfo) -> Path | None:
+        if authority is None:
+            return None
+        if "tls_certificate" in info.data and info.data["tls_certificate"] is None:
+            raise ValueError("client certificates need https; set api.tls_certificate and api.tls_key too")
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_verify_locations(authority)
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{authority} holds no certificates in PEM: {error}") from error
+        return authority
 
 
 def _check_token(token: SecretStr) -> None:

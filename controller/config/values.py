@@ -51,6 +51,11 @@ def as_section(value: object) -> object:
     return value
 
 
+def as_optional_section(value: object) -> object:
+    """Check that a section is left out or is one; raises ValueError for a value that is no section."""
+    return None if value is None else as_section(value)
+
+
 _DATABASE = re.compile(r"(tcp|unix):\S+")
 """``ssl:`` is left out because no setting names a key, and ``ptcp:`` because then the switch would connect."""
 

@@ -114,6 +114,13 @@ class Metrics:
             registry=registry,
             buckets=_REQUEST_BUCKETS,
         )
+        self.wrong_tokens = Counter(
+            "trainyard_wrong_tokens",
+            "Requests refused for what they showed: a token, a token of the identity provider (oidc), a client "
+            "certificate; 'slowed': not looked at, because too many of the address were wrong before",
+            ["proof"],
+            registry=registry,
+        )
         self.journal_degraded = Gauge(
             "trainyard_journal_degraded", "1 while the journal cannot be written", registry=registry
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 
 from controller.declared.declared import Declared
 from controller.declared.job_flows import repeated_ports, unknown_hosts
@@ -27,17 +27,28 @@ def check_room(live: Sequence[JobRecord]) -> None:
         raise Conflict(f"there are {MAX_JOBS} jobs already, which is the most; let some end, or remove some")
 
 
-def check_claims(job_id: str, spec: Declared, registrar: str | None, owners: Owners, live: Sequence[JobRecord]) -> None:
+def check_claims(
+    job_id: str,
+    spec: Declared,
+    registrar: str | None,
+    owners: Owners,
+    live: Sequence[JobRecord],
+    *,
+    is_known: Callable[[str, str | None], bool] | None = None,
+) -> None:
     """Raises Conflict where another job claims the same traffic; of several jobs the first in ``live`` is named.
 
-    ``registrar``: the host whose token is used; None: an operator.
+    ``registrar``: the host whose token is used; None: an operator or a tenant. ``is_known`` returns whether the caller
+    may learn of a job, by its id and user; None: of all.
     """
     clashing = owners.clashes(spec.claims) - {job_id}
     for other in [job for job in live if job.id in clashing] if clashing else ():
         if (clash := spec.claims.conflict(other.spec.claims, spec)) is not None:
             field, both = clash
-            # An agent with a host's token must not learn what the jobs of other hosts are called.
-            is_known = registrar is None or registrar in other.hosts
-            whose = f"jobs {job_id} and {other.id}" if is_known else f"job {job_id} and another one"
+            # Hosts and tenants must not learn what the jobs of others are called.
+            is_named = registrar is None or registrar in other.hosts
+            if is_known is not None:
+                is_named = is_named and is_known(other.id, other.spec.user)
+            whose = f"jobs {job_id} and {other.id}" if is_named else f"job {job_id} and another one"
             problem = f"{whose} both claim {both}; traffic must belong to one job"
             raise Conflict(problem, [(field, problem)])

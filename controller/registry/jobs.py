@@ -77,6 +77,11 @@ class Jobs:
         job = self._records.get(job_id) or self._waiting_for_host.get(job_id)
         return job.hosts if job is not None else None
 
+    def user_of(self, job_id: str) -> str | None:
+        """Returns the user of a job, also of one that waits in the journal; None where none is named or known."""
+        job = self._records.get(job_id) or self._waiting_for_host.get(job_id)
+        return job.spec.user if job is not None else None
+
     def links_of(self, host: str) -> int:
         """Returns how many links a host has named, over all jobs."""
         return sum(job.traffic.links_of(host) for job in self._records.values())

@@ -89,12 +89,19 @@ class Registry:
     # Jobs and stages ---------------------------------------------------------------------------------------------
 
     def put_job_in_steps(
-        self, job_id: str, spec: Declared, received_at: float, registrar: str | None = None
+        self,
+        job_id: str,
+        spec: Declared,
+        received_at: float,
+        registrar: str | None = None,
+        *,
+        is_known: Callable[[str, str | None], bool] | None = None,
     ) -> Steps[Change]:
         """Register a job or replace its spec; the same spec again changes nothing.
 
         A spec for a job that has ended or was removed starts a new run. ``registrar``: the host whose token is used;
-        None: an operator. Yields where others may go on; the job is registered, or refused, before the first time.
+        None: an operator. ``is_known`` returns whether the caller may learn of a job, by its id and user; None: of all.
+        Yields where others may go on; the job is registered, or refused, before the first time.
         Raises Invalid, or Conflict where another job claims the same traffic, or where the host's share of the room is
         used up.
         """
@@ -109,7 +116,7 @@ class Registry:
         if live is None:
             check_room(self._jobs.live())
         giving_way = make_room(job_id, spec, registrar, self._jobs)
-        check_claims(job_id, spec, registrar, self._jobs.owners, self._jobs.live())
+        check_claims(job_id, spec, registrar, self._jobs.owners, self._jobs.live(), is_known=is_known)
         for ended in giving_way:
             self._jobs.remove(ended)
         if live is None:
@@ -176,6 +183,20 @@ class Registry:
     def job_hosts(self, job_id: str) -> frozenset[str] | None:
         """Returns the hosts of a job; None where there is no such job."""
         return self._jobs.hosts_of(job_id)
+
+    def job_user(self, job_id: str) -> str | None:
+        """Returns the user of a job; None where none was named, or there is no such job."""
+        return self._jobs.user_of(job_id)
+
+    def running(self) -> Iterator[tuple[str, Declared]]:
+        """Yields the id and the spec of each job that has not ended, those that wait for their hosts included."""
+        jobs = (*self._jobs.live(), *self._jobs.waiting_for_host())
+        return ((job.id, job.spec) for job in jobs if job.ended_at is None)
+
+    @property
+    def put_stages(self) -> frozenset[str]:
+        """The stages that were put by themselves, and so are an operator's."""
+        return frozenset(self._stages.names)
 
     # Families ----------------------------------------------------------------------------------------------------
 

@@ -7,17 +7,15 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
+from controller.access.caller import Role
+from controller.api.access import Access
 from controller.api.openapi import document
-from controller.api.routes import ROUTES, Access
+from controller.api.routes import ROUTES
 from controller.config.config import Api
 from docs.generate.markdown import code, heading, prose, sentence, table
 from docs.generate.schema import Schema, allowed, field_table
 
-_WHO = {
-    Access.OPEN: "Anybody may use it.",
-    Access.HOST: "Operators may use it, and a host with its own token for what belongs to that host.",
-    Access.OPERATOR: "Operators may use it.",
-}
+_WHOSE = {Role.TENANT: "a tenant (for its own jobs)", Role.HOST: "a host (for what is its own)"}
 _EVERY_KIND = Api.model_validate({"token": "token-of-operators", "host_tokens": {"host": "token-of-host"}})
 
 
@@ -29,7 +27,7 @@ def reference() -> str:
         operation = described["paths"][route.path][route.method.lower()]
         call = f"{route.method} {route.path}"
         text += heading(3, code(call), operation["operationId"].replace("_", "-"))
-        text += f"{sentence(operation['summary'], call)} {_WHO[route.access]}\n\n"
+        text += f"{sentence(operation['summary'], call)} {_who(route.access)}\n\n"
         text += _parameters(call, operation) + _answers(operation)
     text += heading(2, "Refusals", "refusals") + "The body of each is a [Problem](#problem).\n\n"
     text += _refusals(described["components"]["responses"]) + "## Bodies\n\n"
@@ -38,6 +36,15 @@ def reference() -> str:
             text += heading(3, code(name), name.lower()) + prose(schema.get("description"), name) + "\n\n"
             text += field_table(name, schema, lambda other: _link(other, described), word="field")
     return text
+
+
+def _who(access: Access) -> str:
+    """Returns which roles may make a call, as a sentence."""
+    if access is Access.OPEN:
+        return "Anybody may use it."
+    named = [_WHOSE.get(role, f"{'an' if role is Role.OPERATOR else 'a'} {role}") for role in access.roles]
+    listed = ", ".join(named[:-1]) + (" and " if named[:-1] else "") + named[-1]
+    return f"{listed[0].upper()}{listed[1:]} may use it."
 
 
 def _link(model: str, described: Mapping[str, Any]) -> str:

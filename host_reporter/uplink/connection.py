@@ -48,11 +48,14 @@ class Answer:
 
 @dataclass(frozen=True)
 class Address:
-    """Where the controller is and how it knows us. The token is read anew at every connection, so it can be changed."""
+    """Where the controller is and how it knows us. Files are read anew at every connection, so they can be changed."""
 
     url: str
     token_file: Path | None = None
     ca_file: Path | None = None
+    certificate_file: Path | None = None
+    """The client certificate that is shown in the place of a token. It needs ``key_file``, and https."""
+    key_file: Path | None = None
 
     def __post_init__(self) -> None:
         """Raises AddressError."""
@@ -65,6 +68,12 @@ class Address:
             raise AddressError(f"controller: {self.url!r} is no address; it looks like http://127.0.0.1:8080")
         if self.token_file is not None:
             self.token()
+        if (self.certificate_file is None) != (self.key_file is None):
+            raise AddressError("certificate_file: a certificate needs its key; give certificate_file and key_file")
+        if self.certificate_file is not None and urlsplit(self.url).scheme == "http":
+            raise AddressError(
+                "certificate_file: a certificate is shown over https only; change the controller's address"
+            )
         self.context()
 
     @property
@@ -102,6 +111,14 @@ class Address:
         except OSError as error:
             raise AddressError(f"ca_file: {self.ca_file} cannot be used: {error.strerror or error}") from error
         context.minimum_version = ssl.TLSVersion.TLSv1_2
+        if self.certificate_file is not None:
+            try:
+                # An empty password: where the key has one, nobody must be asked at a terminal.
+                context.load_cert_chain(self.certificate_file, self.key_file, password="")
+            except (OSError, ValueError) as error:
+                raise AddressError(
+                    f"certificate_file: {self.certificate_file} and {self.key_file} cannot be used together: {error}"
+                ) from error
         return context
 
 
@@ -111,7 +128,6 @@ class Connection:
     def __init__(self, address: Address) -> None:
         self._address = address
         self._parts = urlsplit(address.url)
-        self._context = address.context()
         self._headers: dict[str, str] = {}
         self._http: http.client.HTTPConnection | None = None
         self._is_aborted = False
@@ -184,9 +200,11 @@ class Connection:
         token = self._address.token()
         self._headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
         host, port = str(self._parts.hostname), self._parts.port
-        if self._context is not None:
+        # It is made anew, because a certificate may have been renewed.
+        context = self._address.context()
+        if context is not None:
             connection: http.client.HTTPConnection = http.client.HTTPSConnection(
-                host, port, timeout=CONNECT_SECONDS, context=self._context
+                host, port, timeout=CONNECT_SECONDS, context=context
             )
         else:
             connection = http.client.HTTPConnection(host, port, timeout=CONNECT_SECONDS)

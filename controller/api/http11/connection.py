@@ -17,6 +17,7 @@ import eventlet
 import eventlet.wsgi
 from eventlet.green import ssl
 
+from controller.api.auth import CERTIFICATE
 from controller.api.dispatch import CLOSE, MORE
 from controller.api.errors import MEDIA_TYPE, problem
 from controller.api.http import HttpError
@@ -177,6 +178,8 @@ class Protocol(eventlet.wsgi.HttpProtocol):
                 environ["CONTENT_LENGTH"] = value
             elif name != "content-type" and "_" not in name:  # a name with "_" would look the same as one with "-"
                 environ["HTTP_" + name.upper().replace("-", "_")] = value
+        if isinstance(self.connection, ssl.SSLSocket):
+            environ[CERTIFICATE] = self.connection.getpeercert()
         if head.host is not None:
             environ["HTTP_HOST"] = head.host
         return environ

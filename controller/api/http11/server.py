@@ -32,7 +32,8 @@ class ServerError(RuntimeError):
 class ApiServer(wsgi.WSGIServer):
     """Listens at the address in ``api``, and serves when it is called. ``connections`` limits the open connections.
 
-    ``refused`` is called with the status of each answer that the application did not give. Raises ServerError.
+    ``is_monitoring``: it listens at the address for monitoring, without TLS, and not at that of the API. ``refused``
+    is called with the status of each answer that the application did not give. Raises ServerError.
     """
 
     def __init__(
@@ -41,10 +42,14 @@ class ApiServer(wsgi.WSGIServer):
         api: Api,
         connections: int = MAX_CONNECTIONS,
         refused: Callable[[HTTPStatus], object] | None = None,
+        *,
+        is_monitoring: bool = False,
     ) -> None:
-        wsgi.CONF.set_override("wsapi_host", api.host)
-        wsgi.CONF.set_override("wsapi_port", api.port)
-        self._context = _tls(api)
+        host, port = (api.metrics_host, api.metrics_port) if is_monitoring else (api.host, api.port)
+        wsgi.CONF.set_override("wsapi_host", host)
+        wsgi.CONF.set_override("wsapi_port", port)
+        self._name = "the address for monitoring" if is_monitoring else "the API"
+        self._context: Any = None if is_monitoring else server_context(api)
         self._connections = min(connections, MAX_CONNECTIONS)
         self._refused = refused if refused is not None else _ignore
         self._gate = Gate(application)
@@ -52,9 +57,9 @@ class ApiServer(wsgi.WSGIServer):
         try:
             super().__init__(self._gate)
         except OSError as error:
+            names = "api.metrics_host and api.metrics_port" if is_monitoring else "api.host and api.port"
             raise ServerError(
-                f"the API cannot listen on {api.host}:{api.port}: {error.strerror}; "
-                "set api.host and api.port to what is free"
+                f"{self._name} cannot listen on {host}:{port}: {error.strerror}; set {names} to what is free"
             ) from error
         self.address: tuple[str, int] = self.server.getsockname()[:2]
 
@@ -68,7 +73,7 @@ class ApiServer(wsgi.WSGIServer):
             return
         self._accepting = eventlet.getcurrent()
         scheme = "https" if self._context is not None else "http"
-        LOG.info("the API listens on %s://%s:%d", scheme, *self.address)
+        LOG.info("%s listens on %s://%s:%d", self._name, scheme, *self.address)
         server = eventlet.wsgi.Server(
             self.server,
             self.address,
@@ -82,7 +87,7 @@ class ApiServer(wsgi.WSGIServer):
             debug=False,
         )
         server.refused = self._refused
-        acceptor = Acceptor(self.server, "the API")
+        acceptor = Acceptor(self.server, self._name)
         pool = eventlet.GreenPool(self._connections)
         while not self._gate.is_closed():
             connection, address = acceptor.accept()
@@ -147,13 +152,20 @@ def _close(connection: Any) -> None:
     connection.close()
 
 
-def _tls(api: Api) -> Any:
+def server_context(api: Api) -> Any:
+    """Returns how TLS is spoken with clients; None without a certificate. Raises ServerError.
+
+    With ``client_authority`` a client may show a certificate of this authority. Without one it needs a token.
+    """
     if api.tls_certificate is None or api.tls_key is None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
         context.load_cert_chain(api.tls_certificate, api.tls_key, password="")
+        if api.client_authority is not None:
+            context.verify_mode = ssl.CERT_OPTIONAL
+            context.load_verify_locations(api.client_authority)
     except (OSError, ValueError) as error:
         raise ServerError(
             f"the certificate {api.tls_certificate} and the key {api.tls_key} cannot be used: {error}"

@@ -19,10 +19,12 @@ from urllib.parse import quote
 import eventlet
 import pytest
 
+from controller.access.callers import Callers
+from controller.api.access import Access
 from controller.api.bodies import body
 from controller.api.dispatch import Api
 from controller.api.http import HttpError, Reply
-from controller.api.routes import Access, Route
+from controller.api.routes import Route
 from controller.api.state import readyz
 from controller.config.config import Config
 from controller.dataplane.values import SwitchStatus
@@ -220,6 +222,7 @@ def answer(
     services: Any, method: str, path: str, routes: tuple[Route, ...] | None = None
 ) -> tuple[str, dict[str, Any]]:
     services.config, services.metrics = Config.default(), Metrics()
+    services.callers = Callers(services.config.api, [])
     api = Api(services) if routes is None else Api(services, routes)
     said: list[str] = []
     environ = {"PATH_INFO": path.partition("?")[0], "QUERY_STRING": path.partition("?")[2], "REQUEST_METHOD": method}
@@ -232,7 +235,7 @@ def test_a_failure_of_the_controller_itself_is_a_problem_too(caplog: pytest.LogC
         """Fail."""
         raise ZeroDivisionError("a secret of the inside")
 
-    routes = (Route("GET", "/broken", broken, Access.OPERATOR, {200: None}),)
+    routes = (Route("GET", "/broken", broken, Access.OPERATE, {200: None}),)
     status, problem = answer(SimpleNamespace(), "GET", "/broken", routes)
     assert status == "500 Internal Server Error"
     assert problem["detail"] == "the controller failed on this request; its log says how"

@@ -15,6 +15,7 @@ import eventlet.tpool
 import pytest
 import requests
 
+from controller.access.callers import Callers
 from controller.api import ApiServer, Services
 from controller.api.dispatch import Api
 from controller.api.http11 import connection, gate
@@ -32,7 +33,14 @@ class Served:
     def __init__(self, yard: Yard) -> None:
         self.yard = yard
         services: Any = Services(
-            yard.config, yard.registry, yard.network, yard.loop, yard.store, yard.journal, yard.metrics
+            yard.config,
+            yard.registry,
+            yard.network,
+            yard.loop,
+            yard.store,
+            yard.journal,
+            yard.metrics,
+            Callers(yard.config.api, yard.config.host_map()),
         )
         self._server = ApiServer(Api(services), yard.config.api, refused=yard.metrics.refused)
         self._thread = eventlet.spawn(self._server)

@@ -158,10 +158,16 @@ def test_probe_fails_without_a_switch(run: Any) -> None:
     assert json.loads(out)["switches"] == []
 
 
-def test_the_token(run: Any, tmp_path: Path) -> None:
-    assert run("jobs", "--token", "wrong")[0] == 1
+def test_the_token(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAINYARD_TOKEN", "wrong")
+    assert run("jobs")[0] == 1
     (tmp_path / "token").write_text(OPERATOR + "\n")
-    assert run("jobs", "--token", "x", "--token-file", str(tmp_path / "token"))[0] == 0
+    assert run("jobs", "--token-file", str(tmp_path / "token"))[0] == 0
+    for refused in (["--token", OPERATOR], [f"--token={OPERATOR}"]):
+        status, _, err = run("jobs", *refused)
+        assert (status, err.count("\n")) == (2, 1)
+        assert "everybody can read it in the process list" in err
+        assert OPERATOR not in err
     status, _, err = run("jobs", "--token-file", str(tmp_path / "none"))
     assert status == 2
     assert "cannot be read" in err
