@@ -40,7 +40,8 @@ class Client:
             raise CommandError("a client certificate needs its key: --certificate and --key", 2)
         self._url = url.rstrip("/")
         self._session = requests.Session()
-        self._session.verify = str(ca) if ca is not None else True
+        # Given with each request: requests lets REQUESTS_CA_BUNDLE take the place of what a session has.
+        self._verify = str(ca) if ca is not None else True
         if certificate is not None and key is not None:
             self._session.cert = (str(certificate), str(key))
         if token:
@@ -63,7 +64,9 @@ class Client:
     def _ask(self, method: str, path: str, query: Mapping[str, str] | None) -> requests.Response:
         try:
             with self._session as session:
-                reply = session.request(method, self._url + path, params=query, timeout=TIMEOUT_SECONDS)
+                reply = session.request(
+                    method, self._url + path, params=query, timeout=TIMEOUT_SECONDS, verify=self._verify
+                )
         except requests.exceptions.SSLError as error:
             raise CommandError(
                 f"{self._url}: its certificate is not trusted; name it by --ca ({_root(error)})"

@@ -1,0 +1,138 @@
+"""Client certificates in the place of tokens: at a running controller, by its real clients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from controller.cli.main import main
+from evaluation.bench.support.api_client import free_port
+from host_reporter.uplink.connection import Address, AddressError, Connection
+from tests.support.controller.api_cases import assert_problem, spec
+from tests.support.controller.authority import Authority
+from tests.support.controller.roles_yard import RolesYard
+
+Files = tuple[Path, Path]
+
+
+class Secured(RolesYard):
+    """A controller that accepts certificates of ``authority``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.authority = Authority(folder)
+        self.folder = folder
+        own = self.authority.sign("controller", address="127.0.0.1")
+        api = {
+            "tls_certificate": str(own[0]),
+            "tls_key": str(own[1]),
+            "client_authority": str(self.authority.file),
+            "metrics_port": free_port(),
+        }
+        super().__init__(folder, scheme="https", api=api)
+        self.session.verify = str(self.authority.file)
+
+    def keep(self, *names: str) -> None:
+        super().keep(*names)
+        with self.tokens_file.open("a") as stream:
+            stream.write("ops: {role: operator, certificate: ops.example.org}\n")
+
+    def shown(self, files: Files | None, method: str, path: str, body: Any = None) -> requests.Response:
+        """Make a call without a token, over a connection of its own, and show a certificate."""
+        with requests.Session() as session:
+            session.trust_env = False
+            session.cert = (str(files[0]), str(files[1])) if files is not None else None
+            return session.request(method, self.url + path, json=body, verify=str(self.authority.file), timeout=15)
+
+
+@pytest.fixture(scope="module")
+def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    controller = Secured(tmp_path_factory.mktemp("secured"))
+    controller.start(verify=str(controller.authority.file))
+    yield controller
+    controller.stop()
+
+
+def test_a_host_is_known_by_the_name_in_its_certificate(yard: Secured) -> None:
+    files = yard.authority.sign("any name", ("h2",))
+    assert yard.shown(files, "GET", "/v1/hosts/h2/plan").status_code == 200
+    assert_problem(yard.shown(files, "GET", "/v1/hosts/h1/plan"), 404, "there is no host h1")
+    assert_problem(yard.shown(files, "GET", "/v1/jobs"), 403, "the token of host h2 is for its reports")
+
+
+def test_an_operator_is_known_by_an_entry_of_the_tokens_file(yard: Secured) -> None:
+    files = yard.authority.sign("ops.example.org")
+    assert yard.shown(files, "PUT", "/v1/jobs/a", spec(5000)).status_code == 201
+    assert yard.shown(files, "DELETE", "/v1/jobs/a").status_code == 204
+
+
+def test_a_certificate_of_nobody_is_refused(yard: Secured) -> None:
+    files = yard.authority.sign("stranger", ("h9",))
+    assert_problem(yard.shown(files, "GET", "/v1/jobs"), 401, "nobody is known by the names in the client certificate")
+    assert_problem(yard.shown(None, "GET", "/v1/jobs"), 401, "a bearer token is required")
+
+
+def test_another_authoritys_certificate_and_an_expired_one_do_not_connect(yard: Secured, tmp_path: Path) -> None:
+    other = Authority(tmp_path, "other")
+    for files in (other.sign("ops.example.org", ("h1",)), yard.authority.sign("x", ("h1",), valid=timedelta(hours=-1))):
+        with pytest.raises(requests.exceptions.ConnectionError):
+            yard.shown(files, "GET", "/v1/hosts/h1/plan")
+
+
+def test_a_token_still_works_and_goes_before_a_certificate(yard: Secured) -> None:
+    assert yard.by("board", "GET", "/v1/jobs").status_code == 200
+    files = yard.authority.sign("ops.example.org")
+    yard.session.cert = (str(files[0]), str(files[1]))
+    try:
+        assert yard.by("board", "DELETE", "/v1/jobs/a").status_code == 403, "by the token it is a viewer"
+        assert yard.call("GET", "/v1/jobs", token="wrong").status_code == 401, "a wrong one is not made good"
+    finally:
+        yard.session.cert = None
+
+
+def test_the_agent_shows_its_certificate(yard: Secured) -> None:
+    certificate, key = yard.authority.sign("any", ("h1",))
+    address = Address(yard.url, ca_file=yard.authority.file, certificate_file=certificate, key_file=key)
+    connection = Connection(address)
+    assert connection.request("GET", "/v1/hosts/h1/peers").status == 200
+    connection.close()
+    renewed = yard.authority.sign("any", ("h2",))
+    certificate.write_bytes(renewed[0].read_bytes())
+    key.write_bytes(renewed[1].read_bytes())
+    assert connection.request("GET", "/v1/hosts/h2/peers").status == 200, "the renewed one is read"
+    connection.close()
+
+
+def test_what_the_agent_cannot_use_is_said(yard: Secured) -> None:
+    certificate, key = yard.authority.sign("any", ("h1",))
+    for url, files, said in (
+        (yard.url, (certificate, None), "a certificate needs its key"),
+        ("http://127.0.0.1:1", (certificate, key), "over https only"),
+        (yard.url, (certificate, certificate), "cannot be used together"),
+    ):
+        with pytest.raises(AddressError, match=said):
+            Address(url, None, yard.authority.file, *files)
+
+
+def test_the_command_shows_its_certificate(
+    yard: Secured, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TRAINYARD_TOKEN", raising=False)
+    # What requests trusts by itself does not take the place of --ca.
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(Authority(tmp_path, "other").file))
+    certificate, key = map(str, yard.authority.sign("ops.example.org"))
+    remote = ["jobs", "--url", yard.url, "--ca", str(yard.authority.file)]
+    assert main([*remote, "--certificate", certificate, "--key", key]) == 0
+    assert main([*remote, "--certificate", certificate]) == 2
+    assert "a client certificate needs its key: --certificate and --key" in capsys.readouterr().err
+    assert main(remote) == 1
+
+
+def test_the_description_names_both_ways(yard: Secured) -> None:
+    described = yard.call("GET", "/openapi.json").json()
+    assert described["components"]["securitySchemes"]["certificate"] == {"type": "mutualTLS"}
+    assert described["paths"]["/v1/jobs"]["get"]["security"] == [{"bearer": []}, {"certificate": []}]

@@ -1,0 +1,104 @@
+"""Tokens are nowhere but where they were given: not in logs, answers, addresses, process lists, or the journal."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from controller.access.hashes import new_token
+from evaluation.bench.support.api_client import free_port
+from tests.support.controller.api_cases import spec
+from tests.support.controller.roles_yard import RolesYard
+from tests.support.controller.signer import rsa_key, signed
+
+SECRETS = ["settings-" + new_token(), "of-host-" + new_token()]
+GUESSES = ["guess-" + new_token(), signed(rsa_key()), "Basic-" + new_token()]
+
+
+@pytest.fixture(scope="module")
+def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RolesYard]:
+    folder = tmp_path_factory.mktemp("leaks")
+    api = {"token": SECRETS[0], "host_tokens": {"h2": SECRETS[1]}, "metrics_port": free_port()}
+    controller = RolesYard(folder, api=api, journal=str(folder / "journal"))
+    controller.start()
+    yield controller
+    controller.stop()
+
+
+def secrets(yard: RolesYard) -> list[str]:
+    return [*SECRETS, *GUESSES, *yard.tokens.values()]
+
+
+def assert_clean(yard: RolesYard, text: str, where: str) -> None:
+    for secret in secrets(yard):
+        assert secret not in text, where
+
+
+def test_no_answer_log_metric_or_file_shows_a_token(yard: RolesYard) -> None:
+    answers = []
+    for token in secrets(yard):
+        for method, path, body in (
+            ("GET", "/v1/jobs", None),
+            ("PUT", "/v1/jobs/a", spec(5000)),
+            ("PUT", "/v1/jobs/a", {"wrong": 1}),
+            ("GET", "/v1/nothing", None),
+            ("GET", f"/v1/jobs?token={token}", None),
+            ("GET", "/v1/settings", None),
+            ("GET", "/openapi.json", None),
+        ):
+            answers.append(yard.call(method, path, body, token))
+        answers.append(yard.call("GET", "/v1/jobs", headers={"Authorization": f"Basic {token}"}))
+        answers.append(yard.call("GET", "/v1/jobs", headers={"Authorization": f"Bearer  {token} x"}))
+    assert {401, 404, 422, 429} <= {answer.status_code for answer in answers}
+    for answer in answers:
+        assert_clean(yard, answer.text + str(answer.headers), answer.request.method)
+    assert_clean(yard, yard.call("GET", "/metrics", token=SECRETS[0]).text, "metrics")
+    yard.tokens_file.write_text(f"a: {yard.tokens['night']}\n")
+    assert_clean(yard, yard.log(), "log")
+    journal = [path.read_bytes() for path in yard.config.parent.glob("journal*")]
+    assert journal
+    for secret in secrets(yard):
+        assert not any(secret.encode() in content for content in journal)
+
+
+def test_no_process_has_a_token_in_its_arguments(yard: RolesYard) -> None:
+    assert yard.process is not None
+    seen = [Path(f"/proc/{yard.process.pid}/cmdline").read_bytes()]
+    for child in Path(f"/proc/{yard.process.pid}/task/{yard.process.pid}/children").read_text().split():
+        seen.append(Path(f"/proc/{child}/cmdline").read_bytes())
+    assert len(seen) > 1, "the process that checks bodies"
+    assert_clean(yard, b"\n".join(seen).decode(), "arguments")
+
+
+def command(yard: RolesYard, *arguments: str, token: str) -> str:
+    environment = os.environ | {"TRAINYARD_TOKEN": token, "TRAINYARD_URL": yard.url}
+    ran = subprocess.run(
+        [sys.executable, "-m", "controller.cli.main", *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return ran.stdout + ran.stderr
+
+
+def test_the_command_shows_no_token(yard: RolesYard) -> None:
+    token = yard.tokens["night"]
+    for arguments in (
+        ["jobs"],
+        ["jobs", "--help"],
+        ["explain", "nobody"],
+        ["jobs", "--url", f"http://me:{token}@127.0.0.1:1"],
+        ["jobs", "--url", "http://127.0.0.1:1"],
+        ["jobs", "--token", token],
+        ["jobs", f"--token={token}"],
+        ["check-config", str(yard.config)],
+        ["check-config", "--json", str(yard.config)],
+    ):
+        assert_clean(yard, command(yard, *arguments, token=token), " ".join(arguments[:2]))
+    assert_clean(yard, command(yard, "jobs", token="wrong " + GUESSES[0]), "a wrong one")

@@ -1,0 +1,108 @@
+"""Every call by every role, against what the table of calls, the description and this page say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from controller.api.routes import ROUTES
+from evaluation.bench.support.waiting import wait_until
+from tests.support.controller.api_cases import assert_problem, batch, spec
+from tests.support.controller.roles_yard import ROLES, RolesYard
+
+MATRIX = """
+GET    /v1/jobs                     operator viewer tenant
+GET    /v1/jobs/{id}                operator viewer tenant
+PUT    /v1/jobs/{id}                operator        tenant host
+DELETE /v1/jobs/{id}                operator        tenant host
+GET    /v1/jobs/{id}/explain        operator viewer tenant
+PUT    /v1/stages/{id}              operator
+DELETE /v1/stages/{id}              operator
+POST   /v1/hosts/{host}/reports     operator               host
+GET    /v1/hosts/{host}/plan        operator viewer        host
+GET    /v1/hosts/{host}/peers       operator viewer        host
+GET    /v1/plan                     operator viewer
+GET    /v1/families                 operator viewer
+GET    /v1/families/{name}          operator viewer
+DELETE /v1/families/{name}          operator
+GET    /v1/settings                 operator viewer
+PATCH  /v1/settings                 operator
+GET    /v1/status                   operator viewer
+GET    /metrics                     operator viewer
+GET    /healthz                     operator viewer tenant host
+GET    /readyz                      operator viewer tenant host
+GET    /openapi.json                operator viewer tenant
+"""
+CALLS = {tuple(line.split()[:2]): set(line.split()[2:]) for line in MATRIX.strip().splitlines()}
+
+
+@pytest.fixture(scope="module")
+def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RolesYard]:
+    controller = RolesYard(tmp_path_factory.mktemp("who-may"))
+    controller.start()
+    yield controller
+    controller.stop()
+
+
+def body_of(method: str, path: str) -> Any:
+    if method == "POST":
+        return batch()
+    if method != "PUT":
+        return {} if method == "PATCH" else None
+    return {"jobs": []} if "stages" in path else spec(5000, user="ann")
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize(("method", "path"), CALLS)
+def test_each_role_may_make_its_calls_and_no_other(yard: RolesYard, role: str, method: str, path: str) -> None:
+    at = path.replace("{id}", "vision-1").replace("{host}", "h1").replace("{name}", "f")
+    reply = yard.by(ROLES[role], method, at, body_of(method, path))
+    if role in CALLS[method, path]:
+        assert reply.status_code not in (401, 403, 405, 429, 500), reply.text
+    else:
+        assert_problem(reply, 403, f"{method} {path} is for: operator")
+        assert yard.tokens[ROLES[role]] not in reply.text
+    yard.by("night", "DELETE", "/v1/jobs/vision-1")
+    yard.by("night", "DELETE", "/v1/stages/vision-1")
+
+
+@pytest.mark.parametrize(("method", "path"), CALLS)
+def test_without_a_token_nobody_may(yard: RolesYard, method: str, path: str) -> None:
+    at = path.replace("{id}", "vision-1").replace("{host}", "h1").replace("{name}", "f")
+    reply = yard.call(method, at, body_of(method, path), headers={"Authorization": None})
+    if path in ("/healthz", "/readyz"):
+        assert reply.status_code in (200, 503)
+    else:
+        assert_problem(reply, 401, "a bearer token is required")
+        assert reply.headers["WWW-Authenticate"].startswith("Bearer")
+
+
+def test_the_table_and_the_description_say_the_same(yard: RolesYard) -> None:
+    table = {(route.method, route.path): set(route.access.roles) for route in ROUTES}
+    assert table == {call: roles for call, roles in CALLS.items() if call[1] != "/openapi.json"}
+    described = yard.call("GET", "/openapi.json").json()["paths"]
+    roles = {
+        (method.upper(), path): set(operation["x-roles"])
+        for path, methods in described.items()
+        for method, operation in methods.items()
+    }
+    assert roles == CALLS
+
+
+def test_a_viewer_sees_no_secret_in_the_settings(yard: RolesYard) -> None:
+    shown = yard.by("board", "GET", "/v1/settings").json()
+    assert set(shown) == {"policy", "policy_options", "period_seconds"}
+
+
+def test_a_token_ends_with_its_line_also_on_an_open_connection(yard: RolesYard) -> None:
+    assert yard.by("board", "GET", "/v1/jobs").status_code == 200
+    yard.keep("night", "vision", "speech", "h1")
+    try:
+        wait_until(lambda: yard.by("board", "GET", "/v1/jobs").status_code == 401, every=0.2, what="the file is read")
+        assert_problem(yard.by("board", "GET", "/v1/jobs"), 401, "the token is not known here")
+        assert yard.by("night", "GET", "/v1/jobs").status_code == 200
+    finally:
+        yard.keep("night", "board", "vision", "speech", "h1")
+    wait_until(lambda: yard.by("board", "GET", "/v1/jobs").status_code == 200, every=0.2, what="the file is read")
