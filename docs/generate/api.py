@@ -16,7 +16,11 @@ from docs.generate.markdown import code, heading, prose, sentence, table
 from docs.generate.schema import Schema, allowed, field_table
 
 _WHOSE = {Role.TENANT: "a tenant (for its own jobs)", Role.HOST: "a host (for what is its own)"}
-_EVERY_KIND = Api.model_validate({"token": "token-of-operators", "host_tokens": {"host": "token-of-host"}})
+_OIDC = {"issuer": "i", "audience": "a", "keys": "https://i/keys", "roles": {"v": "viewer", "t": "tenant"}}
+_EVERY_KIND = Api.model_validate(
+    {"token": "token-of-operators", "host_tokens": {"host": "token-of-host"}, "oidc": _OIDC}
+)
+"""Settings with which callers of every role may come."""
 
 
 def reference() -> str:

@@ -18,6 +18,8 @@ from tests.support.controller.api_cases import spec
 OPEN = Api()
 GUARDED = Api.model_validate({"token": "operators-own"})
 WITH_HOSTS = Api.model_validate({"token": "operators-own", "host_tokens": {"h1": "of-host-h1"}})
+OIDC = {"issuer": "i", "audience": "a", "keys": "https://i/keys", "roles": {"v": "viewer", "t": "tenant"}}
+WITH_PROVIDER = Api.model_validate({"oidc": OIDC})
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +44,7 @@ def named(operation: dict[str, Any]) -> set[str]:
     return operation["responses"].keys() - {"default"}
 
 
-@pytest.mark.parametrize("api", [OPEN, GUARDED, WITH_HOSTS])
+@pytest.mark.parametrize("api", [OPEN, GUARDED, WITH_HOSTS, WITH_PROVIDER])
 def test_the_document_is_right_by_the_specification(api: Api) -> None:
     OpenAPIV31SpecValidator(described(api)).validate()
 

@@ -83,6 +83,10 @@ def test_the_table_and_the_description_say_the_same(yard: RolesYard) -> None:
     table = {(route.method, route.path): set(route.access.roles) for route in ROUTES}
     assert table == {call: roles for call, roles in CALLS.items() if call[1] != "/openapi.json"}
     described = yard.call("GET", "/openapi.json").json()["paths"]
+    for (method, path), allowed in CALLS.items():
+        refusals = described[path][method.lower()]["responses"]
+        assert allowed == set(ROLES) or "403" in refusals
+        assert ("429" in refusals) is (path not in ("/healthz", "/readyz"))
     roles = {
         (method.upper(), path): set(operation["x-roles"])
         for path, methods in described.items()

@@ -122,6 +122,8 @@ def test_binary_is_refused(tmp_path: Path) -> None:
 
 H1, H2 = "{name: h1, address: 10.0.0.1}", "{name: h2, address: 10.0.0.2, switch: 1, port: 2}"
 
+OIDC = "api: {{oidc: {{issuer: i, audience: a, keys: '{keys}', roles: {{admin: {role}}}}}}}\n"
+
 
 @pytest.mark.parametrize(
     ("text", "expected"),
@@ -162,6 +164,15 @@ H1, H2 = "{name: h1, address: 10.0.0.1}", "{name: h2, address: 10.0.0.2, switch:
             ":3: lease_seconds: a lease of 5 s would run out between two plans",
         ),
         ("api: 3\n", ":1: api: it must be a mapping of settings, or be left out"),
+        ("\napi: {oidc: 3}\n", ":2: api.oidc: it must be a mapping of settings, or be left out"),
+        ("api: {tokens_file: /no/such}\n", ":1: api.tokens_file: /no/such cannot be read: No such file or directory"),
+        ("api: {client_authority: /etc/hostname}\n", ":1: api.client_authority: client certificates need https; set"),
+        ("api: {metrics_port: 8080}\n", ":1: api: metrics_port 8080 is that of another listener; each needs its own"),
+        ("api: {metrics_port: 6653}\n", ":1: api: metrics_port 6653 is that of another listener; each needs its own"),
+        (OIDC.format(keys="http://id.example.org/k", role="viewer"), "keys: keys over http could be exchanged"),
+        (OIDC.format(keys="/no/such", role="viewer"), "api.oidc.keys: /no/such cannot be read"),
+        (OIDC.format(keys="https://id.example.org/k", role="host"), "it should be 'operator', 'viewer' or 'tenant'"),
+        ("api: {oidc: {issuer: i, audience: a, keys: https://k, roles: {}}}\n", "api.oidc.roles: is an empty mapping"),
         ("policy: las\npolicy_options: {factor: 1e400}\n", ":2: policy_options: policy las: factor: inf"),
         (
             "policy: jpas\npolicy_options: {margin: 2024-01-01}\n",
@@ -173,6 +184,19 @@ def test_settings_that_could_not_work_are_refused_before_the_start(tmp_path: Pat
     with pytest.raises(ConfigError) as caught:
         load(tmp_path, text)
     assert expected in str(caught.value)
+
+
+def test_any_proof_of_callers_opens_other_addresses_than_loopback(tmp_path: Path) -> None:
+    (tmp_path / "tokens.yaml").write_text("")
+    for proof in (
+        "token: at-least-eight",
+        f"tokens_file: {tmp_path}/tokens.yaml",
+        "oidc: {issuer: i, audience: a, keys: 'https://id.example.org/k', roles: {admin: operator}}",
+    ):
+        assert load(tmp_path, f"api: {{host: 10.0.0.1, {proof}}}\n").api.is_guarded
+    with pytest.raises(ConfigError, match="without a token"):
+        load(tmp_path, "api: {host: 10.0.0.1}\n")
+    assert not load(tmp_path, "").api.is_guarded
 
 
 @pytest.mark.parametrize("section", ["api", "openflow", "floors", "policy_options"])
