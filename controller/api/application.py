@@ -29,4 +29,4 @@ def register(wsgi: WSGIApplication, services: Services) -> None:
 
 def monitoring(services: Services) -> Api:
     """Returns the WSGI application of the calls for monitoring, which needs no token."""
-    return Api(services, MONITORING, is_described=False)
+    return Api(services, MONITORING, is_public=True)

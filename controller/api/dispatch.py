@@ -32,13 +32,14 @@ StartResponse = Callable[[str, list[tuple[str, str]]], object]
 
 
 class Api:
-    """The WSGI application. ``is_described``: it answers /openapi.json too."""
+    """The WSGI application. ``is_public``: nobody is asked for a token, so all routes must be open."""
 
-    def __init__(self, services: Services, routes: tuple[Route, ...] = ROUTES, *, is_described: bool = True) -> None:
+    def __init__(self, services: Services, routes: tuple[Route, ...] = ROUTES, *, is_public: bool = False) -> None:
         self._services = services
+        self._is_public = is_public
         self._guard = Guard(services.config.api.host, services.callers, services.metrics)
         self._by_path: dict[str, dict[str, Route]] = {}
-        own = (Route("GET", "/openapi.json", self.openapi, Access.READ_JOB, {200: None}),) if is_described else ()
+        own = () if is_public else (Route("GET", "/openapi.json", self.openapi, Access.READ_JOB, {200: None}),)
         described = (*routes, *own)
         for route in described:
             self._by_path.setdefault(route.path, {})[route.method] = route
@@ -99,7 +100,7 @@ class Api:
     def _authorise(
         self, environ: dict[str, Any], route: Route | None, parts: Mapping[str, str], received_at: float
     ) -> Call:
-        if route is not None and route.access is Access.OPEN:  # these calls take no parameters
+        if self._is_public or (route is not None and route.access is Access.OPEN):  # these calls take no parameters
             return Call(environ, parts, {}, caller=ANYBODY, received_at=received_at)
         caller = self._guard.identify(environ)
         query = parse(environ.get("QUERY_STRING", ""))

@@ -10,7 +10,7 @@ from controller.api.auth import check_host_privileges, require_free, require_inv
 from controller.api.bodies.body import read_job, read_stage
 from controller.api.http import Call, HttpError, Reply
 from controller.api.services import Services
-from controller.api.tenants import check_bounds, may_see, require_name, require_seen
+from controller.api.tenants import check_bounds, may_see, require_name, require_seen, without_others
 from controller.families.sentence import sentence
 from controller.model import by_id
 from controller.ordering.loads import busiest_port
@@ -129,6 +129,7 @@ def explain(services: Services, call: Call) -> Reply:
         raise Unavailable(f"job {job_id} is not in the plan yet; ask again in a second")
     port, seconds = busiest_port(job, snapshot)
     bands = plan.ordering.bands
+    users = {other: services.registry.job_user(other) for band in bands for other in band}
     position = next(i for i, band in enumerate(bands) if job_id in band)
     return Reply.of(
         Explanation(
@@ -137,12 +138,9 @@ def explain(services: Services, call: Call) -> Reply:
             service_class=plan.classes[job_id],
             position=position,
             jobs_before=tuple(
-                other
-                for band in bands[:position]
-                for other in band
-                if may_see(call.caller, other, services.registry.job_user(other))
+                other for band in bands[:position] for other in band if may_see(call.caller, other, users[other])
             ),
-            reason=plan.ordering.reasons[job_id],
+            reason=without_others(call.caller, plan.ordering.reasons[job_id], users),
             bottleneck_port=f"{port.host} {port.direction}" if port is not None else None,
             bottleneck_seconds_per_iteration=seconds,
             iterations_done=job.iterations_done,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 
 from controller.access.caller import Caller, Tenancy
@@ -13,6 +14,8 @@ from controller.model import Job
 from controller.refusals import NotFound
 from controller.registry.shares import HOST_ENTRIES
 
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9_-])?")
+"""What may be the name of a job in a sentence: dots at its end belong to the sentence."""
 Running = tuple[str, Declared]
 """A job that has not ended: its id and what was declared of it."""
 
@@ -20,6 +23,18 @@ Running = tuple[str, Declared]
 def may_see(caller: Caller, job: str, user: str | None) -> bool:
     """Returns whether a caller may see a job; a tenant sees its own."""
     return caller.tenancy is None or caller.tenancy.owns(job, user)
+
+
+def without_others(caller: Caller, text: str, user_of: Mapping[str, str | None]) -> str:
+    """Returns a sentence about jobs in which a tenant finds no names of others' jobs. ``user_of``: all jobs' users."""
+    if caller.tenancy is None:
+        return text
+
+    def shown(match: re.Match[str]) -> str:
+        name = match.group()
+        return name if name not in user_of or may_see(caller, name, user_of[name]) else "another job"
+
+    return _NAME.sub(shown, text)
 
 
 def require_seen(caller: Caller, job: str, user: str | None) -> None:

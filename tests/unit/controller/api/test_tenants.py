@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from controller.access.caller import Caller, Role, Tenancy
+from controller.api.tenants import without_others
 from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.api_cases import assert_problem, spec
 from tests.support.controller.roles_yard import RolesYard
@@ -96,6 +98,15 @@ def test_explain_names_no_jobs_of_others(yard: RolesYard) -> None:
     assert explained("board").json()["jobs_before"] == ["secret-name", "vision-1"]
     assert explained("vision").json()["jobs_before"] == ["vision-1"]
     assert "secret-name" not in explained("vision").text
+
+
+def test_a_reason_names_no_jobs_of_others() -> None:
+    users = {"secret-name": "cem", "vision-1": None, "v2": "ann", "x": "cem"}
+    vision = Caller("vision", Role.TENANT, tenancy=Tenancy(("ann",), "vision-"))
+    reason = "served beside secret-name, which is heavy; before vision-1 and v2, x. 0.5 s left"
+    masked = "served beside another job, which is heavy; before vision-1 and v2, another job. 0.5 s left"
+    assert without_others(vision, reason, users) == masked
+    assert without_others(Caller("board", Role.VIEWER), reason, users) == reason
 
 
 @pytest.mark.parametrize(

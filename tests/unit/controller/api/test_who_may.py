@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -93,6 +94,15 @@ def test_the_table_and_the_description_say_the_same(yard: RolesYard) -> None:
         for method, operation in methods.items()
     }
     assert roles == CALLS
+
+
+def test_a_wrong_tokens_file_is_refused_at_the_start(tmp_path: Path) -> None:
+    yard = RolesYard(tmp_path)
+    yard.tokens_file.write_text(f"night: {yard.tokens['night']}\n")
+    with pytest.raises(AssertionError, match="status 2"):
+        yard.start()
+    assert f"{yard.tokens_file}:1: night: it must be a mapping with a role and a hash" in yard.log()
+    assert yard.tokens["night"] not in yard.log()
 
 
 def test_a_viewer_sees_no_secret_in_the_settings(yard: RolesYard) -> None:

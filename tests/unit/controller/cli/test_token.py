@@ -101,6 +101,16 @@ def test_a_weak_token_is_refused_and_not_shown() -> None:
     assert "Passw0rd" not in ran.stderr
 
 
+def test_check_config_checks_the_tokens_file_too(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    tokens, settings = tmp_path / "tokens.yaml", tmp_path / "settings.yaml"
+    settings.write_text(f"api: {{tokens_file: {tokens}}}\n")
+    tokens.write_text("ops: {role: operator, certificate: ops.example.org}\n")
+    assert main(["check-config", str(settings)]) == 0
+    tokens.write_text("\nops: {role: operator}\n")
+    assert main(["check-config", str(settings)]) == 2
+    assert capsys.readouterr().err.startswith(f"{tokens}:2: ops: an entry has either a hash or a certificate")
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
