@@ -17,6 +17,8 @@ REFILL_SECONDS = 1.0
 MAX_ADDRESSES = 4096
 """Remember this many addresses. Beyond, the one that was heard of longest ago is forgotten."""
 LOG_SECONDS = 60.0
+MAX_LINES = 100
+"""At most this many lines are due in a minute, whatever the number of addresses."""
 
 
 @dataclass(slots=True)
@@ -34,6 +36,7 @@ class Throttle:
         self._burst = float(burst)
         self._max_addresses = max_addresses
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+        self._minute, self._lines = -math.inf, 0
 
     def __len__(self) -> int:
         return len(self._buckets)
@@ -54,12 +57,17 @@ class Throttle:
     def to_log(self, address: str, now: float) -> int | None:
         """Returns how many refusals of ``address`` a log line would stand for; None where none is due yet.
 
-        To be called once a refusal. A line is due once a minute and address.
+        To be called once a refusal. A line is due once a minute and address, and only so many in all.
         """
         bucket = self._bucket(_network(address), now)
         bucket.unlogged += 1
         if now - bucket.logged_at < LOG_SECONDS:
             return None
+        if now - self._minute >= LOG_SECONDS:
+            self._minute, self._lines = now, 0
+        if self._lines >= MAX_LINES:
+            return None
+        self._lines += 1
         count, bucket.unlogged, bucket.logged_at = bucket.unlogged, 0, now
         return count
 

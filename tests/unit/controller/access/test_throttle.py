@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controller.access.throttle import BURST, LOG_SECONDS, MAX_ADDRESSES, Throttle
+from controller.access.throttle import BURST, LOG_SECONDS, MAX_ADDRESSES, MAX_LINES, Throttle
 
 GUESSER, GOOD = "10.0.0.66", "10.0.0.1"
 
@@ -73,3 +73,10 @@ def test_a_line_is_due_once_a_minute_and_address() -> None:
     assert throttle.to_log(GOOD, 1.0) == 1
     assert throttle.to_log(GUESSER, LOG_SECONDS) == 6
     assert throttle.to_log(GUESSER, LOG_SECONDS) is None
+
+
+def test_many_addresses_do_not_fill_the_log() -> None:
+    throttle = Throttle()
+    addresses = [f"10.1.{n >> 8}.{n & 255}" for n in range(10_000)]
+    assert sum(throttle.to_log(address, 1.0) is not None for address in addresses) == MAX_LINES
+    assert throttle.to_log(GUESSER, 1.0 + LOG_SECONDS) == 1
