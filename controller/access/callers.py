@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from controller.access.caller import Caller, Role
 from controller.access.client_certificates import ClientCertificate
-from controller.access.tokens import TokenTable
-from controller.access.tokens_file import TokensFile
+from controller.access.tokens.entries import TokenTable
+from controller.access.tokens.file import TokensFile
 from controller.access.unknown import UnknownCallerError
 from controller.config.sections import Api
 
 if TYPE_CHECKING:
-    from controller.access.oidc_tokens import OidcTokens
+    from controller.access.oidc.provider import OidcTokens
 
 
 class Callers:
@@ -38,7 +38,7 @@ class Callers:
         self._file = TokensFile(api.tokens_file, self._hosts) if api.tokens_file is not None else None
         self._oidc: OidcTokens | None = None
         if api.oidc is not None:
-            from controller.access.oidc_tokens import OidcTokens  # noqa: PLC0415 - only who uses it pays for its import
+            from controller.access.oidc.provider import OidcTokens  # noqa: PLC0415 - only who uses it pays for its import
 
             self._oidc = OidcTokens(api.oidc)
 

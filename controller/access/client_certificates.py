@@ -8,7 +8,7 @@ from ssl import cert_time_to_seconds
 from typing import Any
 
 from controller.access.caller import Caller, Role
-from controller.access.tokens import TokenTable
+from controller.access.tokens.entries import TokenTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -263,7 +263,7 @@ def _standing(switch: SwitchState) -> tuple[str, str]:
 
 def run_check_config(options: argparse.Namespace) -> int:
     """Check a settings file; returns 2, and prints a line for each fault, where it is wrong."""
-    from controller.access.tokens_file import read_tokens
+    from controller.access.tokens.file import read_tokens
     from controller.config.config import ConfigError, load_config
 
     try:

@@ -39,7 +39,7 @@ def add_command(commands: Any) -> None:
 
 def run_token(options: argparse.Namespace) -> int:
     """Make a token, or hash one, and print its line for the file."""
-    from controller.access.hashes import WeakTokenError, hashed, new_token
+    from controller.access.tokens.hashes import WeakTokenError, hashed, new_token
 
     if options.name is None:
         options.name = f"{options.role}-{secrets.randbelow(10**6):06}"
@@ -66,7 +66,7 @@ def _given() -> str:
 
 def _line(options: argparse.Namespace, text_hash: str) -> str:
     """Returns the entry of a tokens file in one line. Raises CommandError where the file would be refused."""
-    from controller.access.tokens import parse
+    from controller.access.tokens.entries import parse
     from controller.documents.document import Document
 
     wanted = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from controller.access.hashes import hashed, new_token
+from controller.access.tokens.hashes import hashed, new_token
 from evaluation.bench.support.api_client import Controller
 
 LINES = {

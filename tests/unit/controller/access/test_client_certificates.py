@@ -8,7 +8,7 @@ import pytest
 
 from controller.access.caller import Role
 from controller.access.client_certificates import ClientCertificate
-from controller.access.tokens import TokenTable, parse
+from controller.access.tokens.entries import TokenTable, parse
 from controller.documents.yaml_lines import read_yaml
 
 LINES = "ops: {role: operator, certificate: ops.example.org}\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.access.hashes import new_token
+from controller.access.tokens.hashes import new_token
 from evaluation.bench.support.api_client import free_port
 from tests.support.controller.api_cases import spec
 from tests.support.controller.roles_yard import RolesYard

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from controller.access.hashes import new_token
 from controller.access.throttle import BURST
+from controller.access.tokens.hashes import new_token
 from tests.support.controller.api_cases import assert_problem
 from tests.support.controller.from_address import ask
 from tests.support.controller.roles_yard import RolesYard

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from controller.access.caller import Role
-from controller.access.hashes import new_token
-from controller.access.tokens_file import read_tokens
+from controller.access.tokens.file import read_tokens
+from controller.access.tokens.hashes import new_token
 from controller.cli.main import main
 
 

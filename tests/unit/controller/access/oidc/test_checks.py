@@ -12,8 +12,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 from controller.access.caller import Role
-from controller.access.key_set import KeySet, KeySetError
-from controller.access.oidc import MAX_CHARACTERS, OidcError, Rules, caller_of, key_id, looks_like_jwt
+from controller.access.oidc.checks import MAX_CHARACTERS, OidcError, Rules, caller_of, key_id, looks_like_jwt
+from controller.access.oidc.key_set import KeySet, KeySetError
 from tests.support.controller.signer import (
     AUDIENCE,
     ISSUER,

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from controller.access.tokens import TokenTable, parse
+from controller.access.tokens.entries import TokenTable, parse
 from controller.documents import text_file
 from controller.documents.document import DocumentError
 from controller.documents.mapping_file import ConfigError

@@ -14,7 +14,7 @@ from typing import Any
 import jwt
 
 from controller.access.caller import Caller, Role, Tenancy
-from controller.access.key_set import KeySet
+from controller.access.oidc.key_set import KeySet
 
 ALGORITHMS: Mapping[str, str] = {
     **dict.fromkeys(("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"), "RSA"),

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from controller.access.caller import Caller, Proof, Role, Tenancy
-from controller.access.hashes import TokenHash
+from controller.access.tokens.hashes import TokenHash
 from controller.documents.document import Document, FieldPath
 from controller.documents.explained_model import ExplainedModel
 from controller.documents.faults import described

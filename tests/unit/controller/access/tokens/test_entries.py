@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from controller.access.caller import Role
-from controller.access.hashes import TokenHash, WeakTokenError, hashed, new_token
-from controller.access.tokens import MAX_ENTRIES, TokenTable, parse
+from controller.access.tokens.entries import MAX_ENTRIES, TokenTable, parse
+from controller.access.tokens.hashes import TokenHash, WeakTokenError, hashed, new_token
 from controller.documents.yaml_lines import read_yaml
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import eventlet
 import pytest
 
-from controller.access.provider_keys import KEPT_SECONDS, RETRY_SECONDS, ProviderKeys, read
+from controller.access.oidc.provider_keys import KEPT_SECONDS, RETRY_SECONDS, ProviderKeys, read
 from tests.support.controller.signer import jwk, key_set, rsa_key
 
 ONE, OTHER = (key_set(jwk(rsa_key(), kid)) for kid in ("k1", "k2"))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from controller.access.caller import Caller
-from controller.access.oidc import OidcError, Rules, caller_of, key_id, looks_like_jwt
-from controller.access.provider_keys import ProviderKeys
+from controller.access.oidc.checks import OidcError, Rules, caller_of, key_id, looks_like_jwt
+from controller.access.oidc.provider_keys import ProviderKeys
 from controller.access.unknown import UnknownCallerError
 from controller.config.sections import Oidc
 

@@ -12,7 +12,7 @@ import eventlet
 import eventlet.semaphore
 import eventlet.tpool
 
-from controller.access.key_set import KeySet, KeySetError
+from controller.access.oidc.key_set import KeySet, KeySetError
 
 LOG = logging.getLogger("trainyard.access")
 KEPT_SECONDS = 3600.0

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.access.hashes import hashed, new_token
-from controller.access.tokens_file import TokensFile, read_tokens
+from controller.access.tokens.file import TokensFile, read_tokens
+from controller.access.tokens.hashes import hashed, new_token
 from controller.documents.mapping_file import ConfigError
 
 
