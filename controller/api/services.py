@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from controller.api.bodies.workers import Workers
@@ -25,6 +26,8 @@ class Services:
     store: Store
     journal: Journal
     metrics: Metrics
+    certificate_problems: Callable[[], Sequence[str]] = tuple
+    """Returns what is wrong with the controller's certificates."""
     workers: Workers = field(default_factory=Workers)
     reporting: Turns = field(default_factory=Turns)
     """Lets the reports of a host be merged one after the other."""
