@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-import socket
 from collections.abc import Callable
 from typing import Any
 
+import eventlet
 from eventlet.green.ssl import GreenSSLSocket
 from ryu.lib import hub
 
@@ -22,6 +22,10 @@ MOST_PENDING = 64
 """If this many handshakes are pending, a new one ends the one that has waited longest."""
 
 
+class _CrowdedError(Exception):
+    """A handshake is ended in favour of a newer one."""
+
+
 class Handshakes:
     """Speaks TLS with peers, by the files of ``certificates``. Raises CertificateError.
 
@@ -34,6 +38,7 @@ class Handshakes:
         self._log = log
         self._seconds = seconds
         self._pending: dict[Any, None] = {}
+        """The green threads that are in a handshake, in the order in which they began."""
         self._secured: dict[Any, Callable[[str], None]] = {}
 
     def secure(self, connection: Any, address: str) -> Any | None:
@@ -41,24 +46,28 @@ class Handshakes:
 
         If the handshake fails, logs why, closes the connection, and returns None.
         """
-        self._make_room()
-        secured = GreenSSLSocket(
-            connection, server_side=True, do_handshake_on_connect=False, _context=self._context.current
-        )
-        self._pending[secured] = None
+        context, judge, thread = self._context.current, self._judge, eventlet.getcurrent()
+        secured = GreenSSLSocket(connection, server_side=True, do_handshake_on_connect=False, _context=context)
+        problem: str | None = None
         try:
+            self._pending[thread] = None
+            self._end_longest()
             with hub.Timeout(self._seconds, TimeoutError()):
                 secured.do_handshake()
+            if judge is not self._judge:  # the certificates were read again meanwhile
+                problem = self._judge.objection(secured.getpeercert(binary_form=True), judge)
         except TimeoutError:
             problem = f"it has not completed the TLS handshake within {self._seconds:g} s"
+        except _CrowdedError:
+            problem = "too many TLS handshakes are pending"
         except OSError as error:
-            problem = reason(error) if secured in self._pending else "too many TLS handshakes are pending"
-        else:
-            return secured
+            problem = reason(error)
         finally:
-            self._pending.pop(secured, None)
-        secured.close()
+            self._pending.pop(thread, None)
+        if problem is None:
+            return secured
         self._log.say(logging.WARNING, address, f"{address} may not connect as a switch: {problem}")
+        secured.close()
         return None
 
     def opened(self, secured: Any, refuse: Callable[[str], None]) -> None:
@@ -83,9 +92,8 @@ class Handshakes:
                 refuse(objection)
             hub.sleep(0)  # a judgement takes a fraction of a millisecond, and there may be a thousand switches
 
-    def _make_room(self) -> None:
-        if len(self._pending) >= MOST_PENDING:
+    def _end_longest(self) -> None:
+        if len(self._pending) > MOST_PENDING:
             longest = next(iter(self._pending))
             del self._pending[longest]
-            # Not through TLS, which would forget the handshake that another green thread is in.
-            socket.socket.shutdown(longest, socket.SHUT_RDWR)
+            eventlet.kill(longest, _CrowdedError())
