@@ -67,7 +67,9 @@ def run(options: argparse.Namespace) -> int:
         sys.stdout.writelines(f"{word:8}  {path}\n" for path in paths)
     if not (lists or made or replaced):
         sys.stdout.write(f"{folder.path} stays as it is: name a --switch, a --host or a --controller to make\n")
-    sys.stdout.writelines(_advice(folder, wanted, lists, is_new=folder.secret / "ca-controller.key" in made))
+    address = options.controller[0] if options.controller else "CONTROLLER"
+    is_new = folder.secret / "ca-controller.key" in made
+    sys.stdout.writelines(_advice(folder, wanted, lists, address=address, is_new=is_new))
     return 0
 
 
@@ -91,9 +93,10 @@ def _wanted(options: argparse.Namespace, folder: Folder) -> Iterator[Wanted]:
     yield from (Wanted("host", name) for name in dict.fromkeys(options.host))
 
 
-def _advice(folder: Folder, wanted: Sequence[Wanted], lists: Sequence[Path], *, is_new: bool) -> Iterator[str]:
+def _advice(
+    folder: Folder, wanted: Sequence[Wanted], lists: Sequence[Path], *, address: str, is_new: bool
+) -> Iterator[str]:
     """Yields the lines that say which file belongs where, and what names it there."""
-    address = next((one for each in wanted if each.role == "controller" for one in each.addresses), "CONTROLLER")
     authority = folder.authority_of("controller").name
     if is_new:
         yield f"\nKeep {folder.secret} here: whoever has its keys can make certificates. Copy it only to a backup.\n"
@@ -109,10 +112,10 @@ def _advice(folder: Folder, wanted: Sequence[Wanted], lists: Sequence[Path], *, 
         )
 
 
-def _of_controller(each: Wanted, authority: str, _address: str) -> str:
+def _of_controller(each: Wanted, _authority: str, _address: str) -> str:
     return f"""
-Controller: copy {each.stem}.pem {each.stem}.key {authority} ca-switch.pem revoked-switch.pem ca-host.pem
-to {OF_CONTROLLER}, readable by the controller's user alone, and set in its settings:
+Controller: copy {each.stem}.pem {each.stem}.key ca-switch.pem revoked-switch.pem to {OF_CONTROLLER},
+readable by the controller's user alone, and write into its settings:
   openflow:
     host: 0.0.0.0
     tls:
