@@ -97,18 +97,28 @@ def test_without_a_list_no_certificate_is_revoked(yard: YardCertificates) -> Non
     assert handshake(server, yard.client("expired")) is not None
 
 
-def test_a_session_is_not_resumed(yard: YardCertificates) -> None:
+@pytest.mark.parametrize("newest", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_a_session_is_not_resumed(yard: YardCertificates, newest: ssl.TLSVersion) -> None:
     # A resumed session would not look at the certificate again.
-    server = make_context(yard.for_switches, "server")
-    here, there = socket.socketpair()
-    with here, there:
-        peer = threading.Thread(target=_connect, args=(there, yard.client("good", ssl.TLSVersion.TLSv1_3)))
-        peer.start()
-        with server.wrap_socket(here, server_side=True) as secured:
-            assert secured.recv(1) == b"x"
-            assert secured.context.num_tickets == 0
-        peer.join(10)
-    assert server.options & ssl.OP_NO_TICKET
+    server, client = make_context(yard.for_switches, "server"), yard.client("good", newest)
+    session: ssl.SSLSession | None = None
+    for _ in range(2):
+        here, there = socket.socketpair()
+        with here, there:
+            peer = threading.Thread(target=_greet, args=(here, server))
+            peer.start()
+            with client.wrap_socket(there, session=session) as secured:
+                assert secured.recv(1) == b"y"  # tickets, if there are any, come before
+                session = secured.session
+                assert not secured.session_reused
+            peer.join(10)
+    assert server.session_stats()["number"] == 0, "and none is kept"
+
+
+def _greet(end: socket.socket, server: ssl.SSLContext) -> None:
+    with server.wrap_socket(end, server_side=True) as secured:
+        secured.sendall(b"y")
+        secured.recv(1)
 
 
 def test_renewal_is_for_new_connections_and_a_broken_file_changes_nothing(tmp_path: Path) -> None:
