@@ -31,7 +31,7 @@ def install(switches: Collection[str], connections: int, certificates: Certifica
     log = PeerLog(LOG)
     handshakes = Handshakes(certificates, log) if certificates is not None else None
     # Ryu creates its server by this name, and has no other hook to refuse a peer before it speaks OpenFlow. Its own
-    # options for TLS demand no certificate of a switch in some versions, and are read once.
+    # options for TLS know no list of revoked certificates, set no limit to a handshake, and are read once.
     ryu_controller.StreamServer = partial(
         Listener, admits=admission(switches), connections=connections, handshakes=handshakes, log=log
     )

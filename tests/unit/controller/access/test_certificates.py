@@ -6,12 +6,17 @@ import socket
 import ssl
 import threading
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
 from controller.access.authority import utc_now
 from controller.access.certificates import CertificateError, TlsContext, make_context
+from controller.access.pem import read_certificates
 from controller.access.reasons import reason
 from tests.support.controller.yard_certificates import YardCertificates
 
@@ -89,6 +94,22 @@ def test_a_client_that_does_not_trust_the_controller_is_said(yard: YardCertifica
     client.check_hostname = False
     said = handshake(make_context(yard.for_switches, "server"), client)
     assert said == "it does not trust the authority of the certificate shown to it"
+
+
+def test_a_list_that_has_expired_refuses_all_and_is_said(yard: YardCertificates, tmp_path: Path) -> None:
+    key = load_pem_private_key((yard.folder.secret / "ca-switch.key").read_bytes(), None)
+    (authority,) = read_certificates(yard.folder.authority_of("switch"))
+    now = utc_now()
+    builder = x509.CertificateRevocationListBuilder(authority.subject, now - timedelta(2), now - timedelta(1))
+    old = tmp_path / "old.pem"
+    old.write_bytes(builder.sign(key, SHA256()).public_bytes(Encoding.PEM))
+    server = make_context(replace(yard.for_switches, revoked=old), "server")
+    said = "the list of revoked certificates (CRL) has expired: make a new one"
+    assert handshake(server, yard.client("good")) == said
+    old.write_bytes(yard.folder.revoked_of("host").read_bytes())
+    server = make_context(replace(yard.for_switches, revoked=old), "server")
+    said = "there is no list of revoked certificates (CRL) of the authority of its certificate"
+    assert handshake(server, yard.client("good")) == said
 
 
 def test_without_a_list_no_certificate_is_revoked(yard: YardCertificates) -> None:

@@ -99,7 +99,7 @@ def test_all_certificates_of_a_name_are_revoked_and_earlier_ones_stay_so(tmp_pat
     assert {each.serial_number for each in revoked} == set(serials)
     (none,) = read_lists(folder.revoked_of("host"))
     assert list(none) == []
-    assert revoked.is_signature_valid(read_certificates(folder.authority_of("switch"))[0].public_key())  # type: ignore[arg-type]
+    assert revoked.is_signature_valid(read_certificates(folder.authority_of("switch"))[0].public_key())
 
 
 def test_a_name_that_two_have_needs_its_role(tmp_path: Path) -> None:
