@@ -26,9 +26,11 @@ from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3
 
 from controller.access.callers import Callers
+from controller.access.certificates import CertificateError, TlsContext
 from controller.api import ApiServer, ServerError, Services, monitoring, register
 from controller.config.config import Config, ConfigError, load_config
 from controller.dataplane.peers import listener
+from controller.dataplane.peers.handshakes import Handshakes
 from controller.dataplane.plane import Dataplane
 from controller.journal.store import Store, StoreError
 from controller.journal.writer import Journal
@@ -36,6 +38,7 @@ from controller.loop.loop import Loop
 from controller.loop.metrics import Metrics
 from controller.model import Snapshot, Switch
 from controller.process import early, signals, startup
+from controller.process.renewal import Renewal
 from controller.process.sd_notify import Notifier
 from controller.process.stopping import Step, Stop
 from controller.process.watchdog import Watchdog
@@ -76,11 +79,13 @@ class Trainyard(RyuApp):
             startup.free_port("the API", config.api.host, config.api.port)
             if config.api.metrics_port is not None:
                 startup.free_port("the address for monitoring", config.api.metrics_host, config.api.metrics_port)
-            _listen_for_switches(config, files // 4)
+            handshakes = _listen_for_switches(config, files // 4)
+            databases = _database_tls(config)
+            self._renewal = _renewal(config, handshakes, databases)
             startup.log_large_journal(config)
             store = Store(config.journal)
             startup.warn_of_no_journal(config)
-        except (StoreError, startup.StartError) as error:
+        except (StoreError, startup.StartError, CertificateError) as error:
             startup.end(1, str(error))
         settings = startup.dataplane_settings(config)
         metrics = Metrics()
@@ -100,11 +105,22 @@ class Trainyard(RyuApp):
         def base(switch: Switch) -> frozenset[Rule]:
             return compiler(Snapshot(0.0, hosts, (), config.classes, switches=(switch,)), {})
 
-        self._dataplane = Dataplane(settings, base)
+        self._dataplane = Dataplane(settings, base, database_tls=databases)
         self._loop = Loop(registry, self._dataplane, config, store, metrics, compile_rules=compiler)
         self._journal = Journal(store)
         self._watchdog = Watchdog(Notifier())
-        services = Services(config, registry, self._dataplane, self._loop, store, self._journal, metrics, callers)
+        problems = self._renewal.problems if self._renewal is not None else tuple
+        services = Services(
+            config,
+            registry,
+            self._dataplane,
+            self._loop,
+            store,
+            self._journal,
+            metrics,
+            callers,
+            certificate_problems=problems,
+        )
         self._workers = services.workers
         register(kwargs["wsgi"], services)
         try:
@@ -134,7 +150,8 @@ class Trainyard(RyuApp):
         # At the exit it would wait for a plan that another thread is making, and that nobody needs any more.
         atexit.unregister(eventlet.tpool.killall)
         stop = partial(self._end, hub.getcurrent())
-        signals.Signals(stop, partial(LOG.warning, early.SIGHUP_IS_IGNORED), STOP_SECONDS).listen()
+        ignore = partial(LOG.warning, early.SIGHUP_IS_IGNORED)
+        signals.Signals(stop, self._renewal.run if self._renewal is not None else ignore, STOP_SECONDS).listen()
         self._journal.start()
         self._workers.start()
         self._loop.start()
@@ -196,12 +213,32 @@ def _monitoring(services: Services) -> ApiServer | None:
     )
 
 
-def _listen_for_switches(config: Config, connections: int) -> None:
-    """Let Ryu listen where the settings say, for ``connections`` at most. Raises StartError."""
+def _listen_for_switches(config: Config, connections: int) -> Handshakes | None:
+    """Let Ryu listen where the settings say, for ``connections`` at most.
+
+    Returns what renews the certificates; None without TLS. Raises StartError and CertificateError.
+    """
     port = startup.free_port("OpenFlow", config.openflow.host, config.openflow.port)
     cfg.CONF.set_override("ofp_listen_host", config.openflow.host)
     cfg.CONF.set_override("ofp_tcp_listen_port", port)
-    listener.install(config.openflow.switches, connections)
+    tls = config.openflow.tls
+    handshakes = listener.install(config.openflow.switches, connections, tls.certificates if tls is not None else None)
     startup.warn_of_open_listener(config)
     cfg.CONF.set_override("echo_request_interval", ECHO_SECONDS)
     cfg.CONF.set_override("maximum_unreplied_echo_requests", UNANSWERED_ECHOES)
+    return handshakes
+
+
+def _database_tls(config: Config) -> TlsContext | None:
+    """Returns the TLS to the databases of the switches; None where none needs it. Raises CertificateError."""
+    certificates = config.database_certificates
+    return TlsContext(certificates, "client") if certificates is not None else None
+
+
+def _renewal(config: Config, handshakes: Handshakes | None, databases: TlsContext | None) -> Renewal | None:
+    """Returns what renews all certificates; None where there are none. Raises CertificateError."""
+    parts = [part for part in (handshakes, databases) if part is not None]
+    files = [config.openflow.tls.certificates] if config.openflow.tls is not None else []
+    if config.database_certificates is not None:
+        files.append(config.database_certificates)
+    return Renewal(parts, files) if parts else None

@@ -1,1 +1,1 @@
-"""Who calls the API, how that is proved, and what it allows."""
+"""Who calls and who connects, how that is proved, and what it allows: callers, tokens, certificates."""

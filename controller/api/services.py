@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from controller.access.callers import Callers
@@ -27,6 +28,8 @@ class Services:
     journal: Journal
     metrics: Metrics
     callers: Callers
+    certificate_problems: Callable[[], Sequence[str]] = tuple
+    """Returns what is wrong with the controller's certificates."""
     workers: Workers = field(default_factory=Workers)
     reporting: Turns = field(default_factory=Turns)
     """Lets the reports of a host be merged one after the other."""

@@ -95,6 +95,9 @@ def _problems(services: Services) -> list[str]:
         if status.ready
         for problem in status.problems
     ]
+    if services.config.openflow.is_exposed:
+        problems.append("switches connect without TLS: openflow.insecure is true; set openflow.tls")
+    problems += services.certificate_problems()
     if not services.config.probe:
         problems.append("queues are not proven: probe is false")
     if services.store.failure is not None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from controller.cli import constraints_command, families_command, order_options, token_command
+from controller.cli import certs_command, constraints_command, families_command, order_options, token_command
 from controller.cli.extras import what_is_missing
 from controller.cli.output import CommandError, fail, show_document, show_facts, show_table
 
@@ -84,6 +84,8 @@ def parser(given: Sequence[str] = ()) -> argparse.ArgumentParser:
     check.add_argument("file", type=Path, metavar="FILE", help="the settings file")
     check.add_argument("--json", action="store_true", help="print the settings with all defaults as JSON")
     check.set_defaults(run=run_check_config)
+
+    certs_command.add_command(commands)
 
     token_command.add_command(commands)
 

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, field_validator
 
-from controller.config.sections import Api, Floors, HostEntry, LinkEntry, OpenFlow
+from controller.access.certificates import Certificates
+from controller.config.sections import Api, Floors, HostEntry, LinkEntry, OpenFlow, Tls
 from controller.config.values import HostAddress, Section, as_databases, as_section, is_loopback
 from controller.documents.mapping_file import ConfigError, read_mapping, refusal
 from controller.model import MAX_CLASSES, Host
@@ -16,7 +17,18 @@ from controller.ordering.classes import Assign
 from controller.policies.registry import PolicyError, make
 from controller.wire import Name
 
-__all__ = ["Api", "Config", "ConfigError", "Floors", "HostEntry", "LinkEntry", "OpenFlow", "is_loopback", "load_config"]
+__all__ = [
+    "Api",
+    "Config",
+    "ConfigError",
+    "Floors",
+    "HostEntry",
+    "LinkEntry",
+    "OpenFlow",
+    "Tls",
+    "is_loopback",
+    "load_config",
+]
 
 GATE_PERIODS = 2.0
 """Require that the gate's hard timeout outlasts this many periods: else a late renewal would drop the priorities."""
@@ -61,8 +73,8 @@ class Config(Section):
     links: Annotated[tuple[LinkEntry, ...], Field(strict=False)] = ()
     """The cables between switches. A link with a rate is a place where jobs are ordered."""
     ovsdb: Annotated[str | dict[int, str], BeforeValidator(as_databases)] = "unix:/var/run/openvswitch/db.sock"
-    """The address of the database of the switches (tcp:ADDRESS:PORT or unix:PATH), or a map from each switch's datapath
-    id to its address."""
+    """The address of the database of the switches (tcp:ADDRESS:PORT, ssl:ADDRESS:PORT or unix:PATH), or a map from each
+    switch's datapath id to its address."""
     untrusted_hosts: Annotated[tuple[Name, ...], Field(strict=False)] = ()
     """Names of hosts whose marks switches never believe. The switch and port of each must be set."""
     table_budget: Annotated[int, Field(ge=1, le=10_000_000)] = 4000
@@ -73,10 +85,18 @@ class Config(Section):
     needed where the controller listens on 0.0.0.0 or behind an address translation."""
     openflow: Annotated[OpenFlow, BeforeValidator(as_section), Field(default_factory=OpenFlow)]
     """Where switches connect."""
+    ovsdb_tls: Annotated[Tls | None, Field(validate_default=True)] = None
+    """The files for TLS to the databases of the switches (ssl:). Without it they are those of openflow.tls."""
     api: Annotated[
         Api, BeforeValidator(as_section), Field(default_factory=lambda: Api(host_tokens={}), validate_default=True)
     ]
     """The REST API."""
+
+    @property
+    def database_certificates(self) -> Certificates | None:
+        """Returns the files for TLS to the switches' databases; None where no database is reached by TLS."""
+        tls = self.ovsdb_tls or self.openflow.tls
+        return tls.certificates if tls is not None and _by_tls(self.ovsdb) else None
 
     @classmethod
     def default(cls) -> Self:
@@ -202,6 +222,27 @@ class Config(Section):
                     raise ValueError(f"switch {dpid:#x} of {whose} has no address here; there are: {has} (hexadecimal)")
         return ovsdb
 
+    @field_validator("openflow")
+    @classmethod
+    def _openflow_is_guarded(cls, openflow: OpenFlow) -> OpenFlow:
+        if openflow.is_exposed and not openflow.insecure:
+            raise ValueError(
+                f"listens on {openflow.host}, which others can reach, without TLS; set openflow.tls (trainyard certs "
+                "makes the files), or openflow.insecure to true"
+            )
+        if openflow.tls is not None and openflow.insecure:
+            raise ValueError("insecure is for a port without TLS; set either tls or insecure")
+        return openflow
+
+    @field_validator("ovsdb_tls")
+    @classmethod
+    def _databases_have_certificates(cls, tls: Tls | None, info: ValidationInfo) -> Tls | None:
+        if tls is None and "openflow" in info.data and info.data["openflow"].tls is None:
+            secured = _by_tls(info.data.get("ovsdb", ""))
+            if secured:
+                raise ValueError(f"ovsdb has {secured}, which needs certificates; set ovsdb_tls or openflow.tls")
+        return tls
+
     @field_validator("untrusted_hosts")
     @classmethod
     def _untrusted_are_known(cls, names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
@@ -228,6 +269,12 @@ class Config(Section):
         if api.metrics_port and api.metrics_port in (api.port, openflow.port if openflow is not None else None):
             raise ValueError(f"metrics_port {api.metrics_port} is that of another listener; each needs its own")
         return api
+
+
+def _by_tls(ovsdb: str | Mapping[int, str]) -> str | None:
+    """Returns the first address of a database that is reached by TLS."""
+    addresses = (ovsdb,) if isinstance(ovsdb, str) else ovsdb.values()
+    return next((address for address in addresses if address.startswith("ssl:")), None)
 
 
 def _check_known(names: tuple[str, ...], info: ValidationInfo) -> None:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, SecretStr, ValidationInfo, field_validator
 
+from controller.access.certificates import Certificates, check_authority, check_own, check_revoked
 from controller.config.values import (
     AddressRange,
     Dpid,
@@ -169,16 +170,66 @@ def _check_token(token: SecretStr) -> None:
         )
 
 
+class Tls(Section):
+    """The PEM files with which the controller proves who it is, and checks who its peers are. ``trainyard certs`` makes
+    them. SIGHUP makes the controller read them again."""
+
+    certificate: Annotated[Path, Field(strict=False)]
+    """The controller's certificate."""
+    key: Annotated[Path, Field(strict=False)]
+    """The private key of the certificate, without a password."""
+    authority: Annotated[Path, Field(strict=False)]
+    """The certificates of the authorities that sign the switches' certificates. A peer that shows no certificate of one
+    of them is refused."""
+    revoked: Annotated[Path, Field(strict=False)] | None = None
+    """The lists of revoked certificates (CRL), one of each authority. Without it no certificate is revoked."""
+
+    @property
+    def certificates(self) -> Certificates:
+        """Returns the files."""
+        return Certificates(self.certificate, self.key, self.authority, self.revoked)
+
+    @field_validator("key")
+    @classmethod
+    def _key_is_of_the_certificate(cls, key: Path, info: ValidationInfo) -> Path:
+        if "certificate" in info.data:
+            check_own(info.data["certificate"], key)
+        return key
+
+    @field_validator("authority")
+    @classmethod
+    def _authority_can_be_read(cls, authority: Path) -> Path:
+        check_authority(authority)
+        return authority
+
+    @field_validator("revoked")
+    @classmethod
+    def _revoked_can_be_read(cls, revoked: Path | None) -> Path | None:
+        if revoked is not None:
+            check_revoked(revoked)
+        return revoked
+
+
 class OpenFlow(Section):
     """Where switches connect."""
 
     host: Listening = "127.0.0.1"
-    """The IP address or host name to listen on."""
+    """The IP address or host name to listen on. Other addresses than loopback need tls, or insecure: true."""
     port: TcpPort = 6653
     """The TCP port to listen on. 0 takes a free port."""
     switches: Annotated[tuple[AddressRange, ...], Field(strict=False, max_length=1024)] = ()
     """The addresses and networks that may connect as a switch, such as 10.0.0.2 or 10.0.1.0/24. Without any, every
     address may."""
+    tls: Tls | None = None
+    """The files for TLS. With them a switch must show a certificate, and OpenFlow without TLS is refused."""
+    insecure: bool = False
+    """Whether to accept switches without TLS on an address that others can reach. Whoever reaches the port may then
+    pass for a switch."""
+
+    @property
+    def is_exposed(self) -> bool:
+        """Returns whether others can reach the port and need no certificate."""
+        return self.tls is None and not is_loopback(self.host)
 
 
 class Floors(Section):

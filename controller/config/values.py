@@ -56,8 +56,8 @@ def as_optional_section(value: object) -> object:
     return None if value is None else as_section(value)
 
 
-_DATABASE = re.compile(r"(tcp|unix):\S+")
-"""``ssl:`` is left out because no setting names a key, and ``ptcp:`` because then the switch would connect."""
+_DATABASE = re.compile(r"(ssl|tcp|unix):\S+")
+"""``pssl:`` and ``ptcp:`` are left out because then the switch would connect."""
 
 
 def as_databases(value: object) -> object:
@@ -80,8 +80,8 @@ def as_databases(value: object) -> object:
 def _database(address: object) -> str:
     if not isinstance(address, str) or not _DATABASE.fullmatch(address):
         raise ValueError(
-            f"{str(address)[:40]!r} is no address of a database; it is written like tcp:10.0.0.1:6640 or "
-            "unix:/var/run/openvswitch/db.sock"
+            f"{str(address)[:40]!r} is no address of a database; it is written like tcp:10.0.0.1:6640, "
+            "ssl:10.0.0.1:6640 or unix:/var/run/openvswitch/db.sock"
         )
     return address
 

@@ -11,6 +11,7 @@ from typing import Any
 from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
+from controller.access.certificates import TlsContext
 from controller.dataplane.audit import Repairs
 from controller.dataplane.peers.log import PeerLog
 from controller.dataplane.queues.byte_counts import ByteCounts
@@ -33,13 +34,20 @@ _SORTED_AT_ONCE = 4096
 class Dataplane:
     """All switches. The methods may wait for switches in the caller's green thread. None raises for a switch's fault.
 
-    ``base`` returns the rules that a switch needs before there is a plan: the pipeline.
+    ``base`` returns the rules that a switch needs before there is a plan: the pipeline. ``database_tls`` is the TLS to
+    databases whose address begins with ``ssl:``.
     """
 
-    def __init__(self, settings: Settings, base: Callable[[Switch], frozenset[Rule]]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        base: Callable[[Switch], frozenset[Rule]],
+        *,
+        database_tls: TlsContext | None = None,
+    ) -> None:
         self._settings = settings
         self._base = base
-        self._databases = Databases(settings.ovsdb)
+        self._databases = Databases(settings.ovsdb, database_tls)
         self._sessions: dict[int, Session] = {}
         self._rivals: dict[int, Any] = {}
         self._accepted: dict[int, frozenset[Rule] | None] = {}

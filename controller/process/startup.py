@@ -126,13 +126,20 @@ def raise_file_limit() -> int:
 
 
 def warn_of_open_listener(config: Config) -> None:
-    """Warn where anybody who reaches the OpenFlow port could pass for a switch."""
-    if not is_loopback(config.openflow.host) and not config.openflow.switches:
+    """Warn where somebody who reaches the OpenFlow port could pass for a switch."""
+    openflow = config.openflow
+    if openflow.is_exposed:
         LOG.warning(
-            "whoever reaches %s:%d may pass for a switch; name the switches' addresses in openflow.switches",
-            config.openflow.host,
-            config.openflow.port,
+            "openflow.insecure is true: switches connect to %s:%d without TLS; set openflow.tls",
+            openflow.host,
+            openflow.port,
         )
+        if not openflow.switches:
+            LOG.warning(
+                "whoever reaches %s:%d may pass for a switch; name the switches' addresses in openflow.switches",
+                openflow.host,
+                openflow.port,
+            )
 
 
 def warn_of_no_journal(config: Config) -> None:

@@ -131,6 +131,7 @@ def test_the_base_installation_is_the_agent_and_reports(base: Environment, tmp_p
         (["jobs"], "client"),
         (["order", "--policy", "fair", "snapshot.json"], "simulator"),
         (["sim", "--workload", "training-light", "--policy", "fair"], "simulator"),
+        (["certs", "folder"], "controller"),
         (["check-config", "trainyard.yaml"], "controller"),
         (["controller"], "controller"),
     ],

@@ -1,4 +1,4 @@
-"""Who may connect as a switch. OpenFlow without TLS has no authentication, so the address alone decides."""
+"""Who may connect as a switch: the address decides, and with TLS the certificate."""
 
 from __future__ import annotations
 
@@ -14,20 +14,28 @@ from ryu.controller import ofp_event
 from ryu.lib import hub
 
 from controller.accepting import Acceptor
+from controller.access.certificates import Certificates
 from controller.dataplane.peers.checked_socket import HANDSHAKE_SECONDS, CheckedSocket
+from controller.dataplane.peers.handshakes import Handshakes
 from controller.dataplane.peers.log import PeerLog
 
 LOG = logging.getLogger(__name__)
 
 
-def install(switches: Collection[str], connections: int) -> None:
+def install(switches: Collection[str], connections: int, certificates: Certificates | None = None) -> Handshakes | None:
     """Have Ryu listen for switches through a ``Listener``.
 
     ``switches`` are the addresses and networks that may connect; if empty, all may. At most ``connections`` are open
-    at a time.
+    at a time. With ``certificates`` they speak TLS, and the result renews these. Raises CertificateError.
     """
-    # Ryu creates its server by this name, and has no other hook to refuse a peer before it speaks OpenFlow.
-    ryu_controller.StreamServer = partial(Listener, admits=admission(switches), connections=connections)
+    log = PeerLog(LOG)
+    handshakes = Handshakes(certificates, log) if certificates is not None else None
+    # Ryu creates its server by this name, and has no other hook to refuse a peer before it speaks OpenFlow. Its own
+    # options for TLS know no list of revoked certificates, set no limit to a handshake, and are read once.
+    ryu_controller.StreamServer = partial(
+        Listener, admits=admission(switches), connections=connections, handshakes=handshakes, log=log
+    )
+    return handshakes
 
 
 def admission(switches: Collection[str]) -> Callable[[str], bool]:
@@ -56,15 +64,17 @@ class Listener(hub.StreamServer):
         *,
         admits: Callable[[str], bool],
         connections: int,
+        handshakes: Handshakes | None = None,
+        log: PeerLog | None = None,
         **options: Any,
     ) -> None:
-        # With a key and a certificate in ``options``, Ryu speaks TLS below the checks.
         super().__init__(address, partial(self._handle_checked, handle), **options)
         self._admits = admits
         self._most = connections
         self._open = 0
         self._unknown: dict[CheckedSocket, None] = {}
-        self._log = PeerLog(LOG)
+        self._handshakes = handshakes
+        self._log = log if log is not None else PeerLog(LOG)
         _remove_ryu_error_handler()
 
     def serve_forever(self) -> None:
@@ -84,7 +94,10 @@ class Listener(hub.StreamServer):
     def _serve(self, connection: Any, address: Any) -> None:
         try:
             connection.settimeout(HANDSHAKE_SECONDS)
-            self.handle(connection, address)
+            secured = self._handshakes.secure(connection, address[0]) if self._handshakes is not None else connection
+            if secured is not None:
+                connection = secured
+                self.handle(connection, address)
         except Exception as error:  # an error that a peer causes in Ryu ends only this connection, with one log line
             text = f"the OpenFlow connection from {address[0]} is ended: {type(error).__name__}: {error}"
             self._log.say(logging.WARNING, address[0], text)
@@ -96,9 +109,13 @@ class Listener(hub.StreamServer):
         """Let Ryu ``handle`` a connection as long as its peer keeps the rules."""
         checked = CheckedSocket(connection, address[0], self._log, lambda: self._unknown.pop(checked, None))
         self._unknown[checked] = None
+        if self._handshakes is not None:
+            self._handshakes.opened(connection, checked.refuse)
         try:
             handle(checked, address)
         finally:
+            if self._handshakes is not None:
+                self._handshakes.closed(connection)
             self._unknown.pop(checked, None)
             checked.close()
 

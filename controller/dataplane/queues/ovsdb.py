@@ -13,8 +13,9 @@ from typing import Any
 from eventlet.green import subprocess
 from ryu.lib import hub
 
+from controller.access.certificates import TlsContext
 from controller.dataplane.queues.numbers import KIND, PortQueues
-from controller.dataplane.queues.ovsdb_select import TIMEOUT_SECONDS, OvsdbError, State, select
+from controller.dataplane.queues.ovsdb_select import TIMEOUT_SECONDS, OvsdbError, State, is_by_tls, select
 
 TAG = "trainyard"
 _TABLES = {
@@ -32,17 +33,18 @@ class Database:
     Who reads and then changes by what was read holds ``lock``: several switches may be in one database.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, tls: TlsContext | None = None) -> None:
         self.address = address
+        self._tls = tls
         self.lock = hub.Semaphore(1)
 
     def read(self) -> State:
         """All rows that matter. Raises OvsdbError."""
-        return select(self.address, _TABLES)
+        return select(self.address, _TABLES, tls=self._tls)
 
     def run(self, *arguments: str) -> str:
         """What ``ovs-vsctl`` prints for ``arguments``, one transaction. Raises OvsdbError."""
-        command = ["ovs-vsctl", f"--db={self.address}", f"--timeout={TIMEOUT_SECONDS}", *arguments]
+        command = ["ovs-vsctl", f"--db={self.address}", f"--timeout={TIMEOUT_SECONDS}", *self._files(), *arguments]
         try:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -62,13 +64,20 @@ class Database:
             raise OvsdbError(f"{self.address}: {lines[-1]}")
         return str(out)
 
+    def _files(self) -> list[str]:
+        """The options with which ``ovs-vsctl`` speaks TLS. It knows no list of revoked certificates."""
+        if self._tls is None or not is_by_tls(self.address):
+            return []
+        files = self._tls.certificates
+        return [f"--private-key={files.key}", f"--certificate={files.certificate}", f"--ca-cert={files.authority}"]
+
 
 class Databases:
     """Where each switch's database is: one address for all switches, or each one's own by datapath id."""
 
-    def __init__(self, addresses: str | Mapping[int, str]) -> None:
+    def __init__(self, addresses: str | Mapping[int, str], tls: TlsContext | None = None) -> None:
         own = {addresses} if isinstance(addresses, str) else set(addresses.values())
-        self._by_address = {address: Database(address) for address in own}
+        self._by_address = {address: Database(address, tls) for address in own}
         self._addresses = addresses
 
     def of(self, dpid: int) -> Database | None:

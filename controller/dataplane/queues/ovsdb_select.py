@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import json
 import os
+import ssl
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from eventlet.green import socket
+from eventlet.green.ssl import GreenSSLSocket
 from ryu.lib import hub
+
+from controller.access.certificates import TlsContext
+from controller.access.reasons import reason
 
 TIMEOUT_SECONDS = 5
 MAX_ANSWER = 32 << 20
@@ -36,8 +41,11 @@ def select(
     *,
     seconds: float = TIMEOUT_SECONDS,
     max_answer: int = MAX_ANSWER,
+    tls: TlsContext | None = None,
 ) -> State:
     """All rows of some tables, of each its columns named here, as they are at one moment.
+
+    An address that begins with ``ssl:`` needs ``tls``.
 
     Raises OvsdbError, also where the answer takes longer than ``seconds`` or has more than ``max_answer`` bytes.
     """
@@ -47,9 +55,11 @@ def select(
     question = {"method": "transact", "params": ["Open_vSwitch", *operations], "id": 0}
     late = OvsdbError(f"{address}: the database has not answered within {seconds:g} s")
     try:
-        with hub.Timeout(seconds, late), _connect(address) as connection:
+        with hub.Timeout(seconds, late), _connect(address, tls) as connection:
             connection.sendall(json.dumps(question).encode())
             answer = _receive(connection, max_answer)
+    except ssl.SSLError as error:
+        raise OvsdbError(f"{address}: the database cannot be reached by TLS: {reason(error)}") from error
     except OSError as error:
         raise OvsdbError(f"{address}: the database cannot be reached: {error.strerror or error}") from error
     except ValueError as error:
@@ -72,12 +82,21 @@ def parse_answer(address: str, answer: Any, tables: Mapping[str, Sequence[str]])
         raise OvsdbError(f"{address}: the answer is none of a database: {type(error).__name__}: {error}") from error
 
 
-def _connect(address: str) -> Any:
-    """A connection to an address as Open vSwitch writes it: ``unix:PATH`` or ``tcp:HOST:PORT``. Raises OSError."""
+def is_by_tls(address: str) -> bool:
+    """Whether a database at this address is reached by TLS."""
+    return address.startswith("ssl:")
+
+
+def _connect(address: str, tls: TlsContext | None) -> Any:
+    """A connection to an address as Open vSwitch writes it: ``unix:PATH``, ``tcp:HOST:PORT`` or ``ssl:HOST:PORT``.
+
+    Raises OSError, and ValueError where there is no ``tls`` for the last one.
+    """
     kind, _, place = address.partition(":")
-    if kind == "tcp":
+    if kind in ("tcp", "ssl"):
         host, _, port = place.rpartition(":") if not place.endswith("]") and ":" in place else (place, "", "")
-        return socket.create_connection((host.strip("[]"), int(port or _DEFAULT_PORT)))
+        connection = socket.create_connection((host.strip("[]"), int(port or _DEFAULT_PORT)))
+        return _secure(connection, tls) if kind == "ssl" else connection
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         # A path that is not absolute begins where Open vSwitch has its sockets.
@@ -86,6 +105,23 @@ def _connect(address: str) -> Any:
         connection.close()
         raise
     return connection
+
+
+def _secure(connection: Any, tls: TlsContext | None) -> Any:
+    """The connection with TLS, after the handshake. Raises OSError and ValueError."""
+    try:
+        if tls is None:
+            raise ValueError("it needs certificates, and no setting names any")
+        secured = GreenSSLSocket(connection, do_handshake_on_connect=False, _context=tls.current)
+    except BaseException:
+        connection.close()
+        raise
+    try:
+        secured.do_handshake()
+    except BaseException:
+        secured.close()
+        raise
+    return secured
 
 
 def _receive(connection: Any, max_answer: int) -> Any:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.config.config import ConfigError, load_config
+from controller.config.config import ConfigError, is_loopback, load_config
 from tests.support.controller.settings_file import load
 
 GOOD = """
@@ -206,7 +206,12 @@ def test_an_empty_section_has_its_defaults(tmp_path: Path, section: str) -> None
 
 def test_addresses_and_names_to_listen_at(tmp_path: Path) -> None:
     for host in ("0.0.0.0", "localhost", "yard-1.example.org", "::1"):
-        assert load(tmp_path, f"openflow: {{host: '{host}'}}\n").openflow.host == host
+        assert (
+            load(
+                tmp_path, f"openflow: {{host: '{host}', insecure: {str(not is_loopback(host)).lower()}}}\n"
+            ).openflow.host
+            == host
+        )
 
 
 @pytest.mark.parametrize("text", ["tcp:10.0.0.9:6640", "tcp:[fe80::1]:6640", "unix:/run/db.sock"])

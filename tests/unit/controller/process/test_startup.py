@@ -37,20 +37,20 @@ def test_untrusted_hosts_are_known_by_their_ports() -> None:
 
 def test_the_controllers_own_sockets_count_where_others_can_reach_them() -> None:
     assert control_endpoints(config()) == ()
-    reachable = config(api={"host": "10.0.0.9", "token": "0123456789"}, openflow={"host": "10.0.0.9"})
+    reachable = config(api={"host": "10.0.0.9", "token": "0123456789"}, openflow={"host": "10.0.0.9", "insecure": True})
     assert control_endpoints(reachable) == (Endpoint("10.0.0.9", 8080), Endpoint("10.0.0.9", 6653))
-    assert control_endpoints(config(openflow={"host": "0.0.0.0"})) == ()
+    assert control_endpoints(config(openflow={"host": "0.0.0.0", "insecure": True})) == ()
 
 
 def test_what_listens_everywhere_is_known_by_the_addresses_that_are_given() -> None:
-    everywhere = {"api": {"host": "0.0.0.0", "token": "0123456789"}, "openflow": {"host": "0.0.0.0"}}
+    everywhere = {"api": {"host": "0.0.0.0", "token": "0123456789"}, "openflow": {"host": "0.0.0.0", "insecure": True}}
     assert control_endpoints(config(**everywhere, control_addresses=["10.0.0.9", "10.1.0.9"])) == (
         Endpoint("10.0.0.9", 8080),
         Endpoint("10.1.0.9", 8080),
         Endpoint("10.0.0.9", 6653),
         Endpoint("10.1.0.9", 6653),
     )
-    one = {"openflow": {"host": "10.0.0.9", "port": 6653}}
+    one = {"openflow": {"host": "10.0.0.9", "port": 6653, "insecure": True}}
     assert control_endpoints(config(**one, control_addresses=["10.0.0.9"])) == (Endpoint("10.0.0.9", 6653),)
     assert control_endpoints(config(control_addresses=["10.0.0.9"])) == (), "loopback reaches nobody"
 

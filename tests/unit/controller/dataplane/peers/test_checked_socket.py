@@ -285,6 +285,7 @@ def test_addresses_are_remembered_up_to_a_bound(caplog: pytest.LogCaptureFixture
 def test_nothing_of_a_closed_connection_stays_until_a_collection() -> None:
     listener = object.__new__(Listener)
     listener._unknown = {}
+    listener._handshakes = None
     listener._log = PeerLog(LOG)
     gone: list[Any] = []
 

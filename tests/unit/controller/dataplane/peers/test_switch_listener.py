@@ -86,15 +86,19 @@ def test_an_address_that_is_not_named_may_not_connect(yard: Controller, peer: Co
 def test_the_listener_survived_all_of_this(yard: Controller) -> None:
     assert "Traceback" not in yard.log()
     assert "may pass for a switch" not in yard.log()
+    assert "without TLS" not in yard.log()
 
 
 def test_an_open_listener_is_said_at_the_start(tmp_path: Path) -> None:
     yard = Controller(tmp_path)
-    yard.settings["openflow"]["host"] = "0.0.0.0"
+    yard.settings["openflow"] |= {"host": "0.0.0.0", "insecure": True}
     yard.write()
     try:
         yard.start()
         port = yard.settings["openflow"]["port"]
+        assert f"openflow.insecure is true: switches connect to 0.0.0.0:{port} without TLS" in yard.log()
+        problems = yard.call("GET", "/v1/status").json()["problems"]
+        assert "switches connect without TLS: openflow.insecure is true; set openflow.tls" in problems
         assert f"whoever reaches 0.0.0.0:{port} may pass for a switch; name the switches' addresses in" in yard.log()
     finally:
         yard.stop()
