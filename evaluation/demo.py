@@ -15,7 +15,7 @@ from evaluation import plots, summary
 from evaluation.demo_jobs import BASELINE, PERIOD_SECONDS, SUBJECT, choices, demo_wave, known
 from simulator.reports.statistics import reduction, reduction_interval_over_jobs
 from topologies import checkout
-from topologies.box.datapath import Wanted, roomiest
+from topologies.box.datapath import Wanted, with_most_processors
 from topologies.errors import one_line_errors
 from topologies.lab import comparison
 from topologies.lab.bars import Bars
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 result = run_arms(
                     experiment,
                     choices(jobs),
-                    options.datapath or roomiest(),
+                    options.datapath or with_most_processors(),
                     bars.show,
                     options.results / "arms",
                     prove_queues=True,

@@ -6,7 +6,7 @@ after twelve waves of eight. All jobs declare their families, and half of them, 
 
 from __future__ import annotations
 
-from evaluation.jpas.stream import Wave, declares, earlier_runs, wave
+from evaluation.jpas.stream import Wave, count_earlier_runs, declarations, draw_wave
 from topologies.experiments.declaration import Declaration
 from topologies.experiments.workload import DEMO
 from topologies.lab.results import PolicyChoice
@@ -26,7 +26,7 @@ network, the queue proof, the starts of two controllers and their agents, the ta
 
 def demo_wave(*, period_seconds: float) -> Wave:
     """Returns the demo's jobs. ``period_seconds`` is the controller's T."""
-    return wave(
+    return draw_wave(
         DEMO,
         SEED,
         period_seconds=period_seconds,
@@ -43,7 +43,7 @@ def choices(jobs: Wave) -> tuple[PolicyChoice, PolicyChoice]:
 
 def declared(jobs: Wave) -> dict[str, Declaration]:
     """Returns what each job declares."""
-    targets = declares(jobs, "half")
+    targets = declarations(jobs, "half")
     return {
         job.id: Declaration(target=targets[job.id].target if job.id in targets else None, family=jobs.families[job.id])
         for job in jobs.experiment.jobs
@@ -53,7 +53,7 @@ def declared(jobs: Wave) -> dict[str, Declaration]:
 def known(jobs: Wave) -> dict[str, str]:
     """Returns what JPAS knows of each job, in words."""
     words = {}
-    for job, count in earlier_runs(jobs).items():
+    for job, count in count_earlier_runs(jobs).items():
         target = declared(jobs)[job].target
         runs = "no earlier run" if count == 0 else f"{count} earlier run{'s' if count > 1 else ''}"
         words[job] = runs if target is None else f"{runs}, target {target:.3f}"

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from controller.model import Host
 from simulator.jobs import SimJob, Workload
-from simulator.workloads import curves
 from simulator.workloads.transfers import barrier_lane, tasks
 from topologies.experiments.declaration import Declaration, declared
 from topologies.experiments.earlier import EarlierJob
@@ -44,7 +43,7 @@ def _job(job: JobPlan) -> SimJob:
         lanes=(barrier_lane(job.architecture, job.hosts, job.model_bytes, job.compute_seconds),),
         arrival=job.arrival,
         iterations=job.iterations,
-        curve=curves.replay(job.rows, job.iterations),
+        curve=job.metrics,
         target=job.target,
         tasks=tasks(job.architecture, job.hosts, job.port),
         family=job.family,

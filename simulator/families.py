@@ -8,9 +8,23 @@ from dataclasses import replace
 from controller.families.families import Families
 from controller.families.history import FamilyHistory
 from controller.families.names import FamilyKey, Owner, family_in_force
+from controller.families.run import EarlierRun
 from controller.families.summary import summary
-from controller.model import Job, Progress
+from controller.model import Job, Metric, Progress
 from simulator.jobs import SimJob
+
+_ACCURACY = Metric()
+
+
+def finished_run(
+    key: tuple[str, float], curve: Sequence[float], metric: Metric = _ACCURACY, *, ended_at: float
+) -> EarlierRun:
+    """Returns what the controller keeps of a job that reported the metric of each iteration to its end.
+
+    ``key``: the job, and when this run of it was registered; both times are in seconds.
+    """
+    reports = [Progress(float(k), ended_at, value) for k, value in enumerate(curve, start=1)]
+    return summary(key, reports, metric, ended_at=ended_at, declared=float(len(curve)))
 
 
 class EarlierJobs:
@@ -29,9 +43,7 @@ class EarlierJobs:
         """Keep the run of a job that arrived at ``arrival`` and has ended ``now``, in simulated seconds."""
         self._shown.pop(job.id, None)
         if (key := _key(job)) is not None:
-            reports = [Progress(float(k), now, metric) for k, metric in enumerate(job.curve, start=1)]
-            run = summary((job.id, arrival), reports, job.metric, ended_at=now, declared=float(job.iterations))
-            self._families.add(key, run)
+            self._families.add(key, finished_run((job.id, arrival), job.curve, job.metric, ended_at=now))
 
     def shown(self, jobs: Sequence[Job], simulated: Sequence[SimJob]) -> tuple[Job, ...]:
         """Returns jobs with what their families say now: the same object as long as nothing has changed."""

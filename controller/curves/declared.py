@@ -29,7 +29,16 @@ density of any share."""
 NUMBERS = ("closed", "last closed", "crossed", "since", "reach", "share of the fit's", "room")
 """The features of a declared target, beside those of any target."""
 MAX_CLOSED = 3.0
-"""Cut shares of the gap to a target at this value."""
+"""Cut shares of a gap at this value."""
+LEAST_GAP = 1e-12
+"""A smaller gap is none."""
+
+
+def closed(gain: Array, gap: Array) -> Array:
+    """Returns the share of each gap (J,) that a gain (J,) closes: at most ``MAX_CLOSED``, which it is without a gap."""
+    share = np.divide(gain, gap, out=np.full(len(gap), MAX_CLOSED), where=gap > LEAST_GAP)
+    clipped: Array = np.clip(share, 0.0, MAX_CLOSED)
+    return clipped
 
 
 class Draws(NamedTuple):
@@ -116,12 +125,7 @@ class DeclaredTargets:
         """Returns ``NUMBERS`` (J, 7) of histories of known length. ``converged`` (J,) is the fit's converged metric."""
         end = np.maximum(histories.end, histories.last)
         gap = histories.start - histories.target
-        is_gap = gap > 1e-12
-
-        def closed(value: Array) -> Array:
-            share = np.divide(histories.start - value, gap, out=np.full(len(gap), MAX_CLOSED), where=is_gap)
-            clipped: Array = np.clip(share, 0.0, MAX_CLOSED)
-            return clipped
+        is_gap = gap > LEAST_GAP
 
         seen = np.isfinite(histories.crossed)
         crossed = np.where(seen, histories.crossed, 0.0)
@@ -132,8 +136,8 @@ class DeclaredTargets:
         )
         return np.stack(
             (
-                closed(histories.reached[:, -1]),
-                closed(histories.value[:, -1]),
+                closed(histories.start - histories.reached[:, -1], gap),
+                closed(histories.start - histories.value[:, -1], gap),
                 np.where(seen, crossed / end, 2.0),
                 np.where(seen, (histories.last - crossed) / end, -1.0),
                 self.reach,

@@ -1,6 +1,6 @@
-"""The earlier runs of a job's family, as arrays: what the fit of the job's history is told of them.
+"""The earlier runs of a job's family, as arrays for the fit of the job's history.
 
-``controller.families.earlier`` makes them of a family whose runs predict each other.
+``controller.families.earlier`` makes them from a family whose runs predict each other.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from controller.curves.target_spec import T90, TargetSpec
 Array = NDArray[np.float64]
 
 PRIOR_RUNS = 1.0
-"""The prior's spread of the share at t90 counts as much as that of so many runs, for few runs may be alike by chance.
-"""
+"""The prior's spread of the share at t90 counts as much as so many runs, because few runs may be alike by chance."""
 
 
 class EarlierCurve(NamedTuple):
-    """A run: the share of it at t90, and at ``shares`` of it the best ``levels`` so far, turned so that they fall."""
+    """A run. ``share_t90`` is the share of it at t90. ``levels`` (P,) are its best running medians after ``shares``
+    (P,) of it, with their sign turned so that they fall.
+    """
 
     share_t90: float
     shares: Array
@@ -32,12 +33,12 @@ class EarlierCurve(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EarlierRuns:
-    """R runs. Two are equal where their ``digest`` is: it stands for all the rest.
+    """R runs. ``digest`` is a hash of all other fields, so only it is compared.
 
-    ``share``: of the run at t90: median, lowest, highest, and the deviation of its logarithm; ``shares`` (R,) are those
-    of each run. ``converged``: the metric's median and deviation, in its own units. ``level`` and ``at`` (R, P): the
-    best running median so far of each run, turned so that it falls, and after which share of the run it was there;
-    where a run has fewer points its last level comes again, after its end.
+    ``share`` is the share of the run at t90: its median, lowest and highest value, and the standard deviation of its
+    logarithm. ``shares`` (R,) has the value of each run. ``converged`` has the median and the standard deviation of the
+    converged metric, in its units. ``level`` and ``at``, both (R, P), are each run's best running median so far, with
+    its sign turned so that it falls, and the share of the run at that point. A run with fewer points repeats its last.
     """
 
     digest: bytes

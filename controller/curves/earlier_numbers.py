@@ -1,8 +1,8 @@
-"""What the earlier runs of its family say of a history, in a few numbers, free of units and of the run's length.
+"""Features of a history that come from the earlier runs of its family. They have no units.
 
-Runs of a family are alike in three things, of which a job's own history knows little: after which share of the run 90 %
-came, to what the metric converged, and which level it had when. Where the job does not run as they did, the numbers
-show that too.
+Runs of a family are alike in three things of which a job's own history shows little: after which share of the run 90 %
+came, to what the metric converged, and which level it had at which time. The features also show where the job does not
+behave like those runs.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from controller.curves.declared import LEAST_GAP, MAX_CLOSED, closed
 from controller.curves.earlier import EarlierRuns
 from controller.curves.histories import Histories
 from controller.curves.target_spec import T90
@@ -25,8 +26,6 @@ NUMBERS = (
     *("closed", "last closed", "since", "fit's gap"),
     *("left by level", "least left by level", "most left by level", "behind their level"),
 )
-MAX_CLOSED = 3.0
-"""Cut shares of the family's gap at this value."""
 
 
 def earlier_numbers(histories: Histories, earlier: Sequence[EarlierRuns], converged: Array) -> Array:
@@ -45,31 +44,33 @@ def earlier_numbers(histories: Histories, earlier: Sequence[EarlierRuns], conver
     there = histories.reached <= target[:, None]
     when = np.where(there & (histories.weight > 0), histories.iteration, np.inf).min(axis=1)
     level, at, shares = _side_by_side(earlier, count)
+    level /= histories.size[:, None, None]
     best = histories.reached[:, -1]
-    left = shares - _share_at_level(level / histories.size[:, None, None], at, best)
+    left = shares - _share_at_level(level, at, best)
     behind = np.add.reduce(shares <= done[:, None], axis=1) / count
-    here = _ordered(_level_at_share(level / histories.size[:, None, None], at, done), count)[1]
+    usual = _ordered(_level_at_share(level, at, done), count)[1]
     return np.stack(
         (
             count,
             share[3],
-            _over(metric[1] / histories.size, np.abs(gap)),
+            closed(metric[1] / histories.size, np.abs(gap)),
             *(np.clip(share[i] - done, -1.0, 1.0) for i in (0, 1, 2)),
             behind,
-            _over(histories.start - best, T90.fraction * gap),
-            _over(histories.start - histories.value[:, -1], T90.fraction * gap),
+            closed(histories.start - best, T90.fraction * gap),
+            closed(histories.start - histories.value[:, -1], T90.fraction * gap),
             np.where(np.isfinite(when), (histories.last - np.where(np.isfinite(when), when, 0.0)) / end, -1.0),
-            _over(histories.start - converged, gap),
+            closed(histories.start - converged, gap),
             *(np.clip(value, -1.0, 1.0) for value in _ordered(left, count)),
-            np.clip(_signed_over(best - here, gap), -MAX_CLOSED, MAX_CLOSED),
+            np.clip(_ratio(best - usual, gap), -MAX_CLOSED, MAX_CLOSED),
         ),
         axis=1,
     )
 
 
-def _signed_over(value: Array, gap: Array) -> Array:
-    share: Array = np.divide(value, gap, out=np.zeros(len(gap)), where=gap > 1e-12)
-    return share
+def _ratio(distance: Array, gap: Array) -> Array:
+    """Returns a distance of either sign (J,) over each gap (J,); 0 where there is no gap."""
+    ratio: Array = np.divide(distance, gap, out=np.zeros(len(gap)), where=gap > LEAST_GAP)
+    return ratio
 
 
 def _level_at_share(level: Array, at: Array, done: Array) -> Array:
@@ -103,9 +104,3 @@ def _ordered(values: Array, count: NDArray[np.int64]) -> tuple[Array, Array, Arr
     ascending = np.sort(values, axis=1)
     low, high = (taken(ascending, place[:, None])[:, 0] for place in ((count - 1) // 2, count // 2))
     return ascending[:, 0], (low + high) / 2, taken(ascending, count[:, None] - 1)[:, 0]
-
-
-def _over(value: Array, gap: Array) -> Array:
-    share = np.divide(value, gap, out=np.full(len(gap), MAX_CLOSED), where=gap > 1e-12)
-    clipped: Array = np.clip(share, 0.0, MAX_CLOSED)
-    return clipped

@@ -30,7 +30,7 @@ from controller.curves.declared import Declared, DeclaredTargets, Draws
 from controller.curves.earlier import EarlierRuns
 from controller.curves.earlier_numbers import earlier_numbers
 from controller.curves.histories import BINS, MIN_POINTS, FitInput, Histories, History, read, running_median
-from controller.curves.prospects import learned, learned_of_known, outlook
+from controller.curves.prospects import learned, learned_with, outlook
 from controller.curves.reports import Reports, joined
 from controller.curves.shapes import shapes
 from controller.curves.target_spec import PRIOR_SHARE, T90, T95, TargetSpec, prior_shares
@@ -157,7 +157,7 @@ def _fit_some(
         # What is known beside the history tells better when 90 % comes.
         own = dict(zip(specs, targets, strict=True)).get(T90) or _target(T90, histories, draws, shape=None)
         numbers = _numbers(histories, found, runs, converged[:, 1], outlook(histories, *own[:2]))
-        rate = learned_of_known(is_declared=found is not None, has_family=bool(runs)).best(histories, shape, numbers)
+        rate = learned_with(target=found is not None, family=bool(runs)).best(histories, shape, numbers)
         if found is None:
             targets = [(*own[:2], rate) if spec == T90 else of for spec, of in zip(specs, targets, strict=True)]
         else:

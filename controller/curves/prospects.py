@@ -72,15 +72,15 @@ def learned(fraction: float) -> Prospects:
 
 
 @cache
-def learned_of_known(*, is_declared: bool, has_family: bool) -> Prospects:
+def learned_with(*, target: bool, family: bool) -> Prospects:
     """Of a job of which more is known than its history: the chance that the run closes 90 % of its gap.
 
-    ``is_declared``: its target, which need not be that; ``has_family``: earlier runs. One of the two is known at least.
-    Each case has trees of its own, and none of them are those of jobs of which nothing more is known.
+    ``target``: it declares a target, which need not be the metric at 90 %. ``family``: earlier runs of its family are
+    known. At least one of the two is true. Each case has its own trees; other jobs have those of ``learned``.
     """
-    if not has_family:
+    if not family:
         return _read("target_prospects.json")["declared"]
-    return _read("family_prospects.json")["both" if is_declared else "family"]
+    return _read("family_prospects.json")["both" if target else "family"]
 
 
 @cache

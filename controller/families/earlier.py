@@ -1,4 +1,4 @@
-"""What the fit of a job's history is told of its family: the runs that count, where they predict each other."""
+"""The runs of a family for the fit of a job's history: those that count, where they predict each other."""
 
 from __future__ import annotations
 

@@ -5,10 +5,11 @@ Run this by hand from the top of the tree; it takes some minutes on one core:
     OMP_NUM_THREADS=1 .venv/bin/python -m evaluation.curves.learn_family_prospects
 
 The runs are those of the families that teach (``evaluation.curves.families``, ``study``). Each is replayed over several
-lengths, and is shown with other runs of its family, by the code that keeps them in the controller, where their gate is
-open. With less weight it is shown with the runs of another family: so the trees believe a family as far as the run goes
-as those did, and a wrong family costs little. The trees for jobs that declare a target too (``both``) see targets with
-the errors of ``evaluation.curves.learn_target_prospects``. What is learned is when the run's true 90 % comes.
+lengths, and is shown with other runs of its family where their gate is open. The code is that which keeps them in the
+controller. With less weight a run is shown with the runs of another family. So the trees trust a family as far as the
+run behaves like its earlier runs, and a wrong family costs little. The trees for jobs that also declare a target
+(``both``) see targets with the errors of ``evaluation.curves.learn_target_prospects``. The label is when the run's true
+90 % comes.
 """
 
 from __future__ import annotations
@@ -28,12 +29,11 @@ from controller.curves.histories import MIN_POINTS
 from controller.families.build import history_of
 from controller.families.earlier import earlier_runs
 from controller.families.families import MAX_RUNS
-from controller.families.run import EarlierRun
-from controller.families.summary import summary
 from controller.model import Job, Metric, Progress
 from evaluation.curves.families.runs import KEPT, load
 from evaluation.curves.learn_prospects import AFTERWARDS, WATCHED, Moments, Run, learn
 from evaluation.curves.learn_target_prospects import ERRORS
+from simulator.families import finished_run
 from simulator.reports.targets import target_iteration, target_value
 from simulator.workloads import curves
 
@@ -43,13 +43,13 @@ LENGTHS = (50, 75, 100)
 """The replayed runs have these numbers of iterations, as far as a curve has as many rows."""
 HISTORIES: Mapping[bool, float] = {True: 4.0, False: 1.0}
 """Each run is seen with the history of its own family (True) and of another, by what that weighs."""
-FEWEST = 2
+MIN_RUNS = 2
 """The gate of a family is closed for fewer runs."""
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
-    """A run, what is known of its family, and what seeing it so weighs."""
+class Example:
+    """A run to learn from, the earlier runs that it is shown with, and its weight."""
 
     run: Run
     earlier: EarlierRuns
@@ -61,7 +61,7 @@ def known_families() -> dict[str, list[Run]]:
     return {name: [run.accuracy for run in runs if run.verdict == KEPT] for name, runs in load("study").items()}
 
 
-def lessons(families: Mapping[str, Sequence[Run]], *, seed: int = 1) -> Iterator[Lesson]:
+def examples(families: Mapping[str, Sequence[Run]], *, seed: int = 1) -> Iterator[Example]:
     """Yields each run over several lengths, with a history of its own family and of another one, if any is open."""
     random = Random(f"families {seed}")
     names = sorted(families)
@@ -74,16 +74,16 @@ def lessons(families: Mapping[str, Sequence[Run]], *, seed: int = 1) -> Iterator
                     known = others if is_own else families[random.choice([other for other in names if other != name])]
                     earlier = _earlier(random, known)
                     if earlier is not None:
-                        yield Lesson(run, earlier, weight)
+                        yield Example(run, earlier, weight)
 
 
-def moments(taught: Sequence[Lesson], *, with_targets: bool, seed: int = 1) -> Moments:
-    """Returns all moments of the lessons whose runs reach 90 %. ``left`` is to the true 90 %."""
+def moments(shown: Sequence[Example], *, with_targets: bool, seed: int = 1) -> Moments:
+    """Returns all moments of the examples whose runs reach 90 %. ``left`` is to the true 90 %."""
     random = Random(f"declared targets of families {seed}")
     histories: list[curve_fit.History] = []
     weights, lefts = [], []
-    for lesson in taught:
-        run = lesson.run
+    for example in shown:
+        run = example.run
         first = target_iteration(run, FRACTION)
         if first is None:
             continue
@@ -94,9 +94,9 @@ def moments(taught: Sequence[Lesson], *, with_targets: bool, seed: int = 1) -> M
         seen = np.arange(MIN_POINTS, len(run) + 1)
         progress = [Progress(float(i), float(i), metric) for i, metric in enumerate(run, start=1)]
         histories += [
-            curve_fit.History(progress[:k], Metric(), float(len(run)), target, lesson.earlier) for k in seen.tolist()
+            curve_fit.History(progress[:k], Metric(), float(len(run)), target, example.earlier) for k in seen.tolist()
         ]
-        weights.append(lesson.weight * np.where(seen < WATCHED * first, 1.0, AFTERWARDS) / len(seen))
+        weights.append(example.weight * np.where(seen < WATCHED * first, 1.0, AFTERWARDS) / len(seen))
         lefts.append((first - seen) / len(run))
     return Moments(curve_fit.known_numbers(histories), np.concatenate(weights), np.concatenate(lefts))
 
@@ -104,29 +104,29 @@ def moments(taught: Sequence[Lesson], *, with_targets: bool, seed: int = 1) -> M
 def _earlier(random: Random, runs: Sequence[Run]) -> EarlierRuns | None:
     """Returns what some of the runs say of a next one; None where they say nothing that may be used."""
     most = min(len(runs), MAX_RUNS)
-    if most < FEWEST:
+    if most < MIN_RUNS:
         return None
-    drawn = random.sample(list(runs), random.randint(FEWEST, most))
+    drawn = random.sample(list(runs), random.randint(MIN_RUNS, most))
     kept = [
-        _kept(number, curves.replay(rows, min(random.choice(LENGTHS), len(rows)))) for number, rows in enumerate(drawn)
+        finished_run((f"run{number}", 0.0), _replayed(random, rows), ended_at=float(number))
+        for number, rows in enumerate(drawn)
     ]
     return earlier_runs(Job("next", (), family=history_of("family", kept, Metric())))
 
 
-def _kept(number: int, run: Run) -> EarlierRun:
-    reports = [Progress(float(i), float(i), metric) for i, metric in enumerate(run, start=1)]
-    return summary((f"run{number}", float(number)), reports, Metric(), ended_at=float(number), declared=float(len(run)))
+def _replayed(random: Random, rows: Run) -> Run:
+    return curves.replay(rows, min(random.choice(LENGTHS), len(rows)))
 
 
 def main() -> int:
     """Learns the trees, and writes the file."""
-    taught = list(lessons(known_families()))
+    taught = list(examples(known_families()))
     forests = {
         name: learn(moments(taught, with_targets=with_targets))
         for name, with_targets in (("family", False), ("both", True))
     }
     FILE.write_text(json.dumps(forests, separators=(",", ":")).replace('{"start"', '\n{"start"') + "\n")
-    sys.stdout.write(f"{FILE.name}: {len(taught)} lessons of {len(known_families())} families\n")
+    sys.stdout.write(f"{FILE.name}: {len(taught)} examples of {len(known_families())} families\n")
     return 0
 
 

@@ -12,13 +12,12 @@ from functools import cached_property
 from typing import Literal
 
 from evaluation.jpas.everything import PLUGIN, Everything, milestones
-from evaluation.jpas.stream import Knows, Wave, declares, wave
+from evaluation.jpas.stream import FRACTION, Knows, Wave, declarations, draw_wave
 from evaluation.lab_group import LabGroup
 from simulator.reports.targets import target_value
-from simulator.workloads import curves
 from topologies import checkout
 from topologies.experiments.declaration import Declaration
-from topologies.experiments.experiment import Experiment, JobPlan
+from topologies.experiments.experiment import Experiment
 from topologies.experiments.workload import HEAVY, LIGHT, MIDDLE, Load, generate
 from topologies.lab.results import LabRequest, PolicyChoice
 
@@ -38,9 +37,7 @@ ALONE_ITERATIONS = 5
 
 @dataclass(frozen=True)
 class Group(LabGroup):
-    """Arms that share a network: the jobs of one load and seed, under fair sharing and under JPAS.
-
-    ``knows`` has an arm for each of its entries.
+    """Arms that share a network: the jobs of one load and seed under fair sharing, and an arm for each of ``knows``.
 
     ``alone_iterations`` of 0: how long the jobs take alone is not measured, so there is no headroom to share.
     """
@@ -56,15 +53,10 @@ class Group(LabGroup):
         """The name of the group's folder."""
         return f"{self.workload}-{self.load.name}-{self.seed}"
 
-    @property
-    def cost(self) -> float:
-        """Roughly how long it takes, to begin with the longest."""
-        return (1 + len(self.knows)) * (60 + 4 * self.load.jobs)
-
     @cached_property
     def wave(self) -> Wave | None:
         """The wave of jobs that is measured; None for the old workload."""
-        return wave(self.load, self.seed, period_seconds=PERIOD_SECONDS) if self.workload == "families" else None
+        return draw_wave(self.load, self.seed, period_seconds=PERIOD_SECONDS) if self.workload == "families" else None
 
     @cached_property
     def experiment(self) -> Experiment:
@@ -81,7 +73,7 @@ class Group(LabGroup):
 
     def _choice(self, knows: Knows) -> PolicyChoice:
         if knows == "everything":
-            known = milestones({job.id: replayed(job) for job in self.experiment.jobs})
+            known = milestones({job.id: job.metrics for job in self.experiment.jobs})
             return PolicyChoice(
                 Everything.name, {"milestones": known}, knows, plugins=str(PLUGIN.relative_to(checkout.ROOT))
             )
@@ -89,15 +81,10 @@ class Group(LabGroup):
 
     def _declares(self, knows: Knows) -> Mapping[str, Declaration]:
         if self.wave is not None:
-            return declares(self.wave, knows)
+            return declarations(self.wave, knows)
         if knows == "target":
-            return {job.id: Declaration(target=target_value(replayed(job), 0.9)) for job in self.experiment.jobs}
+            return {job.id: Declaration(target=target_value(job.metrics, FRACTION)) for job in self.experiment.jobs}
         return {}
-
-
-def replayed(job: JobPlan) -> tuple[float, ...]:
-    """Returns the metric of each iteration of a job."""
-    return curves.replay(job.rows, job.iterations)
 
 
 def groups(*, quick: bool = False, others: bool = True) -> list[Group]:

@@ -32,7 +32,7 @@ class Everything(Policy):
     def __init__(self, *, milestones: Mapping[str, Sequence[float]]) -> None:
         self.milestones = {job: tuple(map(float, iterations)) for job, iterations in milestones.items()}
 
-    def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:  # noqa: ARG002
+    def order(self, snapshot: Snapshot, previous: Ordering | None) -> Ordering:  # noqa: ARG002 - it remembers nothing
         """Orders jobs by the seconds of their bottleneck port for each milestone to come."""
         if unknown := [job.id for job in snapshot.jobs if job.id not in self.milestones]:
             raise OptionError(f"milestones: there are none of job {unknown[0]}")

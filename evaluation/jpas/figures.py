@@ -17,10 +17,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
-from evaluation.jpas.arms import FAIR, Group, replayed
-from evaluation.jpas.stream import earlier_runs
+from evaluation.jpas.arms import FAIR, Group
+from evaluation.jpas.stream import count_earlier_runs
 from simulator.reports.statistics import reduction, reduction_interval
 from simulator.reports.targets import target_iteration
 from topologies.experiments.experiment import Experiment
@@ -29,7 +29,14 @@ from topologies.lab.comparison import MEASURES, Measure
 from topologies.lab.results import ArmResult, LabResult
 
 Result = tuple[Group, LabResult]
-Triple = tuple[float, float, float]
+
+
+class Times(NamedTuple):
+    """Means over the jobs of one seed, in seconds: under fair sharing, in the arm, and alone (NaN: not measured)."""
+
+    fair: float
+    arm: float
+    alone: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,21 +85,20 @@ def _arm(name: str, runs: Sequence[Run]) -> dict[str, Any]:
         "jobs": sum(len(arm.jobs) for arm in arms),
     }
     for measure in MEASURES:
-        fields[comparison.short(measure)] = _measure(
-            [
-                (comparison.mean(run.arms[FAIR], measure), comparison.mean(run.arms[name], measure), run.alone[measure])
-                for run in runs
-            ]
-        )
+        fair, subject = ([comparison.mean(run.arms[arm], measure) for run in runs] for arm in (FAIR, name))
+        alone = [run.alone[measure] for run in runs]
+        fields[comparison.short(measure)] = _measure(list(map(Times, fair, subject, alone)))
     if all("everything" in run.arms for run in runs):
         fields["of_everything"] = _of_everything(name, runs)
     return fields
 
 
-def _measure(rows: Sequence[Triple]) -> dict[str, Any]:
-    fair, subject, alone = ([row[i] for row in rows] for i in range(3))
+def _measure(seeds: Sequence[Times]) -> dict[str, Any]:
+    """Returns the figures of one measure of one arm."""
+    fair, subject = [times.fair for times in seeds], [times.arm for times in seeds]
+    alone = [times.alone for times in seeds]
     # The headroom, and what of it is left.
-    whole, rest = [f - a for f, _, a in rows], [s - a for _, s, a in rows]
+    whole, rest = [times.fair - times.alone for times in seeds], [times.arm - times.alone for times in seeds]
     known = not any(map(math.isnan, alone))
     return {
         "mean": fmean(subject),
@@ -129,7 +135,7 @@ def by_earlier_runs(runs: Iterable[Run]) -> dict[str, Any]:
     names = (FAIR, "none", "family", "both")
     for run in runs:
         assert run.group.wave is not None, "only jobs of the stream have families"
-        counted = earlier_runs(run.group.wave)
+        counted = count_earlier_runs(run.group.wave)
         seconds = [_by_job(run.arms[name]) for name in names]
         for job, count in counted.items():
             bucket = next(name for name, counts in BUCKETS.items() if count in counts)
@@ -157,7 +163,7 @@ def _alone_means(group: Group, result: LabResult) -> dict[Measure, float]:
 
 def alone(experiment: Experiment, per_iteration: Mapping[str, float]) -> dict[str, dict[Measure, float]]:
     """Returns what each job of an experiment would take with the network to itself, in seconds."""
-    run = {job.id: replayed(job) for job in experiment.jobs}
+    run = {job.id: job.metrics for job in experiment.jobs}
     return comparison.alone_times(
         per_iteration,
         lambda job, fraction: target_iteration(run[job], fraction),

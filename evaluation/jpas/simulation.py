@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
+from controller.curves.fit import T90
 from controller.policies.base import Policy
 from controller.policies.registry import make
 from evaluation.jpas.everything import Everything
@@ -14,11 +15,8 @@ from simulator.engine import Limits, simulate
 from simulator.network import Hose
 from simulator.reports.targets import target_iteration
 from simulator.sweep.facts import solo_seconds
-from simulator.workloads import curves
 from topologies.experiments.experiment import Experiment
 from topologies.lab.results import PolicyChoice
-
-FRACTION = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +52,7 @@ def means_alone(experiment: Experiment) -> Means:
 
 def _reached(experiment: Experiment) -> dict[str, int]:
     """Returns the iteration at which each job closes 90 % of its own gap."""
-    return {
-        job.id: target_iteration(curves.replay(job.rows, job.iterations), FRACTION) or job.iterations
-        for job in experiment.jobs
-    }
+    return {job.id: target_iteration(job.metrics, T90.fraction) or job.iterations for job in experiment.jobs}
 
 
 def _policy(choice: PolicyChoice, options: Mapping[str, float]) -> Policy:

@@ -8,7 +8,7 @@ before its own, and of its own wave as they end. A seed measures one wave, by th
 the seventh or the tenth (``BEFORE``): seeds in a row measure the cold wave as often as the last. Of the waves before,
 only what the controller keeps of their runs counts, so their jobs do not train again.
 
-All arms have the same jobs. They differ in what the jobs declare (``declares``).
+All arms have the same jobs. They differ in what the jobs declare (``declarations``).
 """
 
 from __future__ import annotations
@@ -19,31 +19,30 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal, NamedTuple
 
-from controller.families.summary import summary
-from controller.model import Metric, Progress
+from controller.curves.fit import T90
 from evaluation.curves.families.runs import KEPT, load
+from simulator.families import finished_run
 from simulator.reports.targets import target_value
-from simulator.workloads import curves
 from topologies.experiments.declaration import Declaration
 from topologies.experiments.earlier import EarlierJob
 from topologies.experiments.experiment import Experiment
 from topologies.experiments.workload import ALONE_SECONDS, Load, draw_recorded, generate, iterations_of
 
 Knows = Literal["none", "everything", "family", "target", "half", "both", "wrong-family"]
-"""What the policy knows of the jobs, see ``declares``."""
+"""What the policy knows of the jobs, see ``declarations``."""
 BEFORE = (0, 3, 6, 9)
 """So many waves come before the one that a seed measures."""
-FRACTION = 0.9
+FRACTION = T90.fraction
 HALF, WRONG_SHARE = 0.5, 0.25
 Rows = tuple[float, ...]
 """The accuracy on the held-out samples, row by row."""
 
 
 class Drawn(NamedTuple):
-    """A job of the stream: its family, another family that a user may take it for, and the rows of its run's curve."""
+    """A job of the stream: its family, another one that is declared for it by mistake, and the rows of its curve."""
 
     family: str
-    wrong: str
+    wrong_family: str
     rows: Rows
 
 
@@ -51,17 +50,17 @@ class Drawn(NamedTuple):
 class Wave:
     """The measured wave of a stream: its experiment, in which no job declares anything, and what jobs may declare.
 
-    ``families`` and ``wrong`` give by job, and by earlier job, its family and a wrong one; ``targets`` the metric at
-    90 % of the job's own gap.
+    ``families`` and ``wrong_families`` give the family and a wrong one of each job, also of those in the waves before.
+    ``targets`` gives the metric at 90 % of each measured job's own gap.
     """
 
     experiment: Experiment
     families: Mapping[str, str]
-    wrong: Mapping[str, str]
+    wrong_families: Mapping[str, str]
     targets: Mapping[str, float]
 
 
-def wave(
+def draw_wave(
     load: Load,
     seed: int,
     *,
@@ -72,8 +71,8 @@ def wave(
 ) -> Wave:
     """Returns the wave that a seed measures.
 
-    ``before``: another number of waves before it. ``retrained``: only jobs of the stream are measured of whose family
-    the waves before have a run.
+    ``before``: so many waves come before it; None: as many as the seed says. ``retrained``: jobs whose family has no
+    run in the waves before are left out.
     """
     drawn = _stream(seed)
     random = Random(f"trainyard earlier jobs {seed}")  # noqa: S311 - a seed must repeat the experiment
@@ -102,17 +101,19 @@ def wave(
     return Wave(
         experiment=experiment,
         families={name: job.family for name, job in known.items()},
-        wrong={name: job.wrong for name, job in known.items()},
-        targets={job.id: target_value(curves.replay(job.rows, job.iterations), FRACTION) for job in experiment.jobs},
+        wrong_families={name: job.wrong_family for name, job in known.items()},
+        targets={job.id: target_value(job.metrics, FRACTION) for job in experiment.jobs},
     )
 
 
-def declares(wave: Wave, knows: Knows) -> dict[str, Declaration]:
-    """Returns what jobs declare, by job. Who is among the half that declares a target, or wrong, is the seed's.
+def declarations(wave: Wave, knows: Knows) -> dict[str, Declaration]:
+    """Returns what jobs declare in an arm, by job.
 
-    ``none`` and ``everything``: nothing. ``family``: their families. ``target``: their targets. ``half``: half of the
-    jobs their targets. ``both``: families and targets. ``wrong-family``: their families, but a quarter of all jobs of
-    the stream, those of earlier waves too, another one.
+    - ``none``, ``everything``: nothing.
+    - ``family``: all jobs their families; ``target``: all jobs their targets; ``both``: all jobs both.
+    - ``half``: half of the jobs their targets. The seed chooses them.
+    - ``wrong-family``: all jobs a family. For a quarter of the jobs of the stream it is a wrong one, also in the waves
+      before. The seed chooses them.
     """
     jobs = [job.id for job in wave.experiment.jobs]
     random = Random(f"trainyard declarations {knows} {wave.experiment.seed}")  # noqa: S311 - to be repeated
@@ -132,20 +133,17 @@ def declares(wave: Wave, knows: Knows) -> dict[str, Declaration]:
             every = list(wave.families)
             chosen = set(random.sample(every, round(WRONG_SHARE * len(every))))
             return {
-                job: Declaration(family=wave.wrong[job] if job in chosen else family)
+                job: Declaration(family=wave.wrong_families[job] if job in chosen else family)
                 for job, family in wave.families.items()
                 if job in chosen or job in jobs
             }
 
 
-def earlier_runs(wave: Wave) -> dict[str, int]:
+def count_earlier_runs(wave: Wave) -> dict[str, int]:
     """Returns, for each job, how many runs of its family in the waves before count by the controller's criteria."""
     counts: Counter[str] = Counter()
     for job in wave.experiment.earlier:
-        curve = curves.replay(job.rows, job.iterations)
-        reports = [Progress(float(k), float(k), metric) for k, metric in enumerate(curve, start=1)]
-        run = summary((job.id, 0.0), reports, Metric(), ended_at=0.0, declared=float(job.iterations))
-        counts[job.family] += run.counts
+        counts[job.family] += finished_run((job.id, 0.0), job.metrics, ended_at=0.0).counts
     return {job.id: counts[wave.families[job.id]] for job in wave.experiment.jobs}
 
 

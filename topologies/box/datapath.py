@@ -68,8 +68,8 @@ def choose(wanted: Wanted = "auto") -> Datapath:
     return "uml"
 
 
-def roomiest() -> Wanted:
-    """Returns the datapath that has most processors for the network: this kernel's, else as root the userspace one.
+def with_most_processors() -> Wanted:
+    """Returns the datapath with most processors for the network: this kernel's, else as root the userspace one.
 
     A box has one processor. It is for those who are not root.
     """

@@ -12,6 +12,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from controller.wire import Message, MetricValue, Name
 from sasp.core.errors import SaspError
 from sasp.core.scheme import Scheme, parse
+from simulator.workloads import curves
 from topologies.experiments.curve_plan import CurvePlan, rows_of
 from topologies.experiments.earlier import EarlierJob
 from topologies.experiments.family_plan import FamilyName
@@ -58,6 +59,11 @@ class JobPlan(Message):
     def rows(self) -> tuple[float, ...]:
         """The rows of ``curve``. Raises simulator.workloads.curves.CurveError where no curve has its name."""
         return rows_of(self.curve)
+
+    @property
+    def metrics(self) -> tuple[float, ...]:
+        """The metric of each iteration. Raises simulator.workloads.curves.CurveError where no curve has its name."""
+        return curves.replay(self.rows, self.iterations)
 
     @property
     def scheme(self) -> Scheme:

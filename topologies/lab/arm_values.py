@@ -6,7 +6,6 @@ from pathlib import Path
 
 from controller.wire import Status
 from simulator.reports.targets import job_times
-from simulator.workloads import curves
 from topologies.errors import LabError
 from topologies.experiments.experiment import Experiment, JobPlan
 from topologies.lab.results import Control, JobResult
@@ -33,7 +32,7 @@ def job_result(job: JobPlan, results: Path, experiment: Experiment) -> JobResult
     if job.trial is not None:
         # The job is a part of a run. Its study evaluates the metric.
         return JobResult(None, None, result.jct, result.censored, result.ended, result.history)
-    curve = curves.replay(job.rows, job.iterations)
+    curve = job.metrics
     times = job_times(result.history, curve, result.jct, target=job.target)
     return JobResult(times.t90, times.t95, times.jct, times.censored, result.ended, result.history, barrier)
 

@@ -7,11 +7,10 @@ from pathlib import Path
 
 from controller.families.families import Families
 from controller.families.names import FamilyKey, Owner
-from controller.families.summary import summary
 from controller.journal.store import Store
-from controller.model import Metric, Progress
 from controller.pieces import whole
 from controller.registry.families import KeptFamilies
+from simulator.families import finished_run
 from topologies.errors import LabError
 from topologies.experiments.earlier import EarlierJob
 from topologies.experiments.family_plan import USER
@@ -31,8 +30,7 @@ def note(journal: Path, earlier: Sequence[EarlierJob], now: float) -> None:
         families = KeptFamilies(Families(), store)
         for number, job in enumerate(earlier, start=1):
             ended_at = now - (len(earlier) + 1 - number) * APART_SECONDS
-            reports = [Progress(float(k), ended_at, metric) for k, metric in enumerate(job.metrics, start=1)]
-            run = summary((job.id, ended_at), reports, Metric(), ended_at=ended_at, declared=float(job.iterations))
+            run = finished_run((job.id, ended_at), job.metrics, ended_at=ended_at)
             families.keep_run(FamilyKey(Owner(user=USER), job.family), run)
         failure = store.failure or store.write(whole(store.dequeue_in_steps()))
     finally:

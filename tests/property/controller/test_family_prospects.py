@@ -11,19 +11,19 @@ from scipy.special import expit
 from controller.curves import fit as curves
 from controller.curves.earlier import EarlierCurve, EarlierRuns
 from controller.curves.histories import MIN_POINTS
-from controller.curves.prospects import HORIZONS, learned, learned_of_known
+from controller.curves.prospects import HORIZONS, learned, learned_with
 from controller.model import Metric, Progress
-from evaluation.curves.learn_family_prospects import HISTORIES, Lesson, known_families, lessons, moments
+from evaluation.curves.learn_family_prospects import HISTORIES, Example, examples, known_families, moments
 from evaluation.curves.learn_prospects import as_prospects, learn
 
 POINTS = 64
 PLAIN = 25
 """So many of the numbers do not hang on the family."""
-TAUGHT = list(lessons(known_families()))
+TAUGHT = list(examples(known_families()))
 
 
-def of_own(some: list[Lesson]) -> list[Lesson]:
-    return [lesson for lesson in some if lesson.weight == HISTORIES[True]]
+def of_own(some: list[Example]) -> list[Example]:
+    return [example for example in some if example.weight == HISTORIES[True]]
 
 
 def loss(chances: list[np.ndarray], known) -> float:
@@ -36,16 +36,16 @@ def loss(chances: list[np.ndarray], known) -> float:
 
 def test_the_file_tells_of_families_better_than_the_run_alone() -> None:
     known = moments(of_own(TAUGHT)[::12], with_targets=False, seed=7)
-    with_family = learned_of_known(is_declared=False, has_family=True).within(known.numbers)
+    with_family = learned_with(target=False, family=True).within(known.numbers)
     assert loss(with_family, known) < 0.9 * loss(learned(0.9).within(known.numbers[:, :PLAIN]), known)
 
 
 def test_families_that_did_not_teach_are_told_better_too() -> None:
     families = known_families()
     names = sorted(families)
-    taught = list(lessons({name: families[name] for name in names[::2]}))[::8]
+    taught = list(examples({name: families[name] for name in names[::2]}))[::8]
     prospects = as_prospects(learn(moments(taught, with_targets=False)))
-    others = list(lessons({name: families[name] for name in names[1::2]}, seed=2))
+    others = list(examples({name: families[name] for name in names[1::2]}, seed=2))
     known = moments(of_own(others)[::12], with_targets=False)
     plain = learned(0.9).within(known.numbers[:, :PLAIN])
     assert loss(prospects.within(known.numbers), known) < 0.95 * loss(plain, known)
@@ -101,8 +101,8 @@ def test_prospects_do_not_hang_on_units(unit: float) -> None:
 
 
 def test_the_label_is_the_true_90_percent_whosever_the_family_is() -> None:
-    own, other = of_own(TAUGHT)[0], next(lesson for lesson in TAUGHT if lesson.weight == HISTORIES[False])
-    other = Lesson(own.run, other.earlier, other.weight)
-    known, wrong = (moments([lesson], with_targets=True) for lesson in (own, other))
+    own, other = of_own(TAUGHT)[0], next(example for example in TAUGHT if example.weight == HISTORIES[False])
+    other = Example(own.run, other.earlier, other.weight)
+    known, wrong = (moments([example], with_targets=True) for example in (own, other))
     np.testing.assert_array_equal(known.left, wrong.left)
     np.testing.assert_allclose(known.weight * HISTORIES[False], wrong.weight * HISTORIES[True])

@@ -12,7 +12,7 @@ from scipy.special import expit
 
 from controller.curves import fit as curves
 from controller.curves.histories import MIN_POINTS, read
-from controller.curves.prospects import HORIZONS, Prospects, learned_of_known
+from controller.curves.prospects import HORIZONS, Prospects, learned_with
 from controller.curves.shapes import shapes
 from controller.model import Metric, Progress
 from evaluation.curves import drawn_curves
@@ -36,9 +36,7 @@ def histories(run, target, metric=Metric(), total=None):  # noqa: B008 - frozen
 def test_the_file_tells_the_recorded_runs_better_than_their_mean() -> None:
     known = declared_moments(list(replayed(known_curves()))[::10], seed=7)
     weight = known.weight / known.weight.sum()
-    for horizon, odds in zip(
-        HORIZONS, learned_of_known(is_declared=True, has_family=False).within(known.numbers), strict=True
-    ):
+    for horizon, odds in zip(HORIZONS, learned_with(target=True, family=False).within(known.numbers), strict=True):
         comes = (known.left > 0) & (known.left <= horizon)
         chance, mean = expit(odds), float(weight @ comes)
         assert _loss(chance, comes, weight) < 0.75 * _loss(np.full(len(comes), mean), comes, weight)
@@ -60,9 +58,7 @@ def test_any_history_with_any_target_has_prospects(values: list[float], target: 
     known = histories(values, target, Metric("loss", direction), total=max(total, len(values)))
     numbers = curves.known_numbers(known)
     assert np.isfinite(numbers).all()
-    rate = learned_of_known(is_declared=True, has_family=False).best(
-        read(known)[1], numbers[:, :SHAPE], numbers[:, SHAPE:]
-    )
+    rate = learned_with(target=True, family=False).best(read(known)[1], numbers[:, :SHAPE], numbers[:, SHAPE:])
     assert ((rate > 0) & (rate <= 1)).all()
     rates = [fit.declared.rate for fit in curves.fit_many(known) if fit is not None and fit.declared is not None]
     np.testing.assert_allclose(rates, rate, rtol=1e-9)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -16,34 +15,17 @@ from pydantic import TypeAdapter
 from rich.console import Console
 from rich.table import Table
 
-from evaluation import evaluate, plots, resume, summary
+from evaluation import evaluate, resume, summary
 from evaluation.bench.support.waiting import wait_until
 from evaluation.claim import CLAIMS, NO_DATAPATH, Setting, load
 from evaluation.jpas import claim as jpas
 from evaluation.jpas.arms import AT_HEAVY, BASIC, FAMILY_SEEDS, Group
+from tests.support.evaluate import read, run
 from tests.support.fake_kernel import FakeKernel, lives
 from tests.support.paths import ROOT
 from topologies import checkout
-from topologies.experiments.workload import LIGHT
 from topologies.lab.lab import LabError
 from topologies.lab.results import LabRequest, LabResult, load_result, save
-
-
-def run(folder: Path, *arguments: str) -> int:
-    return evaluate.main(["jpas", "--datapath", "uml", "--boxes", "2", "--results", str(folder), *arguments])
-
-
-def read(folder: Path) -> dict:
-    return json.loads((folder / "summary.json").read_text())
-
-
-@pytest.fixture
-def two_groups(monkeypatch: pytest.MonkeyPatch) -> tuple[Group, Group]:
-    """A claim of two small groups, without its picture."""
-    made = Group("families", LIGHT, 1, ("target",), 0), Group("families", LIGHT, 2, ("target",), 0)
-    monkeypatch.setattr(jpas, "groups", lambda *, quick, others: list(made[: 1 if quick else 2]))
-    monkeypatch.setattr(plots, "reductions", lambda *_arguments: None)
-    return made
 
 
 def test_quick_measures_one_group_and_says_so_everywhere(kernel: FakeKernel, tmp_path: Path, capsys) -> None:
@@ -98,18 +80,6 @@ def test_groups_that_fail_do_not_stop_the_others_and_resume_goes_on(kernel: Fake
             assert [claim["metric"] for claim in said] == ["mean_t90", "mean_t95", "mean_jct", "t90_above_alone"]
             won = [found[measure]["reduction"] for measure in ("t90", "t95", "jct")] + [found["t90"]["headroom_won"]]
             assert [claim["reduction"] for claim in said] == [*map(pytest.approx, won)]
-
-
-def test_a_sitting_measures_some_groups_and_adds_nothing_up(kernel: FakeKernel, tmp_path: Path, capsys) -> None:
-    assert run(tmp_path / "out", "--only", "old-heavy-7") == 0
-    assert sorted(kernel.runs()) == [f"old-heavy-{seed}" for seed in range(70, 74)]
-    assert not (tmp_path / "out" / "summary.json").exists()
-    assert f"4 of {len(jpas.groups())} groups are measured" in " ".join(capsys.readouterr().err.split())
-    kernel.forget()
-    assert run(tmp_path / "out", "--only", "old", "--resume") == 0
-    assert sorted(kernel.runs()) == [f"old-heavy-{seed}" for seed in range(66, 70)]
-    assert run(tmp_path / "out", "--only", "new") == 1
-    assert "no group's name begins with 'new'" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.usefixtures("two_groups")
@@ -222,47 +192,6 @@ def test_a_group_that_is_measured_anew_and_fails_is_not_kept(kernel: FakeKernel,
     assert kernel.runs() == ["families-light-1"] * 3
 
 
-@pytest.mark.usefixtures("two_groups")
-def test_small_forms_stand_in_for_results_that_are_gone(kernel: FakeKernel, tmp_path: Path) -> None:
-    forms = tmp_path / "forms"
-    assert run(tmp_path / "out", "--small-form", str(forms)) == 0
-    before = read(tmp_path / "out")
-    assert sorted(path.name for path in forms.iterdir()) == ["families-light-1.json", "families-light-2.json"]
-    assert not any("history" in job and job["history"] for job in _jobs(forms / "families-light-1.json"))
-    kernel.forget()
-    assert run(tmp_path / "elsewhere", "--resume", "--small-form", str(forms)) == 0
-    assert kernel.runs() == []
-    after = read(tmp_path / "elsewhere")
-    assert after["workloads"] == before["workloads"]
-    assert after["commits"] == before["commits"]
-    # A form that answers another request does not count.
-    (forms / "families-light-1.json").write_bytes((forms / "families-light-2.json").read_bytes())
-    assert run(tmp_path / "third", "--resume", "--small-form", str(forms)) == 0
-    assert kernel.runs() == ["families-light-1"]
-
-
-def _jobs(path: Path) -> list[dict]:
-    return [job for arm in json.loads(path.read_text())["result"]["arms"] for job in arm["jobs"].values()]
-
-
-def test_only_claims_on_the_testbed_have_small_forms(tmp_path: Path) -> None:
-    sums = evaluation(Sums((1, 2), (4,)), tmp_path)
-    sums.small_form = tmp_path / "forms"
-    with pytest.raises(LabError, match="this claim has no small form"):
-        sums.document("scripts/evaluate sums")
-
-
-def test_a_digest_is_of_what_is_asked_and_not_of_empty_fields() -> None:
-    group = Group("families", LIGHT, 1, ("target",), 0)
-    asked = group.request()
-    assert resume.digest(asked) == resume.digest(Group("families", LIGHT, 1, ("target",), 0).request())
-    assert resume.digest(asked) != resume.digest(Group("families", LIGHT, 2, ("target",), 0).request())
-    bare = TypeAdapter(LabRequest).dump_python(asked, mode="json")
-    for experiment in bare["experiments"]:
-        experiment.pop("studies")
-    assert resume.digest(bare) == resume.digest(asked)
-
-
 @dataclass(frozen=True)
 class Sum:
     """What a group of ``Sums`` measures. Not on the emulated network."""
@@ -356,6 +285,13 @@ def test_a_claim_without_a_lab_is_measured_kept_and_resumed_by_its_own_value(
     assert made["headline"][0]["claim"] == "sums are small"
     changed = evaluation(Sums((1, 3), (4,)), tmp_path, resume=True).document("scripts/evaluate sums")
     assert changed["by_seed"] == {0: 4, 1: 4}, "what answers something else is measured anew"
+
+
+def test_only_claims_on_the_testbed_have_small_forms(tmp_path: Path) -> None:
+    sums = evaluation(Sums((1, 2), (4,)), tmp_path)
+    sums.small_form = tmp_path / "forms"
+    with pytest.raises(LabError, match="this claim has no small form"):
+        sums.document("scripts/evaluate sums")
 
 
 class Emulated(Sums):

@@ -9,16 +9,15 @@ import pytest
 from evaluation.curves.families.draw import data_sets
 from evaluation.curves.families.runs import load
 from evaluation.jpas.arms import PERIOD_SECONDS
-from evaluation.jpas.stream import BEFORE, Wave, declares, wave
+from evaluation.jpas.stream import BEFORE, Wave, declarations, draw_wave
 from simulator.reports.targets import declared_iteration, target_iteration
-from simulator.workloads import curves
 from topologies.experiments.workload import HEAVY, generate
 
 CLAIM = {name: {run.accuracy for run in runs} for name, runs in load("claim").items()}
 
 
 def of_seed(seed: int) -> Wave:
-    return wave(HEAVY, seed, period_seconds=PERIOD_SECONDS)
+    return draw_wave(HEAVY, seed, period_seconds=PERIOD_SECONDS)
 
 
 @pytest.mark.parametrize("seed", range(80, 84))
@@ -54,22 +53,22 @@ def test_the_jobs_are_those_of_the_old_workload_with_other_curves() -> None:
 def test_targets_are_the_metric_at_90_percent_of_each_jobs_own_gap() -> None:
     measured = of_seed(83)
     for job in measured.experiment.jobs:
-        curve = curves.replay(job.rows, job.iterations)
+        curve = job.metrics
         assert declared_iteration(curve, measured.targets[job.id]) == target_iteration(curve, 0.9)
 
 
 def test_arms_differ_in_what_jobs_declare() -> None:
     measured = of_seed(83)
     jobs = {job.id for job in measured.experiment.jobs}
-    assert declares(measured, "none") == declares(measured, "everything") == {}
-    half, both, wrong = (declares(measured, knows) for knows in ("half", "both", "wrong-family"))
+    assert declarations(measured, "none") == declarations(measured, "everything") == {}
+    half, both, wrong = (declarations(measured, knows) for knows in ("half", "both", "wrong-family"))
     assert len(half) == len(jobs) / 2
     assert all(declared.target == measured.targets[job] for job, declared in half.items())
     assert all(
         (declared.target, declared.family) == (measured.targets[job], measured.families[job])
         for job, declared in both.items()
     )
-    assert set(declares(measured, "target")) == set(declares(measured, "family")) == set(both) == jobs
+    assert set(declarations(measured, "target")) == set(declarations(measured, "family")) == set(both) == jobs
     others = [job for job, declared in wrong.items() if declared.family != measured.families[job]]
     assert len(others) == round((len(jobs) + len(measured.experiment.earlier)) / 4)
     assert set(wrong) == jobs | set(others)

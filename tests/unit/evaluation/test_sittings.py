@@ -1,0 +1,63 @@
+"""``scripts/evaluate`` in sittings: some groups at a time, and results in their small form."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pydantic import TypeAdapter
+
+from evaluation import resume
+from evaluation.jpas import claim as jpas
+from evaluation.jpas.arms import Group
+from tests.support.evaluate import read, run
+from tests.support.fake_kernel import FakeKernel
+from topologies.experiments.workload import LIGHT
+from topologies.lab.results import LabRequest
+
+
+def test_a_sitting_measures_some_groups_and_adds_nothing_up(kernel: FakeKernel, tmp_path: Path, capsys) -> None:
+    assert run(tmp_path / "out", "--only", "old-heavy-7") == 0
+    assert sorted(kernel.runs()) == [f"old-heavy-{seed}" for seed in range(70, 74)]
+    assert not (tmp_path / "out" / "summary.json").exists()
+    assert f"4 of {len(jpas.groups())} groups are measured" in " ".join(capsys.readouterr().err.split())
+    kernel.forget()
+    assert run(tmp_path / "out", "--only", "old", "--resume") == 0
+    assert sorted(kernel.runs()) == [f"old-heavy-{seed}" for seed in range(66, 70)]
+    assert run(tmp_path / "out", "--only", "new") == 1
+    assert "no group's name begins with 'new'" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.usefixtures("two_groups")
+def test_small_forms_stand_in_for_results_that_are_gone(kernel: FakeKernel, tmp_path: Path) -> None:
+    forms = tmp_path / "forms"
+    assert run(tmp_path / "out", "--small-form", str(forms)) == 0
+    before = read(tmp_path / "out")
+    assert sorted(path.name for path in forms.iterdir()) == ["families-light-1.json", "families-light-2.json"]
+    assert not any("history" in job and job["history"] for job in _jobs(forms / "families-light-1.json"))
+    kernel.forget()
+    assert run(tmp_path / "elsewhere", "--resume", "--small-form", str(forms)) == 0
+    assert kernel.runs() == []
+    after = read(tmp_path / "elsewhere")
+    assert after["workloads"] == before["workloads"]
+    assert after["commits"] == before["commits"]
+    # A form that answers another request does not count.
+    (forms / "families-light-1.json").write_bytes((forms / "families-light-2.json").read_bytes())
+    assert run(tmp_path / "third", "--resume", "--small-form", str(forms)) == 0
+    assert kernel.runs() == ["families-light-1"]
+
+
+def _jobs(path: Path) -> list[dict]:
+    return [job for arm in json.loads(path.read_text())["result"]["arms"] for job in arm["jobs"].values()]
+
+
+def test_a_digest_is_of_what_is_asked_and_not_of_empty_fields() -> None:
+    group = Group("families", LIGHT, 1, ("target",), 0)
+    asked = group.request()
+    assert resume.digest(asked) == resume.digest(Group("families", LIGHT, 1, ("target",), 0).request())
+    assert resume.digest(asked) != resume.digest(Group("families", LIGHT, 2, ("target",), 0).request())
+    bare = TypeAdapter(LabRequest).dump_python(asked, mode="json")
+    for experiment in bare["experiments"]:
+        experiment.pop("studies")
+    assert resume.digest(bare) == resume.digest(asked)
