@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, fi
 from controller.access.certificates import Certificates
 from controller.config.sections import Api, Floors, HostEntry, LinkEntry, OpenFlow, Tls
 from controller.config.values import HostAddress, Section, as_databases, as_section, is_loopback
+from controller.documents.document import Document
 from controller.documents.mapping_file import ConfigError, read_mapping, refusal
 from controller.model import MAX_CLASSES, Host
 from controller.ordering.classes import Assign
@@ -80,6 +81,9 @@ class Config(Section):
     table_budget: Annotated[int, Field(ge=1, le=10_000_000)] = 4000
     """How many rules a switch may hold for the flows of jobs. Where more are needed, hosts mark and switches match only
     the marks."""
+    reload: Literal["requested", "automatic"] = "requested"
+    """When a changed settings file is put in force. requested: by SIGHUP, trainyard reload or POST /v1/reload.
+    automatic: when it has changed. Files that it names, such as certificates and tokens, are read again with it."""
     control_addresses: Annotated[tuple[HostAddress, ...], Field(strict=False, max_length=64)] = ()
     """The controller's own IPv4 addresses in the network that it orders. Traffic to and from them goes first. They are
     needed where the controller listens on 0.0.0.0 or behind an address translation."""
@@ -291,9 +295,11 @@ def load_config(path: Path | None) -> Config:
     Raises ConfigError, whose message has a line ``file:line: field: what is wrong; what would be right`` for
     each thing that is wrong.
     """
-    if path is None:
-        return Config.default()
-    document = read_mapping(path)
+    return checked(path, read_mapping(path)) if path is not None else Config.default()
+
+
+def checked(path: Path, document: Document) -> Config:
+    """Returns the settings in a document, which was read from the file ``path``. Raises ConfigError."""
     try:
         return Config.model_validate(document.data)
     except ValidationError as error:

@@ -31,28 +31,37 @@ def read(path: Path, *, holds: str | None = None, most_bytes: int = MOST_BYTES) 
     ``holds`` says what the file must hold: then an empty file is refused. With None an empty file is a text too.
     Raises FileError.
     """
+    text = as_text(path, read_bytes(path, most_bytes=most_bytes), most_bytes=most_bytes)
+    if holds is not None and not text.strip():
+        raise FileError(f"{name(path)}:1: is empty; it must hold {holds}")
+    return text
+
+
+def read_bytes(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
+    """Returns the bytes of a file, one more than ``most_bytes`` at most. Raises FileError."""
     shown = name(path)
     try:
         if path == STDIN:
             if sys.stdin is None:
                 raise FileError(f"{shown}: cannot be read: it is closed")
-            raw = _bytes(sys.stdin.buffer, most_bytes)
-        else:
-            with path.open("rb") as stream:
-                raw = _bytes(stream, most_bytes)
+            return _bytes(sys.stdin.buffer, most_bytes)
+        with path.open("rb") as stream:
+            return _bytes(stream, most_bytes)
     except OSError as error:
         raise FileError(f"{shown}: cannot be read: {error.strerror or error}") from None
     except FileError:
         raise
     except ValueError as error:  # a path that no file can have
         raise FileError(f"{shown}: cannot be read: {error}") from None
+
+
+def as_text(path: Path, raw: bytes, *, most_bytes: int = MOST_BYTES) -> str:
+    """Returns the text that the bytes of a file hold. Raises FileError, with the file's ``path``."""
     try:
-        text = decode(raw, most_bytes=most_bytes)
+        return decode(raw, most_bytes=most_bytes)
     except PlainTextError as error:
+        shown = name(path)
         raise FileError(f"{shown}: {error}" if error.line is None else f"{shown}:{error.line}: {error}") from None
-    if holds is not None and not text.strip():
-        raise FileError(f"{shown}:1: is empty; it must hold {holds}")
-    return text
 
 
 def _bytes(stream: BinaryIO, most: int) -> bytes:

@@ -10,7 +10,7 @@ from pathlib import Path
 from controller.access.tokens.entries import TokenTable, parse
 from controller.documents import text_file
 from controller.documents.document import DocumentError
-from controller.documents.mapping_file import ConfigError
+from controller.documents.mapping_file import ConfigError, Fault
 from controller.documents.yaml_lines import read_yaml
 
 LOG = logging.getLogger("trainyard.access")
@@ -26,15 +26,15 @@ def read_tokens(path: Path, hosts: Collection[str]) -> TokenTable:
     except text_file.FileError as error:
         raise ConfigError(str(error)) from None
     except DocumentError as error:
-        raise ConfigError(f"{path}:{error.line or 1}: {error}") from None
+        raise ConfigError.of([Fault(str(path), error.line or 1, None, str(error))]) from None
     entries, faults = parse(document, hosts)
     if faults:
         lines = document.lines([at for at, _ in faults])
-        raise ConfigError(
-            "\n".join(
-                f"{path}:{line}: {'.'.join(map(str, at))}: {said}" if at else f"{path}:{line}: {said}"
+        raise ConfigError.of(
+            [
+                Fault(str(path), line, ".".join(map(str, at)) or None, said)
                 for (at, said), line in zip(faults, lines, strict=True)
-            )
+            ]
         )
     return TokenTable(entries)
 

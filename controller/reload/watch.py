@@ -1,0 +1,57 @@
+"""Notices that the settings file, or a file that it names, has changed."""
+
+from __future__ import annotations
+
+import logging
+
+import eventlet
+
+from controller.config.current import Current
+from controller.documents.mapping_file import ConfigError
+from controller.reload.reloader import Reloader
+from controller.reload.stamps import Stamps, stamps_of
+
+LOG = logging.getLogger("trainyard.reload")
+LOOK_SECONDS = 2.0
+
+
+class Watch:
+    """Looks at the files every ``seconds``, and logs a change once. Where the settings say ``reload: automatic``, it
+    also puts the change in force.
+
+    A change counts when two looks in a row find it the same, so that a file that is being written is left alone.
+    """
+
+    def __init__(self, reloader: Reloader, current: Current, seconds: float = LOOK_SECONDS) -> None:
+        self._reloader = reloader
+        self._current = current
+        self._seconds = seconds
+        self._seen: Stamps = {}
+        self._said: Stamps = {}
+
+    def start(self) -> None:
+        """Begin."""
+        eventlet.spawn(self._run)
+
+    def look(self) -> None:
+        """Look once."""
+        read = self._reloader.stamps
+        seen, self._seen = self._seen, stamps_of(read)
+        if self._seen in (read, self._said) or self._seen != seen:
+            return
+        self._said = self._seen
+        if self._current.config.reload == "automatic":
+            try:
+                self._reloader.run("a changed file")
+            except ConfigError:
+                return  # it is logged; the next change of the file is the next try
+        else:
+            LOG.warning("the settings have changed on the disk and are not in force; trainyard reload applies them")
+
+    def _run(self) -> None:
+        while True:
+            eventlet.sleep(self._seconds)
+            try:
+                self.look()
+            except Exception:  # whatever it is, the next look comes
+                LOG.exception("the changed settings could not be put in force")
