@@ -28,7 +28,9 @@ from ryu.ofproto import ofproto_v1_3
 from controller.access.callers import Callers
 from controller.access.certificates import CertificateError, TlsContext
 from controller.api import ApiServer, ServerError, Services, monitoring, register
-from controller.config.config import Config, ConfigError, load_config
+from controller.config.config import Config, ConfigError
+from controller.config.current import Current
+from controller.config.file import read_settings
 from controller.dataplane.peers import listener
 from controller.dataplane.peers.handshakes import Handshakes
 from controller.dataplane.plane import Dataplane
@@ -36,14 +38,16 @@ from controller.journal.store import Store, StoreError
 from controller.journal.writer import Journal
 from controller.loop.loop import Loop
 from controller.loop.metrics import Metrics
-from controller.model import Snapshot, Switch
 from controller.process import early, signals, startup
+from controller.process.compiling import RuleCompiler
 from controller.process.renewal import Renewal
 from controller.process.sd_notify import Notifier
 from controller.process.stopping import Step, Stop
 from controller.process.watchdog import Watchdog
 from controller.registry.registry import Registry
-from controller.rules.compiler import Rule, compile_rules
+from controller.reload.parts import of_dataplane, of_loop, of_registry
+from controller.reload.reloader import Reloader
+from controller.reload.watch import Watch
 
 LOG = logging.getLogger("trainyard")
 ECHO_SECONDS = 5.0
@@ -71,7 +75,8 @@ class Trainyard(RyuApp):
         early.end_at_once()
         files = startup.raise_file_limit()
         try:
-            config = load_config(startup.config_path())
+            loaded = read_settings(startup.config_path())
+            config = loaded.config
             callers = Callers(config.api, config.host_map())
         except ConfigError as error:
             startup.end(2, str(error))
@@ -94,24 +99,23 @@ class Trainyard(RyuApp):
             registry = Registry(hosts, store, time.time, steady=time.monotonic, lease_seconds=config.lease_seconds)
         except StoreError as error:
             startup.end(1, str(error))
-        compiler = partial(
-            compile_rules,
-            mode=config.mode,
-            forwarding=config.forwarding,
-            links=settings.links,
-            control=startup.control_endpoints(config),
-        )
-
-        def base(switch: Switch) -> frozenset[Rule]:
-            return compiler(Snapshot(0.0, hosts, (), config.classes, switches=(switch,)), {})
-
-        self._dataplane = Dataplane(settings, base, database_tls=databases)
-        self._loop = Loop(registry, self._dataplane, config, store, metrics, compile_rules=compiler)
+        self._current = Current(config)
+        compiler = RuleCompiler(self._current)
+        self._dataplane = Dataplane(settings, compiler.base, database_tls=databases)
+        self._loop = Loop(registry, self._dataplane, self._current, store, metrics, compile_rules=compiler)
         self._journal = Journal(store)
         self._watchdog = Watchdog(Notifier())
         problems = self._renewal.problems if self._renewal is not None else tuple
+        self._reloader = Reloader(
+            loaded,
+            self._current,
+            [of_loop(self._loop), of_dataplane(self._dataplane)],
+            of_registry(registry),
+            between=self._loop.between_plans,
+            count=lambda outcome: metrics.reloads.labels(outcome=outcome).inc(),
+        )
         services = Services(
-            config,
+            self._current,
             registry,
             self._dataplane,
             self._loop,
@@ -120,6 +124,7 @@ class Trainyard(RyuApp):
             metrics,
             callers,
             certificate_problems=problems,
+            reloader=self._reloader,
         )
         self._workers = services.workers
         register(kwargs["wsgi"], services)
@@ -156,6 +161,7 @@ class Trainyard(RyuApp):
         self._workers.start()
         self._loop.start()
         self._watchdog.start()
+        Watch(self._reloader, self._current).start()
         if self._monitoring is not None:
             hub.spawn(self._monitoring)
         return hub.spawn(self._server)

@@ -44,7 +44,8 @@ class Api:
         for route in described:
             self._by_path.setdefault(route.path, {})[route.method] = route
         self._patterns = [(pattern(path), path) for path in self._by_path]
-        self._document = document(described, services.config.api)
+        self._described = described
+        self._document = (services.config.api, document(described, services.config.api))
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request."""
@@ -112,7 +113,10 @@ class Api:
 
     def openapi(self, _services: Services, _call: Call) -> Reply:
         """Describe the API in OpenAPI 3.1."""
-        return Reply(HTTPStatus.OK, self._document)
+        api = self._services.config.api
+        if self._document[0] is not api:  # a reload may have changed who may call
+            self._document = (api, document(self._described, api))
+        return Reply(HTTPStatus.OK, self._document[1])
 
 
 def send(reply: Reply, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:

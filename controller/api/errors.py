@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from urllib.parse import quote
 
@@ -25,7 +25,7 @@ def problem(error: HttpError, path: str) -> Reply:
         status=int(error.status),
         detail=error.detail,
         instance=quote(path[:200], encoding="latin-1"),
-        errors=tuple({"field": field, "detail": detail} for field, detail in error.errors),
+        errors=tuple(map(_as_mapping, error.errors)),
     )
     return Reply(
         int(error.status),
@@ -34,6 +34,10 @@ def problem(error: HttpError, path: str) -> Reply:
         headers=error.headers,
         close=error.close,
     )
+
+
+def _as_mapping(error: tuple[str, str] | Mapping[str, str]) -> dict[str, str]:
+    return dict(error) if isinstance(error, Mapping) else {"field": error[0], "detail": error[1]}
 
 
 def from_refusal(refused: Refused) -> HttpError:

@@ -41,14 +41,15 @@ class Reply:
 
 
 class HttpError(Exception):
-    """An answer other than success. ``errors`` are pairs (field, problem); ``close`` is as in ``Reply``."""
+    """An answer other than success. ``errors`` are pairs (field, problem), or mappings that have both as ``field`` and
+    ``detail`` among others; ``close`` is as in ``Reply``."""
 
     def __init__(
         self,
         status: HTTPStatus,
         detail: str,
         *,
-        errors: Sequence[tuple[str, str]] = (),
+        errors: Sequence[tuple[str, str] | Mapping[str, str]] = (),
         headers: Mapping[str, str] | None = None,
         close: bool = False,
     ) -> None:

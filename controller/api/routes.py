@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from controller.api import families, jobs, plans, state
+from controller.api import families, jobs, plans, reload, state
 from controller.api.access import Access
 from controller.api.http import Call, Reply
 from controller.api.services import Services
@@ -25,6 +25,7 @@ from controller.wire import (
     Peers,
     PlanView,
     Readiness,
+    ReloadAnswer,
     ReportAnswer,
     Settings,
     StageSpec,
@@ -131,6 +132,7 @@ ROUTES: tuple[Route, ...] = (
     Route("DELETE", "/v1/families/{name}", families.delete_family, Access.OPERATE, {204: None}, (404,), query=_OF_USER),
     Route("GET", "/v1/settings", plans.get_settings, Access.READ, {200: Settings}),
     Route("PATCH", "/v1/settings", plans.patch_settings, Access.OPERATE, {200: Settings}, body=Settings),
+    Route("POST", "/v1/reload", reload.post_reload, Access.OPERATE, {200: ReloadAnswer}, (409, 422)),
     Route("GET", "/v1/status", state.status, Access.READ, {200: Status}),
     Route("GET", "/metrics", state.metrics, Access.READ, {200: None}, media_type="text/plain"),
     Route("GET", "/healthz", state.healthz, Access.OPEN, {200: Readiness}),

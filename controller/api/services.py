@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from controller.access.callers import Callers
 from controller.api.bodies.workers import Workers
 from controller.config.config import Config
+from controller.config.current import Current
 from controller.journal.store import Store
 from controller.journal.writer import Journal
 from controller.loop.loop import Loop, Network
 from controller.loop.metrics import Metrics
 from controller.registry.registry import Registry
+from controller.reload.reloader import Reloader
 from controller.steps import Turns
 
 
@@ -20,7 +22,7 @@ from controller.steps import Turns
 class Services:
     """The parts of a running controller."""
 
-    config: Config
+    current: Current
     registry: Registry
     dataplane: Network
     loop: Loop
@@ -33,3 +35,10 @@ class Services:
     workers: Workers = field(default_factory=Workers)
     reporting: Turns = field(default_factory=Turns)
     """Lets the reports of a host be merged one after the other."""
+    reloader: Reloader | None = None
+    """Puts a changed settings file in force."""
+
+    @property
+    def config(self) -> Config:
+        """The settings in force."""
+        return self.current.config

@@ -75,6 +75,8 @@ def status(services: Services, _call: Call) -> Reply:
             mode="marked" if loop.degraded else services.config.mode,
             flow_rules=loop.fitted.rules if loop.fitted is not None else 0,
             table_budget=services.config.table_budget,
+            settings_sha256=services.reloader.sha256 if services.reloader is not None else None,
+            settings_loaded_at=services.reloader.loaded_at if services.reloader is not None else None,
         )
     )
 
@@ -83,6 +85,9 @@ def metrics(services: Services, _call: Call) -> Reply:
     """Read all metrics in the format of Prometheus."""
     services.metrics.class_bytes.merge(_class_bytes(services))
     services.metrics.journal_degraded.set(services.store.failure is not None)
+    if services.reloader is not None:
+        services.metrics.settings.info({"sha256": services.reloader.sha256 or ""})
+        services.metrics.settings_loaded.set(services.reloader.loaded_at)
     services.metrics.switches_ready.set(len(services.dataplane.switches()))
     return Reply(HTTPStatus.OK, services.metrics.text(), content_type=TEXT)
 
@@ -98,6 +103,8 @@ def _problems(services: Services) -> list[str]:
     if services.config.openflow.is_exposed:
         problems.append("switches connect without TLS: openflow.insecure is true; set openflow.tls")
     problems += services.certificate_problems()
+    if services.reloader is not None:
+        problems += services.reloader.problems()
     if not services.config.probe:
         problems.append("queues are not proven: probe is false")
     if services.store.failure is not None:

@@ -51,7 +51,13 @@ class Client:
 
     def get(self, path: str, model: type[Answer], query: Mapping[str, str] | None = None) -> Answer:
         """Returns the message at ``path``, which is percent-encoded where it has to be."""
-        reply = self._ask("GET", path, query)
+        return self._read(self._ask("GET", path, query), model)
+
+    def post(self, path: str, model: type[Answer]) -> Answer:
+        """Returns the message that answers an empty POST."""
+        return self._read(self._ask("POST", path, None), model)
+
+    def _read(self, reply: requests.Response, model: type[Answer]) -> Answer:
         try:
             return model.model_validate_json(reply.content)
         except ValidationError:

@@ -13,7 +13,8 @@ import eventlet
 import eventlet.event
 import eventlet.tpool
 
-from controller.config.config import Config
+from controller.config.current import Current
+from controller.config.sections import Floors
 from controller.memo import Memo
 from controller.model import CLASS_DSCP
 from controller.pieces import Steps, whole
@@ -38,17 +39,19 @@ class _Source(NamedTuple):
 
     policy: str
     mode: Mode
+    classes: int
+    floors: Floors
+    egress_bps: float
     marks: tuple[AnyMark, ...]
 
 
 class HostPlans:
     """The plans by host. A host's epoch changes only when its own marks do, over restarts too."""
 
-    def __init__(self, config: Config, remembered: Mapping[str, Any]) -> None:
-        self._config = config
-        self._hosts = config.host_map()
+    def __init__(self, current: Current, remembered: Mapping[str, Any]) -> None:
+        self._current = current
         self._epochs: dict[str, tuple[int, str]] = {
-            host: (int(epoch), str(digest)) for host, (epoch, digest) in remembered.items() if host in self._hosts
+            host: (int(epoch), str(digest)) for host, (epoch, digest) in remembered.items() if host in current.hosts
         }
         self._sources: dict[str, _Source] = {}
         self._ports: Memo[tuple[tuple[str, int], ...], bytes] = Memo(1024)
@@ -74,12 +77,16 @@ class HostPlans:
 
         ``degraded``: switches match marks, whatever the settings say.
         """
-        mode: Mode = "marked" if degraded else self._config.mode
-        any_changed = False
-        for number, host in enumerate(self._hosts if hosts is None else hosts):
+        config, known_hosts = self._current.config, self._current.hosts
+        mode: Mode = "marked" if degraded else config.mode
+        any_changed = self._forget_all_but(known_hosts)
+        for number, host in enumerate(known_hosts if hosts is None else hosts):
             if number % _AT_ONCE == _AT_ONCE - 1:
                 eventlet.sleep(0)
-            source = _Source(policy, mode, marks.get(host, ()))
+            if host not in known_hosts:
+                continue  # a reload has removed it since this plan was made
+            rate = known_hosts[host].egress_bps
+            source = _Source(policy, mode, config.classes, config.floors, rate, marks.get(host, ()))
             if self._sources.get(host) == source:
                 continue
             if len(source.marks) <= _FEW_MARKS:
@@ -101,11 +108,14 @@ class HostPlans:
         The plan is None where its tag is known. Raises NotFound for an unknown host, and Unavailable while there has
         been no plan: an empty one would remove the marks, which a restart must not disturb.
         """
-        if host not in self._hosts:
-            raise NotFound(f"there is no host {host}; there are: {', '.join(sorted(self._hosts)[:20]) or 'none'}")
+        hosts = self._current.hosts
+        if host not in hosts:
+            raise NotFound(f"there is no host {host}; there are: {', '.join(sorted(hosts)[:20]) or 'none'}")
         deadline = time.monotonic() + max(wait, 0.0 if self._ready else self.first_plan_seconds)
         while True:
             source = self._sources.get(host)
+            if host not in self._current.hosts:
+                raise NotFound(f"host {host} has been removed from the settings")
             if source is not None and (wait <= 0 or self._tag(host) != known):
                 break
             left = deadline - time.monotonic()
@@ -119,7 +129,7 @@ class HostPlans:
         if tag == known:
             return None, tag
         epoch = self._epochs[host][0]
-        return self._plan(host, source, epoch, in_steps(_on_the_wire(source.marks))), tag
+        return _plan(host, source, epoch, in_steps(_on_the_wire(source.marks))), tag
 
     def record(self) -> dict[str, list[Any]]:
         """Returns the epochs, for the journal."""
@@ -134,30 +144,38 @@ class HostPlans:
         epoch, digest = self._epochs[host]
         return f'"{epoch}-{digest[:16]}"'
 
-    def _plan(self, host: str, source: _Source, epoch: int, marks: tuple[Mark, ...]) -> HostPlan:
-        config = self._config
-        return HostPlan(
-            host=host,
-            epoch=epoch,
-            policy=source.policy,
-            mode=source.mode,
-            class_dscp=CLASS_DSCP[: config.classes],
-            class_floor=config.floors.job_class,
-            other_floor=config.floors.other,
-            egress_bps=self._hosts[host].egress_bps,
-            marks=marks,
-        )
+    def _forget_all_but(self, hosts: Collection[str]) -> bool:
+        """Forget the plans of hosts that are gone. Returns whether there were any."""
+        gone = self._sources.keys() - hosts
+        for host in gone:
+            del self._sources[host]
+            self._epochs.pop(host, None)
+        return bool(gone)
 
     def _digest(self, host: str, source: _Source) -> str:
         """Returns the digest that distinguishes plans. A job's ports are the same for many hosts, and digested once."""
         flow_marks = tuple(mark for mark in source.marks if isinstance(mark, FlowMark))
-        plan = self._plan(host, source, 0, whole(_on_the_wire(flow_marks)))
+        plan = _plan(host, source, 0, whole(_on_the_wire(flow_marks)))
         digest = hashlib.sha256(plan.model_dump_json().encode())
         for mark in source.marks:
             if isinstance(mark, PortMarks):
                 digest.update(repr((mark.job, mark.service_class, mark.dscp)).encode())
                 digest.update(self._ports.get(mark.ends, partial(_digest_of, mark.ends)))
         return digest.hexdigest()[:32]
+
+
+def _plan(host: str, source: _Source, epoch: int, marks: tuple[Mark, ...]) -> HostPlan:
+    return HostPlan(
+        host=host,
+        epoch=epoch,
+        policy=source.policy,
+        mode=source.mode,
+        class_dscp=CLASS_DSCP[: source.classes],
+        class_floor=source.floors.job_class,
+        other_floor=source.floors.other,
+        egress_bps=source.egress_bps,
+        marks=marks,
+    )
 
 
 def _digest_of(ends: tuple[tuple[str, int], ...]) -> bytes:

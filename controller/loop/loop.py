@@ -20,6 +20,7 @@ import eventlet.semaphore
 import eventlet.tpool
 
 from controller.config.config import Config
+from controller.config.current import Current
 from controller.dataplane.values import Applied, SwitchStatus
 from controller.declared.json_texts import texts_of, with_members
 from controller.journal.store import Batch, Store, put
@@ -80,7 +81,7 @@ class Loop:
         self,
         registry: Registry,
         dataplane: Network,
-        config: Config,
+        current: Current,
         store: Store,
         metrics: Metrics,
         *,
@@ -89,12 +90,12 @@ class Loop:
     ) -> None:
         self._registry = registry
         self._dataplane = dataplane
-        self._config = config
+        self._current = current
         self._store = store
         self._metrics = metrics
         self._clock = clock
         self._compile = compile_rules
-        self.settings = RunSettings(config, store)
+        self.settings = RunSettings(current.config, store)
         registry.period_seconds = self.settings.period_seconds
         last = read_last(store)
         self.plan: Plan | None = last.plan() if last is not None else None
@@ -103,7 +104,7 @@ class Loop:
         self._made: Plan | None = refused.plan() if refused is not None else self.plan
         self.snapshot: Snapshot | None = None
         self.epoch: int = last.epoch if last is not None else 0
-        self.host_plans = HostPlans(config, last.host_epochs if last is not None else {})
+        self.host_plans = HostPlans(current, last.host_epochs if last is not None else {})
         self.failure: str | None = None
         self.refusals: tuple[str, ...] = ()
         """Why switches refused a plan that is newer than the one in force; empty: there is no such plan."""
@@ -112,7 +113,7 @@ class Loop:
         """The triggers of plans that failed: their changes are not in force yet."""
         self._planning = eventlet.semaphore.Semaphore()
         """Held while a plan is made: a policy's memory must not be changed by two threads at once."""
-        self._budget = TableBudget(config.table_budget)
+        self._budget = TableBudget(current.config.table_budget)
         self.fitted: Fitted | None = None
         """The flows of the newest plan, and how switches distinguish them."""
         self._wake = eventlet.event.Event()
@@ -143,18 +144,39 @@ class Loop:
         if wanted.policy is not None or wanted.policy_options is not None:
             self._try(self.settings.policy_of(wanted), policy_field(wanted))
         if self.settings.change(wanted):
-            self._registry.period_seconds = self.settings.period_seconds
-            changed, self._period_changed = self._period_changed, eventlet.event.Event()
-            changed.send()
+            self._follow_period()
             self.trigger(Trigger.SETTINGS, received_at)
         return self.settings.view()
+
+    def prepare(self, config: Config) -> Callable[[], None]:
+        """Returns what makes the loop follow a changed settings file. Raises Invalid, and then nothing has changed."""
+        settings = self.settings.of_file(config)
+        policy = self.settings.policy_of(settings)
+        self._try(policy, "policy")
+
+        def follow() -> None:
+            self.settings.follow_file(config, settings, policy)
+            self._budget.budget = config.table_budget
+            self._follow_period()
+            self.trigger(Trigger.SETTINGS, time.monotonic())
+
+        return follow
+
+    def between_plans(self, act: Callable[[], None]) -> None:
+        """Call ``act`` while no plan is being made. Raises what it raises."""
+        self._alone(act)
+
+    def _follow_period(self) -> None:
+        self._registry.period_seconds = self.settings.period_seconds
+        changed, self._period_changed = self._period_changed, eventlet.event.Event()
+        changed.send()
 
     def dry_run(self, policy: Policy) -> tuple[Plan, Snapshot]:
         """Returns the plan that ``policy`` would make now, and its snapshot. Raises what the policy raises."""
 
         def act() -> tuple[Plan, Snapshot]:
             snapshot = self._take_snapshot()
-            made: Plan = eventlet.tpool.execute(plan, snapshot, self._made, policy=policy, assign=self._config.assign)
+            made: Plan = eventlet.tpool.execute(plan, snapshot, self._made, policy=policy, assign=self._current.config.assign)
             return made, snapshot
 
         return self._alone(act)
@@ -203,14 +225,14 @@ class Loop:
         known = in_steps(
             self._registry.snapshot_in_steps(
                 self._clock(),
-                classes=self._config.classes,
+                classes=self._current.config.classes,
                 period=self.settings.period_seconds,
                 switches=switches,
             )
         )
         ready = [switch.dpid for switch in switches]
-        computed = self._config.forwarding == "paths"
-        return replace(known, routes=routes(known.hosts, self._config.links, ready, computed=computed))
+        computed = self._current.config.forwarding == "paths"
+        return replace(known, routes=routes(known.hosts, self._current.config.links, ready, computed=computed))
 
     def _note_fit(self, fitted: Fitted) -> None:
         """Remember how the flows fit into the switches' tables, and log a change of that."""
@@ -281,7 +303,7 @@ class Loop:
     def _next(self) -> tuple[float, Snapshot, Fitted | None, Plan, Marks]:
         """Returns when the next plan was begun, its snapshot, how its flows fit, the plan, and its marks."""
         began = time.monotonic()
-        budget = self._budget if self._config.mode != "marked" else None
+        budget = self._budget if self._current.config.mode != "marked" else None
         known = self._take_snapshot()
         made = eventlet.tpool.execute(
             _plan_and_mark,
@@ -290,7 +312,7 @@ class Loop:
             self._made,
             self.settings.policy,
             compile_rules=self._compile,
-            assign=self._config.assign,
+            assign=self._current.config.assign,
         )
         return began, *made
 

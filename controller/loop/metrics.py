@@ -13,6 +13,7 @@ from prometheus_client import (
     Gauge,
     GCCollector,
     Histogram,
+    Info,
     PlatformCollector,
     ProcessCollector,
 )
@@ -123,6 +124,15 @@ class Metrics:
         )
         self.journal_degraded = Gauge(
             "trainyard_journal_degraded", "1 while the journal cannot be written", registry=registry
+        )
+        self.settings = Info("trainyard_settings", "The settings file in force, by its SHA-256", registry=registry)
+        self.settings_loaded = Gauge(
+            "trainyard_settings_loaded_timestamp_seconds",
+            "When the settings in force were read, in seconds since 1970",
+            registry=registry,
+        )
+        self.reloads = Counter(
+            "trainyard_reloads", "Tries to read the settings again: done or refused", ["outcome"], registry=registry
         )
         self.jobs = Gauge("trainyard_jobs", "Jobs in the plan in force", registry=registry)
         self.degraded = Gauge(

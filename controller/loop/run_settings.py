@@ -38,11 +38,7 @@ class RunSettings:
         self._gate_seconds = config.gate_seconds
         self._lease_seconds = config.lease_seconds
         self._store = store
-        self._file: dict[str, Any] = {
-            "policy": config.policy,
-            "policy_options": config.policy_options,
-            "period_seconds": config.period_seconds,
-        }
+        self._file = _of_file(config)
         self.period_seconds = config.period_seconds
         self.policy: Policy = make(config.policy, config.policy_options)
         self._options: dict[str, Any] = dict(config.policy_options)
@@ -62,13 +58,7 @@ class RunSettings:
         Another policy without options gets its defaults. Where it raises Invalid, nothing has changed.
         """
         period = wanted.period_seconds if wanted.period_seconds is not None else self.period_seconds
-        if self._gate_seconds <= GATE_PERIODS * period:
-            limit = self._gate_seconds / GATE_PERIODS
-            problem = f"{period:g} s; the switches' gate of {self._gate_seconds} s needs a period under {limit:g} s"
-            raise Invalid([("period_seconds", problem)])
-        if period > self._lease_seconds:
-            problem = f"{period:g} s; the hosts' lease of {self._lease_seconds:g} s must last at least a period"
-            raise Invalid([("period_seconds", problem)])
+        _check_period(period, self._gate_seconds, self._lease_seconds)
         policy, options = self.policy_of(wanted), self._options_of(wanted)
         before = self._record()
         self.policy, self._options, self.period_seconds = policy, options, period
@@ -76,6 +66,28 @@ class RunSettings:
         if changed:
             self._store.put(_KIND, _ID, self._text())
         return changed
+
+    def of_file(self, config: Config) -> Settings:
+        """Returns what would be in force with the settings file ``config``.
+
+        The policy, its options and the period of the file take the place of those that were set at run time if the file
+        has changed them. Raises Invalid if those set at run time do not fit to the file.
+        """
+        if _of_file(config) != self._file:
+            return Settings(
+                policy=config.policy, policy_options=dict(config.policy_options), period_seconds=config.period_seconds
+            )
+        _check_period(self.period_seconds, config.gate_seconds, config.lease_seconds)
+        return self.view()
+
+    def follow_file(self, config: Config, settings: Settings, policy: Policy) -> None:
+        """Put a changed settings file in force. ``settings`` are those of ``of_file``, and ``policy`` is theirs."""
+        self._gate_seconds, self._lease_seconds = config.gate_seconds, config.lease_seconds
+        if _of_file(config) == self._file:
+            return
+        self._file = _of_file(config)
+        self.policy, self._options, self.period_seconds = policy, dict(config.policy_options), config.period_seconds
+        self._store.put(_KIND, _ID, self._text())
 
     def policy_of(self, wanted: Settings) -> Policy:
         """Returns the policy that ``wanted`` names, or else the one in force; raises Invalid."""
@@ -125,6 +137,26 @@ class RunSettings:
     def _dump(self, batch: Batch) -> Steps[None]:
         yield
         put(batch, _KIND, _ID, self._text())
+
+
+def _of_file(config: Config) -> dict[str, Any]:
+    """Returns the settings of a file that can also be set at run time."""
+    return {
+        "policy": config.policy,
+        "policy_options": config.policy_options,
+        "period_seconds": config.period_seconds,
+    }
+
+
+def _check_period(period: float, gate_seconds: int, lease_seconds: float) -> None:
+    """Raises Invalid for a period that is too long for the switches' gates or the hosts' leases."""
+    if gate_seconds <= GATE_PERIODS * period:
+        limit = gate_seconds / GATE_PERIODS
+        problem = f"{period:g} s; the switches' gate of {gate_seconds} s needs a period under {limit:g} s"
+        raise Invalid([("period_seconds", problem)])
+    if period > lease_seconds:
+        problem = f"{period:g} s; the hosts' lease of {lease_seconds:g} s must last at least a period"
+        raise Invalid([("period_seconds", problem)])
 
 
 def policy_field(wanted: Settings) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
 
 from controller.declared.declared import Declared
 from controller.declared.owners import Owners
@@ -71,6 +71,18 @@ class Jobs:
     def waiting_for_host(self) -> tuple[JobRecord, ...]:
         """Returns the jobs that wait in the journal."""
         return tuple(self._waiting_for_host.values())
+
+    def admit_waiting(self, hosts: Set[str]) -> list[str]:
+        """Let the waiting jobs whose hosts are all among ``hosts`` run again. Returns their ids."""
+        admitted = [job for job in self._waiting_for_host.values() if job.hosts <= hosts]
+        for job in admitted:
+            del self._waiting_for_host[job.id]
+            self._records[job.id] = job
+            if job.ended_at is None:
+                self.owners.add(job.id, job.spec.claims)
+            if job.lost_since is not None:
+                self._lost.add(job.id)
+        return [job.id for job in admitted]
 
     def hosts_of(self, job_id: str) -> frozenset[str] | None:
         """Returns the hosts of a job, also of one that waits in the journal; None where there is no such job."""

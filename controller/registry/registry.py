@@ -8,7 +8,7 @@ change, or raises a refusal and changes nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 
 from controller.declared.batch import Batch, JobPart
@@ -68,12 +68,14 @@ class Registry:
         self._store = store
         self._clock = clock
         steady = steady or clock
+        self._names = set(self.hosts)
+        """The names of the hosts; this very object stays when hosts come and go."""
         state = load(store.contents(), self.hosts, steady())
         self._jobs = Jobs(state, store, clock)
         self._stages = Stages(state.stages, self._jobs, store)
         self._leases = Leases(state.agents, steady, lease_seconds)
         self._watch = Watch()
-        self._reports = Reports(self._jobs, self._watch, self.hosts.keys())
+        self._reports = Reports(self._jobs, self._watch, self._names)
         for job in self._jobs.waiting_for_host():
             gone = ", ".join(sorted(job.hosts - self.hosts.keys()))
             LOG.warning(
@@ -81,6 +83,26 @@ class Registry:
             )
         store.add_source(lambda batch: dump(state, batch))
         self._listeners: list[Listener] = []
+
+    def jobs_on(self, hosts: Collection[str]) -> dict[str, list[str]]:
+        """Returns, by host, the running jobs on these hosts."""
+        found: dict[str, list[str]] = {}
+        for job in self._jobs.live():
+            for host in sorted(job.hosts.intersection(hosts)):
+                found.setdefault(host, []).append(job.id)
+        return found
+
+    def change_hosts(self, hosts: Mapping[str, Host], lease_seconds: float) -> None:
+        """Have other hosts, and another length of leases. No running job may be on a host that is gone.
+
+        Jobs that waited in the journal for a host run again as soon as all their hosts are there.
+        """
+        self.hosts = dict(hosts)
+        self._names.intersection_update(hosts)
+        self._names.update(hosts)
+        self._leases.seconds = lease_seconds
+        for job in self._jobs.admit_waiting(self._names):
+            LOG.info("job %s no longer waits: its hosts are in the settings", job)
 
     def subscribe(self, listener: Listener) -> None:
         """Call ``listener(trigger, received_at)`` at every change that cannot wait for the period."""

@@ -56,7 +56,7 @@ class Change:
         return self.field in NEED_RESTART
 
     def __str__(self) -> str:
-        return f"{self.field}: {_text(self.before)} -> {_text(self.after)}"
+        return f"{self.field}: {json.dumps(self.before)} -> {json.dumps(self.after)}"
 
 
 def changes(before: Config, after: Config) -> tuple[Change, ...]:
@@ -121,6 +121,3 @@ def _as_json(value: Any) -> Any:
         return [_as_json(entry) for entry in value]
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
-
-def _text(value: Any) -> str:
-    return "not set" if value is None else value if isinstance(value, str) else json.dumps(value)

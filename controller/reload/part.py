@@ -21,4 +21,5 @@ class Prepared:
 
 
 Prepare = Callable[[Config], Prepared]
-"""Prepares a part for other settings, and changes nothing. It may wait. Raises ConfigError if the part refuses them."""
+"""Prepares a part for other settings, and changes nothing. It may wait. Raises ConfigError, or Invalid, if the
+part refuses them."""

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import eventlet.semaphore
 import eventlet.tpool
@@ -14,7 +15,8 @@ import eventlet.tpool
 from controller.config.config import Config
 from controller.config.current import Current
 from controller.config.file import SettingsFile, read_settings
-from controller.documents.mapping_file import ConfigError
+from controller.documents.mapping_file import ConfigError, Fault
+from controller.refusals import Invalid
 from controller.reload.difference import Change, changes
 from controller.reload.merge import merged
 from controller.reload.part import Prepare, Prepared
@@ -45,7 +47,8 @@ class Reloader:
     ``loaded`` is the file that the controller has started with, and ``current`` holds the settings in force. Each of
     ``parts`` is prepared first, so that one that refuses the settings leaves all as they are. ``last`` is prepared at
     the moment of the change, because what it checks changes all the time; it does not wait. ``between`` calls a
-    function while no plan is being made. ``clock`` gives seconds since the epoch.
+    function while no plan is being made. ``count`` is called with how each try has ended. ``clock`` gives seconds since
+    the epoch.
     """
 
     def __init__(
@@ -56,6 +59,7 @@ class Reloader:
         last: Prepare,
         *,
         between: Callable[[Callable[[], None]], None],
+        count: Callable[[Literal["done", "refused"]], object] = lambda _outcome: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.path = loaded.path
@@ -74,6 +78,7 @@ class Reloader:
         self._parts = tuple(parts)
         self._last = last
         self._between = between
+        self._count = count
         self._clock = clock
         self._turn = eventlet.semaphore.Semaphore()
 
@@ -89,9 +94,11 @@ class Reloader:
                 outcome = self._run(self.path)
             except ConfigError as error:
                 self.failure = str(error)
+                self._count("refused")
                 LOG.error("the settings stay as they are (%s asked for others): %s", by, error)
                 raise
             self.failure = None
+            self._count("done")
             for change in outcome.changed:
                 LOG.info("changed by %s: %s", by, change)
             for change in outcome.waiting:
@@ -123,6 +130,16 @@ class Reloader:
         before = self._current.config
         waiting = tuple(change for change in changes(before, read.config) if change.needs_restart)
         data, config = merged(self._data, read, waiting)
+        try:
+            prepared = self._change(config)
+        except Invalid as error:
+            raise ConfigError.of([_fault(path, read, *found) for found in error.errors]) from error
+        self.stamps = self._stamps(config, stamps)
+        self._data, self.waiting, self.sha256, self.loaded_at = data, waiting, read.sha256, self._clock()
+        return Outcome(read.sha256, self.loaded_at, _all_changes(before, config, prepared), waiting)
+
+    def _change(self, config: Config) -> list[Prepared]:
+        """Have all parts take the settings. Raises ConfigError and Invalid, and then nothing has changed."""
         prepared = [prepare(config) for prepare in self._parts]
 
         def change() -> None:
@@ -132,9 +149,7 @@ class Reloader:
             self._current.put(config)
 
         self._between(change)
-        self.stamps = self._stamps(config, stamps)
-        self._data, self.waiting, self.sha256, self.loaded_at = data, waiting, read.sha256, self._clock()
-        return Outcome(read.sha256, self.loaded_at, _all_changes(before, config, prepared), waiting)
+        return prepared
 
     def _stamps(self, config: Config, known: Stamps | None = None) -> Stamps:
         """Returns the stamps of all files of the settings; those of ``known`` are taken as they are there."""
@@ -145,3 +160,7 @@ class Reloader:
 
 def _all_changes(before: Config, after: Config, prepared: Sequence[Prepared]) -> tuple[Change, ...]:
     return (*changes(before, after), *(change for part in prepared for change in part.changes))
+
+
+def _fault(path: Path, read: SettingsFile, field: str, problem: str) -> Fault:
+    return Fault(str(path), read.document.line(tuple(field.split("."))), field, problem)

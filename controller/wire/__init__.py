@@ -53,7 +53,17 @@ from controller.wire.reports import (
     ReportRefusal,
     Threshold,
 )
-from controller.wire.state import HostState, LatencyState, PortState, Problem, Readiness, Status, SwitchState
+from controller.wire.state import (
+    HostState,
+    LatencyState,
+    PortState,
+    Problem,
+    Readiness,
+    ReloadAnswer,
+    SettingChange,
+    Status,
+    SwitchState,
+)
 
 __all__ = [
     "MAX_BATCH_LINKS",
@@ -101,9 +111,11 @@ __all__ = [
     "Problem",
     "ProgressPoint",
     "Readiness",
+    "ReloadAnswer",
     "ReportAnswer",
     "ReportRefusal",
     "Seconds",
+    "SettingChange",
     "Settings",
     "StageSpec",
     "StageState",

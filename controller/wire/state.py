@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -23,7 +23,7 @@ class Problem(Message):
     instance: str | None = None
     """The path of the request."""
     errors: Annotated[tuple[dict[str, str], ...], Field(strict=False)] = ()
-    """Each field that is at fault, with what is wrong."""
+    """Each field that is at fault, with what is wrong (detail). Of a file also its name and the line."""
 
 
 class PortState(Message):
@@ -134,6 +134,34 @@ class Status(Message):
     """The rules that the flows of jobs need in the plan in force, at the switch that needs most."""
     table_budget: int = 0
     """The rules that a switch may hold for the flows of jobs."""
+    settings_sha256: str | None = None
+    """The SHA-256 of the settings file in force, in hexadecimal. null: the controller runs without one."""
+    settings_loaded_at: float | None = None
+    """When the settings in force were read, in seconds since 1970-01-01 UTC."""
+
+
+class SettingChange(Message):
+    """A setting that a reload has changed, or would change."""
+
+    field: str
+    """The field in the settings file, such as hosts.node1.ingress_bps."""
+    before: Any = None
+    """The value before, as in JSON. null: it was not set. Of a secret: that it was set."""
+    after: Any = None
+    """The value after. null: it is not set. Of a secret: that it is set or has changed."""
+
+
+class ReloadAnswer(Message):
+    """Body of the answer to ``POST /v1/reload``."""
+
+    sha256: str
+    """The SHA-256 of the settings file in force, in hexadecimal."""
+    loaded_at: float
+    """When it was read, in seconds since 1970-01-01 UTC."""
+    changed: Annotated[tuple[SettingChange, ...], Field(strict=False)]
+    """What has changed."""
+    waiting: Annotated[tuple[SettingChange, ...], Field(strict=False)]
+    """The settings of the file that change only when the controller starts again."""
 
 
 class Readiness(Message):

@@ -1,0 +1,39 @@
+"""The rules of the switches by the settings in force."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from controller.config.config import Config
+from controller.config.current import Current
+from controller.model import Snapshot, Switch
+from controller.process.startup import control_endpoints
+from controller.rules.compiler import Endpoint, Rule, compile_rules
+from controller.rules.fabric import Link, as_links
+
+
+class RuleCompiler:
+    """Compiles rules as ``compile_rules`` does, with the mode, the links and the controller's own sockets of the
+    settings that are in force at that moment."""
+
+    def __init__(self, current: Current) -> None:
+        self._current = current
+        self._latest: tuple[Config, tuple[Link, ...], tuple[Endpoint, ...]] | None = None
+
+    def __call__(self, snapshot: Snapshot, classes: Mapping[str, int]) -> frozenset[Rule]:
+        """Returns all rules that the switches of ``snapshot`` should hold."""
+        config, links, control = self._values()
+        return compile_rules(
+            snapshot, classes, mode=config.mode, forwarding=config.forwarding, links=links, control=control
+        )
+
+    def base(self, switch: Switch) -> frozenset[Rule]:
+        """Returns the rules that a switch needs before there is a plan."""
+        hosts, classes = self._current.hosts, self._current.config.classes
+        return self(Snapshot(0.0, hosts, (), classes, switches=(switch,)), {})
+
+    def _values(self) -> tuple[Config, tuple[Link, ...], tuple[Endpoint, ...]]:
+        latest, config = self._latest, self._current.config
+        if latest is None or latest[0] is not config:
+            latest = self._latest = (config, as_links(config.links), control_endpoints(config))
+        return latest
