@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from controller.access.audit.log import AuditLog
 from controller.api.bodies.workers import Workers
 from controller.config.config import Config
 from controller.journal.store import Store
@@ -26,5 +27,6 @@ class Services:
     journal: Journal
     metrics: Metrics
     workers: Workers = field(default_factory=Workers)
+    audit: AuditLog = field(default_factory=AuditLog.in_memory)
     reporting: Turns = field(default_factory=Turns)
     """Lets the reports of a host be merged one after the other."""

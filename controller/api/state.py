@@ -83,6 +83,8 @@ def metrics(services: Services, _call: Call) -> Reply:
     """Read all metrics in the format of Prometheus."""
     services.metrics.class_bytes.merge(_class_bytes(services))
     services.metrics.journal_degraded.set(services.store.failure is not None)
+    services.metrics.audit_degraded.set(services.audit.failure is not None)
+    services.metrics.audit_lost.set(services.audit.lost)
     services.metrics.switches_ready.set(len(services.dataplane.switches()))
     return Reply(HTTPStatus.OK, services.metrics.text(), content_type=TEXT)
 
@@ -99,6 +101,8 @@ def _problems(services: Services) -> list[str]:
         problems.append("queues are not proven: probe is false")
     if services.store.failure is not None:
         problems.append(f"the journal cannot be written, the state is in memory only: {services.store.failure}")
+    if services.audit.problem is not None:
+        problems.append(services.audit.problem)
     if services.loop.degraded is not None:
         problems.append(f"switches look at hosts' marks alone: {services.loop.degraded}")
     if services.loop.failure is not None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from controller.cli import constraints_command, families_command, order_options
+from controller.cli import audit_command, constraints_command, families_command, order_options
 from controller.cli.extras import what_is_missing
 from controller.cli.output import CommandError, fail, show_document, show_facts, show_table
 
@@ -70,6 +70,8 @@ def parser(given: Sequence[str] = ()) -> argparse.ArgumentParser:
     explain.set_defaults(run=run_explain)
 
     families_command.add_command(commands, remote, _client)
+
+    audit_command.add_command(commands, remote, _client)
 
     probe = commands.add_parser("probe", parents=[remote], help="the switches, and whether their queues are proven")
     probe.set_defaults(run=run_probe)

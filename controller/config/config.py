@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, field_validator
 
-from controller.config.sections import Api, Floors, HostEntry, LinkEntry, OpenFlow
+from controller.config.sections import Api, Audit, Floors, HostEntry, LinkEntry, OpenFlow
 from controller.config.values import HostAddress, Section, as_databases, as_section, is_loopback
 from controller.documents.mapping_file import ConfigError, read_mapping, refusal
 from controller.model import MAX_CLASSES, Host
@@ -16,7 +16,18 @@ from controller.ordering.classes import Assign
 from controller.policies.registry import PolicyError, make
 from controller.wire import Name
 
-__all__ = ["Api", "Config", "ConfigError", "Floors", "HostEntry", "LinkEntry", "OpenFlow", "is_loopback", "load_config"]
+__all__ = [
+    "Api",
+    "Audit",
+    "Config",
+    "ConfigError",
+    "Floors",
+    "HostEntry",
+    "LinkEntry",
+    "OpenFlow",
+    "is_loopback",
+    "load_config",
+]
 
 GATE_PERIODS = 2.0
 """Require that the gate's hard timeout outlasts this many periods: else a late renewal would drop the priorities."""
@@ -77,6 +88,8 @@ class Config(Section):
         Api, BeforeValidator(as_section), Field(default_factory=lambda: Api(host_tokens={}), validate_default=True)
     ]
     """The REST API."""
+    audit: Annotated[Audit, BeforeValidator(as_section), Field(default_factory=Audit)]
+    """The record of who has changed what."""
 
     @classmethod
     def default(cls) -> Self:
