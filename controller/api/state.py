@@ -75,6 +75,7 @@ def status(services: Services, _call: Call) -> Reply:
             mode="marked" if loop.degraded else services.config.mode,
             flow_rules=loop.fitted.rules if loop.fitted is not None else 0,
             table_budget=services.config.table_budget,
+            paused=loop.settings.is_paused,
         )
     )
 
@@ -83,14 +84,16 @@ def metrics(services: Services, _call: Call) -> Reply:
     """Read all metrics in the format of Prometheus."""
     services.metrics.class_bytes.merge(_class_bytes(services))
     services.metrics.journal_degraded.set(services.store.failure is not None)
+    services.metrics.paused.set(services.loop.settings.is_paused)
     services.metrics.audit_degraded.set(services.audit.failure is not None)
-    services.metrics.audit_lost.set(services.audit.lost)
+    services.metrics.audit_lost.inc(services.audit.lost - counted(services.metrics.audit_lost))
     services.metrics.switches_ready.set(len(services.dataplane.switches()))
     return Reply(HTTPStatus.OK, services.metrics.text(), content_type=TEXT)
 
 
 def _problems(services: Services) -> list[str]:
-    problems = _switch_problems(services)
+    problems = ["an operator has paused, so nothing is enforced"] if services.loop.settings.is_paused else []
+    problems += _switch_problems(services)
     problems += [
         f"switch {status.dpid:016x} is ready, with a problem: {problem}"
         for status in services.dataplane.status()

@@ -50,6 +50,7 @@ class Dataplane:
         self._bytes = ByteCounts()
         self._applying = hub.Semaphore(1)
         self._epoch = 0
+        self._is_paused = False
         self._log = PeerLog(LOG, MAX_LINES)
         self._refusals = PeerLog(LOG)
 
@@ -84,11 +85,17 @@ class Dataplane:
     def renew_gates(self) -> int:
         """Keep the gates of all ready switches open for another ``gate_seconds``. Returns how many gates are open.
 
-        A slow switch delays no other.
+        While it is paused, the gates of all switches are closed instead. A slow switch delays no other.
         """
         deadline = time.monotonic() + self._settings.gate_seconds / 4
-        threads = [hub.spawn(session.renew_gate) for session in self._sessions.values() if session.ready]
-        return sum(_outcome(thread, deadline) is True for thread in threads)
+        sessions = [session for session in self._sessions.values() if session.ready or self._is_paused]
+        threads = [hub.spawn(session.renew_gate) for session in sessions]
+        done = sum(_outcome(thread, deadline) is True for thread in threads)
+        return 0 if self._is_paused else done
+
+    def set_paused(self, is_paused: bool) -> None:
+        """Let the next renewals close the gates of all switches, or open them again. Rules and queues stay."""
+        self._is_paused = is_paused
 
     def subscribe(self, listener: Listener) -> None:
         """Call ``listener`` with a sentence whenever a switch becomes ready or stops being so."""
@@ -177,6 +184,7 @@ class Dataplane:
             counted=partial(self._bytes.update, datapath.id),
             log=self._log,
             switches=lambda: len(self._sessions),
+            is_paused=lambda: self._is_paused,
             remembered=self._accepted.get(datapath.id),
         )
 

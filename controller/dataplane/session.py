@@ -47,7 +47,8 @@ class Session:
 
     ``database`` is where its queues are made (None: nobody said where). ``remembered`` is the last plan's rules that
     this switch took, where there was one. ``repairs`` notes what was put right, and ``counted`` is told the queues'
-    counters whenever they are read; both outlive the connection. ``switches`` is how many the controller looks after.
+    counters whenever they are read; both outlive the connection. ``switches`` is how many the controller looks after,
+    and ``is_paused`` whether its gate is to be closed.
     ``log`` takes what people should know of the switch.
     """
 
@@ -63,6 +64,7 @@ class Session:
         counted: Callable[[Counters], None],
         log: PeerLog,
         switches: Callable[[], int],
+        is_paused: Callable[[], bool],
         remembered: frozenset[Rule] | None = None,
     ) -> None:
         self.dpid: int = datapath.id
@@ -82,6 +84,7 @@ class Session:
             base=lambda: base(me.switch()),
             remembered=remembered,
             switches=switches,
+            is_paused=is_paused,
             warn=partial(log.say, logging.WARNING, self.address),
         )
         self._ports = Ports(
@@ -146,12 +149,12 @@ class Session:
         return SwitchChange(self.dpid, sent, time.monotonic() - started, errors)
 
     def renew_gate(self) -> bool:
-        """Keep the gate open for another while; whether the switch did. Raises nothing."""
+        """Keep the gate open for another while, or closed; whether the switch did. Raises nothing."""
         try:
-            problem = self._rules.open_gate()
+            problem = self._rules.keep_gate()
         except Exception as error:
             problem = self._in_words(error)
-        if problem is not None:
+        if problem is not None and self.ready:
             self._fail(problem)
         return problem is None
 
@@ -278,7 +281,7 @@ class Session:
         switch = self.switch()
         if not self.ready or switch != self._known_as:
             # Without its gate a switch would hold all rules and follow none.
-            refusal = self._rules.open_gate()
+            refusal = self._rules.keep_gate()
             if refusal is not None:
                 self._fail(refusal)
                 return

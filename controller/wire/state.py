@@ -134,6 +134,8 @@ class Status(Message):
     """The rules that the flows of jobs need in the plan in force, at the switch that needs most."""
     table_budget: int = 0
     """The rules that a switch may hold for the flows of jobs."""
+    paused: bool = False
+    """Whether an operator has paused: plans are made, and nothing is enforced."""
 
 
 class Readiness(Message):
