@@ -77,6 +77,7 @@ class Trainyard(RyuApp):
             startup.log_large_journal(config)
             store = Store(config.journal)
             startup.warn_of_no_journal(config)
+            startup.log_what_is_left_alone(config)
             audit = AuditLog(
                 config.audit.file, max_bytes=config.audit.max_bytes, keep=config.audit.keep, clock=time.time
             )

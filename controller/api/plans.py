@@ -74,7 +74,8 @@ def get_plan(services: Services, call: Call) -> Reply:
     if name is None:
         if loop.plan is None:
             raise Unavailable("; ".join(("no plan is in force yet; ask again in a second", *loop.refusals)))
-        return _view(services, loop.plan, loop.settings.policy, applied=not loop.refusals)
+        is_applied = not loop.refusals and "switch" in services.config.enforce
+        return _view(services, loop.plan, loop.settings.policy, applied=is_applied)
     current = loop.settings.policy
     try:
         policy = current if name == current.name else make(name)

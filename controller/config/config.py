@@ -55,6 +55,9 @@ class Config(Section):
     forwarding: Literal["normal", "paths"] = "normal"
     """Who finds the paths. normal: the switches, as learning switches. paths: the controller installs shortest paths;
     it needs the switch and port of every host."""
+    enforce: Annotated[tuple[Literal["switch", "host"], ...], Field(strict=False, max_length=2)] = ("switch", "host")
+    """Where the order is enforced. switch: switches get rules and queues. host: agents mark packets and order their
+    interfaces. An empty list observes only: plans, reasons and status, and nothing is installed anywhere."""
     queues: Literal["managed", "existing"] = "managed"
     """Who makes the priority queues. managed: the controller, through the database of each switch. existing: the queues
     0 to 7 exist already."""

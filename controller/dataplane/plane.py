@@ -12,6 +12,7 @@ from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from controller.dataplane.audit import Repairs
+from controller.dataplane.observed import ObservedSwitch
 from controller.dataplane.peers.log import PeerLog
 from controller.dataplane.queues.byte_counts import ByteCounts
 from controller.dataplane.queues.ovsdb import Databases
@@ -40,7 +41,7 @@ class Dataplane:
         self._settings = settings
         self._base = base
         self._databases = Databases(settings.ovsdb)
-        self._sessions: dict[int, Session] = {}
+        self._sessions: dict[int, Session | ObservedSwitch] = {}
         self._rivals: dict[int, Any] = {}
         self._accepted: dict[int, frozenset[Rule] | None] = {}
         self._rules: frozenset[Rule] = frozenset()
@@ -57,7 +58,10 @@ class Dataplane:
     # Calls of the planner and the API.
 
     def switches(self) -> tuple[Switch, ...]:
-        """Returns the connected switches whose queues are proven, or need no proof, sorted by datapath id."""
+        """Returns the connected switches whose queues are proven, or need no proof, sorted by datapath id.
+
+        Where it only observes, these are all whose ports are known.
+        """
         return tuple(self._sessions[dpid].switch() for dpid in sorted(self._sessions) if self._sessions[dpid].ready)
 
     def apply(self, rules: frozenset[Rule]) -> Applied:
@@ -174,6 +178,11 @@ class Dataplane:
     def _begin(self, datapath: Any) -> None:
         address = str(datapath.address[0])
         self._log.say(logging.INFO, address, f"switch {datapath.id:016x} has connected from {address}")
+        if self._settings.only_observes:
+            observed = ObservedSwitch(datapath, self._settings, changed=self._notify, log=self._log)
+            self._sessions[datapath.id] = observed
+            self._repairs.setdefault(datapath.id, Repairs())
+            return
         self._sessions[datapath.id] = Session(
             datapath,
             self._settings,
@@ -188,7 +197,7 @@ class Dataplane:
             remembered=self._accepted.get(datapath.id),
         )
 
-    def _decide(self, session: Session, rival: Any) -> None:
+    def _decide(self, session: Session | ObservedSwitch, rival: Any) -> None:
         """Keep ``session`` if its switch answers; else begin a session with ``rival``, if that is still connected."""
         answers = session.answers()
         if not self._withdraw_rival(rival):
@@ -225,7 +234,7 @@ class Dataplane:
                 # Anybody may connect with any id, so nothing is kept of an id without repairs.
                 del self._repairs[dpid]
 
-    def _change(self, session: Session, wanted: frozenset[Rule], epoch: int) -> SwitchChange:
+    def _change(self, session: Session | ObservedSwitch, wanted: frozenset[Rule], epoch: int) -> SwitchChange:
         """Change one switch. A later connection of it begins with the last rules that it accepted."""
         change = session.apply(wanted, epoch)
         if not change.errors:

@@ -21,6 +21,7 @@ from ryu.ofproto import ofproto_v1_3_parser as parser
 from controller.dataplane import openflow
 from controller.dataplane.audit import Repairs
 from controller.dataplane.channel import Channel, SwitchGoneError
+from controller.dataplane.observed import planned
 from controller.dataplane.peers.log import PeerLog
 from controller.dataplane.queues import ovsdb
 from controller.dataplane.queues.numbers import queue_ids
@@ -31,7 +32,6 @@ from controller.dataplane.rule_table import RuleTable
 from controller.dataplane.values import Settings, SwitchChange, SwitchStatus
 from controller.model import Switch
 from controller.rules.compiler import Rule
-from controller.rules.fabric import inner_ports
 
 LOG = logging.getLogger(__name__)
 
@@ -106,12 +106,7 @@ class Session:
 
     def switch(self) -> Switch:
         """This switch as the planner sees it."""
-        inner = inner_ports(self._settings.links, self.dpid)
-        distrusted = {port for dpid, port in self._settings.untrusted if dpid == self.dpid}
-        trusted = None
-        if distrusted:
-            trusted = self._ports.numbers - distrusted - inner
-        return Switch(self.dpid, inner, trusted)
+        return planned(self._settings, self.dpid, self._ports.numbers)
 
     def status(self) -> SwitchStatus:
         """This switch as the operator sees it."""

@@ -44,9 +44,9 @@ class _Source(NamedTuple):
 class HostPlans:
     """The plans by host. A host's epoch changes only when its own marks do, over restarts too."""
 
-    def __init__(self, config: Config, remembered: Mapping[str, Any], *, is_paused: bool = False) -> None:
+    def __init__(self, config: Config, remembered: Mapping[str, Any]) -> None:
         self._config = config
-        self._is_paused = is_paused
+        self._is_paused = False
         self._hosts = config.host_map()
         self._epochs: dict[str, tuple[int, str]] = {
             host: (int(epoch), str(digest)) for host, (epoch, digest) in remembered.items() if host in self._hosts

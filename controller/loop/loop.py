@@ -106,9 +106,8 @@ class Loop:
         self._made: Plan | None = refused.plan() if refused is not None else self.plan
         self.snapshot: Snapshot | None = None
         self.epoch: int = last.epoch if last is not None else 0
-        is_paused = self.settings.is_paused
-        self.host_plans = HostPlans(config, last.host_epochs if last is not None else {}, is_paused=is_paused)
-        dataplane.set_paused(is_paused)
+        self.host_plans = HostPlans(config, last.host_epochs if last is not None else {})
+        self._pause()
         self.failure: str | None = None
         self.refusals: tuple[str, ...] = ()
         """Why switches refused a plan that is newer than the one in force; empty: there is no such plan."""
@@ -159,7 +158,7 @@ class Loop:
         """Hand on whether all is paused. The gates follow in ``_keep_gates``, which is woken next."""
         is_paused = self.settings.is_paused
         self._dataplane.set_paused(is_paused)
-        self.host_plans.set_paused(is_paused)
+        self.host_plans.set_paused(is_paused or "host" not in self._config.enforce)
 
     def dry_run(self, policy: Policy) -> tuple[Plan, Snapshot]:
         """Returns the plan that ``policy`` would make now, and its snapshot. Raises what the policy raises."""

@@ -77,7 +77,7 @@ class PlanView(Message):
     """The options of the policy that are in force."""
     applied: bool
     """Whether all switches hold this plan and no newer one. It is false while a newer plan, which some switches may
-    hold, is refused, and for the plan of another policy."""
+    hold, is refused, for the plan of another policy, and where enforce does not name switch."""
     epoch: int
     """The number of the plan in force. It rises when the class of a job or the policy changes."""
     age_seconds: float
