@@ -148,6 +148,8 @@ def _with_controller(
     log.info("host %s reports to %s; job files in %s", options.host, options.controller, options.jobs_dir)
     if lights is not None:
         ending.callback(lights.stop)
+        # The first plan says whether anything may be installed.
+        lights.pause(True)
         lights.start()
     sender.start()
     plans.start()

@@ -6,6 +6,7 @@ line of its own. Every method waits for the disk.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -16,6 +17,7 @@ from controller.access.audit.record import FILE, Link, read
 
 MODE = 0o600
 _DIGITS = 12
+_TRIES = 3
 _STEP = 65536
 
 
@@ -43,6 +45,14 @@ def first_number(file: Path) -> int:
 
 def read_since(path: Path, number: int, limit: int) -> list[Link]:
     """Returns the records after ``number`` in the files at ``path``, at most ``limit``. Raises OSError."""
+    for _ in range(_TRIES - 1):
+        # A file may get another name while it is looked for.
+        with contextlib.suppress(FileNotFoundError):
+            return _read_since(path, number, limit)
+    return _read_since(path, number, limit)
+
+
+def _read_since(path: Path, number: int, limit: int) -> list[Link]:
     files = files_of(path)
     # Of the older files whose first record is not after the wanted one, only the last can hold it.
     before = [file for file in files if (_first_of(path, file) or number + 2) <= number + 1]
