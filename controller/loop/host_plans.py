@@ -122,11 +122,12 @@ class HostPlans:
                 self._changed.wait()
         if source is None:
             raise Unavailable("there is no plan yet; ask again in a second")
-        tag = self._tag(host)
+        tag, epoch, is_paused = self._tag(host), self._epochs[host][0], self._is_paused
         if tag == known:
             return None, tag
-        epoch = self._epochs[host][0]
-        return self._plan(host, source, epoch, in_steps(_on_the_wire(source.marks))), tag
+        # Others go on meanwhile, and may pause: the plan must be that of the tag all the same.
+        made = self._plan(host, source, epoch, in_steps(_on_the_wire(source.marks)))
+        return made.model_copy(update={"paused": is_paused}), tag
 
     def record(self) -> dict[str, list[Any]]:
         """Returns the epochs, for the journal."""
@@ -152,7 +153,6 @@ class HostPlans:
             class_floor=config.floors.job_class,
             other_floor=config.floors.other,
             egress_bps=self._hosts[host].egress_bps,
-            paused=self._is_paused,
             marks=marks,
         )
 

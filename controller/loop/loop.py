@@ -355,13 +355,15 @@ class Loop:
     def _keep_gates(self) -> None:
         while True:
             due = time.monotonic() + self.settings.period_seconds
+            # Taken before the renewal, so that a pause during it is not missed.
+            changed = self._period_changed
             try:
                 self._metrics.gate_renewals.inc(self._dataplane.renew_gates())
             except Exception as error:  # one switch's fault must not close the gates of the others
                 self._metrics.gate_errors.inc()
                 LOG.error("the gates could not be renewed: %s: %s", type(error).__name__, error)
             with eventlet.Timeout(max(0.0, due - time.monotonic()), False):
-                self._period_changed.wait()
+                changed.wait()
 
     def _say(self, failure: str | None, error: Exception | None = None) -> None:
         """Log a failure once, not in every period, and log its end."""

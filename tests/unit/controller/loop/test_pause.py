@@ -38,6 +38,27 @@ def test_plans_go_on_while_gates_and_hosts_are_told_at_once() -> None:
         yard.stop()
 
 
+def test_a_pause_during_a_renewal_of_the_gates_does_not_wait_for_the_next_period(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    yard = Yard()
+    renewals: list[bool] = []
+
+    def slow() -> int:
+        renewals.append(yard.network.is_paused)
+        eventlet.sleep(0.3)
+        return 1
+
+    monkeypatch.setattr(yard.network, "renew_gates", slow)
+    yard.start()
+    try:
+        wait_until(lambda: renewals == [False], sleep=eventlet.sleep)
+        yard.loop.change(Settings(pause=True), 0.0)
+        wait_until(lambda: renewals == [False, True], 5, sleep=eventlet.sleep)
+    finally:
+        yard.stop()
+
+
 def test_a_pause_outlives_restarts_and_changes_of_the_settings_file(tmp_path: Path) -> None:
     path = tmp_path / "j.db"
     before = Yard(path).start()
