@@ -17,7 +17,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from controller.cli import certs_command, constraints_command, families_command, order_options, token_command
+from controller.cli import (
+    audit_command,
+    certs_command,
+    constraints_command,
+    families_command,
+    order_options,
+    pause_command,
+    token_command,
+)
 from controller.cli.extras import what_is_missing
 from controller.cli.output import CommandError, fail, show_document, show_facts, show_table
 
@@ -74,6 +82,9 @@ def parser(given: Sequence[str] = ()) -> argparse.ArgumentParser:
     explain.set_defaults(run=run_explain)
 
     families_command.add_command(commands, remote, _client)
+
+    audit_command.add_command(commands, remote, _client)
+    pause_command.add_command(commands, remote, _client)
 
     probe = commands.add_parser("probe", parents=[remote], help="the switches, and whether their queues are proven")
     probe.set_defaults(run=run_probe)

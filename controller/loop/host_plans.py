@@ -46,6 +46,7 @@ class HostPlans:
 
     def __init__(self, config: Config, remembered: Mapping[str, Any]) -> None:
         self._config = config
+        self._is_paused = False
         self._hosts = config.host_map()
         self._epochs: dict[str, tuple[int, str]] = {
             host: (int(epoch), str(digest)) for host, (epoch, digest) in remembered.items() if host in self._hosts
@@ -61,6 +62,12 @@ class HostPlans:
         """Answer all waiting agents with the present plan, and let no agent wait any more."""
         self._is_closed = True
         self._wake_waiting()
+
+    def set_paused(self, is_paused: bool) -> None:
+        """Have all agents take away what they have installed, or install it again; wakes those that wait."""
+        if is_paused != self._is_paused:
+            self._is_paused = is_paused
+            self._wake_waiting()
 
     def update(
         self,
@@ -115,11 +122,12 @@ class HostPlans:
                 self._changed.wait()
         if source is None:
             raise Unavailable("there is no plan yet; ask again in a second")
-        tag = self._tag(host)
+        tag, epoch, is_paused = self._tag(host), self._epochs[host][0], self._is_paused
         if tag == known:
             return None, tag
-        epoch = self._epochs[host][0]
-        return self._plan(host, source, epoch, in_steps(_on_the_wire(source.marks))), tag
+        # Others go on meanwhile, and may pause: the plan must be that of the tag all the same.
+        made = self._plan(host, source, epoch, in_steps(_on_the_wire(source.marks)))
+        return made.model_copy(update={"paused": is_paused}), tag
 
     def record(self) -> dict[str, list[Any]]:
         """Returns the epochs, for the journal."""
@@ -132,7 +140,7 @@ class HostPlans:
     def _tag(self, host: str) -> str:
         # The digest is needed because a controller that has lost its journal counts the epochs from 1 again.
         epoch, digest = self._epochs[host]
-        return f'"{epoch}-{digest[:16]}"'
+        return f'"{epoch}-{digest[:16]}{"-paused" if self._is_paused else ""}"'
 
     def _plan(self, host: str, source: _Source, epoch: int, marks: tuple[Mark, ...]) -> HostPlan:
         config = self._config
@@ -152,7 +160,7 @@ class HostPlans:
         """Returns the digest that distinguishes plans. A job's ports are the same for many hosts, and digested once."""
         flow_marks = tuple(mark for mark in source.marks if isinstance(mark, FlowMark))
         plan = self._plan(host, source, 0, whole(_on_the_wire(flow_marks)))
-        digest = hashlib.sha256(plan.model_dump_json().encode())
+        digest = hashlib.sha256(plan.model_dump_json(exclude={"paused"}).encode())
         for mark in source.marks:
             if isinstance(mark, PortMarks):
                 digest.update(repr((mark.job, mark.service_class, mark.dscp)).encode())

@@ -134,12 +134,17 @@ class Status(Message):
     """The rules that the flows of jobs need in the plan in force, at the switch that needs most."""
     table_budget: int = 0
     """The rules that a switch may hold for the flows of jobs."""
+    paused: bool = False
+    """Whether an operator has paused: plans are made, and nothing is enforced."""
+    enforce: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    """Where the order is enforced by the settings: switch, host. Empty: the controller only observes."""
 
 
 class Readiness(Message):
     """Body of ``GET /readyz`` and ``GET /healthz``."""
 
-    status: Literal["alive", "ready", "degraded"]
-    """alive: the process answers. ready: the network is ordered. degraded: ready, but an operator should look."""
+    status: Literal["alive", "ready", "degraded", "observing"]
+    """alive: the process answers. ready: the network is ordered. degraded: ready, but an operator should look.
+    observing: plans are made, and by the settings nothing is enforced."""
     problems: Annotated[tuple[str, ...], Field(strict=False)] = ()
     """What is wrong, without the causes."""

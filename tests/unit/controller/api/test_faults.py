@@ -211,7 +211,7 @@ class Unready:
 
 
 def test_readiness_tells_no_causes_to_everybody() -> None:
-    services: Any = SimpleNamespace(dataplane=Unready())
+    services: Any = SimpleNamespace(config=Config.default(), dataplane=Unready())
     no_call: Any = None
     with pytest.raises(HttpError, match=r"^switch 0000000000000007 is not ready$") as caught:
         readyz(services, no_call)
