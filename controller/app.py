@@ -27,7 +27,6 @@ from ryu.ofproto import ofproto_v1_3
 
 from controller.access.audit.files import AuditError
 from controller.access.audit.log import AuditLog
-from controller.access.callers import Callers
 from controller.access.certificates import CertificateError, TlsContext
 from controller.api import ApiServer, ServerError, Services, monitoring, register
 from controller.config.config import Config, ConfigError, load_config
@@ -40,6 +39,7 @@ from controller.loop.loop import Loop
 from controller.loop.metrics import Metrics
 from controller.model import Snapshot, Switch
 from controller.process import early, signals, startup
+from controller.process.callers import callers_of
 from controller.process.renewal import Renewal
 from controller.process.sd_notify import Notifier
 from controller.process.stopping import Step, Stop
@@ -74,7 +74,7 @@ class Trainyard(RyuApp):
         files = startup.raise_file_limit()
         try:
             config = load_config(startup.config_path())
-            callers = Callers(config.api, config.host_map())
+            callers = callers_of(config.api, config.host_map())
         except ConfigError as error:
             startup.end(2, str(error))
         try:

@@ -17,7 +17,6 @@ import pytest
 import requests
 
 from controller.access.caller import ANYBODY
-from controller.access.callers import Callers
 from controller.api import ApiServer, Services
 from controller.api.audited import Auditor, Observed
 from controller.api.dispatch import Api
@@ -27,6 +26,7 @@ from controller.api.routes import ROUTES
 from controller.cli.main import main
 from controller.dataplane.values import PortProof, SwitchStatus
 from controller.declared.declared import Declared
+from controller.process.callers import callers_of
 from controller.registry import admission, stages
 from controller.steps import in_steps
 from controller.wire import JobSpec
@@ -47,7 +47,7 @@ class Served:
             yard.store,
             yard.journal,
             yard.metrics,
-            Callers(yard.config.api, yard.config.host_map()),
+            callers_of(yard.config.api, yard.config.host_map()),
         )
         self.services = services
         self._server = ApiServer(Api(services), yard.config.api, refused=yard.metrics.refused)
