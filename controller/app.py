@@ -25,7 +25,8 @@ from ryu.controller.handler import DEAD_DISPATCHER, MAIN_DISPATCHER, set_ev_cls
 from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3
 
-from controller.access.callers import Callers
+from controller.access.audit.files import AuditError
+from controller.access.audit.log import AuditLog
 from controller.access.certificates import CertificateError, TlsContext
 from controller.api import ApiServer, ServerError, Services, monitoring, register
 from controller.config.config import Config, ConfigError
@@ -39,6 +40,7 @@ from controller.journal.writer import Journal
 from controller.loop.loop import Loop
 from controller.loop.metrics import Metrics
 from controller.process import early, signals, startup
+from controller.process.callers import callers_of
 from controller.process.compiling import RuleCompiler
 from controller.process.renewal import Renewal
 from controller.process.sd_notify import Notifier
@@ -54,7 +56,7 @@ ECHO_SECONDS = 5.0
 UNANSWERED_ECHOES = 3
 """Close the connection of a switch after this many unanswered echoes; Ryu by itself would wait for ever."""
 STOP_SECONDS = 12.0
-"""End the process if its stop takes longer; a service manager kills it after 90 s. The steps take 10.5 s at most."""
+"""End the process if its stop takes longer; a service manager kills it after 90 s. The steps take 11.5 s at most."""
 MONITORING_CONNECTIONS = 64
 FINISH_SECONDS = 2.5
 """Let a stop wait this long for the requests that were being answered when it began."""
@@ -77,7 +79,7 @@ class Trainyard(RyuApp):
         try:
             loaded = read_settings(startup.config_path())
             config = loaded.config
-            callers = Callers(config.api, config.host_map())
+            callers = callers_of(config.api, config.host_map())
         except ConfigError as error:
             startup.end(2, str(error))
         try:
@@ -90,7 +92,11 @@ class Trainyard(RyuApp):
             startup.log_large_journal(config)
             store = Store(config.journal)
             startup.warn_of_no_journal(config)
-        except (StoreError, startup.StartError, CertificateError) as error:
+            startup.log_what_is_left_alone(config)
+            audit = AuditLog(
+                config.audit.file, max_bytes=config.audit.max_bytes, keep=config.audit.keep, clock=time.time
+            )
+        except (AuditError, StoreError, startup.StartError, CertificateError) as error:
             startup.end(1, str(error))
         settings = startup.dataplane_settings(config)
         metrics = Metrics()
@@ -105,6 +111,7 @@ class Trainyard(RyuApp):
         self._loop = Loop(registry, self._dataplane, self._current, store, metrics, compile_rules=compiler)
         self._journal = Journal(store)
         self._watchdog = Watchdog(Notifier())
+        self._audit = audit
         problems = self._renewal.problems if self._renewal is not None else tuple
         self._reloader = Reloader(
             loaded,
@@ -125,6 +132,7 @@ class Trainyard(RyuApp):
             callers,
             certificate_problems=problems,
             reloader=self._reloader,
+            audit=audit,
         )
         self._workers = services.workers
         register(kwargs["wsgi"], services)
@@ -144,6 +152,7 @@ class Trainyard(RyuApp):
                 Step("no more plans are made", 0.5, self._loop.stop),
                 Step("switches are let go", 0.5, self._dataplane.close),
                 Step("the journal is closed", 1.0, self._journal.stop),
+                Step("the audit is written", 1.0, self._audit.stop),
                 Step("the processes that check bodies end", 0.5, self._workers.stop),
             ]
         )
@@ -158,6 +167,8 @@ class Trainyard(RyuApp):
         ignore = partial(LOG.warning, early.SIGHUP_IS_IGNORED)
         signals.Signals(stop, self._renewal.run if self._renewal is not None else ignore, STOP_SECONDS).listen()
         self._journal.start()
+        self._audit.start()
+        self._audit.add({"who": "trainyard", "role": "controller", "action": "start", "outcome": "done"})
         self._workers.start()
         self._loop.start()
         self._watchdog.start()

@@ -134,7 +134,14 @@ def _with_controller(
     nic = None if options.interface is None or lights is not None else Nic(options.interface, options.rate_bps)
     enforcement = Enforcement(Marker() if options.marking else None, nic, notices, mark_sockets=discovery.mark)
     plans = PlanFollower(
-        address, options.host, enforcement, notices, count=sender.count_sent, marked=sender.marks, failed=failed
+        address,
+        options.host,
+        enforcement,
+        notices,
+        count=sender.count_sent,
+        marked=sender.marks,
+        failed=failed,
+        paused=lights.pause if lights is not None else _ignore,
     )
     reconciler = Reconciler(enforcement, period=period, failed=failed)
     # They stop from the last to the first. So bytes are counted once more before the sender reports all that is left.
@@ -143,6 +150,8 @@ def _with_controller(
     log.info("host %s reports to %s; job files in %s", options.host, options.controller, options.jobs_dir)
     if lights is not None:
         ending.callback(lights.stop)
+        # The first plan says whether anything may be installed.
+        lights.pause(True)
         lights.start()
     sender.start()
     plans.start()
@@ -186,6 +195,10 @@ def _stop_by_signal(stop: Callable[[], None]) -> None:
 
 def _hang_up(_number: int, _frame: object) -> None:
     log.warning("SIGHUP is ignored: the options are read at the start alone; restart the agent to read them again")
+
+
+def _ignore(_is_paused: bool) -> None:
+    """Do nothing: the plan orders the interface, or nothing does."""
 
 
 def _described(error: Exception) -> str:

@@ -4,43 +4,43 @@ from __future__ import annotations
 
 import hmac
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
-from controller.access.caller import Caller, Role
+from controller.access.caller import Caller
 from controller.access.client_certificates import ClientCertificate
 from controller.access.tokens.entries import TokenTable
 from controller.access.tokens.file import TokensFile
 from controller.access.unknown import UnknownCallerError
-from controller.config.sections import Api
 
 if TYPE_CHECKING:
     from controller.access.oidc.provider import OidcTokens
 
 
 class Callers:
-    """The tokens of the settings, the tokens file, the identity provider and the authority of client certificates.
+    """Everybody who may call: owners of ``tokens``, entries of ``file``, who ``oidc`` vouches for, and certificates.
 
-    ``hosts`` are the names of the hosts in the settings; ``clock`` is in seconds since the Unix epoch. Raises
-    ConfigError where the tokens file is wrong.
+    ``tokens`` pairs each token with its owner. ``hosts`` are the names of the hosts, which certificates may have.
+    ``is_open``: nothing is asked for, so that whoever reaches the API is an operator. ``clock`` is in seconds since the
+    Unix epoch.
     """
 
-    def __init__(self, api: Api, hosts: Collection[str], clock: Callable[[], float] = time.time) -> None:
-        self.is_open = not api.is_guarded
-        """Whether nothing is asked for, so that whoever reaches the API is an operator."""
+    def __init__(
+        self,
+        hosts: Collection[str],
+        *,
+        is_open: bool,
+        tokens: Iterable[tuple[str, Caller]] = (),
+        file: TokensFile | None = None,
+        oidc: OidcTokens | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.is_open = is_open
         self._hosts = frozenset(hosts)
+        self._set = [(token.encode(), owner) for token, owner in tokens]
+        self._file = file
+        self._oidc = oidc
         self._clock = clock
-        self._set: list[tuple[bytes, Caller]] = []
-        if api.token is not None:
-            self._set.append((api.token.get_secret_value().encode(), Caller("operator", Role.OPERATOR)))
-        for host, token in api.host_tokens.items():
-            self._set.append((token.get_secret_value().encode(), Caller(host, Role.HOST, host=host)))
-        self._file = TokensFile(api.tokens_file, self._hosts) if api.tokens_file is not None else None
-        self._oidc: OidcTokens | None = None
-        if api.oidc is not None:
-            from controller.access.oidc.provider import OidcTokens  # noqa: PLC0415 - only who uses it pays for its import
-
-            self._oidc = OidcTokens(api.oidc)
 
     def reload(self) -> bool:
         """Read the tokens file again. Returns whether it was right; if not, the tokens of before stay in force."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
 from controller.access.caller import ANYBODY
 from controller.api.access import Access
+from controller.api.audited import Auditor, Observed
 from controller.api.auth import Guard
 from controller.api.bodies.query import check_known, parse
 from controller.api.errors import from_refusal, problem
@@ -38,6 +40,7 @@ class Api:
         self._services = services
         self._is_public = is_public
         self._guard = Guard(services.config.api.host, services.callers, services.metrics)
+        self._auditor = Auditor(services)
         self._by_path: dict[str, dict[str, Route]] = {}
         own = () if is_public else (Route("GET", "/openapi.json", self.openapi, Access.READ_JOB, {200: None}),)
         described = (*routes, *own)
@@ -51,11 +54,13 @@ class Api:
         """Answer one request."""
         received_at = time.monotonic()
         path = str(environ.get("PATH_INFO", ""))
-        name, reply = self._answer(environ, path, received_at)
+        observed = Observed(environ, path)
+        name, reply = self._answer(environ, path, received_at, observed)
+        self._auditor.note(observed, name, reply)
         self._services.metrics.answered(name, reply.status, time.monotonic() - received_at - reply.waited)
         return send(reply, environ, start_response)
 
-    def _answer(self, environ: dict[str, Any], path: str, received_at: float) -> tuple[str, Reply]:
+    def _answer(self, environ: dict[str, Any], path: str, received_at: float, observed: Observed) -> tuple[str, Reply]:
         name = "unknown"
         try:
             try:
@@ -65,8 +70,8 @@ class Api:
                 method = _method(environ)
                 route = routes.get(method)
                 if route is not None:
-                    name = f"{route.method} {route.path}"
-                call = self._authorise(environ, route, parts, received_at)
+                    name = route.name
+                call = self._authorise(environ, route, parts, received_at, observed)
                 if not routes:
                     raise HttpError(HTTPStatus.NOT_FOUND, f"there is nothing at {path[:200]!r}; see /openapi.json")
                 if route is None:
@@ -75,16 +80,19 @@ class Api:
                         HTTPStatus.METHOD_NOT_ALLOWED, f"{method[:20]} does not apply here", headers={"Allow": allowed}
                     )
                 check_names(call.path)
+                self._auditor.look(observed, route, call)
                 return name, route.handler(self._services, call)
             except Refused as refused:
                 raise from_refusal(refused) from refused
         except HttpError as error:
+            observed.detail = error.detail
             return name, problem(error, path)
         except Exception:
             LOG.exception("a request to %r failed", path[:200])
             internal = HttpError(
                 HTTPStatus.INTERNAL_SERVER_ERROR, "the controller failed on this request; its log says how", close=True
             )
+            observed.detail = internal.detail
             return name, problem(internal, path)
 
     def _find(self, path: str) -> tuple[Mapping[str, Route], Mapping[str, str]]:
@@ -99,13 +107,19 @@ class Api:
         return {}, {}
 
     def _authorise(
-        self, environ: dict[str, Any], route: Route | None, parts: Mapping[str, str], received_at: float
+        self,
+        environ: dict[str, Any],
+        route: Route | None,
+        parts: Mapping[str, str],
+        received_at: float,
+        observed: Observed,
     ) -> Call:
         if self._is_public or (route is not None and route.access is Access.OPEN):  # these calls take no parameters
             return Call(environ, parts, {}, caller=ANYBODY, received_at=received_at)
         caller = self._guard.identify(environ)
+        observed.caller = caller
         query = parse(environ.get("QUERY_STRING", ""))
-        call = Call(environ, parts, query, caller, received_at)
+        call = Call(environ, parts, query, caller, received_at, partial(self._auditor.read, observed))
         if route is not None:
             route.access.require(caller, f"{route.method} {route.path}")
             check_known(query, route.query)

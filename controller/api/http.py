@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
@@ -68,13 +68,17 @@ class HttpError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request. ``received_at`` is by ``time.monotonic``, taken before the body was read."""
+    """A request. ``received_at`` is by ``time.monotonic``, taken before the body was read.
+
+    ``on_body`` is called with the body's value once it is read, right before the handler changes anything.
+    """
 
     environ: dict[str, Any]
     path: Mapping[str, str]
     query: Mapping[str, str]
     caller: Caller
     received_at: float
+    on_body: Callable[[Any], None] = lambda _body: None
 
     def header(self, name: str) -> str | None:
         """Returns a header's value, or None."""

@@ -48,7 +48,10 @@ def host_plan(services: Services, call: Call) -> Reply:
     waited = time.monotonic() - began
     if plan is None:
         return Reply(HTTPStatus.NOT_MODIFIED, headers={"ETag": tag}, waited=waited)
-    return Reply.of(plan, waited=waited, ETag=tag, Cache_Control="no-cache")
+    # An agent of an earlier version does not know the field.
+    body = plan.model_dump_json(exclude=None if plan.paused else {"paused"})
+    headers = {"ETag": tag, "Cache-Control": "no-cache"}
+    return Reply(HTTPStatus.OK, body.encode(), headers=headers, waited=waited)
 
 
 def host_peers(services: Services, call: Call) -> Reply:
@@ -71,7 +74,8 @@ def get_plan(services: Services, call: Call) -> Reply:
     if name is None:
         if loop.plan is None:
             raise Unavailable("; ".join(("no plan is in force yet; ask again in a second", *loop.refusals)))
-        return _view(services, loop.plan, loop.settings.policy, applied=not loop.refusals)
+        is_applied = not loop.refusals and "switch" in services.config.enforce
+        return _view(services, loop.plan, loop.settings.policy, applied=is_applied)
     current = loop.settings.policy
     try:
         policy = current if name == current.name else make(name)
@@ -87,7 +91,7 @@ def get_settings(services: Services, _call: Call) -> Reply:
 
 
 def patch_settings(services: Services, call: Call) -> Reply:
-    """Change the policy, its options or the period."""
+    """Change the policy, its options or the period, or pause and resume."""
     settings = services.loop.change(read_settings(services, call), call.received_at)
     services.journal.commit()
     return Reply.of(settings)

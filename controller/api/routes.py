@@ -6,13 +6,14 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from controller.api import families, jobs, plans, reload, state
+from controller.api import audit, families, jobs, plans, reload, state
 from controller.api.access import Access
 from controller.api.http import Call, Reply
 from controller.api.services import Services
 from controller.refusals import Invalid
 from controller.wire import (
     NAME_PATTERN,
+    AuditTrail,
     Explanation,
     FamilyList,
     FamilyRuns,
@@ -64,11 +65,22 @@ class Route:
     media_type: str = "application/json"
 
     @property
+    def name(self) -> str:
+        """The method and the path."""
+        return f"{self.method} {self.path}"
+
+    @property
+    def changes(self) -> bool:
+        """Whether the call changes what operators and users decide. An agent's report does not."""
+        return self.method not in ("GET", "HEAD") and self.path != REPORTS
+
+    @property
     def summary(self) -> str:
         """The first line of the handler's docstring."""
         return (self.handler.__doc__ or "").strip().splitlines()[0]
 
 
+REPORTS = "/v1/hosts/{host}/reports"
 _OF_USER = {"user": Parameter("Only the family of this user")}
 
 ROUTES: tuple[Route, ...] = (
@@ -95,15 +107,7 @@ ROUTES: tuple[Route, ...] = (
         body=StageSpec,
     ),
     Route("DELETE", "/v1/stages/{id}", jobs.delete_stage, Access.OPERATE, {204: None}, (404,)),
-    Route(
-        "POST",
-        "/v1/hosts/{host}/reports",
-        plans.post_report,
-        Access.REPORT,
-        {200: ReportAnswer},
-        (404,),
-        body=HostReport,
-    ),
+    Route("POST", REPORTS, plans.post_report, Access.REPORT, {200: ReportAnswer}, (404,), body=HostReport),
     Route(
         "GET",
         "/v1/hosts/{host}/plan",
@@ -133,6 +137,23 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/v1/settings", plans.get_settings, Access.READ, {200: Settings}),
     Route("PATCH", "/v1/settings", plans.patch_settings, Access.OPERATE, {200: Settings}, body=Settings),
     Route("POST", "/v1/reload", reload.post_reload, Access.OPERATE, {200: ReloadAnswer}, (409, 422)),
+    Route(
+        "GET",
+        "/v1/audit",
+        audit.read_audit,
+        Access.OPERATE,
+        {200: AuditTrail},
+        query={
+            "since": Parameter(
+                "Only records after the one with this number, the oldest first; without it, the newest ones",
+                {"type": "integer", "minimum": 0},
+            ),
+            "limit": Parameter(
+                "At most this many records",
+                {"type": "integer", "minimum": 1, "maximum": audit.MAX_LIMIT, "default": audit.LIMIT},
+            ),
+        },
+    ),
     Route("GET", "/v1/status", state.status, Access.READ, {200: Status}),
     Route("GET", "/metrics", state.metrics, Access.READ, {200: None}, media_type="text/plain"),
     Route("GET", "/healthz", state.healthz, Access.OPEN, {200: Readiness}),

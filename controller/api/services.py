@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from controller.access.audit.log import AuditLog
 from controller.access.callers import Callers
 from controller.api.bodies.workers import Workers
 from controller.config.config import Config
@@ -33,6 +34,7 @@ class Services:
     certificate_problems: Callable[[], Sequence[str]] = tuple
     """Returns what is wrong with the controller's certificates."""
     workers: Workers = field(default_factory=Workers)
+    audit: AuditLog = field(default_factory=AuditLog.in_memory)
     reporting: Turns = field(default_factory=Turns)
     """Lets the reports of a host be merged one after the other."""
     reloader: Reloader | None = None

@@ -22,10 +22,18 @@ def healthz(_services: Services, _call: Call) -> Reply:
 
 
 def readyz(services: Services, _call: Call) -> Reply:
-    """At least one switch is ready for rules (its queues proven, unless probe is false); 503 says what is missing."""
-    if not services.dataplane.switches():
+    """At least one switch is ready for rules (its queues proven, unless probe is false); 503 says what is missing.
+
+    Where enforce names host alone, at least one agent reports. Where it is empty, the status is observing.
+    """
+    enforce = services.config.enforce
+    if not enforce:
+        return Reply.of(Readiness(status="observing", problems=tuple(_causeless(_problems(services)))))
+    if "switch" in enforce and not services.dataplane.switches():
         missing = _causeless(_switch_problems(services)) or ["no switch has connected"]
         raise HttpError(HTTPStatus.SERVICE_UNAVAILABLE, "; ".join(missing), headers={"Retry-After": "1"})
+    if "switch" not in enforce and not any(map(services.registry.host_alive, services.registry.hosts)):
+        raise HttpError(HTTPStatus.SERVICE_UNAVAILABLE, "no agent reports", headers={"Retry-After": "1"})
     problems = _causeless(_problems(services))
     return Reply.of(Readiness(status="degraded" if problems else "ready", problems=tuple(problems)))
 
@@ -77,6 +85,8 @@ def status(services: Services, _call: Call) -> Reply:
             table_budget=services.config.table_budget,
             settings_sha256=services.reloader.sha256 if services.reloader is not None else None,
             settings_loaded_at=services.reloader.loaded_at if services.reloader is not None else None,
+            paused=loop.settings.is_paused,
+            enforce=services.config.enforce,
         )
     )
 
@@ -88,12 +98,17 @@ def metrics(services: Services, _call: Call) -> Reply:
     if services.reloader is not None:
         services.metrics.settings.info({"sha256": services.reloader.sha256 or ""})
         services.metrics.settings_loaded.set(services.reloader.loaded_at)
-    services.metrics.switches_ready.set(len(services.dataplane.switches()))
+    services.metrics.paused.set(services.loop.settings.is_paused)
+    services.metrics.audit_degraded.set(services.audit.failure is not None)
+    services.metrics.audit_lost.inc(services.audit.lost - counted(services.metrics.audit_lost))
+    used = services.dataplane.switches() if "switch" in services.config.enforce else ()
+    services.metrics.switches_ready.set(len(used))
     return Reply(HTTPStatus.OK, services.metrics.text(), content_type=TEXT)
 
 
 def _problems(services: Services) -> list[str]:
-    problems = _switch_problems(services)
+    problems = ["an operator has paused, so nothing is enforced"] if services.loop.settings.is_paused else []
+    problems += _switch_problems(services)
     problems += [
         f"switch {status.dpid:016x} is ready, with a problem: {problem}"
         for status in services.dataplane.status()
@@ -105,10 +120,12 @@ def _problems(services: Services) -> list[str]:
     problems += services.certificate_problems()
     if services.reloader is not None:
         problems += services.reloader.problems()
-    if not services.config.probe:
+    if not services.config.probe and "switch" in services.config.enforce:
         problems.append("queues are not proven: probe is false")
     if services.store.failure is not None:
         problems.append(f"the journal cannot be written, the state is in memory only: {services.store.failure}")
+    if services.audit.problem is not None:
+        problems.append(services.audit.problem)
     if services.loop.degraded is not None:
         problems.append(f"switches look at hosts' marks alone: {services.loop.degraded}")
     if services.loop.failure is not None:
@@ -117,6 +134,8 @@ def _problems(services: Services) -> list[str]:
 
 
 def _switch_problems(services: Services) -> list[str]:
+    if "switch" not in services.config.enforce:
+        return []
     return [
         f"switch {status.dpid:016x} is not ready: {status.reason or 'its queues are being checked'}"
         for status in services.dataplane.status()

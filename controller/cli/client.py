@@ -51,27 +51,41 @@ class Client:
 
     def get(self, path: str, model: type[Answer], query: Mapping[str, str] | None = None) -> Answer:
         """Returns the message at ``path``, which is percent-encoded where it has to be."""
-        return self._read(self._ask("GET", path, query), model)
+        return self._understood(self._ask("GET", path, query), model)
 
     def post(self, path: str, model: type[Answer]) -> Answer:
         """Returns the message that answers an empty POST."""
-        return self._read(self._ask("POST", path, None), model)
+        return self._understood(self._ask("POST", path, None), model)
 
-    def _read(self, reply: requests.Response, model: type[Answer]) -> Answer:
-        try:
-            return model.model_validate_json(reply.content)
-        except ValidationError:
-            raise CommandError(f"{self._url} answers, but not as a Trainyard controller does") from None
+    def patch(self, path: str, change: Message, model: type[Answer]) -> Answer:
+        """Change what is at ``path``; fields of ``change`` that are None stay. Returns the answer."""
+        body = change.model_dump_json(exclude_none=True)
+        return self._understood(self._ask("PATCH", path, None, body), model)
 
     def delete(self, path: str, query: Mapping[str, str] | None = None) -> None:
         """Remove what is at ``path``."""
         self._ask("DELETE", path, query)
 
-    def _ask(self, method: str, path: str, query: Mapping[str, str] | None) -> requests.Response:
+    def _understood(self, reply: requests.Response, model: type[Answer]) -> Answer:
+        try:
+            return model.model_validate_json(reply.content)
+        except ValidationError:
+            raise CommandError(f"{self._url} answers, but not as a Trainyard controller does") from None
+
+    def _ask(
+        self, method: str, path: str, query: Mapping[str, str] | None, body: str | None = None
+    ) -> requests.Response:
+        headers = {"Content-Type": "application/json"} if body is not None else None
         try:
             with self._session as session:
                 reply = session.request(
-                    method, self._url + path, params=query, timeout=TIMEOUT_SECONDS, verify=self._verify
+                    method,
+                    self._url + path,
+                    params=query,
+                    data=body,
+                    headers=headers,
+                    timeout=TIMEOUT_SECONDS,
+                    verify=self._verify,
                 )
         except requests.exceptions.SSLError as error:
             raise CommandError(

@@ -17,7 +17,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from controller.cli import certs_command, constraints_command, families_command, order_options, reload_command, token_command
+from controller.cli import (
+    audit_command,
+    certs_command,
+    constraints_command,
+    families_command,
+    order_options,
+    pause_command,
+    reload_command,
+    token_command,
+)
 from controller.cli.extras import what_is_missing
 from controller.cli.output import CommandError, fail, show_document, show_facts, show_table
 
@@ -75,6 +84,8 @@ def parser(given: Sequence[str] = ()) -> argparse.ArgumentParser:
 
     families_command.add_command(commands, remote, _client)
 
+    audit_command.add_command(commands, remote, _client)
+    pause_command.add_command(commands, remote, _client)
     reload_command.add_command(commands, remote, _client)
 
     probe = commands.add_parser("probe", parents=[remote], help="the switches, and whether their queues are proven")

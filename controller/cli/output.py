@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -27,6 +28,12 @@ def fail(message: str, status: int, prefix: str = "trainyard: ") -> int:
 def show_document(message: BaseModel) -> int:
     """Prints one JSON document, and returns the exit status 0."""
     sys.stdout.write(message.model_dump_json(indent=2) + "\n")
+    return 0
+
+
+def show_json(document: dict[str, object]) -> int:
+    """Prints one JSON document that is no message of the API, and returns the exit status 0."""
+    sys.stdout.write(json.dumps(document, indent=2) + "\n")
     return 0
 
 

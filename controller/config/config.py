@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, field_validator
 
 from controller.access.certificates import Certificates
-from controller.config.sections import Api, Floors, HostEntry, LinkEntry, OpenFlow, Tls
+from controller.config.sections import Api, Audit, Floors, HostEntry, LinkEntry, OpenFlow, Tls
 from controller.config.values import HostAddress, Section, as_databases, as_section, is_loopback
 from controller.documents.document import Document
 from controller.documents.mapping_file import ConfigError, read_mapping, refusal
@@ -20,6 +20,7 @@ from controller.wire import Name
 
 __all__ = [
     "Api",
+    "Audit",
     "Config",
     "ConfigError",
     "Floors",
@@ -57,6 +58,9 @@ class Config(Section):
     forwarding: Literal["normal", "paths"] = "normal"
     """Who finds the paths. normal: the switches, as learning switches. paths: the controller installs shortest paths;
     it needs the switch and port of every host."""
+    enforce: Annotated[tuple[Literal["switch", "host"], ...], Field(strict=False, max_length=2)] = ("switch", "host")
+    """Where the order is enforced. switch: switches get rules and queues. host: agents mark packets and order their
+    interfaces. An empty list observes only: plans, reasons and status, and nothing is installed anywhere."""
     queues: Literal["managed", "existing"] = "managed"
     """Who makes the priority queues. managed: the controller, through the database of each switch. existing: the queues
     0 to 7 exist already."""
@@ -95,6 +99,8 @@ class Config(Section):
         Api, BeforeValidator(as_section), Field(default_factory=lambda: Api(host_tokens={}), validate_default=True)
     ]
     """The REST API."""
+    audit: Annotated[Audit, BeforeValidator(as_section), Field(default_factory=Audit)]
+    """The record of who has changed what."""
 
     @property
     def database_certificates(self) -> Certificates | None:

@@ -1,4 +1,4 @@
-"""The sections of the settings: the API, OpenFlow, floors, hosts and links."""
+"""The sections of the settings: the API, the audit, OpenFlow, floors, hosts and links."""
 
 from __future__ import annotations
 
@@ -230,6 +230,27 @@ class OpenFlow(Section):
     def is_exposed(self) -> bool:
         """Returns whether others can reach the port and need no certificate."""
         return self.tls is None and not is_loopback(self.host)
+
+
+class Audit(Section):
+    """The record of who has changed what."""
+
+    file: Annotated[Path, Field(strict=False)] | None = None
+    """The file that the records are appended to. Without it the newest 1,000 are in memory only."""
+    max_bytes: Annotated[int, Field(ge=4096, le=2**40)] = 16 * 2**20
+    """Begin a new file before this one gets larger. The older one gets the number of its first record as its ending."""
+    keep: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
+    """How many older files stay; older ones are deleted. Without it all stay."""
+
+    @field_validator("file")
+    @classmethod
+    def _file_can_be_one(cls, path: Path | None) -> Path | None:
+        try:
+            if path is not None and (path == Path() or path.is_dir()):
+                raise ValueError("it names a folder; it is a file, such as /var/lib/trainyard/audit.jsonl")
+        except OSError as error:
+            raise ValueError(f"it cannot be a file's name: {error.strerror}") from error
+        return path
 
 
 class Floors(Section):

@@ -112,6 +112,11 @@ def gate(datapath: Any, seconds: int) -> Any:
     )
 
 
+def close_gate(datapath: Any) -> Any:
+    """Returns the message that closes the gate, if it is open."""
+    return _delete(datapath, Table.GATE, GATE_PRIORITY, parser.OFPMatch(), GATE_OWNER << 48)
+
+
 def read_request(datapath: Any, cookie: int = OWNER_COOKIE, mask: int = OWNER_MASK) -> Any:
     """Returns the request for the rules with this cookie in every table; by default, all rules of ours."""
     return parser.OFPFlowStatsRequest(
@@ -170,10 +175,10 @@ def label(rules: frozenset[Rule], tags: Mapping[RuleKey, int], wanted: Iterable[
     return frozenset(named)
 
 
-def _delete(datapath: Any, table: int, priority: int, match: Any) -> Any:
+def _delete(datapath: Any, table: int, priority: int, match: Any, cookie: int = OWNER_COOKIE) -> Any:
     return parser.OFPFlowMod(
         datapath,
-        cookie=OWNER_COOKIE,
+        cookie=cookie,
         cookie_mask=OWNER_MASK,
         table_id=table,
         command=ofp.OFPFC_DELETE_STRICT,

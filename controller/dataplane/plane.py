@@ -13,6 +13,7 @@ from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from controller.access.certificates import TlsContext
 from controller.dataplane.audit import Repairs
+from controller.dataplane.observed import ObservedSwitch
 from controller.dataplane.peers.log import PeerLog
 from controller.dataplane.queues.byte_counts import ByteCounts
 from controller.dataplane.queues.ovsdb import Databases
@@ -48,7 +49,7 @@ class Dataplane:
         self._settings = settings
         self._base = base
         self._databases = Databases(settings.ovsdb, database_tls)
-        self._sessions: dict[int, Session] = {}
+        self._sessions: dict[int, Session | ObservedSwitch] = {}
         self._rivals: dict[int, Any] = {}
         self._accepted: dict[int, frozenset[Rule] | None] = {}
         self._rules: frozenset[Rule] = frozenset()
@@ -58,13 +59,17 @@ class Dataplane:
         self._bytes = ByteCounts()
         self._applying = hub.Semaphore(1)
         self._epoch = 0
+        self._is_paused = False
         self._log = PeerLog(LOG, MAX_LINES)
         self._refusals = PeerLog(LOG)
 
     # Calls of the planner and the API.
 
     def switches(self) -> tuple[Switch, ...]:
-        """Returns the connected switches whose queues are proven, or need no proof, sorted by datapath id."""
+        """Returns the connected switches whose queues are proven, or need no proof, sorted by datapath id.
+
+        Where it only observes, these are all whose ports are known.
+        """
         return tuple(self._sessions[dpid].switch() for dpid in sorted(self._sessions) if self._sessions[dpid].ready)
 
     def apply(self, rules: frozenset[Rule]) -> Applied:
@@ -92,11 +97,17 @@ class Dataplane:
     def renew_gates(self) -> int:
         """Keep the gates of all ready switches open for another ``gate_seconds``. Returns how many gates are open.
 
-        A slow switch delays no other.
+        While it is paused, the gates of all switches are closed instead. A slow switch delays no other.
         """
         deadline = time.monotonic() + self._settings.gate_seconds / 4
-        threads = [hub.spawn(session.renew_gate) for session in self._sessions.values() if session.ready]
-        return sum(_outcome(thread, deadline) is True for thread in threads)
+        sessions = [session for session in self._sessions.values() if session.ready or self._is_paused]
+        threads = [hub.spawn(session.renew_gate) for session in sessions]
+        done = sum(_outcome(thread, deadline) is True for thread in threads)
+        return 0 if self._is_paused else done
+
+    def set_paused(self, is_paused: bool) -> None:
+        """Let the next renewals close the gates of all switches, or open them again. Rules and queues stay."""
+        self._is_paused = is_paused
 
     def subscribe(self, listener: Listener) -> None:
         """Call ``listener`` with a sentence whenever a switch becomes ready or stops being so."""
@@ -175,6 +186,11 @@ class Dataplane:
     def _begin(self, datapath: Any) -> None:
         address = str(datapath.address[0])
         self._log.say(logging.INFO, address, f"switch {datapath.id:016x} has connected from {address}")
+        if self._settings.only_observes:
+            observed = ObservedSwitch(datapath, self._settings, changed=self._notify, log=self._log)
+            self._sessions[datapath.id] = observed
+            self._repairs.setdefault(datapath.id, Repairs())
+            return
         self._sessions[datapath.id] = Session(
             datapath,
             self._settings,
@@ -185,10 +201,11 @@ class Dataplane:
             counted=partial(self._bytes.update, datapath.id),
             log=self._log,
             switches=lambda: len(self._sessions),
+            is_paused=lambda: self._is_paused,
             remembered=self._accepted.get(datapath.id),
         )
 
-    def _decide(self, session: Session, rival: Any) -> None:
+    def _decide(self, session: Session | ObservedSwitch, rival: Any) -> None:
         """Keep ``session`` if its switch answers; else begin a session with ``rival``, if that is still connected."""
         answers = session.answers()
         if not self._withdraw_rival(rival):
@@ -225,7 +242,7 @@ class Dataplane:
                 # Anybody may connect with any id, so nothing is kept of an id without repairs.
                 del self._repairs[dpid]
 
-    def _change(self, session: Session, wanted: frozenset[Rule], epoch: int) -> SwitchChange:
+    def _change(self, session: Session | ObservedSwitch, wanted: frozenset[Rule], epoch: int) -> SwitchChange:
         """Change one switch. A later connection of it begins with the last rules that it accepted."""
         change = session.apply(wanted, epoch)
         if not change.errors:

@@ -46,7 +46,8 @@ class RuleTable:
     """All rules of ours on one switch, and its gate. ``base`` gives the rules that it needs before any plan.
 
     ``remembered`` is the last plan's rules that this switch took, where there was one; ``switches`` is how many the
-    controller looks after; ``warn`` is told what people should know. Every method may raise SwitchGoneError.
+    controller looks after; ``is_paused`` is whether the gate is to be closed; ``warn`` is told what people should know.
+    Every method may raise SwitchGoneError.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class RuleTable:
         base: Callable[[], frozenset[Rule]],
         remembered: frozenset[Rule] | None,
         switches: Callable[[], int],
+        is_paused: Callable[[], bool],
         warn: Callable[[str], None],
     ) -> None:
         self._channel = channel
@@ -64,6 +66,7 @@ class RuleTable:
         self._base = base
         self._wanted = remembered
         self._switches = switches
+        self._is_paused = is_paused
         self._warn = warn
         self._held: frozenset[Rule] | None = None
         self._tags: Mapping[openflow.RuleKey, int] = {}
@@ -113,8 +116,12 @@ class RuleTable:
                 return None
             return "; ".join(self._settle().errors) or None
 
-    def open_gate(self) -> str | None:
-        """Open the gate, or keep it open for another while; why the switch refused."""
+    def keep_gate(self) -> str | None:
+        """Open the gate, or keep it open for another while; close it while all is paused. Why the switch refused."""
+        if self._is_paused():
+            self._gate_until = 0.0
+            refusals = self._channel.settle([openflow.close_gate(self._channel.datapath)])
+            return f"it does not close its gate: {refusals[0].reason}" if refusals else None
         sent_at = time.monotonic()
         refusals = self._channel.settle([openflow.gate(self._channel.datapath, self._gate_seconds)])
         if refusals:
@@ -193,7 +200,7 @@ class RuleTable:
         urgent = Difference(frozenset(rule for rule in wanted if rule.job is None) - there, frozenset())
         first = transactions.change(self._channel, urgent, there, self._epoch)
         gate = gate and not openflow.shows_gate(replies)
-        refusal = self.open_gate() if gate else None
+        refusal = self.keep_gate() if gate else None
         done = self._settle()
         put_back = urgent.add if first.done else frozenset()
         deleted = done.unknown

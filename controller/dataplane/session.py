@@ -21,6 +21,7 @@ from ryu.ofproto import ofproto_v1_3_parser as parser
 from controller.dataplane import openflow
 from controller.dataplane.audit import Repairs
 from controller.dataplane.channel import Channel, SwitchGoneError
+from controller.dataplane.observed import planned
 from controller.dataplane.peers.log import PeerLog
 from controller.dataplane.queues import ovsdb
 from controller.dataplane.queues.numbers import queue_ids
@@ -31,7 +32,6 @@ from controller.dataplane.rule_table import RuleTable
 from controller.dataplane.values import Settings, SwitchChange, SwitchStatus
 from controller.model import Switch
 from controller.rules.compiler import Rule
-from controller.rules.fabric import inner_ports
 
 LOG = logging.getLogger(__name__)
 
@@ -47,7 +47,8 @@ class Session:
 
     ``database`` is where its queues are made (None: nobody said where). ``remembered`` is the last plan's rules that
     this switch took, where there was one. ``repairs`` notes what was put right, and ``counted`` is told the queues'
-    counters whenever they are read; both outlive the connection. ``switches`` is how many the controller looks after.
+    counters whenever they are read; both outlive the connection. ``switches`` is how many the controller looks after,
+    and ``is_paused`` whether its gate is to be closed.
     ``log`` takes what people should know of the switch.
     """
 
@@ -63,6 +64,7 @@ class Session:
         counted: Callable[[Counters], None],
         log: PeerLog,
         switches: Callable[[], int],
+        is_paused: Callable[[], bool],
         remembered: frozenset[Rule] | None = None,
     ) -> None:
         self.dpid: int = datapath.id
@@ -82,6 +84,7 @@ class Session:
             base=lambda: base(me.switch()),
             remembered=remembered,
             switches=switches,
+            is_paused=is_paused,
             warn=partial(log.say, logging.WARNING, self.address),
         )
         self._ports = Ports(
@@ -103,12 +106,7 @@ class Session:
 
     def switch(self) -> Switch:
         """This switch as the planner sees it."""
-        inner = inner_ports(self._settings.links, self.dpid)
-        distrusted = {port for dpid, port in self._settings.untrusted if dpid == self.dpid}
-        trusted = None
-        if distrusted:
-            trusted = self._ports.numbers - distrusted - inner
-        return Switch(self.dpid, inner, trusted)
+        return planned(self._settings, self.dpid, self._ports.numbers)
 
     def status(self) -> SwitchStatus:
         """This switch as the operator sees it."""
@@ -146,12 +144,12 @@ class Session:
         return SwitchChange(self.dpid, sent, time.monotonic() - started, errors)
 
     def renew_gate(self) -> bool:
-        """Keep the gate open for another while; whether the switch did. Raises nothing."""
+        """Keep the gate open for another while, or closed; whether the switch did. Raises nothing."""
         try:
-            problem = self._rules.open_gate()
+            problem = self._rules.keep_gate()
         except Exception as error:
             problem = self._in_words(error)
-        if problem is not None:
+        if problem is not None and self.ready:
             self._fail(problem)
         return problem is None
 
@@ -278,7 +276,7 @@ class Session:
         switch = self.switch()
         if not self.ready or switch != self._known_as:
             # Without its gate a switch would hold all rules and follow none.
-            refusal = self._rules.open_gate()
+            refusal = self._rules.keep_gate()
             if refusal is not None:
                 self._fail(refusal)
                 return

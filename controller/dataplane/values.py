@@ -21,7 +21,8 @@ class Settings:
     where it is better known than from the port's own speed. ``untrusted`` are the ports, as (datapath id, port number),
     whose DSCP is cleared. Without ``probe`` queues need no proof. ``answer_seconds`` is how long a switch may take to
     answer. ``retry_seconds`` is the time until a switch that is not ready is looked at again. ``audit_seconds`` is the
-    time between two looks at a switch's rules, ``queue_seconds`` between two looks at its queues.
+    time between two looks at a switch's rules, ``queue_seconds`` between two looks at its queues. Where it
+    ``only_observes``, switches get no rules and no queues, and are not probed.
     """
 
     classes: int = MAX_CLASSES
@@ -38,6 +39,7 @@ class Settings:
     retry_seconds: float = 3.0
     audit_seconds: float = 0.5
     queue_seconds: float = 2.0
+    only_observes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,7 @@ class HostPlans:
 
     def __init__(self, current: Current, remembered: Mapping[str, Any]) -> None:
         self._current = current
+        self._is_paused = False
         self._epochs: dict[str, tuple[int, str]] = {
             host: (int(epoch), str(digest)) for host, (epoch, digest) in remembered.items() if host in current.hosts
         }
@@ -64,6 +65,12 @@ class HostPlans:
         """Answer all waiting agents with the present plan, and let no agent wait any more."""
         self._is_closed = True
         self._wake_waiting()
+
+    def set_paused(self, is_paused: bool) -> None:
+        """Have all agents take away what they have installed, or install it again; wakes those that wait."""
+        if is_paused != self._is_paused:
+            self._is_paused = is_paused
+            self._wake_waiting()
 
     def update(
         self,
@@ -125,11 +132,12 @@ class HostPlans:
                 self._changed.wait()
         if source is None:
             raise Unavailable("there is no plan yet; ask again in a second")
-        tag = self._tag(host)
+        tag, epoch, is_paused = self._tag(host), self._epochs[host][0], self._is_paused
         if tag == known:
             return None, tag
-        epoch = self._epochs[host][0]
-        return _plan(host, source, epoch, in_steps(_on_the_wire(source.marks))), tag
+        # Others go on meanwhile, and may pause: the plan must be that of the tag all the same.
+        made = _plan(host, source, epoch, in_steps(_on_the_wire(source.marks)))
+        return made.model_copy(update={"paused": is_paused}), tag
 
     def record(self) -> dict[str, list[Any]]:
         """Returns the epochs, for the journal."""
@@ -142,7 +150,7 @@ class HostPlans:
     def _tag(self, host: str) -> str:
         # The digest is needed because a controller that has lost its journal counts the epochs from 1 again.
         epoch, digest = self._epochs[host]
-        return f'"{epoch}-{digest[:16]}"'
+        return f'"{epoch}-{digest[:16]}{"-paused" if self._is_paused else ""}"'
 
     def _forget_all_but(self, hosts: Collection[str]) -> bool:
         """Forget the plans of hosts that are gone. Returns whether there were any."""
@@ -156,7 +164,7 @@ class HostPlans:
         """Returns the digest that distinguishes plans. A job's ports are the same for many hosts, and digested once."""
         flow_marks = tuple(mark for mark in source.marks if isinstance(mark, FlowMark))
         plan = _plan(host, source, 0, whole(_on_the_wire(flow_marks)))
-        digest = hashlib.sha256(plan.model_dump_json().encode())
+        digest = hashlib.sha256(plan.model_dump_json(exclude={"paused"}).encode())
         for mark in source.marks:
             if isinstance(mark, PortMarks):
                 digest.update(repr((mark.job, mark.service_class, mark.dscp)).encode())

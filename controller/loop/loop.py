@@ -62,7 +62,10 @@ class Network(Protocol):
         """Make the switches hold exactly these rules."""
 
     def renew_gates(self) -> int:
-        """Keep the switches' gates open; returns how many."""
+        """Keep the switches' gates open, or closed while it is paused; returns how many are open."""
+
+    def set_paused(self, is_paused: bool) -> None:
+        """Keep the switches' gates closed from the next renewal on, or open again."""
 
     def subscribe(self, listener: Callable[[str], None]) -> None:
         """Call ``listener`` when a switch comes or goes."""
@@ -105,6 +108,7 @@ class Loop:
         self.snapshot: Snapshot | None = None
         self.epoch: int = last.epoch if last is not None else 0
         self.host_plans = HostPlans(current, last.host_epochs if last is not None else {})
+        self._pause()
         self.failure: str | None = None
         self.refusals: tuple[str, ...] = ()
         """Why switches refused a plan that is newer than the one in force; empty: there is no such plan."""
@@ -144,7 +148,7 @@ class Loop:
         if wanted.policy is not None or wanted.policy_options is not None:
             self._try(self.settings.policy_of(wanted), policy_field(wanted))
         if self.settings.change(wanted):
-            self._follow_period()
+            self._follow_settings()
             self.trigger(Trigger.SETTINGS, received_at)
         return self.settings.view()
 
@@ -157,7 +161,7 @@ class Loop:
         def follow() -> None:
             self.settings.follow_file(config, settings, policy)
             self._budget.budget = config.table_budget
-            self._follow_period()
+            self._follow_settings()
             self.trigger(Trigger.SETTINGS, time.monotonic())
 
         return follow
@@ -166,17 +170,26 @@ class Loop:
         """Call ``act`` while no plan is being made. Raises what it raises."""
         self._alone(act)
 
-    def _follow_period(self) -> None:
+    def _follow_settings(self) -> None:
         self._registry.period_seconds = self.settings.period_seconds
+        self._pause()
         changed, self._period_changed = self._period_changed, eventlet.event.Event()
         changed.send()
+
+    def _pause(self) -> None:
+        """Hand on whether all is paused. The gates follow in ``_keep_gates``, which is woken next."""
+        is_paused = self.settings.is_paused
+        self._dataplane.set_paused(is_paused)
+        self.host_plans.set_paused(is_paused or "host" not in self._current.config.enforce)
 
     def dry_run(self, policy: Policy) -> tuple[Plan, Snapshot]:
         """Returns the plan that ``policy`` would make now, and its snapshot. Raises what the policy raises."""
 
         def act() -> tuple[Plan, Snapshot]:
             snapshot = self._take_snapshot()
-            made: Plan = eventlet.tpool.execute(plan, snapshot, self._made, policy=policy, assign=self._current.config.assign)
+            made: Plan = eventlet.tpool.execute(
+                plan, snapshot, self._made, policy=policy, assign=self._current.config.assign
+            )
             return made, snapshot
 
         return self._alone(act)
@@ -366,13 +379,15 @@ class Loop:
     def _keep_gates(self) -> None:
         while True:
             due = time.monotonic() + self.settings.period_seconds
+            # Taken before the renewal, so that a pause during it is not missed.
+            changed = self._period_changed
             try:
                 self._metrics.gate_renewals.inc(self._dataplane.renew_gates())
             except Exception as error:  # one switch's fault must not close the gates of the others
                 self._metrics.gate_errors.inc()
                 LOG.error("the gates could not be renewed: %s: %s", type(error).__name__, error)
             with eventlet.Timeout(max(0.0, due - time.monotonic()), False):
-                self._period_changed.wait()
+                changed.wait()
 
     def _say(self, failure: str | None, error: Exception | None = None) -> None:
         """Log a failure once, not in every period, and log its end."""

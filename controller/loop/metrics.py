@@ -134,6 +134,15 @@ class Metrics:
         self.reloads = Counter(
             "trainyard_reloads", "Tries to read the settings again: done or refused", ["outcome"], registry=registry
         )
+        self.paused = Gauge(
+            "trainyard_paused", "1 while an operator has paused: nothing is enforced", registry=registry
+        )
+        self.audit_degraded = Gauge(
+            "trainyard_audit_degraded", "1 while the audit file cannot be written", registry=registry
+        )
+        self.audit_lost = Counter(
+            "trainyard_audit_lost_records", "Records of the audit that were lost since the start", registry=registry
+        )
         self.jobs = Gauge("trainyard_jobs", "Jobs in the plan in force", registry=registry)
         self.degraded = Gauge(
             "trainyard_degraded_to_marked",

@@ -1,4 +1,4 @@
-"""The settings that can change at run time: the policy, its options and the period."""
+"""The settings that can change at run time: the policy, its options, the period, and whether all is paused."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ from controller.wire import Settings
 
 LOG = logging.getLogger("trainyard.settings")
 _KIND, _ID = "settings", "run-time"
+_PAUSE_ID = "pause"
+"""A record of this id is in the journal while an operator has paused. It does not depend on the settings file."""
+_PAUSED = '{"pause":true}'
 
 
 class _Record(BaseModel):
@@ -43,13 +46,19 @@ class RunSettings:
         self.policy: Policy = make(config.policy, config.policy_options)
         self._options: dict[str, Any] = dict(config.policy_options)
         contents = store.contents()
-        self._restore(contents.records.get(_KIND, {}).get(_ID), is_damaged=(_KIND, _ID) in contents.damaged)
+        records = contents.records.get(_KIND, {})
+        self.is_paused = _PAUSE_ID in records
+        """Whether an operator has paused. A damaged record of it counts too."""
+        self._restore(records.get(_ID), is_damaged=(_KIND, _ID) in contents.damaged)
         store.add_source(self._dump)
 
     def view(self) -> Settings:
         """Returns the settings as the API shows them."""
         return Settings(
-            policy=self.policy.name, policy_options=dict(self.policy.options()), period_seconds=self.period_seconds
+            policy=self.policy.name,
+            policy_options=dict(self.policy.options()),
+            period_seconds=self.period_seconds,
+            pause=self.is_paused,
         )
 
     def change(self, wanted: Settings) -> bool:
@@ -65,7 +74,17 @@ class RunSettings:
         changed = self._record() != before
         if changed:
             self._store.put(_KIND, _ID, self._text())
-        return changed
+        return self._set_pause(wanted.pause) or changed
+
+    def _set_pause(self, pause: bool | None) -> bool:
+        if pause is None or pause == self.is_paused:
+            return False
+        self.is_paused = pause
+        if pause:
+            self._store.put(_KIND, _PAUSE_ID, _PAUSED)
+        else:
+            self._store.remove(_KIND, _PAUSE_ID)
+        return True
 
     def of_file(self, config: Config) -> Settings:
         """Returns what would be in force with the settings file ``config``.
@@ -137,6 +156,8 @@ class RunSettings:
     def _dump(self, batch: Batch) -> Steps[None]:
         yield
         put(batch, _KIND, _ID, self._text())
+        if self.is_paused:
+            put(batch, _KIND, _PAUSE_ID, _PAUSED)
 
 
 def _of_file(config: Config) -> dict[str, Any]:

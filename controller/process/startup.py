@@ -72,6 +72,7 @@ def dataplane_settings(config: Config) -> Settings:
         probe=config.probe,
         rates_bps=rates,
         links=as_links(config.links),
+        only_observes="switch" not in config.enforce,
         untrusted=frozenset(places[name] for name in config.untrusted_hosts),
     )
 
@@ -146,6 +147,16 @@ def warn_of_no_journal(config: Config) -> None:
     """Warn where nothing is kept over a restart."""
     if config.journal is None:
         LOG.warning("journal is not set: jobs, settings and progress are gone when the controller ends")
+
+
+def log_what_is_left_alone(config: Config) -> None:
+    """Log what the settings do not let the controller touch."""
+    if not config.enforce:
+        LOG.warning("the controller only observes (enforce is empty): switches and hosts are left as they are")
+    elif "switch" not in config.enforce:
+        LOG.info("switches are left as they are: enforce does not name switch")
+    elif "host" not in config.enforce:
+        LOG.info("hosts are left as they are: enforce does not name host")
 
 
 def log_large_journal(config: Config) -> None:

@@ -120,4 +120,3 @@ def _as_json(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [_as_json(entry) for entry in value]
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
-

@@ -7,6 +7,7 @@ bit/s. Times are seconds since the Unix epoch.
 
 from __future__ import annotations
 
+from controller.wire.audit import AuditRecord, AuditTrail
 from controller.wire.base import (
     MAX_BODY_BYTES,
     MAX_BYTES,
@@ -77,6 +78,8 @@ __all__ = [
     "MAX_TRAFFIC",
     "NAME_PATTERN",
     "PRINTABLE_PATTERN",
+    "AuditRecord",
+    "AuditTrail",
     "Bytes",
     "DemandSpec",
     "Explanation",

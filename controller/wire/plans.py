@@ -61,6 +61,9 @@ class HostPlan(Message):
     """The share of the link that all other traffic keeps."""
     egress_bps: float
     """The rate of the host's link from the host, in bit/s."""
+    paused: bool = False
+    """Whether the agent takes its marks and its tree away: an operator has paused, or the controller only observes.
+    Absent: it does not, so that agents of earlier versions understand the plan."""
     marks: Annotated[tuple[Mark, ...], Field(strict=False)] = ()
     """The traffic to mark."""
 
@@ -74,7 +77,7 @@ class PlanView(Message):
     """The options of the policy that are in force."""
     applied: bool
     """Whether all switches hold this plan and no newer one. It is false while a newer plan, which some switches may
-    hold, is refused, and for the plan of another policy."""
+    hold, is refused, for the plan of another policy, and where enforce does not name switch."""
     epoch: int
     """The number of the plan in force. It rises when the class of a job or the policy changes."""
     age_seconds: float
@@ -143,3 +146,6 @@ class Settings(Message):
     """The options of the policy, by name."""
     period_seconds: Annotated[float, Field(ge=0.1, le=3600)] | None = None
     """The longest time between two plans, in seconds."""
+    pause: bool | None = None
+    """Whether nothing is enforced: the gates of all switches are closed, and agents take marks and trees away. Jobs and
+    plans go on. It lasts over restarts, until somebody sets it to false."""

@@ -138,6 +138,10 @@ class Status(Message):
     """The SHA-256 of the settings file in force, in hexadecimal. null: the controller runs without one."""
     settings_loaded_at: float | None = None
     """When the settings in force were read, in seconds since 1970-01-01 UTC."""
+    paused: bool = False
+    """Whether an operator has paused: plans are made, and nothing is enforced."""
+    enforce: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    """Where the order is enforced by the settings: switch, host. Empty: the controller only observes."""
 
 
 class SettingChange(Message):
@@ -167,7 +171,8 @@ class ReloadAnswer(Message):
 class Readiness(Message):
     """Body of ``GET /readyz`` and ``GET /healthz``."""
 
-    status: Literal["alive", "ready", "degraded"]
-    """alive: the process answers. ready: the network is ordered. degraded: ready, but an operator should look."""
+    status: Literal["alive", "ready", "degraded", "observing"]
+    """alive: the process answers. ready: the network is ordered. degraded: ready, but an operator should look.
+    observing: plans are made, and by the settings nothing is enforced."""
     problems: Annotated[tuple[str, ...], Field(strict=False)] = ()
     """What is wrong, without the causes."""

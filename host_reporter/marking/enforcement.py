@@ -5,6 +5,7 @@ An operation that the host does not permit is logged once. A change by another p
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -50,6 +51,8 @@ class Enforcement:
         self._mark_sockets = mark_sockets
         self._lock = threading.RLock()
         self._plan: HostPlan | None = None
+        self._is_paused = False
+        """Whether all was taken away because the plan says so."""
         self._sources = PacketSources()
         self._matches_groups = True
         self._groups_again: Pace | None = None
@@ -62,9 +65,14 @@ class Enforcement:
     def apply(self, plan: HostPlan, *, look: bool = True) -> bool:
         """Serve the classes and mark the jobs as the plan says. Returns whether all of it succeeded.
 
-        With ``look``, matches by cgroup are tried again even if the kernel could not do them before.
+        Where the plan is paused, all is taken away instead. With ``look``, matches by cgroup are tried again even if
+        the kernel could not do them before.
         """
         with self._lock:
+            if plan.paused:
+                return self._pause()
+            self._is_paused = False
+            self._notices.clear("paused", "the plan is no longer paused")
             done = True
             if self._nic is not None:
                 try:
@@ -134,11 +142,28 @@ class Enforcement:
         with self._lock:
             self._plan = None
             self._unmark(lambda marker: marker.remove())
-            if self._nic is not None:
-                try:
-                    self._nic.remove()
-                except NicError as error:
-                    self._notices.say("nic", f"the tree cannot be taken away: {error}")
+            self._remove_tree()
+
+    def _pause(self) -> bool:
+        """Take away the marks and the tree, those of a killed agent too; returns whether that succeeded."""
+        if not self._is_paused:
+            self._plan = None
+            is_done = self._unmark(_remove_all) & self._remove_tree()
+            if is_done:
+                self._notices.say("paused", "the plan is paused: marks and tree are taken away", logging.INFO)
+            self._is_paused = is_done
+        return self._is_paused
+
+    def _remove_tree(self) -> bool:
+        """Returns whether the tree is gone."""
+        if self._nic is not None:
+            try:
+                self._nic.remove()
+                self._nic.remove_left()
+            except NicError as error:
+                self._notices.say("nic", f"the tree cannot be taken away: {error}")
+                return False
+        return True
 
     def _reconcile_nic(self, nic: Nic) -> None:
         try:
@@ -272,7 +297,8 @@ class Enforcement:
         jobs = {mark.job for mark in self._plan.marks if mark.is_whole} & sources.jobs
         return self._matches_groups and jobs <= sources.groups.keys()
 
-    def _unmark(self, change: Callable[[Marker], None]) -> None:
+    def _unmark(self, change: Callable[[Marker], None]) -> bool:
+        """Returns whether it succeeded."""
         if self._mark_sockets is not None:
             self._mark_sockets({}, ())
         try:
@@ -280,3 +306,12 @@ class Enforcement:
                 change(self._marker)
         except IptablesError as error:
             self._notices.say("marks", f"the marks cannot be taken away: {error}")
+            return False
+        return True
+
+
+def _remove_all(marker: Marker) -> None:
+    if marker.is_marking:
+        marker.remove()
+    else:
+        marker.remove_left()

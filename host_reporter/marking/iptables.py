@@ -126,6 +126,11 @@ class Marker:
             self._installed = self._version = None
             self._opened().remove()
 
+    def remove_left(self) -> None:
+        """Remove the chains of an agent that was killed, if there are any. Raises IptablesError."""
+        if not self._is_up:
+            self._opened().remove()
+
     def _change_classes(self, wanted: tuple[AnyMark, ...]) -> bool:
         """Replace jobs' classes in the installed rules. Returns False where that fails or other changes are needed."""
         text = rules_text.new_classes(self._marks, wanted, self._generation)

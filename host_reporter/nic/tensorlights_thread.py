@@ -62,6 +62,7 @@ class TensorLights:
         self._servers: dict[str, Server] = {}
         self._seen: dict[str, float] = {}
         self._changed = True
+        self._is_paused = False
 
     def start(self) -> None:
         """Start the thread. It first adopts or removes what an earlier agent has left."""
@@ -70,6 +71,13 @@ class TensorLights:
     def stop(self) -> None:
         """Stop the thread and remove what it has installed, within STOP_SECONDS."""
         self._worker.stop(STOP_SECONDS)
+
+    def pause(self, is_paused: bool) -> None:
+        """Take the bands away, or serve the jobs again."""
+        with self._news:
+            self._changed |= self._is_paused != is_paused
+            self._is_paused = is_paused
+            self._news.notify()
 
     def declare(self, job: str, spec: JobSpec | None) -> None:
         """Note a job that has begun, or whose spec has changed."""
@@ -106,7 +114,7 @@ class TensorLights:
         """Serve the present jobs, then wait for a change. Returns whether the thread goes on."""
         with self._news:
             self._changed = False
-            servers = self._fitting(self._servers.values())
+            servers = self._fitting(() if self._is_paused else self._servers.values())
         now = time.monotonic()
         turn = None if self._rotate_seconds is None else turn_at(now, self._rotate_seconds)
         self._serve(servers, turn, is_tidy=now < self._tidy_at)

@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 class PlanFollower:
     """A thread that waits for plans. ``count`` takes bytes sent by job, ``marked`` whether acknowledgements have their
-    DSCP; ``failed`` a fault that ended the thread.
+    DSCP; ``failed`` a fault that ended the thread; ``paused`` whether a new plan is paused.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class PlanFollower:
         count: Callable[[Mapping[str, Sent]], None],
         marked: Callable[[bool], None],
         failed: Callable[[Exception], None],
+        paused: Callable[[bool], None],
         count_seconds: float = COUNT_SECONDS,
         again_seconds: float = AGAIN_SECONDS,
         stale_seconds: float = STALE_SECONDS,
@@ -64,6 +65,7 @@ class PlanFollower:
         self._notices = notices
         self._count = count
         self._marked = marked
+        self._paused = paused
         self._backoff = Backoff()
         self._tag: str | None = None
         self._plan: HostPlan | None = None
@@ -127,6 +129,10 @@ class PlanFollower:
             return
         self._answered()
         self._tag, self._plan = answer.tag, plan
+        self._paused(plan.paused)
+        if plan.paused:
+            # With the marks their counters go.
+            self._count_bytes()
         # Plans come often, and asking the kernel what it can do costs processes: that can wait for its turn.
         self._enforcement.apply(plan, look=False)
         if self._apply_again_at is None:
@@ -142,7 +148,8 @@ class PlanFollower:
 
     def _trouble(self, reason: str) -> None:
         self._notices.say(_KEY, f"the host's plan cannot be had: {reason}; the last one stays in force for now")
-        if self._plan is not None and time.monotonic() - self._answered_at > self._stale_seconds:
+        is_enforced = self._plan is not None and not self._plan.paused
+        if is_enforced and time.monotonic() - self._answered_at > self._stale_seconds:
             log.warning("no plan for %g s: marks are taken away until there is one", self._stale_seconds)
             self._enforcement.open()
             self._tag, self._plan = None, None

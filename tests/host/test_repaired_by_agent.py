@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from controller.wire import HostPlan
 from evaluation.bench.support.own_namespace import own_namespace
 from evaluation.bench.support.reporter_server import ReporterServer
 from evaluation.bench.support.waiting import wait_until
+from tests.support.host.agent_process import Agent, give
 from tests.support.host.repaired import NIC, make_interface, plan, sh, variants, walked
 
 VARIANT = variants()[-1]
@@ -23,23 +22,6 @@ VARIANT = variants()[-1]
 PERIOD_SECONDS = 0.3
 MOST_SECONDS = 15.0
 """Two periods, and what a busy machine adds. Without a look each period it takes longer, or for ever."""
-
-
-class Agent:
-    """A host-reporter, whose controller has this period and gives this plan."""
-
-    def __init__(self, folder: Path, server: ReporterServer) -> None:
-        self._log = folder / "log"
-        (folder / "jobs.d").mkdir()
-        command = [sys.executable, "-m", "host_reporter.agent", "--controller", server.url, "--host", "h1"]
-        command += ["--jobs-dir", str(folder / "jobs.d"), "--progress-dir", str(folder), "--interface", NIC]
-        # Of the reports; that of the controller is told in the answer to the first.
-        command += ["--period", "1"]
-        with self._log.open("ab") as log:
-            self.process = subprocess.Popen(command, stderr=log)
-
-    def said(self, words: str = "somebody else has changed") -> list[str]:
-        return [line for line in self._log.read_text().splitlines() if words in line]
 
 
 @pytest.fixture
@@ -68,10 +50,6 @@ def rules() -> tuple[Any, ...]:
 def live() -> str:
     """The chain with the marks' rules that is in force."""
     return "TRAINYARD-A" if "-A TRAINYARD -g TRAINYARD-A\n" in sh(f"{VARIANT}-save -t mangle") else "TRAINYARD-B"
-
-
-def give(server: ReporterServer, wanted: HostPlan) -> None:
-    server.set_plan(wanted.model_dump(mode="json"))
 
 
 def test_marks_and_the_tree_are_back_within_two_periods_and_a_fight_is_not_fought(

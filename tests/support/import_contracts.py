@@ -6,7 +6,8 @@ the tree is refused until a line of the table allows it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from grimp import ImportGraph
@@ -16,7 +17,9 @@ from importlinter import Contract, ContractCheck, fields, output
 class Rooms(Contract):
     """Each line of ``table`` is ``ROOM: WHAT IT MAY IMPORT``. Modules of one room may import each other.
 
-    What a line names includes all that is inside it. A top package without a line may import nothing of ours.
+    What a line names includes all that is inside it. A top package without a line may import nothing of ours. Imports
+    between rooms have no cycle, whatever the lines allow. In a top package's own room, each folder or module at its top
+    counts as one for this.
     """
 
     type_name = "rooms"
@@ -43,6 +46,9 @@ class Rooms(Contract):
                 and (room is None or _room(imported, table) != room)
                 and not _is_in(imported, table.get(room or "", ()))
             ]
+        cycle = _cycle(graph, table, roots)
+        if cycle:
+            wrong.append(f"these rooms import each other in a cycle: {', '.join(cycle)}")
         return ContractCheck(kept=not wrong, metadata={"wrong": wrong})
 
     def render_broken_contract(self, check: ContractCheck) -> None:
@@ -79,6 +85,25 @@ class Libraries(Contract):
         """One line an import."""
         for line in check.metadata["wrong"]:
             output.print_error(line, bold=False)
+
+
+def _cycle(graph: ImportGraph, table: Mapping[str, tuple[str, ...]], roots: Collection[str]) -> list[str]:
+    """Returns the rooms of a cycle of imports, in order, the first one again at the end; empty where there is none."""
+
+    def room(module: str) -> str:
+        own = _room(module, table)
+        return own if own is not None and own not in roots else ".".join(module.split(".")[:2])
+
+    imports: TopologicalSorter[str] = TopologicalSorter()
+    for importer in sorted(graph.modules):
+        for imported in graph.find_modules_directly_imported_by(importer):
+            if imported.partition(".")[0] in roots and room(imported) != room(importer):
+                imports.add(room(importer), room(imported))
+    try:
+        imports.prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
 
 
 def _read(table: Iterable[str]) -> Mapping[str, tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""The tokens of the identity provider in the settings."""
+"""The tokens of an identity provider."""
 
 from __future__ import annotations
 
@@ -6,21 +6,14 @@ from controller.access.caller import Caller
 from controller.access.oidc.checks import OidcError, Rules, caller_of, key_id, looks_like_jwt
 from controller.access.oidc.provider_keys import ProviderKeys
 from controller.access.unknown import UnknownCallerError
-from controller.config.sections import Oidc
 
 
 class OidcTokens:
-    """Checks tokens by the settings ``api.oidc``. The keys are read with the first token."""
+    """Checks tokens by ``rules``. ``keys``: the URL or the file of the provider's keys, read with the first token."""
 
-    def __init__(self, settings: Oidc) -> None:
-        self._keys = ProviderKeys(settings.keys)
-        self._rules = Rules(
-            issuer=settings.issuer,
-            audience=settings.audience,
-            role_claim=settings.role_claim,
-            roles=settings.roles,
-            user_claim=settings.user_claim,
-        )
+    def __init__(self, keys: str, rules: Rules) -> None:
+        self._keys = ProviderKeys(keys)
+        self._rules = rules
 
     def is_one(self, token: str) -> bool:
         """Returns whether a bearer token looks like one of a provider."""

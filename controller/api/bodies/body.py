@@ -44,7 +44,9 @@ def read_settings(services: Services, call: Call) -> Settings:
 
 
 def _read(services: Services, call: Call, kind: str) -> Any:
-    return services.workers.make(kind, read_raw(call.environ), _client(call))
+    body = services.workers.make(kind, read_raw(call.environ), _client(call))
+    call.on_body(body)
+    return body
 
 
 def _client(call: Call) -> str:

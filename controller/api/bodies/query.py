@@ -50,5 +50,15 @@ def number(query: Mapping[str, str], name: str, low: float, high: float, default
     return float(text)
 
 
+def integer(query: Mapping[str, str], name: str, low: int, high: int) -> int | None:
+    """Returns the value of an integer parameter, or None if it is not given. Raises HttpError as ``number``."""
+    text = query.get(name)
+    if text is None:
+        return None
+    if re.fullmatch(r"[0-9]{1,15}", text) is None or not low <= int(text) <= high:
+        raise _invalid([(name, f"{text[:20]!r} is no whole number from {low} to {high}")])
+    return int(text)
+
+
 def _invalid(errors: list[tuple[str, str]]) -> HttpError:
     return HttpError(HTTPStatus.UNPROCESSABLE_ENTITY, summary(errors), errors=errors)

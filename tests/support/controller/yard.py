@@ -29,6 +29,7 @@ class MemoryNetwork:
         self.held: frozenset[Rule] = frozenset()
         self.applied: list[frozenset[Rule]] = []
         self.gates = 0
+        self.is_paused = False
         self.refusal: Exception | str | None = None
         self.listeners: list[Callable[[str], None]] = []
 
@@ -46,8 +47,11 @@ class MemoryNetwork:
         return Applied(changes)
 
     def renew_gates(self) -> int:
-        self.gates += 1
-        return 1
+        self.gates += not self.is_paused
+        return int(not self.is_paused)
+
+    def set_paused(self, is_paused: bool) -> None:
+        self.is_paused = is_paused
 
     def subscribe(self, listener: Callable[[str], None]) -> None:
         self.listeners.append(listener)

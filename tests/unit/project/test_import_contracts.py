@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -69,6 +70,15 @@ def test_a_module_in_no_room_is_named(tmp_path: Path) -> None:
     done = lint(tmp_path, depot="import yard.rails")
     assert done.returncode == 1
     assert "yard.depot is in no room of the table" in done.stdout
+
+
+def test_rooms_that_import_each_other_are_named(tmp_path: Path) -> None:
+    rails = {"rails/__init__": "from yard.switches import closed\n", "rails/steel": "", "signals": ""}
+    done = lint(tmp_path, switches="closed = True\n", **rails)
+    assert "cycle" not in done.stdout
+    done = lint(tmp_path, switches="from yard.rails import steel\nclosed = True\n", **rails)
+    assert done.returncode == 1
+    assert re.search(r"import each other in a cycle: yard\.(rails, yard\.switches|switches, yard\.rails)", done.stdout)
 
 
 def test_a_library_is_for_those_on_its_line(tmp_path: Path) -> None:

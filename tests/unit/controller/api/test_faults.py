@@ -19,7 +19,6 @@ from urllib.parse import quote
 import eventlet
 import pytest
 
-from controller.access.callers import Callers
 from controller.api.access import Access
 from controller.api.bodies import body
 from controller.api.dispatch import Api
@@ -32,6 +31,7 @@ from controller.loop.metrics import Metrics
 from controller.model import Demand, Flow, Host, Job, Snapshot
 from controller.planner import plan
 from controller.policies.fifo import Fifo
+from controller.process.callers import callers_of
 from controller.wire import JobSpec
 from evaluation.bench.support.api_client import HOST, OPERATOR, Controller
 from tests.support.controller.api_cases import assert_problem, batch, spec
@@ -211,7 +211,7 @@ class Unready:
 
 
 def test_readiness_tells_no_causes_to_everybody() -> None:
-    services: Any = SimpleNamespace(dataplane=Unready())
+    services: Any = SimpleNamespace(config=Config.default(), dataplane=Unready())
     no_call: Any = None
     with pytest.raises(HttpError, match=r"^switch 0000000000000007 is not ready$") as caught:
         readyz(services, no_call)
@@ -222,7 +222,7 @@ def answer(
     services: Any, method: str, path: str, routes: tuple[Route, ...] | None = None
 ) -> tuple[str, dict[str, Any]]:
     services.config, services.metrics = Config.default(), Metrics()
-    services.callers = Callers(services.config.api, [])
+    services.callers = callers_of(services.config.api, [])
     api = Api(services) if routes is None else Api(services, routes)
     said: list[str] = []
     environ = {"PATH_INFO": path.partition("?")[0], "QUERY_STRING": path.partition("?")[2], "REQUEST_METHOD": method}

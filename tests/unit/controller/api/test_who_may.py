@@ -30,6 +30,7 @@ GET    /v1/families/{name}          operator viewer
 DELETE /v1/families/{name}          operator
 GET    /v1/settings                 operator viewer
 PATCH  /v1/settings                 operator
+GET    /v1/audit                    operator
 GET    /v1/status                   operator viewer
 GET    /metrics                     operator viewer
 GET    /healthz                     operator viewer tenant host
@@ -107,7 +108,7 @@ def test_a_wrong_tokens_file_is_refused_at_the_start(tmp_path: Path) -> None:
 
 def test_a_viewer_sees_no_secret_in_the_settings(yard: RolesYard) -> None:
     shown = yard.by("board", "GET", "/v1/settings").json()
-    assert set(shown) == {"policy", "policy_options", "period_seconds"}
+    assert set(shown) == {"policy", "policy_options", "period_seconds", "pause"}
 
 
 def test_a_token_ends_with_its_line_also_on_an_open_connection(yard: RolesYard) -> None:

@@ -49,7 +49,7 @@ def test_an_empty_file_has_the_defaults(tmp_path: Path, text: str) -> None:
     ("text", "expected"),
     [
         ("policy: fair\nperiod: 3\n", ":2: period: unknown key; did you mean period_seconds?"),
-        ("\nxyzzy: 3\n", ":2: xyzzy: unknown key; there are: api, assign, classes,"),
+        ("\nxyzzy: 3\n", ":2: xyzzy: unknown key; there are: api, assign, audit, classes,"),
         ("api:\n  prot: 3\n", ":2: api.prot: unknown key; did you mean port?"),
         ("hosts:\n- name: h1\n  adress: 1.2.3.4\n", ":3: hosts[0].adress: unknown key; did you mean address?"),
         ("hosts:\n- name: h1\n", ":2: hosts[0].address: is missing"),

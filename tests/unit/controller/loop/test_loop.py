@@ -237,7 +237,7 @@ def test_a_restart_makes_the_same_plan_and_keeps_epochs_and_settings(tmp_path: P
         assert after.network.held == held
         assert after.loop.epoch == epoch
         assert after.loop.settings.view() == Settings(
-            policy="las", policy_options={"first_seconds": 1.0, "factor": 3.0}, period_seconds=2.0
+            policy="las", policy_options={"first_seconds": 1.0, "factor": 3.0}, period_seconds=2.0, pause=False
         )
     finally:
         after.stop()

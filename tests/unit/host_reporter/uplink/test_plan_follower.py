@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -72,6 +73,7 @@ class Plans:
         self.counted: list[Mapping[str, Sent]] = []
         self.marked: list[bool] = []
         self.faults: list[Exception] = []
+        self.paused: list[bool] = []
         self.follower = PlanFollower(
             Address(self.server.url),
             "h1",
@@ -80,6 +82,7 @@ class Plans:
             count=self.counted.append,
             marked=self.marked.append,
             failed=self.faults.append,
+            paused=self.paused.append,
             **timing,
         )
 
@@ -144,6 +147,23 @@ def test_the_last_plan_stays_for_a_while_without_a_controller(plans: Plans, warn
     wait_until(lambda: plans.did == ["apply 1", "open"], what="but an old order must not last for ever")
     plans.server.start()
     wait_until(lambda: plans.did == ["apply 1", "open", "apply 1"], what="the same plan again is carried out")
+
+
+@follows_with(stale_seconds=0.1)
+def test_a_paused_plan_stays_without_a_controller(plans: Plans, warned: Warnings) -> None:
+    plans.server.set_plan(plan(1))
+    plans.follower.start()
+    wait_until(lambda: plans.did == ["apply 1"])
+    plans.enforcement.sent = lambda: {"a": Sent(3000)}
+    plans.server.set_plan(plan(1, paused=True))
+    wait_until(lambda: plans.did == ["apply 1", "apply 1"])
+    assert plans.counted[-1] == {"a": Sent(3000)}, "the counters go with the marks"
+    assert plans.paused == [False, True]
+    plans.server.stop()
+    wait_until(lambda: warned("stays in force") == 1)
+    time.sleep(0.5)
+    # Without a plan the agent would clear programs' DSCPs, which is to change the host.
+    assert "open" not in plans.did
 
 
 def test_a_plan_that_is_not_understood_changes_nothing(plans: Plans, warned: Warnings) -> None:

@@ -62,7 +62,9 @@ def test_nothing_that_only_rises_is_a_gauge() -> None:
     ours = (family for family in shown if family.name.startswith("trainyard_"))
     gauges = {family.name for family in ours if family.type == "gauge" and not family.name.endswith("_created")}
     assert gauges == {
+        "trainyard_audit_degraded",
         "trainyard_journal_degraded",
+        "trainyard_paused",
         "trainyard_jobs",
         "trainyard_degraded_to_marked",
         "trainyard_flow_rules",

@@ -1,0 +1,192 @@
+"""Turns each request that changes something, or that is refused, into a record of the audit.
+
+All requests pass through here, so that no handler can forget it. What a request changes is looked at right before the
+change, when nobody else can change it any more, and what it asked for counts as what is there after it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any
+
+from controller.access.audit.facts import Facts, differing
+from controller.access.audit.pace import Pace
+from controller.access.caller import Caller
+from controller.api.http import Call, Reply
+from controller.api.routes import REPORTS, Route
+from controller.api.services import Services
+from controller.declared.declared import Declared
+from controller.refusals import NotFound
+from controller.wire import StageSpec
+
+LOG = logging.getLogger("trainyard.audit")
+SMALL_SPEC = 8192
+"""Compare the fields of specs whose JSON has at most so many characters; of larger ones compare numbers and sizes."""
+_MOST_NAMES = 256
+_SHOWN_PATH = 200
+_UNAUTHORISED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
+
+
+class Observed:
+    """What is learned of one request while it is answered. ``path`` is as in WSGI."""
+
+    def __init__(self, environ: Mapping[str, Any], path: str) -> None:
+        self.address: str | None = environ.get("REMOTE_ADDR")
+        self.path = path
+        self.caller: Caller | None = None
+        self.route: Route | None = None
+        self.call: Call | None = None
+        self.body: Any = None
+        self.before: Facts | None = None
+        self.detail: str | None = None
+
+
+class Auditor:
+    """Writes the records of all requests. Its methods raise nothing: a fault of the audit fails no request."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._pace = Pace()
+
+    def look(self, observed: Observed, route: Route, call: Call) -> None:
+        """The request is allowed, and its handler is called next."""
+        observed.route, observed.call = route, call
+        self._look(observed)
+
+    def read(self, observed: Observed, body: Any) -> None:
+        """The body has been read. Others may have made changes while it came."""
+        observed.body = body
+        self._look(observed)
+
+    def note(self, observed: Observed, name: str, reply: Reply) -> None:
+        """Add the record of an answered request, if it gets one. ``name`` is the call's."""
+        try:
+            self._note(observed, name, reply)
+        except Exception:
+            LOG.exception("a request to %r has no record in the audit", observed.path[:_SHOWN_PATH])
+
+    def _look(self, observed: Observed) -> None:
+        subject = _subject(observed.route)
+        if subject is None or observed.call is None:
+            return
+        try:
+            observed.before = subject(self._services, observed.call)
+        except NotFound:
+            observed.before = None
+        except Exception:
+            LOG.exception("what %r changes cannot be told", observed.path[:_SHOWN_PATH])
+
+    def _note(self, observed: Observed, name: str, reply: Reply) -> None:
+        is_refused = reply.status >= HTTPStatus.BAD_REQUEST
+        is_change = observed.route is not None and observed.route.changes
+        if not (is_change or (is_refused and (name.endswith(REPORTS) or reply.status in _UNAUTHORISED))):
+            return
+        before = after = None
+        if is_refused:
+            if not self._pace.admits(f"{observed.address} {_name_of(observed.caller)}", time.monotonic()):
+                return
+        else:
+            after = _after(observed, reply)
+            if after is not None and after == observed.before:
+                return
+            before, after = differing(observed.before, after)
+        self._services.audit.add(
+            {
+                "who": _name_of(observed.caller),
+                "role": observed.caller.role.value if observed.caller is not None else "none",
+                "address": observed.address,
+                "action": name,
+                "path": observed.path.encode("latin-1", "replace").decode(errors="replace")[:_SHOWN_PATH],
+                "before": before,
+                "after": after,
+                "status": int(reply.status),
+                "outcome": _outcome(reply.status),
+                "detail": observed.detail[:_SHOWN_PATH] if observed.detail is not None else None,
+                "skipped": self._pace.dequeue_skipped() or None,
+            }
+        )
+
+
+def _name_of(caller: Caller | None) -> str:
+    return caller.name if caller is not None else "unknown"
+
+
+def _outcome(status: int) -> str:
+    if status < HTTPStatus.BAD_REQUEST:
+        return "done"
+    return "refused" if status < HTTPStatus.INTERNAL_SERVER_ERROR else "failed"
+
+
+Subject = Callable[[Services, Call], Facts]
+"""Returns what a call changes, as it is now. Raises NotFound where it is not there."""
+
+
+def _job(services: Services, call: Call) -> Facts:
+    job = services.registry.job_state(call.path["id"])
+    return {"state": "ended"} if job.state == "ended" else _spec(job.spec)
+
+
+def _stage(services: Services, call: Call) -> Facts:
+    return _members(services.registry.stage_jobs(call.path["id"]))
+
+
+def _settings(services: Services, _call: Call) -> Facts:
+    return services.loop.settings.view().model_dump(mode="json")
+
+
+def _family(services: Services, call: Call) -> Facts:
+    name = call.path["name"].encode("latin-1").decode(errors="replace")
+    found = services.registry.families(name, call.query.get("user"))
+    return {"runs": sum(len(history.runs) for _, history in found)}
+
+
+_SUBJECTS: Mapping[str, Subject] = {
+    "/v1/jobs/{id}": _job,
+    "/v1/stages/{id}": _stage,
+    "/v1/settings": _settings,
+    "/v1/families/{name}": _family,
+}
+
+
+def _subject(route: Route | None) -> Subject | None:
+    return _SUBJECTS.get(route.path) if route is not None and route.changes else None
+
+
+def _after(observed: Observed, reply: Reply) -> Facts | None:
+    """Returns what a done request has made; None where nothing is left, or it is not known."""
+    if isinstance(observed.body, Declared):
+        return _spec(observed.body)
+    if isinstance(observed.body, StageSpec):
+        return _members(observed.body.jobs)
+    if observed.route is not None and observed.route.path == "/v1/settings":
+        settings: dict[str, Any] = json.loads(reply.body)
+        return settings
+    return None
+
+
+def _spec(spec: Declared) -> Facts:
+    """Returns the fields of a job's spec; of a large one those that are quickly compared."""
+    if len(spec.text) <= SMALL_SPEC:
+        fields: dict[str, Any] = json.loads(spec.text)
+        return fields
+    return {
+        "iterations": spec.iterations,
+        "target": spec.target,
+        "weight": spec.weight,
+        "arrival": spec.arrival,
+        "stage": spec.stage,
+        "family": spec.family,
+        "user": spec.user,
+        "tasks": {"entries": len(spec.tasks)},
+        "flows": {"entries": len(spec.flows)},
+        "demand": {"entries": len(spec.demand)},
+        "characters": len(spec.text),
+    }
+
+
+def _members(jobs: tuple[str, ...]) -> Facts:
+    return {"jobs": list(jobs) if len(jobs) <= _MOST_NAMES else {"entries": len(jobs)}}
