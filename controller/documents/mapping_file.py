@@ -18,7 +18,8 @@ MAX_BYTES = 16 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault of a file: its line, counted from 1, its field, and what is wrong. None where there is no line or field."""
+    """A fault of a file: its line, counted from 1, its field, and what is wrong. A line or field that is None is not
+    known."""
 
     file: str
     line: int | None

@@ -159,7 +159,7 @@ class Loop:
         self._try(policy, "policy")
 
         def follow() -> None:
-            self.settings.follow_file(config, settings, policy)
+            self.settings.follow_file(config, policy)
             self._budget.budget = config.table_budget
             self._follow_settings()
             self.trigger(Trigger.SETTINGS, time.monotonic())

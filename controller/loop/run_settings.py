@@ -99,8 +99,8 @@ class RunSettings:
         _check_period(self.period_seconds, config.gate_seconds, config.lease_seconds)
         return self.view()
 
-    def follow_file(self, config: Config, settings: Settings, policy: Policy) -> None:
-        """Put a changed settings file in force. ``settings`` are those of ``of_file``, and ``policy`` is theirs."""
+    def follow_file(self, config: Config, policy: Policy) -> None:
+        """Put a changed settings file in force. ``policy`` is the one that ``of_file`` names."""
         self._gate_seconds, self._lease_seconds = config.gate_seconds, config.lease_seconds
         if _of_file(config) == self._file:
             return

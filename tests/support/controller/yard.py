@@ -10,6 +10,7 @@ from typing import Any
 import eventlet
 
 from controller.config.config import Config
+from controller.config.current import Current
 from controller.dataplane.values import Applied, SwitchStatus
 from controller.journal.store import Store
 from controller.journal.writer import Journal
@@ -80,12 +81,13 @@ class Yard:
             "lease_seconds": 60.0,
         } | settings
         self.config = Config.model_validate(body)
+        self.current = Current(self.config)
         self.store = Store(journal)
         self.registry = UnpausedRegistry(self.config.host_map(), self.store, time.time)
         self.network = MemoryNetwork()
         self.metrics = Metrics()
         self.loop = Loop(
-            self.registry, self.network, self.config, self.store, self.metrics, compile_rules=one_rule_a_job
+            self.registry, self.network, self.current, self.store, self.metrics, compile_rules=one_rule_a_job
         )
         self.journal = Journal(self.store)
 

@@ -40,7 +40,7 @@ class Served:
     def __init__(self, yard: Yard) -> None:
         self.yard = yard
         services: Any = Services(
-            yard.config,
+            yard.current,
             yard.registry,
             yard.network,
             yard.loop,
