@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+import socket
 import time
 from functools import partial
 from typing import Any, ClassVar
@@ -40,6 +41,7 @@ from controller.loop.metrics import Metrics
 from controller.model import Snapshot, Switch
 from controller.process import early, signals, startup
 from controller.process.callers import callers_of
+from controller.process.machine_audit import MachineAudit
 from controller.process.renewal import Renewal
 from controller.process.sd_notify import Notifier
 from controller.process.stopping import Step, Stop
@@ -74,7 +76,9 @@ class Trainyard(RyuApp):
         files = startup.raise_file_limit()
         try:
             config = load_config(startup.config_path())
-            callers = callers_of(config.api, config.host_map())
+            self._audit = _open_audit(config)
+            machine_audit = MachineAudit(self._audit.add, socket.gethostname())
+            callers = callers_of(config.api, config.host_map(), machine_audit.tokens_read)
         except ConfigError as error:
             startup.end(2, str(error))
         try:
@@ -83,15 +87,12 @@ class Trainyard(RyuApp):
                 startup.free_port("the address for monitoring", config.api.metrics_host, config.api.metrics_port)
             handshakes = _listen_for_switches(config, files // 4)
             databases = _database_tls(config)
-            self._renewal = _renewal(config, handshakes, databases)
+            self._renewal = _renewal(config, handshakes, databases, machine_audit)
             startup.log_large_journal(config)
             store = Store(config.journal)
             startup.warn_of_no_journal(config)
             startup.log_what_is_left_alone(config)
-            audit = AuditLog(
-                config.audit.file, max_bytes=config.audit.max_bytes, keep=config.audit.keep, clock=time.time
-            )
-        except (AuditError, StoreError, startup.StartError, CertificateError) as error:
+        except (StoreError, startup.StartError, CertificateError) as error:
             startup.end(1, str(error))
         settings = startup.dataplane_settings(config)
         metrics = Metrics()
@@ -115,7 +116,6 @@ class Trainyard(RyuApp):
         self._loop = Loop(registry, self._dataplane, config, store, metrics, compile_rules=compiler)
         self._journal = Journal(store)
         self._watchdog = Watchdog(Notifier())
-        self._audit = audit
         problems = self._renewal.problems if self._renewal is not None else tuple
         services = Services(
             config,
@@ -127,7 +127,7 @@ class Trainyard(RyuApp):
             metrics,
             callers,
             certificate_problems=problems,
-            audit=audit,
+            audit=self._audit,
         )
         self._workers = services.workers
         register(kwargs["wsgi"], services)
@@ -211,6 +211,15 @@ class Trainyard(RyuApp):
         self._dataplane.deliver(event.msg)
 
 
+def _open_audit(config: Config) -> AuditLog:
+    """Returns the audit in the file that the settings name; ends the process where that file cannot be gone on with."""
+    settings = config.audit
+    try:
+        return AuditLog(settings.file, max_bytes=settings.max_bytes, keep=settings.keep, clock=time.time)
+    except AuditError as error:
+        startup.end(1, str(error))
+
+
 def _monitoring(services: Services) -> ApiServer | None:
     """Returns the server of the calls for monitoring, if they have an address of their own. Raises ServerError."""
     if services.config.api.metrics_port is None:
@@ -246,10 +255,12 @@ def _database_tls(config: Config) -> TlsContext | None:
     return TlsContext(certificates, "client") if certificates is not None else None
 
 
-def _renewal(config: Config, handshakes: Handshakes | None, databases: TlsContext | None) -> Renewal | None:
+def _renewal(
+    config: Config, handshakes: Handshakes | None, databases: TlsContext | None, machine_audit: MachineAudit
+) -> Renewal | None:
     """Returns what renews all certificates; None where there are none. Raises CertificateError."""
     parts = [part for part in (handshakes, databases) if part is not None]
     files = [config.openflow.tls.certificates] if config.openflow.tls is not None else []
     if config.database_certificates is not None:
         files.append(config.database_certificates)
-    return Renewal(parts, files) if parts else None
+    return Renewal(parts, files, machine_audit.renewed) if parts else None

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from controller.access.caller import Caller, Role
 from controller.access.callers import Callers
-from controller.access.tokens.file import TokensFile
+from controller.access.tokens.file import TokensFile, TokensRead
 from controller.config.sections import Api
 
 
-def callers_of(api: Api, hosts: Collection[str]) -> Callers:
-    """Returns who may call. ``hosts`` are the names of the hosts. Raises ConfigError where the tokens file is wrong."""
-    file = TokensFile(api.tokens_file, frozenset(hosts)) if api.tokens_file is not None else None
+def callers_of(api: Api, hosts: Collection[str], tell: Callable[[TokensRead], None]) -> Callers:
+    """Returns who may call. ``hosts`` are the names of the hosts.
+
+    ``tell`` is called when the tokens file was read again. Raises ConfigError where it is wrong now.
+    """
+    file = TokensFile(api.tokens_file, frozenset(hosts), tell=tell) if api.tokens_file is not None else None
     oidc = None
     if api.oidc is not None:
         # Only who uses a provider pays for the import.

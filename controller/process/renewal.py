@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from controller.access.certificates import CertificateError, Certificates
 from controller.access.expiry import Expiries
+from controller.access.summary import summary
 
 LOG = logging.getLogger("trainyard.certificates")
 
@@ -19,18 +21,38 @@ class Renewable(Protocol):
         """Read the files again. Raises CertificateError, and then goes on with what it has."""
 
 
-class Renewal:
-    """Renews the certificates of ``parts``; ``certificates`` are all their files. Raises CertificateError."""
+@dataclass(frozen=True)
+class Renewed:
+    """Certificates were read again: what was in their files before, and is now, by path.
 
-    def __init__(self, parts: Sequence[Renewable], certificates: Sequence[Certificates]) -> None:
+    ``problem``: why they cannot be used, so that those from before stay in use.
+    """
+
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+    problem: str | None = None
+
+
+class Renewal:
+    """Renews the certificates of ``parts``; ``certificates`` are all their files. Raises CertificateError.
+
+    ``tell`` is called after each renewal.
+    """
+
+    def __init__(
+        self, parts: Sequence[Renewable], certificates: Sequence[Certificates], tell: Callable[[Renewed], None]
+    ) -> None:
         self._parts = parts
         self._certificates = tuple(dict.fromkeys(certificates))
+        self._tell = tell
         self._failure: str | None = None
         self._expiries = self._read_expiries()
+        self._contents = self._read_contents()
 
     def run(self) -> None:
         """Have all parts read their certificates again, and log the outcome."""
         failures: dict[str, None] = {}
+        before = self._contents
         for part in self._parts:
             try:
                 part.read_again()
@@ -38,9 +60,12 @@ class Renewal:
                 failures[str(error)] = None
         try:
             self._expiries = self._read_expiries()
+            if not failures:
+                self._contents = self._read_contents()
         except CertificateError as error:
             failures[str(error)] = None
         self._failure = "; ".join(failures) or None
+        self._tell(Renewed(before, self._contents, self._failure))
         if self._failure is not None:
             LOG.error("the certificates cannot be read again, those from before stay in use: %s", self._failure)
         else:
@@ -53,3 +78,6 @@ class Renewal:
 
     def _read_expiries(self) -> tuple[Expiries, ...]:
         return tuple(Expiries(each) for each in self._certificates)
+
+    def _read_contents(self) -> Mapping[str, Any]:
+        return {path: content for each in self._certificates for path, content in summary(each).items()}

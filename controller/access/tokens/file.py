@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from controller.access.tokens.entries import TokenTable, parse
 from controller.documents import text_file
@@ -39,16 +41,41 @@ def read_tokens(path: Path, hosts: Collection[str]) -> TokenTable:
     return TokenTable(entries)
 
 
+@dataclass(frozen=True)
+class TokensRead:
+    """A changed tokens file was read: what it said of its entries before, and says now, without hashes.
+
+    ``problem``: why it is wrong, so that what was before stays in force.
+    """
+
+    path: Path
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+    problem: str | None = None
+
+
+def _ignore(_read: TokensRead) -> None:
+    """Tell nobody."""
+
+
 class TokensFile:
     """A tokens file and the table that is in force. Raises ConfigError if the file is wrong at the start.
 
-    A file that is wrong later, or gone, leaves the last good table in force, and the log says so.
+    A file that is wrong later, or gone, leaves the last good table in force, and the log says so. ``tell`` is called
+    each time it was read again.
     """
 
-    def __init__(self, path: Path, hosts: Collection[str], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        path: Path,
+        hosts: Collection[str],
+        clock: Callable[[], float] = time.monotonic,
+        tell: Callable[[TokensRead], None] = _ignore,
+    ) -> None:
         self._path = path
         self._hosts = hosts
         self._clock = clock
+        self._tell = tell
         self._stamp = self._stamped()
         self._table = read_tokens(path, hosts)
         self._checked_at = clock()
@@ -64,12 +91,15 @@ class TokensFile:
     def reload(self) -> bool:
         """Read the file again. Returns whether it was right, and so is in force."""
         self._stamp = self._stamped()
+        before = self._table.facts
         try:
             self._table = read_tokens(self._path, self._hosts)
         except ConfigError as error:
             LOG.error("the tokens file is wrong, and the tokens of before stay in force: %s", error)
+            self._tell(TokensRead(self._path, before, before, str(error)))
             return False
         LOG.info("%s was read: %d entries", self._path, len(self._table))
+        self._tell(TokensRead(self._path, before, self._table.facts))
         return True
 
     def _stamped(self) -> tuple[int, int, int] | None:
