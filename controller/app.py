@@ -33,7 +33,6 @@ from controller.config.config import Config, ConfigError
 from controller.config.current import Current
 from controller.config.file import read_settings
 from controller.dataplane.peers import listener
-from controller.dataplane.peers.handshakes import Handshakes
 from controller.dataplane.plane import Dataplane
 from controller.journal.store import Store, StoreError
 from controller.journal.writer import Journal
@@ -41,13 +40,22 @@ from controller.loop.loop import Loop
 from controller.loop.metrics import Metrics
 from controller.process import early, signals, startup
 from controller.process.callers import callers_of
+from controller.process.certificate_files import CertificateFiles
 from controller.process.compiling import RuleCompiler
-from controller.process.renewal import Renewal
+from controller.process.machine_reload import MachineReload
+from controller.process.parts import (
+    of_callers,
+    of_databases,
+    of_dataplane,
+    of_loop,
+    of_peers,
+    of_registry,
+    of_server,
+)
 from controller.process.sd_notify import Notifier
 from controller.process.stopping import Step, Stop
 from controller.process.watchdog import Watchdog
 from controller.registry.registry import Registry
-from controller.reload.parts import of_dataplane, of_loop, of_registry
 from controller.reload.reloader import Reloader
 from controller.reload.watch import Watch
 
@@ -79,6 +87,7 @@ class Trainyard(RyuApp):
         try:
             loaded = read_settings(startup.config_path())
             config = loaded.config
+            self._audit = _open_audit(config)
             callers = callers_of(config.api, config.host_map())
         except ConfigError as error:
             startup.end(2, str(error))
@@ -86,17 +95,14 @@ class Trainyard(RyuApp):
             startup.free_port("the API", config.api.host, config.api.port)
             if config.api.metrics_port is not None:
                 startup.free_port("the address for monitoring", config.api.metrics_host, config.api.metrics_port)
-            handshakes = _listen_for_switches(config, files // 4)
+            peers = _listen_for_switches(config, files // 4)
             databases = _database_tls(config)
-            self._renewal = _renewal(config, handshakes, databases)
+            certificates = CertificateFiles(config)
             startup.log_large_journal(config)
             store = Store(config.journal)
             startup.warn_of_no_journal(config)
             startup.log_what_is_left_alone(config)
-            audit = AuditLog(
-                config.audit.file, max_bytes=config.audit.max_bytes, keep=config.audit.keep, clock=time.time
-            )
-        except (AuditError, StoreError, startup.StartError, CertificateError) as error:
+        except (StoreError, startup.StartError, CertificateError) as error:
             startup.end(1, str(error))
         settings = startup.dataplane_settings(config)
         metrics = Metrics()
@@ -111,16 +117,6 @@ class Trainyard(RyuApp):
         self._loop = Loop(registry, self._dataplane, self._current, store, metrics, compile_rules=compiler)
         self._journal = Journal(store)
         self._watchdog = Watchdog(Notifier())
-        self._audit = audit
-        problems = self._renewal.problems if self._renewal is not None else tuple
-        self._reloader = Reloader(
-            loaded,
-            self._current,
-            [of_loop(self._loop), of_dataplane(self._dataplane)],
-            of_registry(registry),
-            between=self._loop.between_plans,
-            count=lambda outcome: metrics.reloads.labels(outcome=outcome).inc(),
-        )
         services = Services(
             self._current,
             registry,
@@ -130,9 +126,8 @@ class Trainyard(RyuApp):
             self._journal,
             metrics,
             callers,
-            certificate_problems=problems,
-            reloader=self._reloader,
-            audit=audit,
+            certificate_problems=certificates.problems,
+            audit=self._audit,
         )
         self._workers = services.workers
         register(kwargs["wsgi"], services)
@@ -141,6 +136,22 @@ class Trainyard(RyuApp):
             self._monitoring = _monitoring(services)
         except ServerError as error:
             startup.end(1, str(error))
+        self._reloader = services.reloader = Reloader(
+            loaded,
+            self._current,
+            [
+                of_loop(self._loop),
+                of_dataplane(self._dataplane),
+                of_peers(peers),
+                of_databases(databases),
+                of_callers(services, config),
+                of_server(self._server),
+                certificates.prepare,
+            ],
+            of_registry(registry),
+            between=self._loop.between_plans,
+            count=lambda outcome: metrics.reloads.labels(outcome=outcome).inc(),
+        )
         self._stop = Stop(
             [
                 Step("systemd is told", 0.5, self._watchdog.stop),
@@ -164,15 +175,15 @@ class Trainyard(RyuApp):
         # At the exit it would wait for a plan that another thread is making, and that nobody needs any more.
         atexit.unregister(eventlet.tpool.killall)
         stop = partial(self._end, hub.getcurrent())
-        ignore = partial(LOG.warning, early.SIGHUP_IS_IGNORED)
-        signals.Signals(stop, self._renewal.run if self._renewal is not None else ignore, STOP_SECONDS).listen()
+        reload = MachineReload(self._reloader, self._audit.add)
+        signals.Signals(stop, partial(reload.run, "signal"), STOP_SECONDS).listen()
+        Watch(self._reloader, self._current, partial(reload.run, "file")).start()
         self._journal.start()
         self._audit.start()
         self._audit.add({"who": "trainyard", "role": "controller", "action": "start", "outcome": "done"})
         self._workers.start()
         self._loop.start()
         self._watchdog.start()
-        Watch(self._reloader, self._current).start()
         if self._monitoring is not None:
             hub.spawn(self._monitoring)
         return hub.spawn(self._server)
@@ -217,6 +228,15 @@ class Trainyard(RyuApp):
         self._dataplane.deliver(event.msg)
 
 
+def _open_audit(config: Config) -> AuditLog:
+    """Returns the audit in the file that the settings name; ends the process where that file cannot be gone on with."""
+    settings = config.audit
+    try:
+        return AuditLog(settings.file, max_bytes=settings.max_bytes, keep=settings.keep, clock=time.time)
+    except AuditError as error:
+        startup.end(1, str(error))
+
+
 def _monitoring(services: Services) -> ApiServer | None:
     """Returns the server of the calls for monitoring, if they have an address of their own. Raises ServerError."""
     if services.config.api.metrics_port is None:
@@ -230,32 +250,23 @@ def _monitoring(services: Services) -> ApiServer | None:
     )
 
 
-def _listen_for_switches(config: Config, connections: int) -> Handshakes | None:
+def _listen_for_switches(config: Config, connections: int) -> listener.Peers:
     """Let Ryu listen where the settings say, for ``connections`` at most.
 
-    Returns what renews the certificates; None without TLS. Raises StartError and CertificateError.
+    Returns who may connect. Raises StartError and CertificateError.
     """
     port = startup.free_port("OpenFlow", config.openflow.host, config.openflow.port)
     cfg.CONF.set_override("ofp_listen_host", config.openflow.host)
     cfg.CONF.set_override("ofp_tcp_listen_port", port)
     tls = config.openflow.tls
-    handshakes = listener.install(config.openflow.switches, connections, tls.certificates if tls is not None else None)
+    peers = listener.install(config.openflow.switches, connections, tls.certificates if tls is not None else None)
     startup.warn_of_open_listener(config)
     cfg.CONF.set_override("echo_request_interval", ECHO_SECONDS)
     cfg.CONF.set_override("maximum_unreplied_echo_requests", UNANSWERED_ECHOES)
-    return handshakes
+    return peers
 
 
 def _database_tls(config: Config) -> TlsContext | None:
     """Returns the TLS to the databases of the switches; None where none needs it. Raises CertificateError."""
     certificates = config.database_certificates
     return TlsContext(certificates, "client") if certificates is not None else None
-
-
-def _renewal(config: Config, handshakes: Handshakes | None, databases: TlsContext | None) -> Renewal | None:
-    """Returns what renews all certificates; None where there are none. Raises CertificateError."""
-    parts = [part for part in (handshakes, databases) if part is not None]
-    files = [config.openflow.tls.certificates] if config.openflow.tls is not None else []
-    if config.database_certificates is not None:
-        files.append(config.database_certificates)
-    return Renewal(parts, files) if parts else None

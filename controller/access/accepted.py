@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Self
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
-from controller.access.certificates import Certificates
 from controller.access.pem import read_certificates, read_lists
 
 
@@ -22,10 +22,9 @@ class Judge:
         self._lists = lists
 
     @classmethod
-    def read(cls, certificates: Certificates) -> Self:
-        """Returns the judge by the files of ``certificates``. Raises CertificateError."""
-        lists = read_lists(certificates.revoked) if certificates.revoked is not None else ()
-        return cls(read_certificates(certificates.authority), lists)
+    def read(cls, authority: Path, revoked: Path | None) -> Self:
+        """Returns the judge by a file of authorities and one of revoked certificates. Raises CertificateError."""
+        return cls(read_certificates(authority), read_lists(revoked) if revoked is not None else ())
 
     def objection(self, certificate: bytes, before: Judge, now: datetime | None = None) -> str | None:
         """Returns why a certificate (DER) that ``before`` accepted is refused now; None: it is still accepted.

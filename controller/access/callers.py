@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from controller.access.caller import Caller
 from controller.access.client_certificates import ClientCertificate
 from controller.access.tokens.entries import TokenTable
-from controller.access.tokens.file import TokensFile
 from controller.access.unknown import UnknownCallerError
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Callers:
-    """Everybody who may call: owners of ``tokens``, entries of ``file``, who ``oidc`` vouches for, and certificates.
+    """Everybody who may call: owners of ``tokens``, entries of ``table``, who ``oidc`` vouches for, and certificates.
 
     ``tokens`` pairs each token with its owner. ``hosts`` are the names of the hosts, which certificates may have.
     ``is_open``: nothing is asked for, so that whoever reaches the API is an operator. ``clock`` is in seconds since the
@@ -31,20 +30,16 @@ class Callers:
         *,
         is_open: bool,
         tokens: Iterable[tuple[str, Caller]] = (),
-        file: TokensFile | None = None,
+        table: TokenTable | None = None,
         oidc: OidcTokens | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.is_open = is_open
         self._hosts = frozenset(hosts)
         self._set = [(token.encode(), owner) for token, owner in tokens]
-        self._file = file
-        self._oidc = oidc
+        self.table = table
+        self.oidc = oidc
         self._clock = clock
-
-    def reload(self) -> bool:
-        """Read the tokens file again. Returns whether it was right; if not, the tokens of before stay in force."""
-        return self._file is None or self._file.reload()
 
     def by_token(self, token: str) -> Caller:
         """Returns who has a bearer token. Raises UnknownCallerError."""
@@ -53,10 +48,10 @@ class Callers:
         for known, owner in self._set:  # all of them, so that the time reveals nothing
             if hmac.compare_digest(known, given):
                 caller = owner
-        if caller is None and (table := self._table()) is not None:
-            caller = table.of_token(given, self._clock())
-        if caller is None and self._oidc is not None and self._oidc.is_one(token):
-            return self._oidc.caller(token)
+        if caller is None and self.table is not None:
+            caller = self.table.of_token(given, self._clock())
+        if caller is None and self.oidc is not None and self.oidc.is_one(token):
+            return self.oidc.caller(token)
         if caller is None:
             raise UnknownCallerError("the token is not known here", "token")
         return caller
@@ -65,10 +60,7 @@ class Callers:
         """Returns who has a client certificate. Raises UnknownCallerError."""
         if certificate is None:
             raise UnknownCallerError("a bearer token is required", "none")
-        caller = certificate.caller(self._table(), self._hosts, self._clock())
+        caller = certificate.caller(self.table, self._hosts, self._clock())
         if caller is None:
             raise UnknownCallerError("nobody is known by the names in the client certificate", "certificate")
         return caller
-
-    def _table(self) -> TokenTable | None:
-        return self._file.table() if self._file is not None else None

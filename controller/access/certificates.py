@@ -1,4 +1,5 @@
-"""The certificates of one endpoint: what it shows, whom it believes. They are read at the start, and again when told.
+"""The certificates of one endpoint: what it shows, whom it believes. They are read at the start and at each
+reload.
 
 Nothing here knows what is spoken over TLS, so every listener and every client of the controller can use it.
 """
@@ -6,9 +7,10 @@ Nothing here knows what is spoken over TLS, so every listener and every client o
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Side = Literal["server", "client"]
 
@@ -30,6 +32,19 @@ class Certificates:
     authority: Path
     revoked: Path | None = None
 
+    @property
+    def public(self) -> PublicFiles:
+        """The files without the key."""
+        return PublicFiles(self.certificate, self.authority, self.revoked)
+
+
+class PublicFiles(NamedTuple):
+    """The PEM files of an endpoint that hold no secret. None: there is no such file."""
+
+    certificate: Path
+    authority: Path | None = None
+    revoked: Path | None = None
+
 
 class TlsContext:
     """Holds the ``ssl.SSLContext`` for new connections. Raises CertificateError.
@@ -43,12 +58,17 @@ class TlsContext:
         self._side: Side = side
         self.current = make_context(certificates, side)
 
-    def read_again(self) -> None:
-        """Read the files again, for new connections; open ones keep what they have.
+    def prepare(self, certificates: Certificates) -> Callable[[], None]:
+        """Returns what makes new connections use these files, as they are now; open ones keep what they have.
 
-        Raises CertificateError, and then new connections go on with what was read before.
+        Raises CertificateError, and then nothing changes.
         """
-        self.current = make_context(self.certificates, self._side)
+        context = make_context(certificates, self._side)
+
+        def use() -> None:
+            self.certificates, self.current = certificates, context
+
+        return use
 
 
 def make_context(certificates: Certificates, side: Side) -> ssl.SSLContext:
@@ -63,7 +83,7 @@ def make_context(certificates: Certificates, side: Side) -> ssl.SSLContext:
     _load_own(context, certificates.certificate, certificates.key)
     _load_authority(context, certificates.authority)
     if certificates.revoked is not None:
-        _load_revoked(context, certificates.revoked)
+        load_revoked(context, certificates.revoked)
     return context
 
 
@@ -79,7 +99,7 @@ def check_authority(authority: Path) -> None:
 
 def check_revoked(revoked: Path) -> None:
     """Raises CertificateError where a file has no list of revoked certificates."""
-    _load_revoked(_empty(ssl.PROTOCOL_TLS_SERVER), revoked)
+    load_revoked(_empty(ssl.PROTOCOL_TLS_SERVER), revoked)
 
 
 def _empty(protocol: ssl._SSLMethod) -> ssl.SSLContext:
@@ -108,7 +128,8 @@ def _load_authority(context: ssl.SSLContext, authority: Path) -> None:
         raise CertificateError(f"{authority} has no certificate of an authority (CA: true), only others")
 
 
-def _load_revoked(context: ssl.SSLContext, revoked: Path) -> None:
+def load_revoked(context: ssl.SSLContext, revoked: Path) -> None:
+    """Have a context refuse the certificates that the lists in a file revoke. Raises CertificateError."""
     before = context.cert_store_stats()
     after = _load(context, revoked, "list of revoked certificates (CRL)")
     # OpenSSL would believe a certificate in this file as one of an authority.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from controller.access.certificates import Certificates
+from controller.access.certificates import PublicFiles
 from controller.access.pem import read_certificates, read_lists
 
 SOON = timedelta(days=30)
@@ -14,29 +14,30 @@ SOON = timedelta(days=30)
 
 
 class Expiries:
-    """The dates in the files of ``certificates`` as they are when it is made. Raises CertificateError."""
+    """The dates in ``files`` as they are when it is made. Raises CertificateError."""
 
-    def __init__(self, certificates: Certificates) -> None:
-        self._dates = tuple(_dates(certificates))
+    def __init__(self, files: PublicFiles) -> None:
+        self._dates = tuple(_dates(files))
 
     def problems(self, now: datetime | None = None) -> tuple[str, ...]:
         """Returns a sentence for each file that has expired or expires soon. The file is named after a colon."""
         moment = now or datetime.now(UTC)
         return tuple(
             f"{what} {'has expired' if until <= moment else 'expires soon'}: {path} ends at {until:%Y-%m-%d %H:%M} "
-            "UTC; replace the file and send SIGHUP to the controller"
+            "UTC; replace the file, then trainyard reload"
             for what, path, until in self._dates
             if until - moment < SOON
         )
 
 
-def _dates(certificates: Certificates) -> Iterator[tuple[str, Path, datetime]]:
+def _dates(files: PublicFiles) -> Iterator[tuple[str, Path, datetime]]:
     for what, path in (
-        ("the controller's certificate", certificates.certificate),
-        ("an authority's certificate", certificates.authority),
+        ("the controller's certificate", files.certificate),
+        ("an authority's certificate", files.authority),
     ):
-        yield what, path, min(each.not_valid_after_utc for each in read_certificates(path))
-    if certificates.revoked is not None:
-        for each in read_lists(certificates.revoked):
+        if path is not None:
+            yield what, path, min(each.not_valid_after_utc for each in read_certificates(path))
+    if files.revoked is not None:
+        for each in read_lists(files.revoked):
             if each.next_update_utc is not None:
-                yield "a list of revoked certificates", certificates.revoked, each.next_update_utc
+                yield "a list of revoked certificates", files.revoked, each.next_update_utc

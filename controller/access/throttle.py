@@ -7,10 +7,11 @@ and nothing waits or is held in memory for it. An IPv6 address counts as its /64
 
 from __future__ import annotations
 
-import ipaddress
 import math
 from collections import OrderedDict
 from dataclasses import dataclass
+
+from controller.access.network import network_of
 
 BURST = 30
 REFILL_SECONDS = 1.0
@@ -43,14 +44,14 @@ class Throttle:
 
     def wait(self, address: str, now: float) -> float:
         """Returns for how many seconds no token from ``address`` is looked at; 0 where one is looked at now."""
-        bucket = self._buckets.get(_network(address))
+        bucket = self._buckets.get(network_of(address))
         if bucket is None:
             return 0.0
         return max(0.0, (1.0 - self._level(bucket, now)) * REFILL_SECONDS)
 
     def wrong(self, address: str, now: float) -> None:
         """Note a wrong token from ``address``."""
-        bucket = self._bucket(_network(address), now)
+        bucket = self._bucket(network_of(address), now)
         bucket.left = max(0.0, self._level(bucket, now) - 1.0)
         bucket.as_of = now
 
@@ -59,7 +60,7 @@ class Throttle:
 
         To be called once a refusal. A line is due once a minute and address, and only so many in all.
         """
-        bucket = self._bucket(_network(address), now)
+        bucket = self._bucket(network_of(address), now)
         bucket.unlogged += 1
         if now - bucket.logged_at < LOG_SECONDS:
             return None
@@ -82,16 +83,3 @@ class Throttle:
                 self._buckets.popitem(last=False)
         self._buckets.move_to_end(network)
         return bucket
-
-
-def _network(address: str) -> str:
-    """Returns what counts as one address: an IPv4 address, also one that is written as IPv6, or the /64 of another."""
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
-        return address
-    if isinstance(parsed, ipaddress.IPv4Address):
-        return str(parsed)
-    if parsed.ipv4_mapped is not None:
-        return str(parsed.ipv4_mapped)
-    return str(ipaddress.ip_network((int(parsed) >> 64 << 64, 64)))

@@ -16,8 +16,9 @@ from typing import Any
 from controller.access.audit.facts import Facts, differing
 from controller.access.audit.pace import Pace
 from controller.access.caller import Caller
+from controller.access.network import network_of
 from controller.api.http import Call, Reply
-from controller.api.routes import REPORTS, Route
+from controller.api.routes import RELOAD, REPORTS, Route
 from controller.api.services import Services
 from controller.declared.declared import Declared
 from controller.refusals import NotFound
@@ -28,7 +29,7 @@ SMALL_SPEC = 8192
 """Compare the fields of specs whose JSON has at most so many characters; of larger ones compare numbers and sizes."""
 _MOST_NAMES = 256
 _SHOWN_PATH = 200
-_UNAUTHORISED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
+_NOT_ALLOWED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
 
 
 class Observed:
@@ -83,17 +84,18 @@ class Auditor:
     def _note(self, observed: Observed, name: str, reply: Reply) -> None:
         is_refused = reply.status >= HTTPStatus.BAD_REQUEST
         is_change = observed.route is not None and observed.route.changes
-        if not (is_change or (is_refused and (name.endswith(REPORTS) or reply.status in _UNAUTHORISED))):
+        if not (is_change or (is_refused and (name.endswith(REPORTS) or reply.status in _NOT_ALLOWED))):
             return
         before = after = None
         if is_refused:
-            if not self._pace.admits(f"{observed.address} {_name_of(observed.caller)}", time.monotonic()):
+            is_stranger = observed.caller is None
+            if not self._pace.admits(_client(observed, reply), time.monotonic(), is_stranger=is_stranger):
                 return
         else:
-            after = _after(observed, reply)
-            if after is not None and after == observed.before:
+            before, after = _sides(observed, reply)
+            if after is not None and after == before:
                 return
-            before, after = differing(observed.before, after)
+            before, after = differing(before, after)
         self._services.audit.add(
             {
                 "who": _name_of(observed.caller),
@@ -109,6 +111,12 @@ class Auditor:
                 "skipped": self._pace.dequeue_skipped() or None,
             }
         )
+
+
+def _client(observed: Observed, reply: Reply) -> str:
+    """Returns whose refused tries count together: those of a caller or an address that have the same status."""
+    client = observed.caller.name if observed.caller is not None else network_of(str(observed.address))
+    return f"{client} {int(reply.status)}"
 
 
 def _name_of(caller: Caller | None) -> str:
@@ -154,6 +162,14 @@ _SUBJECTS: Mapping[str, Subject] = {
 
 def _subject(route: Route | None) -> Subject | None:
     return _SUBJECTS.get(route.path) if route is not None and route.changes else None
+
+
+def _sides(observed: Observed, reply: Reply) -> tuple[Facts | None, Facts | None]:
+    """Returns what a done request has changed, as it was before and as it is after."""
+    if observed.route is not None and observed.route.path == RELOAD:
+        changed = json.loads(reply.body)["changed"]
+        return {each["field"]: each["before"] for each in changed}, {each["field"]: each["after"] for each in changed}
+    return observed.before, _after(observed, reply)
 
 
 def _after(observed: Observed, reply: Reply) -> Facts | None:

@@ -31,13 +31,19 @@ REALM = 'Bearer realm="trainyard"'
 
 
 class Guard:
-    """Finds out who calls, and slows down who guesses. ``steady`` is in seconds and never goes back.
+    """Finds out who calls, and slows down who guesses.
+
+    ``callers`` returns who may call now. ``steady`` is in seconds and never goes back.
 
     Without any token the API is open to clients on this machine, and listens on loopback only.
     """
 
     def __init__(
-        self, own_name: str, callers: Callers, metrics: Metrics, steady: Callable[[], float] = time.monotonic
+        self,
+        own_name: str,
+        callers: Callable[[], Callers],
+        metrics: Metrics,
+        steady: Callable[[], float] = time.monotonic,
     ) -> None:
         self._own_name = own_name
         self._callers = callers
@@ -51,17 +57,18 @@ class Guard:
         Raises HttpError 401 without a known token or client certificate, and 429 where the client's address has sent
         too many wrong ones lately. If no tokens are set, raises 403 for a web page from another site.
         """
-        if self._callers.is_open:
+        callers = self._callers()
+        if callers.is_open:
             self._check_name(environ.get("HTTP_HOST"))
             return ANYBODY
         address = str(environ.get("REMOTE_ADDR", ""))
         authorization = environ.get("HTTP_AUTHORIZATION")
         try:
             if not authorization:
-                return self._callers.by_certificate(ClientCertificate.of(environ.get(CERTIFICATE)))
+                return callers.by_certificate(ClientCertificate.of(environ.get(CERTIFICATE)))
             self._check_rate(address)
             scheme, _, token = authorization.partition(" ")
-            return self._callers.by_token(token.strip(" ") if scheme.lower() == "bearer" else "")
+            return callers.by_token(token.strip(" ") if scheme.lower() == "bearer" else "")
         except UnknownCallerError as error:
             if error.proof != "none":
                 self._refused(address, error.proof, str(error))

@@ -39,7 +39,7 @@ class Api:
     def __init__(self, services: Services, routes: tuple[Route, ...] = ROUTES, *, is_public: bool = False) -> None:
         self._services = services
         self._is_public = is_public
-        self._guard = Guard(services.config.api.host, services.callers, services.metrics)
+        self._guard = Guard(services.config.api.host, lambda: services.callers, services.metrics)
         self._auditor = Auditor(services)
         self._by_path: dict[str, dict[str, Route]] = {}
         own = () if is_public else (Route("GET", "/openapi.json", self.openapi, Access.READ_JOB, {200: None}),)

@@ -80,6 +80,7 @@ class Route:
         return (self.handler.__doc__ or "").strip().splitlines()[0]
 
 
+RELOAD = "/v1/reload"
 REPORTS = "/v1/hosts/{host}/reports"
 _OF_USER = {"user": Parameter("Only the family of this user")}
 
@@ -136,7 +137,7 @@ ROUTES: tuple[Route, ...] = (
     Route("DELETE", "/v1/families/{name}", families.delete_family, Access.OPERATE, {204: None}, (404,), query=_OF_USER),
     Route("GET", "/v1/settings", plans.get_settings, Access.READ, {200: Settings}),
     Route("PATCH", "/v1/settings", plans.patch_settings, Access.OPERATE, {200: Settings}, body=Settings),
-    Route("POST", "/v1/reload", reload.post_reload, Access.OPERATE, {200: ReloadAnswer}, (409, 422)),
+    Route("POST", RELOAD, reload.post_reload, Access.OPERATE, {200: ReloadAnswer}, (409, 422)),
     Route(
         "GET",
         "/v1/audit",

@@ -19,9 +19,9 @@ from controller.reload.reloader import Reloader
 from controller.steps import Turns
 
 
-@dataclass(frozen=True)
+@dataclass
 class Services:
-    """The parts of a running controller."""
+    """The parts of a running controller. A reload replaces ``callers``; all else stays."""
 
     current: Current
     registry: Registry

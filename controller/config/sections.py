@@ -81,13 +81,16 @@ class Api(Section):
     tls_key: Annotated[Path, Field(strict=False)] | None = None
     """The PEM file of the certificate's private key, without a password."""
     tokens_file: Annotated[Path, Field(strict=False)] | None = None
-    """The file of named tokens, as hashes that trainyard token makes. It is read again when it has changed."""
+    """The file of named tokens, as hashes that trainyard token makes. It is read again with the settings."""
     oidc: Annotated[Oidc | None, BeforeValidator(as_optional_section)] = None
     """An OpenID Connect provider whose bearer tokens are accepted."""
     client_authority: Annotated[Path, Field(strict=False)] | None = None
     """The PEM file of the authority that signs client certificates, which stand in the place of tokens. It needs
     tls_certificate. A certificate is of the host whose name is among its DNS names, or of the entry of tokens_file that
     has its common name."""
+    client_revoked: Annotated[Path, Field(strict=False)] | None = None
+    """The lists of revoked client certificates (CRL), one of each authority. Without it none is revoked. It needs
+    client_authority."""
     metrics_host: Listening = "127.0.0.1"
     """The IP address or host name to listen on for /metrics, /healthz and /readyz, without a token and without TLS."""
     metrics_port: TcpPort | None = None
@@ -160,6 +163,15 @@ class Api(Section):
             raise ValueError(f"{authority} holds no certificates in PEM: {error}") from error
         return authority
 
+    @field_validator("client_revoked")
+    @classmethod
+    def _revoked_has_an_authority(cls, revoked: Path | None, info: ValidationInfo) -> Path | None:
+        if revoked is not None:
+            if "client_authority" in info.data and info.data["client_authority"] is None:
+                raise ValueError("the lists are of client certificates; set api.client_authority too")
+            check_revoked(revoked)
+        return revoked
+
 
 def _check_token(token: SecretStr) -> None:
     text = token.get_secret_value()
@@ -172,7 +184,7 @@ def _check_token(token: SecretStr) -> None:
 
 class Tls(Section):
     """The PEM files with which the controller proves who it is, and checks who its peers are. ``trainyard certs`` makes
-    them. SIGHUP makes the controller read them again."""
+    them. A reload makes the controller read them again."""
 
     certificate: Annotated[Path, Field(strict=False)]
     """The controller's certificate."""

@@ -3,31 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
 
 from controller.access.caller import Caller, Role
 from controller.access.callers import Callers
-from controller.access.tokens.file import TokensFile
-from controller.config.sections import Api
+from controller.access.tokens.file import read_tokens
+from controller.config.sections import Api, Oidc
+
+if TYPE_CHECKING:
+    from controller.access.oidc.provider import OidcTokens
 
 
-def callers_of(api: Api, hosts: Collection[str]) -> Callers:
-    """Returns who may call. ``hosts`` are the names of the hosts. Raises ConfigError where the tokens file is wrong."""
-    file = TokensFile(api.tokens_file, frozenset(hosts)) if api.tokens_file is not None else None
-    oidc = None
-    if api.oidc is not None:
-        # Only who uses a provider pays for the import.
-        from controller.access.oidc.checks import Rules  # noqa: PLC0415
-        from controller.access.oidc.provider import OidcTokens  # noqa: PLC0415
+def callers_of(api: Api, hosts: Collection[str], oidc: OidcTokens | None = None) -> Callers:
+    """Returns who may call. ``hosts`` are the names of the hosts.
 
-        rules = Rules(
-            issuer=api.oidc.issuer,
-            audience=api.oidc.audience,
-            role_claim=api.oidc.role_claim,
-            roles=api.oidc.roles,
-            user_claim=api.oidc.user_claim,
-        )
-        oidc = OidcTokens(api.oidc.keys, rules)
-    return Callers(hosts, is_open=not api.is_guarded, tokens=_tokens(api), file=file, oidc=oidc)
+    ``oidc`` are the tokens of the identity provider; None makes them as the settings say. Raises ConfigError where the
+    tokens file is wrong.
+    """
+    table = read_tokens(api.tokens_file, hosts) if api.tokens_file is not None else None
+    return Callers(
+        hosts, is_open=not api.is_guarded, tokens=_tokens(api), table=table, oidc=oidc or _oidc_tokens(api.oidc)
+    )
+
+
+def _oidc_tokens(settings: Oidc | None) -> OidcTokens | None:
+    if settings is None:
+        return None
+    # Only who uses a provider pays for the import.
+    from controller.access.oidc.checks import Rules  # noqa: PLC0415
+    from controller.access.oidc.provider import OidcTokens  # noqa: PLC0415
+
+    rules = Rules(
+        issuer=settings.issuer,
+        audience=settings.audience,
+        role_claim=settings.role_claim,
+        roles=settings.roles,
+        user_claim=settings.user_claim,
+    )
+    return OidcTokens(settings.keys, rules)
 
 
 def _tokens(api: Api) -> Iterator[tuple[str, Caller]]:

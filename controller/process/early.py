@@ -7,7 +7,7 @@ import signal
 from types import FrameType
 
 ENDS = (signal.SIGINT, signal.SIGTERM)
-SIGHUP_IS_IGNORED = "SIGHUP is ignored: the settings are read at the start alone; restart the controller to read them"
+SIGHUP_IS_IGNORED = "SIGHUP is ignored: the controller is starting, and reads its settings now"
 
 
 def end_at_once() -> None:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
-from controller.config.config import Config
+from controller.access.callers import Callers
+from controller.access.certificates import CertificateError, TlsContext
+from controller.api import ApiServer, ServerError, Services
+from controller.config.config import Config, ConfigError
+from controller.dataplane.peers.listener import Peers
 from controller.dataplane.plane import Dataplane
 from controller.loop.loop import Loop
+from controller.process.callers import callers_of
 from controller.process.startup import dataplane_settings
 from controller.refusals import Invalid
 from controller.registry.registry import Registry
+from controller.reload.difference import Change
 from controller.reload.part import Prepare, Prepared
 
 
@@ -44,3 +52,81 @@ def of_registry(registry: Registry) -> Prepare:
 def _names(jobs: list[str]) -> str:
     shown = ", ".join(jobs[:5]) + (f" and {len(jobs) - 5} more" if len(jobs) > 5 else "")
     return f"job {shown} runs" if len(jobs) == 1 else f"jobs {shown} run"
+
+
+def of_callers(services: Services, config: Config) -> Prepare:
+    """Returns the part that finds out who calls. ``config`` are the settings now. Open requests go on."""
+    oidc = config.api.oidc
+
+    def prepare(config: Config) -> Prepared:
+        before = services.callers
+        # The keys of a provider that stays are kept.
+        callers = callers_of(config.api, config.host_map(), before.oidc if config.api.oidc == oidc else None)
+
+        def use() -> None:
+            nonlocal oidc
+            services.callers, oidc = callers, config.api.oidc
+
+        return Prepared(use, _token_changes(before, callers))
+
+    return prepare
+
+
+def _token_changes(before: Callers, after: Callers) -> tuple[Change, ...]:
+    """Returns the entries of the tokens file that differ."""
+    old, new = _entries(before), _entries(after)
+    return tuple(
+        Change(f"api.tokens_file:{name}", old.get(name), new.get(name))
+        for name in dict.fromkeys((*old, *new))
+        if old.get(name) != new.get(name)
+    )
+
+
+def _entries(callers: Callers) -> Mapping[str, Any]:
+    return callers.table.facts if callers.table is not None else {}
+
+
+def of_peers(peers: Peers) -> Prepare:
+    """Returns the part that decides who may connect as a switch."""
+
+    def prepare(config: Config) -> Prepared:
+        use_files = _nothing
+        if peers.handshakes is not None and config.openflow.tls is not None:
+            use_files = _checked(partial(peers.handshakes.prepare, config.openflow.tls.certificates))
+
+        def use() -> None:
+            use_files()
+            peers.admission.change(config.openflow.switches)
+
+        return Prepared(use)
+
+    return prepare
+
+
+def of_databases(tls: TlsContext | None) -> Prepare:
+    """Returns the TLS to the databases of the switches."""
+
+    def prepare(config: Config) -> Prepared:
+        certificates = config.database_certificates
+        if tls is None or certificates is None:
+            return Prepared(_nothing)
+        return Prepared(_checked(partial(tls.prepare, certificates)))
+
+    return prepare
+
+
+def of_server(server: ApiServer) -> Prepare:
+    """Returns the part that speaks TLS with the clients of the API."""
+    return lambda config: Prepared(_checked(partial(server.prepare, config.api)))
+
+
+def _checked(prepare: Callable[[], Callable[[], None]]) -> Callable[[], None]:
+    """Returns what ``prepare`` does. Raises ConfigError for files that cannot be used."""
+    try:
+        return prepare()
+    except (CertificateError, ServerError) as error:
+        raise ConfigError(str(error)) from error
+
+
+def _nothing() -> None:
+    """Change nothing."""

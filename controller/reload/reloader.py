@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import eventlet.semaphore
 import eventlet.tpool
@@ -35,6 +35,11 @@ class Outcome:
     loaded_at: float
     changed: tuple[Change, ...]
     waiting: tuple[Change, ...]
+
+    @property
+    def sides(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The values of the changed settings before and after, by field."""
+        return {each.field: each.before for each in self.changed}, {each.field: each.after for each in self.changed}
 
 
 class NoFileError(RuntimeError):
@@ -155,7 +160,7 @@ class Reloader:
         """Returns the stamps of all files of the settings; those of ``known`` are taken as they are there."""
         files = [*([self.path] if self.path is not None else []), *files_in(config, but=WRITTEN)]
         known = known or {}
-        return {file: known[file] if file in known else stamp for file, stamp in stamps_of(files).items()}
+        return {file: known.get(file, stamp) for file, stamp in stamps_of(files).items()}
 
 
 def _all_changes(before: Config, after: Config, prepared: Sequence[Prepared]) -> tuple[Change, ...]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 import eventlet
 
 from controller.config.current import Current
-from controller.documents.mapping_file import ConfigError
 from controller.reload.reloader import Reloader
 from controller.reload.stamps import Stamps, stamps_of
 
@@ -17,14 +17,17 @@ LOOK_SECONDS = 2.0
 
 class Watch:
     """Looks at the files every ``seconds``, and logs a change once. Where the settings say ``reload: automatic``, it
-    also puts the change in force.
+    also calls ``reload``.
 
     A change counts when two looks in a row find it the same, so that a file that is being written is left alone.
     """
 
-    def __init__(self, reloader: Reloader, current: Current, seconds: float = LOOK_SECONDS) -> None:
+    def __init__(
+        self, reloader: Reloader, current: Current, reload: Callable[[], None], seconds: float = LOOK_SECONDS
+    ) -> None:
         self._reloader = reloader
         self._current = current
+        self._reload = reload
         self._seconds = seconds
         self._seen: Stamps = {}
         self._said: Stamps = {}
@@ -41,10 +44,7 @@ class Watch:
             return
         self._said = self._seen
         if self._current.config.reload == "automatic":
-            try:
-                self._reloader.run("a changed file")
-            except ConfigError:
-                return  # it is logged; the next change of the file is the next try
+            self._reload()
         else:
             LOG.warning("the settings have changed on the disk and are not in force; trainyard reload applies them")
 

@@ -17,13 +17,16 @@ class AuditRecord(Message):
     time: float
     """When it was made, in seconds since the Unix epoch."""
     who: str
-    """The name of the caller. unknown: the caller did not prove who it is. trainyard: the controller itself."""
+    """The name of the caller. unknown: the caller did not prove who it is. trainyard: the controller itself. file: a
+    file at the controller's machine has changed (reload: automatic). signal: the controller got SIGHUP."""
     role: str
-    """The role of the caller. none: it is not known. controller: the controller itself."""
+    """The role of the caller. none: it is not known. controller: the controller itself. machine: whoever may change
+    files and send signals at the controller's machine."""
     address: str | None = None
-    """The IP address that the request came from."""
+    """The IP address that the request came from; of the role machine, the name of the controller's machine."""
     action: str
-    """What was called, as in this reference. file: a file of the audit begins. start: the controller has started."""
+    """What was called, as in this reference. file: a file of the audit begins. start: the controller has started.
+    reload: the settings were read again."""
     path: str | None = None
     """The path of the request."""
     before: dict[str, Any] | None = None

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from controller.access.caller import Caller, Proof, Role, Tenancy
-from controller.access.tokens.hashes import TokenHash
+from controller.access.tokens.hashes import TokenHash, mark_of
 from controller.documents.document import Document, FieldPath
 from controller.documents.explained_model import ExplainedModel
 from controller.documents.faults import described
@@ -75,6 +75,11 @@ class TokenEntry(ExplainedModel):
             raise ValueError("host is for the role host only")
         return self
 
+    def facts(self) -> dict[str, Any]:
+        """Returns what the file says of the entry, with a mark in the place of the hash."""
+        given: dict[str, Any] = self.model_dump(mode="json", exclude={"hash"}, exclude_unset=True)
+        return given | ({"token": mark_of(self.hash)} if self.hash is not None else {})
+
     def caller(self, name: str, proof: Proof) -> Caller:
         """Returns the caller that has this entry."""
         role = Role(self.role)
@@ -111,6 +116,8 @@ class TokenTable:
 
     def __init__(self, entries: Mapping[str, TokenEntry]) -> None:
         self._rows = [_Row.of(name, entry) for name, entry in entries.items()]
+        self.facts: Mapping[str, Any] = {name: entry.facts() for name, entry in entries.items()}
+        """What the file says of each entry, by name, without hashes."""
 
     def __len__(self) -> int:
         return len(self._rows)

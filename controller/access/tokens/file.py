@@ -1,10 +1,8 @@
-"""Reads the tokens file, at the start and whenever it has changed."""
+"""Reads the tokens file."""
 
 from __future__ import annotations
 
-import logging
-import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from pathlib import Path
 
 from controller.access.tokens.entries import TokenTable, parse
@@ -13,10 +11,7 @@ from controller.documents.document import DocumentError
 from controller.documents.mapping_file import ConfigError, Fault
 from controller.documents.yaml_lines import read_yaml
 
-LOG = logging.getLogger("trainyard.access")
 MAX_BYTES = 2**20
-CHECK_SECONDS = 1.0
-"""A changed file is in force at the first request after this time."""
 
 
 def read_tokens(path: Path, hosts: Collection[str]) -> TokenTable:
@@ -37,45 +32,3 @@ def read_tokens(path: Path, hosts: Collection[str]) -> TokenTable:
             ]
         )
     return TokenTable(entries)
-
-
-class TokensFile:
-    """A tokens file and the table that is in force. Raises ConfigError if the file is wrong at the start.
-
-    A file that is wrong later, or gone, leaves the last good table in force, and the log says so.
-    """
-
-    def __init__(self, path: Path, hosts: Collection[str], clock: Callable[[], float] = time.monotonic) -> None:
-        self._path = path
-        self._hosts = hosts
-        self._clock = clock
-        self._stamp = self._stamped()
-        self._table = read_tokens(path, hosts)
-        self._checked_at = clock()
-
-    def table(self) -> TokenTable:
-        """Returns the table in force. At most once a second this looks whether the file has changed."""
-        if self._clock() - self._checked_at >= CHECK_SECONDS:
-            self._checked_at = self._clock()
-            if self._stamped() != self._stamp:
-                self.reload()
-        return self._table
-
-    def reload(self) -> bool:
-        """Read the file again. Returns whether it was right, and so is in force."""
-        self._stamp = self._stamped()
-        try:
-            self._table = read_tokens(self._path, self._hosts)
-        except ConfigError as error:
-            LOG.error("the tokens file is wrong, and the tokens of before stay in force: %s", error)
-            return False
-        LOG.info("%s was read: %d entries", self._path, len(self._table))
-        return True
-
-    def _stamped(self) -> tuple[int, int, int] | None:
-        """Returns what changes when the file does; None where there is no file."""
-        try:
-            status = self._path.stat()
-        except OSError:
-            return None
-        return status.st_ino, status.st_size, status.st_mtime_ns

@@ -19,6 +19,7 @@ RANDOM_BYTES = 24
 MIN_CHARACTERS = 22
 """A token that is hashed has at least so many characters: 128 random bits take 22 characters of base64."""
 SALT_BYTES = 16
+MARK_CHARACTERS = 12
 _HASH = re.compile(rf"sha256:([0-9a-f]{{{2 * SALT_BYTES}}}):([0-9a-f]{{64}})")
 
 
@@ -59,6 +60,11 @@ class TokenHash:
     def is_of(self, token: bytes) -> bool:
         """Returns whether it is the hash of a token. The time does not depend on how much of the hash is equal."""
         return hmac.compare_digest(self._hash, _digest(self._salt, token))
+
+
+def mark_of(text: str) -> str:
+    """Returns by what a hash, as a file has it, can be told from others: the begin of a hash of it."""
+    return hashlib.sha256(text.encode()).hexdigest()[:MARK_CHARACTERS]
 
 
 def _digest(salt: bytes, token: bytes) -> bytes:

@@ -14,6 +14,8 @@ from eventlet.greenio import shutdown_safe
 from ryu.app import wsgi
 
 from controller.accepting import PAUSE_SECONDS, Acceptor
+from controller.access.accepted import Judge
+from controller.access.certificates import CertificateError, load_revoked
 from controller.api.http11.connection import IDLE_SECONDS, SOCKET_SECONDS, Protocol
 from controller.api.http11.gate import Gate
 from controller.config.config import Api
@@ -50,6 +52,9 @@ class ApiServer(wsgi.WSGIServer):
         wsgi.CONF.set_override("wsapi_port", port)
         self._name = "the address for monitoring" if is_monitoring else "the API"
         self._context: Any = None if is_monitoring else server_context(api)
+        self._judge = None if is_monitoring else _client_judge(api)
+        self._certified: set[Any] = set()
+        """The open connections whose clients have shown certificates."""
         self._connections = min(connections, MAX_CONNECTIONS)
         self._refused = refused if refused is not None else _ignore
         self._gate = Gate(application)
@@ -112,6 +117,30 @@ class ApiServer(wsgi.WSGIServer):
             LOG.warning("%d requests have taken over %g s and are refused: the controller stops", late, seconds)
         self._gate.wait(REFUSAL_SECONDS)
 
+    def prepare(self, api: Api) -> Callable[[], None]:
+        """Returns what makes the certificates in ``api``, as they are now, count.
+
+        New connections use them. Open ones whose client certificate they do not allow are ended, and all others stay.
+        Raises ServerError, and then nothing changes.
+        """
+        context, judge = server_context(api), _client_judge(api)
+
+        def use() -> None:
+            before, self._context, self._judge = self._judge, context, judge
+            eventlet.spawn(self._end_refused, judge, before)
+
+        return use
+
+    def _end_refused(self, judge: Judge | None, before: Judge | None) -> None:
+        for secured in tuple(self._certified):
+            objection: str | None = "client certificates are not accepted any more"
+            if judge is not None and before is not None:
+                objection = judge.objection(secured.getpeercert(binary_form=True), before)
+            if objection is not None and secured in self._certified:
+                LOG.warning("the connection of %s is ended: %s", secured.getpeername()[0], objection)
+                shutdown_safe(secured)
+            eventlet.sleep(0)
+
     def _serve(self, server: Any, connection: Any, address: Any) -> None:
         """Serve one connection from its first byte to its end, in its own green thread. Raises nothing."""
         state = [address, connection, eventlet.wsgi.STATE_IDLE]
@@ -125,19 +154,31 @@ class ApiServer(wsgi.WSGIServer):
         except Exception:
             LOG.exception("the connection of %s has failed", address)
         finally:
+            self._certified.discard(state[1])
             _close(state[1])
             self._gate.left()
 
     def _secure(self, connection: Any) -> Any:
         """Returns the connection with TLS, after the handshake. Raises OSError, or Timeout if the handshake is late."""
+        judge = self._judge
         secured = self._context.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
         try:
             with eventlet.Timeout(HANDSHAKE_SECONDS):
                 secured.do_handshake()
+            self._admit(secured, judge)
         except BaseException:
             _close(secured)
             raise
         return secured
+
+    def _admit(self, secured: Any, before: Judge | None) -> None:
+        """Remember a client's certificate. Raises OSError if a reload during the handshake has withdrawn it."""
+        certificate = secured.getpeercert(binary_form=True)
+        if certificate is None:
+            return
+        if before is not self._judge:
+            raise ConnectionAbortedError("the certificates have changed during the handshake")
+        self._certified.add(secured)
 
 
 def _ignore(_status: HTTPStatus) -> None:
@@ -166,8 +207,20 @@ def server_context(api: Api) -> Any:
         if api.client_authority is not None:
             context.verify_mode = ssl.CERT_OPTIONAL
             context.load_verify_locations(api.client_authority)
+        if api.client_revoked is not None:
+            load_revoked(context, api.client_revoked)
     except (OSError, ValueError) as error:
         raise ServerError(
             f"the certificate {api.tls_certificate} and the key {api.tls_key} cannot be used: {error}"
         ) from error
     return context
+
+
+def _client_judge(api: Api) -> Judge | None:
+    """Returns who judges client certificates that were accepted before; None where none are. Raises ServerError."""
+    if api.client_authority is None:
+        return None
+    try:
+        return Judge.read(api.client_authority, api.client_revoked)
+    except CertificateError as error:
+        raise ServerError(str(error)) from error

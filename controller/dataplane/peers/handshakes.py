@@ -34,7 +34,7 @@ class Handshakes:
 
     def __init__(self, certificates: Certificates, log: PeerLog, *, seconds: float = SECONDS) -> None:
         self._context = TlsContext(certificates, "server")
-        self._judge = Judge.read(certificates)
+        self._judge = Judge.read(certificates.authority, certificates.revoked)
         self._log = log
         self._seconds = seconds
         self._pending: dict[Any, None] = {}
@@ -78,14 +78,22 @@ class Handshakes:
         """Forget a connection."""
         self._secured.pop(secured, None)
 
-    def read_again(self) -> None:
-        """Read the files again, and end the open connections that they do not allow; all others stay.
+    def prepare(self, certificates: Certificates) -> Callable[[], None]:
+        """Returns what makes the files, as they are now, count.
 
-        Raises CertificateError, and then everything stays as it was.
+        New connections use them. Open ones that they do not allow are ended, and all others stay. Raises
+        CertificateError, and then nothing changes.
         """
-        judge = Judge.read(self._context.certificates)
-        self._context.read_again()
-        before, self._judge = self._judge, judge
+        judge, use_files = Judge.read(certificates.authority, certificates.revoked), self._context.prepare(certificates)
+
+        def use() -> None:
+            use_files()
+            before, self._judge = self._judge, judge
+            eventlet.spawn(self._end_refused, judge, before)
+
+        return use
+
+    def _end_refused(self, judge: Judge, before: Judge) -> None:
         for secured, refuse in tuple(self._secured.items()):
             objection = judge.objection(secured.getpeercert(binary_form=True), before)
             if objection is not None and secured in self._secured:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from ryu.base import app_manager  # Ryu's modules import each other in a cycle, which must begin here
 from ryu.controller import controller as ryu_controller
@@ -15,6 +14,7 @@ from ryu.lib import hub
 
 from controller.accepting import Acceptor
 from controller.access.certificates import Certificates
+from controller.dataplane.peers.admission import Admission
 from controller.dataplane.peers.checked_socket import HANDSHAKE_SECONDS, CheckedSocket
 from controller.dataplane.peers.handshakes import Handshakes
 from controller.dataplane.peers.log import PeerLog
@@ -22,33 +22,26 @@ from controller.dataplane.peers.log import PeerLog
 LOG = logging.getLogger(__name__)
 
 
-def install(switches: Collection[str], connections: int, certificates: Certificates | None = None) -> Handshakes | None:
+class Peers(NamedTuple):
+    """What decides on the peers of a listener: their addresses, and with TLS their certificates."""
+
+    admission: Admission
+    handshakes: Handshakes | None
+
+
+def install(switches: Collection[str], connections: int, certificates: Certificates | None = None) -> Peers:
     """Have Ryu listen for switches through a ``Listener``.
 
     ``switches`` are the addresses and networks that may connect; if empty, all may. At most ``connections`` are open
-    at a time. With ``certificates`` they speak TLS, and the result renews these. Raises CertificateError.
+    at a time. With ``certificates`` they speak TLS. The result can be changed while it listens. Raises
+    CertificateError.
     """
     log = PeerLog(LOG)
-    handshakes = Handshakes(certificates, log) if certificates is not None else None
+    peers = Peers(Admission(switches), Handshakes(certificates, log) if certificates is not None else None)
     # Ryu creates its server by this name, and has no other hook to refuse a peer before it speaks OpenFlow. Its own
     # options for TLS know no list of revoked certificates, set no limit to a handshake, and are read once.
-    ryu_controller.StreamServer = partial(
-        Listener, admits=admission(switches), connections=connections, handshakes=handshakes, log=log
-    )
-    return handshakes
-
-
-def admission(switches: Collection[str]) -> Callable[[str], bool]:
-    """Returns a function that returns whether an address may connect as a switch."""
-    networks = [ipaddress.ip_network(network) for network in switches]
-
-    def admits(address: str) -> bool:
-        peer = ipaddress.ip_address(address.partition("%")[0])
-        if isinstance(peer, ipaddress.IPv6Address) and peer.ipv4_mapped is not None:
-            peer = peer.ipv4_mapped
-        return not networks or any(peer in network for network in networks)
-
-    return admits
+    ryu_controller.StreamServer = partial(Listener, peers=peers, connections=connections, log=log)
+    return peers
 
 
 class Listener(hub.StreamServer):
@@ -62,18 +55,17 @@ class Listener(hub.StreamServer):
         address: Any,
         handle: Callable[[Any, Any], None],
         *,
-        admits: Callable[[str], bool],
+        peers: Peers,
         connections: int,
-        handshakes: Handshakes | None = None,
         log: PeerLog | None = None,
         **options: Any,
     ) -> None:
         super().__init__(address, partial(self._handle_checked, handle), **options)
-        self._admits = admits
+        self._admission = peers.admission
         self._most = connections
         self._open = 0
         self._unknown: dict[CheckedSocket, None] = {}
-        self._handshakes = handshakes
+        self._handshakes = peers.handshakes
         self._log = log if log is not None else PeerLog(LOG)
         _remove_ryu_error_handler()
 
@@ -109,18 +101,20 @@ class Listener(hub.StreamServer):
         """Let Ryu ``handle`` a connection as long as its peer keeps the rules."""
         checked = CheckedSocket(connection, address[0], self._log, lambda: self._unknown.pop(checked, None))
         self._unknown[checked] = None
+        self._admission.opened(connection, address[0], checked.refuse)
         if self._handshakes is not None:
             self._handshakes.opened(connection, checked.refuse)
         try:
             handle(checked, address)
         finally:
+            self._admission.closed(connection)
             if self._handshakes is not None:
                 self._handshakes.closed(connection)
             self._unknown.pop(checked, None)
             checked.close()
 
     def _problem(self, address: str) -> str | None:
-        if not self._admits(address):
+        if not self._admission.admits(address):
             return "openflow.switches does not name it"
         if self._open < self._most:
             return None

@@ -18,9 +18,14 @@ import yaml
 OPERATOR, HOST = "operators-own-token", "token-of-host-h1"
 
 
-def free_port() -> int:
+def free_port(host: str = "127.0.0.1") -> int:
+    """Returns a port that a server can listen on at ``host``.
+
+    Name 0.0.0.0 where the server will listen there: it cannot have a port that a connection from any other address of
+    this machine had within the last minute.
+    """
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind((host, 0))
         return int(probe.getsockname()[1])
 
 

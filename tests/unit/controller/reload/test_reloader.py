@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from collections.abc import Callable
@@ -50,6 +51,13 @@ class Yard:
             clock=lambda: 100.0,
         )
         self.is_between = False
+
+    def watch(self) -> Watch:
+        def reload() -> None:
+            with contextlib.suppress(ConfigError):
+                self.reloader.run("a changed file")
+
+        return Watch(self.reloader, self.current, reload)
 
     def between(self, act: Callable[[], None]) -> None:
         self.is_between = True
@@ -162,7 +170,7 @@ def test_the_parts_change_between_two_plans(path: Path) -> None:
 
 def test_a_changed_file_is_said_once_and_not_put_in_force(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     yard = Yard(path)
-    watch = Watch(yard.reloader, yard.current)
+    watch = yard.watch()
     caplog.set_level(logging.WARNING)
     watch.look()
     assert yard.reloader.problems() == ()
@@ -180,7 +188,7 @@ def test_a_changed_file_is_said_once_and_not_put_in_force(path: Path, caplog: py
 def test_a_changed_file_is_put_in_force_where_the_settings_say_so(path: Path) -> None:
     write(path, FIRST + "reload: automatic\n")
     yard = Yard(path)
-    watch = Watch(yard.reloader, yard.current)
+    watch = yard.watch()
     write(path, FIRST.replace("fifo", "las") + "reload: automatic\n")
     watch.look()
     assert yard.current.config.policy == "fifo", "it may still be being written"

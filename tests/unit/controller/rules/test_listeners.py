@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.config.config import Config, LinkEntry
+from controller.config.current import Current
 from controller.declared.job_flows import FEW_FLOWS, ClaimedTraffic, size_of
 from controller.journal.store import Store
 from controller.loop.host_plans import HostPlans

@@ -1,0 +1,108 @@
+"""The audit where callers have roles: who was refused by name, who guessed, and what was changed without a request."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller.access.audit.pace import A_MINUTE
+from controller.access.throttle import BURST
+from evaluation.bench.support.waiting import wait_until
+from tests.support.controller.api_cases import assert_problem, spec
+from tests.support.controller.from_address import ask
+from tests.support.controller.roles_yard import LINES, RolesYard
+
+
+@pytest.fixture(scope="module")
+def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RolesYard]:
+    folder = tmp_path_factory.mktemp("audit-roles")
+    controller = RolesYard(folder, audit={"file": str(folder / "audit.jsonl")})
+    controller.start()
+    yield controller
+    controller.stop()
+
+
+def records(yard: RolesYard, since: int) -> list[dict[str, Any]]:
+    return list(yard.call("GET", f"/v1/audit?since={since}").json()["records"])
+
+
+def head(yard: RolesYard) -> int:
+    return int(yard.call("GET", "/v1/audit").json()["newest"])
+
+
+def test_a_tenants_tries_at_a_job_of_others_have_its_name(yard: RolesYard) -> None:
+    yard.by("speech", "PUT", "/v1/jobs/theirs", spec(5000, user="cem"))
+    since = head(yard)
+    assert yard.by("vision", "PUT", "/v1/jobs/theirs", spec(5000, user="ann")).status_code == 403
+    assert yard.by("vision", "DELETE", "/v1/jobs/theirs").status_code == 404
+    assert yard.by("vision", "PATCH", "/v1/settings", {"pause": True}).status_code == 403
+    taken, removed, paused = records(yard, since)
+    for record in (taken, removed, paused):
+        assert (record["who"], record["role"], record["outcome"]) == ("vision", "tenant", "refused")
+        assert record["address"] == "127.0.0.1"
+        assert (record["before"], record["after"]) == (None, None)
+    assert (taken["action"], taken["path"], taken["status"]) == ("PUT /v1/jobs/{id}", "/v1/jobs/theirs", 403)
+    assert taken["detail"] == "vision cannot have the name theirs; choose another"
+    assert (removed["action"], removed["status"]) == ("DELETE /v1/jobs/{id}", 404)
+    assert paused["status"] == 403
+    assert yard.call("GET", "/v1/settings").json()["pause"] is False
+    yard.by("speech", "DELETE", "/v1/jobs/theirs")
+
+
+def test_only_operators_read_it_and_who_else_tries_is_in_it(yard: RolesYard) -> None:
+    for name, role in (("board", "viewer"), ("vision", "tenant"), ("h1", "host")):
+        since = head(yard)
+        assert_problem(yard.by(name, "GET", "/v1/audit"), 403, "GET /v1/audit is for: operator")
+        (record,) = records(yard, since)
+        assert (record["who"], record["role"], record["action"]) == (name, role, "GET /v1/audit")
+
+
+def test_guesses_that_are_slowed_down_are_in_it_and_cannot_fill_it(yard: RolesYard) -> None:
+    since = head(yard)
+    statuses = [ask("127.0.0.2", yard.url + "/v1/jobs", f"guess-{n}").status_code for n in range(BURST + 40)]
+    found = records(yard, since)
+    assert {(record["who"], record["address"]) for record in found} == {("unknown", "127.0.0.2")}
+    recorded = [record["status"] for record in found]
+    assert (recorded.count(401), recorded.count(429)) == (A_MINUTE, A_MINUTE)
+    skipped = sum(record["skipped"] or 0 for record in found)
+    yard.by("board", "GET", "/v1/audit")
+    (record,) = records(yard, since + len(found))
+    assert skipped + record["skipped"] == len(statuses) - 2 * A_MINUTE
+    assert "guess-" not in json.dumps(found)
+
+
+def test_a_changed_tokens_file_is_in_it_without_any_token(yard: RolesYard) -> None:
+    since = head(yard)
+    kept = [name for name in LINES if name != "speech"]
+    try:
+        yard.keep(*kept)
+        wait_until(lambda: records(yard, since), every=0.2, what="the record of the file")
+        changed = records(yard, since)[0]
+        assert (changed["who"], changed["role"], changed["outcome"]) == ("file", "machine", "done")
+        assert changed["address"] == socket.gethostname()
+        assert (changed["action"], changed["path"]) == ("tokens", str(yard.tokens_file))
+        assert changed["before"]["speech"]["users"] == ["cem"]
+        assert "speech" not in changed["after"]
+        # Each is hashed anew, with another salt.
+        assert changed["before"]["night"]["token"] != changed["after"]["night"]["token"]
+        since = head(yard)
+        yard.tokens_file.write_text(f"night: {yard.tokens['night']}\n")
+        wait_until(lambda: records(yard, since), every=0.2, what="the record of the wrong file")
+        wrong = records(yard, since)[0]
+        assert (wrong["who"], wrong["outcome"]) == ("file", "refused")
+        assert "it must be a mapping with a role and a hash" in wrong["detail"]
+    finally:
+        yard.keep(*LINES)
+        wait_until(lambda: yard.by("speech", "GET", "/v1/jobs").status_code == 200, every=0.2, what="the file")
+    newest = yard.call("GET", "/v1/audit").json()
+    file = Path(yard.settings["audit"]["file"])
+    wait_until(lambda: newest["newest_hash"] in file.read_text())
+    hashes = [line.partition('hash: "')[2].partition('"')[0] for line in yard.tokens_file.read_text().splitlines()]
+    assert len(hashes) == len(LINES)
+    for secret in (*yard.tokens.values(), *hashes, *(part for text in hashes for part in text.split(":")[1:])):
+        assert secret not in file.read_text()
