@@ -52,20 +52,21 @@ class Renewal:
     def run(self) -> None:
         """Have all parts read their certificates again, and log the outcome."""
         failures: dict[str, None] = {}
-        before = self._contents
         for part in self._parts:
             try:
                 part.read_again()
             except CertificateError as error:
                 failures[str(error)] = None
+        contents = self._contents
         try:
             self._expiries = self._read_expiries()
             if not failures:
-                self._contents = self._read_contents()
+                contents = self._read_contents()
         except CertificateError as error:
             failures[str(error)] = None
         self._failure = "; ".join(failures) or None
-        self._tell(Renewed(before, self._contents, self._failure))
+        before, self._contents = self._contents, contents
+        self._tell(Renewed(before, contents, self._failure))
         if self._failure is not None:
             LOG.error("the certificates cannot be read again, those from before stay in use: %s", self._failure)
         else:
