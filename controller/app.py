@@ -63,8 +63,8 @@ LOG = logging.getLogger("trainyard")
 ECHO_SECONDS = 5.0
 UNANSWERED_ECHOES = 3
 """Close the connection of a switch after this many unanswered echoes; Ryu by itself would wait for ever."""
-STOP_SECONDS = 12.0
-"""End the process if its stop takes longer; a service manager kills it after 90 s. The steps take 11.5 s at most."""
+STOP_SECONDS = 12.5
+"""End the process if its stop takes longer; a service manager kills it after 90 s. The steps take 12 s at most."""
 MONITORING_CONNECTIONS = 64
 FINISH_SECONDS = 2.5
 """Let a stop wait this long for the requests that were being answered when it began."""

@@ -16,7 +16,7 @@ class Role(StrEnum):
     OPERATOR = "operator"
     """May make every call."""
     VIEWER = "viewer"
-    """May read everything, and change nothing."""
+    """May read everything but the audit, and change nothing."""
     TENANT = "tenant"
     """May read and change the jobs of some users, within bounds."""
     HOST = "host"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -16,17 +18,23 @@ import requests
 import yaml
 
 OPERATOR, HOST = "operators-own-token", "token-of-host-h1"
+_LOWEST_PORT = 10_000
 
 
-def free_port(host: str = "127.0.0.1") -> int:
-    """Returns a port that a server can listen on at ``host``.
+def free_port() -> int:
+    """Returns a port that a server can listen on, at any address of this machine.
 
-    Name 0.0.0.0 where the server will listen there: it cannot have a port that a connection from any other address of
-    this machine had within the last minute.
+    It is not one of those that the system gives to connections: between this call and the server's start, and for a
+    minute after its end, a connection from any address would keep a server from listening on 0.0.0.0. Where the system
+    gives all ports to connections, it is any free one.
     """
-    with socket.socket() as probe:
-        probe.bind((host, 0))
-        return int(probe.getsockname()[1])
+    first, last = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+    ports = [port for port in range(_LOWEST_PORT, 2**16) if not first <= port <= last] or [0]
+    while True:
+        port = secrets.choice(ports)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("0.0.0.0", port))
+            return int(probe.getsockname()[1])
 
 
 class Controller:

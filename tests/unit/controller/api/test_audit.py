@@ -11,12 +11,10 @@ from typing import Any
 
 import pytest
 
-from controller.access.audit.pace import A_MINUTE
 from controller.cli.main import main
 from evaluation.bench.support.api_client import HOST, OPERATOR, Controller
 from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.api_cases import assert_problem, batch, spec
-from tests.support.controller.from_address import ask
 
 
 @pytest.fixture(scope="module")
@@ -107,18 +105,6 @@ def test_refused_tries(yard: Controller) -> None:
     wait_until(lambda: report["hash"] in file_of(yard).read_text())
     for secret in (wrong, OPERATOR, HOST):
         assert secret not in file_of(yard).read_text()
-
-
-def test_a_client_that_guesses_tokens_cannot_fill_the_disk(yard: Controller) -> None:
-    for _ in range(A_MINUTE):
-        ask("127.0.0.2", yard.url + "/v1/jobs", "a-guess-of-many")
-    since = head(yard)
-    for _ in range(50):
-        ask("127.0.0.2", yard.url + "/v1/jobs", "a-guess-of-many")
-    yard.call("PUT", "/v1/jobs/after-that", spec(5004))
-    (record,) = newest(yard, since)
-    assert record["skipped"] >= 50
-    yard.call("DELETE", "/v1/jobs/after-that")
 
 
 def test_pages(yard: Controller) -> None:

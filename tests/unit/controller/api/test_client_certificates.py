@@ -118,15 +118,17 @@ def test_what_the_agent_cannot_use_is_said(yard: Secured) -> None:
             Address(url, None, yard.authority.file, *files)
 
 
+@pytest.mark.parametrize("command", ["jobs", "audit", "pause", "resume"])
 def test_the_command_shows_its_certificate(
-    yard: Secured, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    yard: Secured, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     monkeypatch.delenv("TRAINYARD_TOKEN", raising=False)
     # What requests trusts by itself does not take the place of --ca.
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(Authority(tmp_path, "other").file))
     certificate, key = map(str, yard.authority.sign("ops.example.org"))
-    remote = ["jobs", "--url", yard.url, "--ca", str(yard.authority.file)]
+    remote = [command, "--url", yard.url, "--ca", str(yard.authority.file)]
     assert main([*remote, "--certificate", certificate, "--key", key]) == 0
+    assert yard.call("GET", "/v1/settings").json()["pause"] is (command == "pause")
     assert main([*remote, "--certificate", certificate]) == 2
     assert "a client certificate needs its key: --certificate and --key" in capsys.readouterr().err
     assert main(remote) == 1

@@ -11,7 +11,7 @@ from ryu.lib import hub
 
 from controller.config.config import ConfigError
 from controller.dataplane.peers.listener import admission
-from evaluation.bench.support.api_client import Controller, free_port
+from evaluation.bench.support.api_client import Controller
 from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.dataplane_world import connect, make_plane, ready
 from tests.support.controller.fake_datapath import FakeDatapath
@@ -91,7 +91,7 @@ def test_the_listener_survived_all_of_this(yard: Controller) -> None:
 
 def test_an_open_listener_is_said_at_the_start(tmp_path: Path) -> None:
     yard = Controller(tmp_path)
-    yard.settings["openflow"] |= {"host": "0.0.0.0", "port": free_port("0.0.0.0"), "insecure": True}
+    yard.settings["openflow"] |= {"host": "0.0.0.0", "insecure": True}
     yard.write()
     try:
         yard.start()
