@@ -46,7 +46,8 @@ class RuleTable:
     """All rules of ours on one switch, and its gate. ``base`` gives the rules that it needs before any plan.
 
     ``remembered`` is the last plan's rules that this switch took, where there was one; ``switches`` is how many the
-    controller looks after; ``warn`` is told what people should know. Every method may raise SwitchGoneError.
+    controller looks after; ``warn`` is told what people should know. ``gate_seconds`` may be set to another time, which
+    counts from the gate's next opening. Every method may raise SwitchGoneError.
     """
 
     def __init__(
@@ -59,8 +60,8 @@ class RuleTable:
         switches: Callable[[], int],
         warn: Callable[[str], None],
     ) -> None:
+        self.gate_seconds = gate_seconds
         self._channel = channel
-        self._gate_seconds = gate_seconds
         self._base = base
         self._wanted = remembered
         self._switches = switches
@@ -115,11 +116,11 @@ class RuleTable:
 
     def open_gate(self) -> str | None:
         """Open the gate, or keep it open for another while; why the switch refused."""
-        sent_at = time.monotonic()
-        refusals = self._channel.settle([openflow.gate(self._channel.datapath, self._gate_seconds)])
+        sent_at, seconds = time.monotonic(), self.gate_seconds
+        refusals = self._channel.settle([openflow.gate(self._channel.datapath, seconds)])
         if refusals:
             return f"it refused the gate: {refusals[0].reason}"
-        self._gate_until = sent_at + self._gate_seconds
+        self._gate_until = sent_at + seconds
         return None
 
     def look(self) -> tuple[str | None, str | None]:
