@@ -109,8 +109,29 @@ class Dataplane:
         """Let the next renewals close the gates of all switches, or open them again. Rules and queues stay."""
         self._is_paused = is_paused
 
+    def change(self, settings: Settings) -> None:
+        """Use ``settings`` from now on. The call waits for no switch; each session looks at its ports at once.
+
+        Only what differs is changed: rules, queues and proofs of what is the same stay as they are. A switch whose
+        inner or trusted ports are others now is told to the listeners, so that a new plan is made. Raises ValueError
+        where a setting differs that is not in ``CHANGEABLE``; then nothing has changed.
+        """
+        fixed = self._settings.fixed_differences(settings)
+        if fixed:
+            raise ValueError(f"a running dataplane cannot change {', '.join(fixed)}; restart the controller")
+        has_new_gate = settings.gate_seconds != self._settings.gate_seconds
+        self._settings = settings
+        for session in self._sessions.values():
+            session.change(settings)
+        if has_new_gate:
+            # The next renewal may come only after the old, shorter time.
+            hub.spawn(self.renew_gates)
+
     def subscribe(self, listener: Listener) -> None:
-        """Call ``listener`` with a sentence whenever a switch becomes ready or stops being so."""
+        """Call ``listener`` with a sentence whenever a switch becomes ready or stops being so.
+
+        It is also called when a ready switch has other inner or trusted ports.
+        """
         self._listeners.append(listener)
 
     def status(self) -> tuple[SwitchStatus, ...]:

@@ -47,7 +47,8 @@ class RuleTable:
 
     ``remembered`` is the last plan's rules that this switch took, where there was one; ``switches`` is how many the
     controller looks after; ``is_paused`` is whether the gate is to be closed; ``warn`` is told what people should know.
-    Every method may raise SwitchGoneError.
+    ``gate_seconds`` may be set to another time, which counts from the gate's next opening. Every method may raise
+    SwitchGoneError.
     """
 
     def __init__(
@@ -61,8 +62,8 @@ class RuleTable:
         is_paused: Callable[[], bool],
         warn: Callable[[str], None],
     ) -> None:
+        self.gate_seconds = gate_seconds
         self._channel = channel
-        self._gate_seconds = gate_seconds
         self._base = base
         self._wanted = remembered
         self._switches = switches
@@ -122,11 +123,11 @@ class RuleTable:
             self._gate_until = 0.0
             refusals = self._channel.settle([openflow.close_gate(self._channel.datapath)])
             return f"it does not close its gate: {refusals[0].reason}" if refusals else None
-        sent_at = time.monotonic()
-        refusals = self._channel.settle([openflow.gate(self._channel.datapath, self._gate_seconds)])
+        sent_at, seconds = time.monotonic(), self.gate_seconds
+        refusals = self._channel.settle([openflow.gate(self._channel.datapath, seconds)])
         if refusals:
             return f"it refused the gate: {refusals[0].reason}"
-        self._gate_until = sent_at + self._gate_seconds
+        self._gate_until = sent_at + seconds
         return None
 
     def look(self) -> tuple[str | None, str | None]:

@@ -143,6 +143,13 @@ class Session:
             self._fail(errors[0])
         return SwitchChange(self.dpid, sent, time.monotonic() - started, errors)
 
+    def change(self, settings: Settings) -> None:
+        """Use ``settings`` from now on, and have the ports looked at at once. Waits for nothing."""
+        self._settings = settings
+        self._rules.gate_seconds = settings.gate_seconds
+        self._ports.change(settings)
+        self._news.set()
+
     def renew_gate(self) -> bool:
         """Keep the gate open for another while, or closed; whether the switch did. Raises nothing."""
         try:
@@ -280,10 +287,12 @@ class Session:
             if refusal is not None:
                 self._fail(refusal)
                 return
+            was_ready = self.ready
             self._known_as, self.ready, self.reason = switch, True, None
-            unproven = "" if self._settings.probe else ", its queues not proven"
-            self._log.say(logging.INFO, self.address, f"switch {self.dpid:016x} is ready{unproven}")
-            self._changed(f"switch {self.dpid:016x} is ready")
+            news = "has other inner or trusted ports" if was_ready else "is ready"
+            unproven = "" if was_ready or self._settings.probe else ", its queues not proven"
+            self._log.say(logging.INFO, self.address, f"switch {self.dpid:016x} {news}{unproven}")
+            self._changed(f"switch {self.dpid:016x} {news}")
 
     def _fail(self, reason: str) -> None:
         was, self.ready = self.ready, False

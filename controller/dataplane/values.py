@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Literal
 
 from controller.model import MAX_CLASSES
 from controller.rules.fabric import Link
+
+CHANGEABLE = frozenset({"job_floor", "other_floor", "gate_seconds", "probe", "rates_bps", "links", "untrusted"})
+"""Names the settings that may change while switches are connected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,11 @@ class Settings:
     audit_seconds: float = 0.5
     queue_seconds: float = 2.0
     only_observes: bool = False
+
+    def fixed_differences(self, other: Settings) -> tuple[str, ...]:
+        """Returns the names of the settings that differ from ``other``'s and cannot change in a running dataplane."""
+        names = (each.name for each in fields(self) if each.name not in CHANGEABLE)
+        return tuple(name for name in names if getattr(self, name) != getattr(other, name))
 
 
 @dataclass(frozen=True, slots=True)

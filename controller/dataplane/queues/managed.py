@@ -1,4 +1,4 @@
-"""Makes the missing queues of a switch whose database the controller may change.
+"""Makes the missing queues of a switch whose database the controller may change, and changes those with other values.
 
 A fault at one port affects that port only: all others get their queues.
 """
@@ -12,20 +12,24 @@ from controller.dataplane.queues import ovsdb
 from controller.dataplane.queues.numbers import PortQueues
 from controller.dataplane.queues.ovsdb import BridgePort, Database
 from controller.dataplane.queues.ovsdb_select import OvsdbError, State
+from controller.dataplane.queues.work import QueueWork, compare_queues
 
 
 @dataclass(frozen=True, slots=True)
 class QueueResult:
     """The result for a switch's ports.
 
-    ``created`` are the numbers of the ports whose queues were made, ``skipped`` the reasons of ports without queues, by
-    number. ``problem`` says why no port could get queues; ``remark`` is a further note for the operator.
+    ``created`` are the numbers of the ports whose queues were made, ``changed`` of those whose queues were changed in
+    place, ``skipped`` the reasons of ports whose queues are not as wanted, by number. ``problem`` says why no port
+    could get queues; ``remark`` is a further note for the operator. ``is_compared`` says whether the database was read.
     """
 
     created: frozenset[int] = frozenset()
+    changed: frozenset[int] = frozenset()
     skipped: Mapping[int, str] = field(default_factory=dict)
     problem: str | None = None
     remark: str | None = None
+    is_compared: bool = True
 
 
 def ensure_queues(database: Database | None, dpid: int, queues: Callable[[int], PortQueues]) -> QueueResult:
@@ -47,44 +51,42 @@ def _ensure_queues(database: Database, dpid: int, queues: Callable[[int], PortQu
             problem=f"no bridge in {database.address} has this datapath id; set ovsdb (an address, or one for each "
             "switch), or queues: existing"
         )
-    wanted = {port: queues(port.number) for port in ports}
-    missing, foreign = ovsdb.missing_queues(state, wanted)
-    skipped = {port.number: _foreign(port) for port in foreign}
-    created = frozenset(port.number for port in missing)
-    if missing:
-        refused = _change(database, dpid, missing, queues)
+    work = compare_queues(state, {port: queues(port.number) for port in ports})
+    skipped = {port.number: _foreign(port) for port in work.foreign}
+    if work:
+        refused = _carry_out(database, dpid, work, queues)
         skipped |= refused
-        created -= refused.keys()
+        work = work.without(refused)
         state = database.read()
-    return QueueResult(created, skipped, remark=_collect(database, state))
+    return QueueResult(work.created, work.changed, skipped, remark=_collect(database, state))
 
 
-def _change(
-    database: Database, dpid: int, missing: Mapping[BridgePort, PortQueues], queues: Callable[[int], PortQueues]
-) -> dict[int, str]:
-    """Make the queues of all ports in one transaction; if that fails, port by port.
+def _carry_out(database: Database, dpid: int, work: QueueWork, queues: Callable[[int], PortQueues]) -> dict[int, str]:
+    """Make and change the queues of all ports in one transaction; if that fails, port by port.
 
     Returns the reasons of failed ports.
 
     Raises OvsdbError if the database does not answer.
     """
     try:
-        database.run(*ovsdb.make_queues(dpid, missing))
+        database.run(*work.transaction(dpid))
     except OvsdbError:
         # Port names may have changed since the database was read, and a late transaction may be done by now.
         state = database.read()
         ports = ovsdb.bridge_ports(state, dpid) or ()
-        numbers = {port.number for port in missing}
-        missing, _ = ovsdb.missing_queues(state, {p: queues(p.number) for p in ports if p.number in numbers})
     else:
         return {}
     refused = {}
-    for port, wanted in missing.items():
+    for port in ports:
+        own = compare_queues(state, {port: queues(port.number)})
+        if not own or port.number not in work.created | work.changed:
+            continue
         try:
-            database.run(*ovsdb.make_queues(dpid, {port: wanted}))
+            database.run(*own.transaction(dpid))
         except OvsdbError as error:
             database.read()
-            refused[port.number] = f"port {port.name}: its queues could not be made: {error}"
+            done = "made" if own.created else "changed"
+            refused[port.number] = f"port {port.name}: its queues could not be {done}: {error}"
     return refused
 
 

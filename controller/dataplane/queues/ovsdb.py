@@ -1,4 +1,4 @@
-"""Queues on the ports of an Open vSwitch bridge: what its database holds, and the commands that make it right.
+"""An Open vSwitch database: where it is, the bridge and the ports in it, and the rows of ours that no port uses.
 
 All but ``Database`` is pure. Rows of ours carry ``external_ids:trainyard``; a port's queues that someone else made are
 left alone and reported, and rows of ours that no port uses any more are collected: deleting a bridge leaves them.
@@ -14,7 +14,6 @@ from eventlet.green import subprocess
 from ryu.lib import hub
 
 from controller.access.certificates import TlsContext
-from controller.dataplane.queues.numbers import KIND, PortQueues
 from controller.dataplane.queues.ovsdb_select import TIMEOUT_SECONDS, OvsdbError, State, is_by_tls, select
 
 TAG = "trainyard"
@@ -86,7 +85,7 @@ class Databases:
         return None if address is None else self._by_address[address]
 
 
-def _some(value: Any) -> frozenset[Any]:
+def as_set(value: Any) -> frozenset[Any]:
     """A column that may hold a set or, being alone, one value."""
     return value if isinstance(value, frozenset) else frozenset({value})
 
@@ -108,57 +107,19 @@ def bridge_ports(state: State, dpid: int) -> tuple[BridgePort, ...] | None:
     interfaces = {row["_uuid"]: row for row in state["Interface"]}
     found = []
     for port in state["Port"]:
-        if port["_uuid"] not in _some(bridge["ports"]) or port["name"] == bridge["name"]:
+        if port["_uuid"] not in as_set(bridge["ports"]) or port["name"] == bridge["name"]:
             continue
-        numbers = [interfaces[uuid]["ofport"] for uuid in _some(port["interfaces"]) if uuid in interfaces]
+        numbers = [interfaces[uuid]["ofport"] for uuid in as_set(port["interfaces"]) if uuid in interfaces]
         # A port that the switch could not make has the number -1, one that it has not made yet an empty set.
         known = sorted(number for number in numbers if isinstance(number, int) and number > 0)
         if known:
-            found.append(BridgePort(port["name"], known[0], next(iter(_some(port["qos"])), None)))
+            found.append(BridgePort(port["name"], known[0], next(iter(as_set(port["qos"])), None)))
     return tuple(sorted(found, key=lambda port: port.number))
-
-
-def missing_queues(
-    state: State, ports: Mapping[BridgePort, PortQueues]
-) -> tuple[Mapping[BridgePort, PortQueues], frozenset[BridgePort]]:
-    """The ports whose queues are not as wanted, and those with queues that are not ours, which are left alone."""
-    systems = {row["_uuid"]: row for row in state["QoS"]}
-    rows = {row["_uuid"]: row for row in state["Queue"]}
-    missing: dict[BridgePort, PortQueues] = {}
-    foreign = set()
-    for port, wanted in ports.items():
-        system = systems.get(port.qos) if port.qos is not None else None
-        if system is None:
-            missing[port] = wanted
-        elif TAG not in system["external_ids"]:
-            foreign.add(port)
-        else:
-            held = {number: rows[uuid]["other_config"] for number, uuid in system["queues"].items() if uuid in rows}
-            rate = system["other_config"].get("max-rate")
-            if (system["type"], rate, held) != (KIND, wanted.rate, wanted.queues):
-                missing[port] = wanted
-    return missing, frozenset(foreign)
-
-
-def make_queues(dpid: int, ports: Mapping[BridgePort, PortQueues]) -> list[str]:
-    """The arguments of one ``ovs-vsctl`` transaction that gives each port its queues; the old rows lose their port."""
-    arguments: list[str] = []
-    for port, wanted in ports.items():
-        tag = f"external_ids:{TAG}={dpid:016x}/{port.number}"
-        name = f"@p{port.number}"
-        links = [f"queues:{number}={name}q{number}" for number in wanted.queues]
-        arguments += ["--", "set", "port", port.name, f"qos={name}"]
-        arguments += ["--", f"--id={name}", "create", "qos", f"type={KIND}"]
-        arguments += [f"other_config:max-rate={wanted.rate}", tag, *links]
-        for number, config in wanted.queues.items():
-            values = [f"other_config:{key}={value}" for key, value in config.items()]
-            arguments += ["--", f"--id={name}q{number}", "create", "queue", *values, tag]
-    return arguments[1:]
 
 
 def collect_garbage(state: State) -> list[str]:
     """The arguments of one transaction that deletes the rows of ours that no port uses; empty: there are none."""
-    used = frozenset().union(*(_some(port["qos"]) for port in state["Port"]))
+    used = frozenset().union(*(as_set(port["qos"]) for port in state["Port"]))
     kept_queues: set[str] = set()
     arguments: list[str] = []
     for row in state["QoS"]:

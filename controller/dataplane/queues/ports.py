@@ -40,7 +40,11 @@ class PortCheck:
 
 
 class Ports:
-    """All ports of one switch. ``counted`` receives the queues' counters whenever they are read."""
+    """All ports of one switch. ``counted`` receives the queues' counters whenever they are read.
+
+    A proof shows that a queue's packets are counted there. It stays valid when the rates of that queue change in
+    place, because its number, its counters and what waits in it stay. Only queues that were made need a new proof.
+    """
 
     def __init__(
         self,
@@ -52,12 +56,13 @@ class Ports:
     ) -> None:
         self.proofs: tuple[PortProof, ...] = ()
         self._channel = channel
-        self._settings = settings
+        self._settings = self._next_settings = settings
         self._database = database
         self._counted = counted
         self._counting = hub.Semaphore(1)
         self._ports: dict[int, Any] = {}
-        self._proven: dict[ProbedPort, float] = {}
+        self._proven: frozenset[ProbedPort] = frozenset()
+        self._given: dict[int, PortQueues] = {}
         self._skipped: Mapping[int, str] = {}
         self._remark: str | None = None
 
@@ -65,6 +70,10 @@ class Ports:
     def numbers(self) -> frozenset[int]:
         """The numbers of all ports, up or down, without the switch's own port."""
         return frozenset(self._ports)
+
+    def change(self, settings: Settings) -> None:
+        """Use ``settings`` from the next ``settle`` on. One that has begun keeps the settings that it began with."""
+        self._next_settings = settings
 
     def read(self) -> None:
         """Read the switch's ports. Raises SwitchGoneError."""
@@ -92,29 +101,35 @@ class Ports:
 
         Raises SwitchGoneError.
         """
+        self._settings = self._next_settings
         result = self._make() if self._settings.queues == "managed" else QueueResult()
         if result.problem is not None:
             if anew:
                 return PortCheck(result.problem)
             # Queues that were proven stay so while the database cannot be read.
             result = QueueResult(
-                skipped=self._skipped, remark=f"its queues cannot be compared with its database: {result.problem}"
+                skipped=self._skipped,
+                remark=f"its queues cannot be compared with its database: {result.problem}",
+                is_compared=False,
             )
         live = self._live()
         self._skipped = {port.number: result.skipped[port.number] for port in live if port.number in result.skipped}
         self._remark = result.remark
-        before = {port for port, rate in self._proven.items() if rate == self._rate_bps(port.number)}
-        again = tuple(port.name for port in live if port in before and port.number in result.created)
+        again = self._note_given(live, result)
         if not self._settings.probe:
+            self.proofs, self._proven = (), frozenset()
             return PortCheck(made_again=again)
         if not live:
-            self.proofs, self._proven = (), {}
+            self.proofs, self._proven = (), frozenset()
             return PortCheck("it has no port that is up")
         counters = self.counters()
         keep = {
             port.number
             for port in live
-            if not anew and port in before and port.number not in result.created and self._has_queues(port, counters)
+            if not anew
+            and port in self._proven
+            and port.number not in result.created
+            and self._has_queues(port, counters)
         }
         self._prove([port for port in live if port.number not in self._skipped], keep)
         return PortCheck(None if self._proven else self._summary(), again)
@@ -147,6 +162,18 @@ class Ports:
         except OvsdbError as error:
             return QueueResult(problem=str(error))
 
+    def _note_given(self, live: list[ProbedPort], result: QueueResult) -> tuple[str, ...]:
+        """Note what the ports' queues hold now. Returns the names of proven ports whose queues somebody else changed.
+
+        A port whose queues were written although they had been given the same values before was changed by others.
+        """
+        wanted = {port.number: self._queues(port.number) for port in live}
+        written = result.created | result.changed
+        same = {number for number, queues in wanted.items() if self._given.get(number) == queues}
+        known = wanted.keys() - self._skipped.keys() if result.is_compared else same
+        self._given = {number: wanted[number] for number in known}
+        return tuple(port.name for port in live if port in self._proven and port.number in same & written)
+
     def _prove(self, ports: list[ProbedPort], keep: set[int]) -> None:
         """Prove the ports that are not in ``keep``."""
         old = {proof.port: proof for proof in self.proofs}
@@ -161,11 +188,7 @@ class Ports:
             if port.number in self._skipped:
                 proofs[port.number] = PortProof(port.number, port.name, {}, self._skipped[port.number])
         self.proofs = tuple(proofs[port.number] for port in live if port.number in proofs)
-        self._proven = {
-            port: self._rate_bps(port.number)
-            for port in live
-            if port.number in proofs and proofs[port.number].problem is None
-        }
+        self._proven = frozenset(port for port in live if port.number in proofs and proofs[port.number].problem is None)
 
     def _faults(self) -> dict[int, str]:
         unproven = {proof.port: proof.problem for proof in self.proofs if proof.problem is not None}

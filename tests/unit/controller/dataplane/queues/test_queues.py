@@ -1,4 +1,4 @@
-"""The queues of managed ports: numbering, shares, and the commands that make the database right."""
+"""The queues of managed ports: numbering, shares, ports and unused rows in the database, and the probe's frame."""
 
 from __future__ import annotations
 
@@ -9,45 +9,10 @@ import pytest
 
 from controller.dataplane.queues import ovsdb
 from controller.dataplane.queues.numbers import class_of, port_queues, queue_ids, queue_of
-from controller.dataplane.queues.ovsdb import BridgePort, Database
-from controller.dataplane.queues.ovsdb_select import OvsdbError, State
+from controller.dataplane.queues.ovsdb import Database
+from controller.dataplane.queues.ovsdb_select import OvsdbError
 from controller.dataplane.queues.probe import frame
-
-DPID = 0x2A
-WANTED = port_queues(100e6, classes=7, job_floor=0.01, other_floor=0.10)
-
-
-def state(**tables: list[dict[str, Any]]) -> State:
-    return {name: tuple(tables.get(name, ())) for name in ("Bridge", "Port", "Interface", "QoS", "Queue")}
-
-
-def healthy(tag: str = "trainyard") -> dict[str, list[dict[str, Any]]]:
-    """One bridge with one port that has its queues."""
-    ids = {tag: "000000000000002a/1"} if tag else {}
-    queues = [{"_uuid": f"q{n}", "other_config": dict(c), "external_ids": ids} for n, c in WANTED.queues.items()]
-    system = {
-        "_uuid": "s1",
-        "type": "linux-htb",
-        "other_config": {"max-rate": WANTED.rate},
-        "queues": {n: f"q{n}" for n in WANTED.queues},
-        "external_ids": ids,
-    }
-    return {
-        "Bridge": [{"name": "s1", "datapath_id": "000000000000002a", "ports": frozenset({"p0", "p1"})}],
-        "Port": [
-            {"_uuid": "p0", "name": "s1", "qos": frozenset(), "interfaces": "i0"},
-            {"_uuid": "p1", "name": "eth1", "qos": "s1", "interfaces": "i1"},
-        ],
-        "Interface": [
-            {"_uuid": "i0", "name": "s1", "ofport": 65534, "type": "internal"},
-            {"_uuid": "i1", "name": "eth1", "ofport": 1, "type": ""},
-        ],
-        "QoS": [system],
-        "Queue": queues,
-    }
-
-
-PORT = BridgePort("eth1", 1, "s1")
+from tests.support.controller.bridge_rows import DPID, PORT, WANTED, healthy, state
 
 
 def test_class_0_is_served_first_and_all_other_traffic_last_by_default() -> None:
@@ -76,41 +41,8 @@ def test_a_port_that_the_switch_has_not_made_is_left_out(number: Any) -> None:
     assert ovsdb.bridge_ports(state(**tables), DPID) == ()
 
 
-def test_queues_that_are_right_stay_untouched() -> None:
-    assert ovsdb.missing_queues(state(**healthy()), {PORT: WANTED}) == ({}, frozenset())
-
-
-@pytest.mark.parametrize("spoil", ["rate", "priority", "queue", "kind", "none"])
-def test_queues_that_are_wrong_are_made_anew(spoil: str) -> None:
-    tables = healthy()
-    port = PORT
-    if spoil == "rate":
-        tables["QoS"][0]["other_config"] = {"max-rate": "5"}
-    elif spoil == "priority":
-        tables["Queue"][0]["other_config"]["priority"] = "0"
-    elif spoil == "queue":
-        del tables["Queue"][3]
-    elif spoil == "kind":
-        tables["QoS"][0]["type"] = "linux-hfsc"
-    else:
-        port = BridgePort("eth1", 1, None)
-    assert ovsdb.missing_queues(state(**tables), {port: WANTED}) == ({port: WANTED}, frozenset())
-
-
-def test_queues_of_somebody_else_are_told_apart_and_not_touched() -> None:
-    assert ovsdb.missing_queues(state(**healthy(tag="")), {PORT: WANTED}) == ({}, {PORT})
-    assert ovsdb.collect_garbage(state(**healthy(tag=""))) == []
-
-
-def test_one_transaction_makes_a_port_and_tags_every_row() -> None:
-    command = " ".join(ovsdb.make_queues(DPID, {PORT: WANTED}))
-    assert command.startswith("set port eth1 qos=@p1 -- --id=@p1 create qos type=linux-htb")
-    assert command.count("external_ids:trainyard=000000000000002a/1") == 9
-    assert "queues:0=@p1q0" in command
-    assert "--id=@p1q0 create queue other_config:priority=7 other_config:min-rate=10000000" in command
-
-
 def test_rows_that_no_port_uses_are_collected() -> None:
+    assert ovsdb.collect_garbage(state(**healthy(tag=""))) == []
     tables = healthy()
     assert ovsdb.collect_garbage(state(**tables)) == []
     tables["Port"][1]["qos"] = frozenset()
