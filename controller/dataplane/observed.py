@@ -54,6 +54,11 @@ class ObservedSwitch:
         """Returns that nothing was sent."""
         return SwitchChange(self.dpid)
 
+    def change(self, settings: Settings) -> None:
+        """Use other settings from now on. The planner sees what differs at the next look."""
+        self._settings = settings
+        self._news.set()
+
     def renew_gate(self) -> bool:
         """Returns that no gate is open."""
         return False

@@ -18,7 +18,11 @@ NEED_RESTART = frozenset(
         "api.metrics_host",
         "api.metrics_port",
         "api.port",
+        "audit.file",
+        "audit.keep",
+        "audit.max_bytes",
         "classes",
+        "enforce",
         "forwarding",
         "journal",
         "mode",
@@ -28,8 +32,8 @@ NEED_RESTART = frozenset(
         "queues",
     }
 )
-"""Settings that are used once, when the controller starts: its listeners, its journal, and the layout of its queues
-and tables."""
+"""Settings that are used once, when the controller starts: its listeners, its files, where it enforces, and the layout
+of its queues and tables."""
 MADE_AT_START = frozenset({"api.tls_certificate", "api.tls_key", "openflow.tls"})
 """Settings that need a restart where they are set for the first time, or are no longer set: a listener speaks TLS or
 does not. Another file in the place of one changes at once."""

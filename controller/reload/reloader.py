@@ -23,7 +23,7 @@ from controller.reload.part import Prepare, Prepared
 from controller.reload.stamps import Stamps, files_in, stamps_of
 
 LOG = logging.getLogger("trainyard.reload")
-WRITTEN = ("journal",)
+WRITTEN = ("journal", "audit")
 """Files that the controller itself writes; their changes are no news."""
 
 
