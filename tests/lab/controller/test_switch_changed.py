@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from evaluation.bench.support.waiting import wait_until
-from tests.support.lab.switch_fixtures import FLOWS, HOSTS, Bridge, Driver, sh
+from tests.support.lab.switch_fixtures import FLOWS, HOSTS, LINK_BPS, Bridge, Driver, sh
 
 SOON_SECONDS = 6.0
 """What a repair may take here: under a second, and what a busy machine adds to it and to each look of the test."""
@@ -148,10 +148,6 @@ def test_each_repair_is_said_with_what_was_missing(bridge: Bridge, driver: Drive
 # Queues --------------------------------------------------------------------------------------------------------------
 
 
-def qos(bridge: Bridge, n: int) -> str:
-    return sh("ovs-vsctl", "get", "port", bridge.port(n), "qos").strip()
-
-
 def proven(driver: Driver) -> list[int]:
     return [proof["port"] for proof in driver.status()["ports"] if proof["problem"] is None]
 
@@ -166,15 +162,17 @@ def test_queues_that_somebody_clears_are_soon_there_again(bridge: Bridge, driver
     before = driver.status()
     sh("ovs-vsctl", "clear", "port", bridge.port(2), "qos")
     repaired(driver, before, 10)
-    assert qos(bridge, 2) != "[]"
+    assert bridge.qos(2) != "[]"
 
 
 def test_queues_that_somebody_edits_are_made_as_they_were(bridge: Bridge, driver: Driver) -> None:
     before = driver.status()
-    old = qos(bridge, 2)
+    old = bridge.qos(2)
     sh("ovs-vsctl", "set", "qos", old, "other_config:max-rate=1000000")
     repaired(driver, before, 20)
-    assert qos(bridge, 2) != old
+    assert bridge.qos(2) == old
+    rate = sh("ovs-vsctl", "get", "qos", old, "other_config:max-rate").strip().strip('"')
+    assert float(rate) == LINK_BPS
 
 
 def test_a_port_with_queues_of_somebody_else_is_named_and_left_and_the_others_are_ordered(
@@ -188,7 +186,7 @@ def test_a_port_with_queues_of_somebody_else_is_named_and_left_and_the_others_ar
         assert (status["ready"], status["reason"]) == (True, None)
         said = f"1 of its 3 ports is not ordered: port {bridge.port(2)} has queues that are not Trainyard's"
         assert any(said in problem for problem in status["problems"])
-        assert qos(bridge, 2) == foreign
+        assert bridge.qos(2) == foreign
         assert driver.do("apply", flows=FLOWS, classes={"a": 0, "b": 1})["errors"] == []
         before = bridge.queue_bytes(3, 2)
         bridge.send_tcp(1, 3, 5001, 100_000)

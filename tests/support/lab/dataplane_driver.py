@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 
 import eventlet
@@ -49,8 +49,8 @@ class Driver(RyuApp):
         super().start()
         self.events_seen = []
         rates = dict.fromkeys(map(tuple, ORDERS["links"]), ORDERS["link_bps"])
-        settings = Settings(rates_bps=rates, **ORDERS["settings"])
-        self.plane = Dataplane(settings, lambda switch: compile_normal(snapshot([switch], {}), {}))
+        self.settings = Settings(rates_bps=rates, **ORDERS["settings"])
+        self.plane = Dataplane(self.settings, lambda switch: compile_normal(snapshot([switch], {}), {}))
         self.plane.subscribe(self.events_seen.append)
         self.gates = True
         hub.spawn(self.renew)
@@ -89,6 +89,12 @@ class Driver(RyuApp):
         if bad_port is not None:
             rules |= {Rule(s.dpid, Table.FORWARD, 7, Match(in_port=1), (Output(bad_port),)) for s in switches}
         return asdict(self.plane.apply(rules))
+
+    def do_change(self, rates=(), **settings):
+        """Change the settings. ``rates`` is a list of datapath id, port number and bit/s; other rates stay."""
+        rates_bps = {**self.settings.rates_bps, **{(dpid, port): bps for dpid, port, bps in rates}}
+        self.settings = replace(self.settings, rates_bps=rates_bps, **settings)
+        self.plane.change(self.settings)
 
     def do_latency(self, flows, count):
         """Seconds of each of ``count`` applies that move every flow to another class."""

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from evaluation.bench.support.waiting import wait_until
 from tests.support.paths import ROOT
@@ -38,6 +38,14 @@ def free_port() -> int:
     with socket.socket() as trial:
         trial.bind(("127.0.0.1", 0))
         return trial.getsockname()[1]
+
+
+class ClassCount(NamedTuple):
+    """What ``tc`` tells of one queue: packets sent, dropped and waiting."""
+
+    sent: int
+    dropped: int
+    waiting: int
 
 
 class Bridge:
@@ -124,6 +132,19 @@ class Bridge:
         found = re.search(r"bytes=(\d+)", text)
         assert found is not None, text
         return int(found[1])
+
+    def qos(self, n: int) -> str:
+        """Returns the id of a port's QoS row, or ``[]``."""
+        return sh("ovs-vsctl", "get", "port", self.port(n), "qos").strip()
+
+    def class_count(self, n: int, queue: int) -> ClassCount:
+        """Returns what the kernel has counted at a queue of a port."""
+        text = sh("tc", "-s", "class", "show", "dev", self.port(n))
+        found = re.search(
+            rf"class htb 1:{queue + 1:x} .*\n Sent \d+ bytes (\d+) pkt \(dropped (\d+),.*\n backlog \S+ (\d+)p", text
+        )
+        assert found is not None, text
+        return ClassCount(*map(int, found.groups()))
 
     def send_tcp(self, src: int, dst: int, port: int, count: int) -> None:
         """Send ``count`` bytes from a host to another's port, and wait until all have come."""

@@ -1,0 +1,116 @@
+"""New settings under full links of a real switch: no packet is lost, and what is the same is not touched."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import NamedTuple
+
+import pytest
+
+from controller.dataplane.queues.numbers import queue_of
+from evaluation.bench.support.waiting import wait_until
+from tests.support.lab.full_streams import full_links
+from tests.support.lab.switch_fixtures import DPID, FLOWS, GATE_SECONDS, HOSTS, LINK_BPS, Bridge, Driver, sh
+
+JOB, OTHER = (1, queue_of(0)), (2, queue_of(None))
+"""The full ports, each with the queue that its packets wait in: TCP of job a, and numbered packets of no job."""
+
+UNDER = 0.85
+"""The numbered packets' share of their link: the answers of the TCP stream leave by it too."""
+
+LONG_GATE_SECONDS = 20
+"""A busy machine may renew the gate late. Then the job's packets would wait in the queue of all other traffic."""
+
+
+class Held(NamedTuple):
+    """The rate of a port, and the minimum rates of its queues of all other traffic and of class 0, in bit/s."""
+
+    rate: float
+    other: float
+    job: float
+
+
+class Change(NamedTuple):
+    """The settings that a change ends with: the rates of the ports 1 to 3 by ``LINK_BPS``, and the floors."""
+
+    rates: tuple[float, ...] = (1.0, 1.0, 1.0)
+    other: float = 0.10
+    job: float = 0.01
+
+
+CHANGES = (
+    Change(rates=(1.0, 1.0, 0.5)),
+    Change(rates=(1.0, 1.0, 0.25)),
+    Change(),
+    Change(other=0.20, job=0.02),
+    Change(other=0.05, job=0.005),
+    Change(),
+    Change(rates=(1.2, 1.2, 1.0)),
+    Change(),
+)
+SOON_SECONDS = 10.0
+
+
+def held(bridge: Bridge, n: int) -> Held:
+    """Returns what the database has for a port."""
+
+    queues = (f"queues:{queue_of(k)}" for k in (None, 0))
+    rate, *rows = sh("ovs-vsctl", "get", "qos", bridge.qos(n), "other_config:max-rate", *queues).split()
+    floors = sh("ovs-vsctl", *(word for row in rows for word in ("--", "get", "queue", row, "other_config:min-rate")))
+    return Held(*(float(value.strip('"')) for value in (rate, *floors.split())))
+
+
+def make(driver: Driver, bridge: Bridge, change: Change) -> None:
+    """Change the settings, and wait until the database has them."""
+    rates = [share * LINK_BPS for share in change.rates]
+    driver.do(
+        "change",
+        rates=[[DPID, n, rate] for n, rate in enumerate(rates, 1)],
+        other_floor=change.other,
+        job_floor=change.job,
+    )
+    wanted = [Held(rate, round(rate * change.other), round(rate * change.job)) for rate in rates]
+    wait_until(
+        lambda: [held(bridge, n) for n in range(1, HOSTS + 1)] == wanted, SOON_SECONDS, what=f"the change to {change}"
+    )
+
+
+def test_changes_of_rates_and_floors_lose_no_packet_of_full_links(
+    bridge: Bridge, driver: Driver, capsys: pytest.CaptureFixture[str]
+) -> None:
+    driver.do("change", gate_seconds=LONG_GATE_SECONDS)
+    driver.do("apply", flows=FLOWS, classes={"a": 0, "b": 1})
+    wait_until(bridge.pings, 5, what="a ping")
+    rows = [bridge.qos(n) for n in range(1, HOSTS + 1)]
+    rules, ages = bridge.flows(), bridge.ages()
+    status, events = driver.status(), driver.do("events")
+    counts = []
+    with full_links(bridge, UNDER * LINK_BPS, FLOWS["a"][1][2]) as streams:
+        time.sleep(2.0)
+        began = time.monotonic()
+        for change in CHANGES:
+            counts.append((bridge.class_count(*JOB), bridge.class_count(*OTHER)))
+            make(driver, bridge, change)
+            time.sleep(0.5)
+        took = time.monotonic() - began
+    counts.append((bridge.class_count(*JOB), bridge.class_count(*OTHER)))
+    (numbered,), (tcp_bps,) = streams.numbered, streams.tcp_bps
+    waiting = [(job.waiting, other.waiting) for job, other in counts[:-1]]
+    with capsys.disabled():
+        sys.stdout.write(
+            f"\n{len(CHANGES)} changes in {took:.1f} s: {numbered.sent - numbered.came} of {numbered.sent} numbered "
+            f"packets lost; TCP {tcp_bps / 1e6:.1f} Mbit/s; waiting at the changes (TCP, numbered): {waiting}\n"
+        )
+    assert (numbered.came, numbered.late) == (numbered.sent, 0)
+    assert sum(job > 0 for job, _ in waiting) > len(waiting) / 2, "the link was full"
+    for of_place in zip(*counts, strict=True):
+        assert {count.dropped for count in of_place} == {of_place[0].dropped}
+        assert sorted(of_place, key=lambda count: count.sent) == list(of_place), "the counters were not begun again"
+    assert [bridge.qos(n) for n in range(1, HOSTS + 1)] == rows
+    assert bridge.flows() == rules
+    assert all(bridge.ages()[port] > age + took for port, age in ages.items())
+    now = driver.status()
+    assert (now["repairs"], now["ports"], now["problems"]) == (status["repairs"], status["ports"], status["problems"])
+    assert driver.do("events") == events
+    driver.do("change", gate_seconds=GATE_SECONDS)
