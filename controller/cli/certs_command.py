@@ -135,7 +135,7 @@ readable by the controller's user alone, and write into its settings:
     tls_certificate: {OF_CONTROLLER}/{each.stem}.pem
     tls_key: {OF_CONTROLLER}/{each.stem}.key
   ovsdb: ssl:SWITCH:6640
-A running controller whose files were replaced reads them again at SIGHUP.
+A running controller whose files were replaced reads them again at SIGHUP; those of its API at its next start.
 """
 
 

@@ -14,6 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from controller.access.tokens.file import read_tokens
+from controller.access.tokens.hashes import hashed, new_token
+from controller.config.config import load_config
 from evaluation.bench.support.api_client import free_port
 from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.openvswitch_process import OpenVSwitch
@@ -27,6 +30,13 @@ def blocks(title: str) -> list[str]:
     found = re.search(rf"^### {title}\n(.*?)(?=^##)", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
     assert found is not None, f"no heading {title}"
     return re.findall(r"^```console\n(.*?)^```", found[1], re.MULTILINE | re.DOTALL)
+
+
+def examples(title: str) -> list[str]:
+    """Returns the YAML blocks below a heading, up to the next one."""
+    found = re.search(rf"^##+ {title}\n(.*?)(?=^##)", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
+    assert found is not None, f"no heading {title}"
+    return re.findall(r"^```yaml\n(.*?)^```", found[1], re.MULTILINE | re.DOTALL)
 
 
 class Reader:
@@ -56,6 +66,7 @@ class Reader:
             "TRAINYARD_PROGRESS_DIR": str(folder / "progress"),
             "PYTHONWARNINGS": "ignore",
         }
+        self._folder = folder
         self._log = folder / "log"
         self._running: list[subprocess.Popen[bytes]] = []
         (folder / "etc" / "openvswitch").mkdir(parents=True)
@@ -63,7 +74,15 @@ class Reader:
     def run(self, block: str) -> subprocess.CompletedProcess[str]:
         """Returns what came of a block; its first failure ends it."""
         command = ["bash", "-e", "-c", self._here(block)]
-        return subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False, timeout=60)
+        return subprocess.run(
+            command,
+            cwd=self._folder,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
 
     def follow(self, block: str) -> None:
         """Run a block that must succeed."""
@@ -75,7 +94,9 @@ class Reader:
         with self._log.open("ab") as log:
             # The shell becomes the block's only command.
             command = ["bash", "-c", self._here(block)]
-            self._running.append(subprocess.Popen(command, env=self._environment, stdout=log, stderr=log))
+            self._running.append(
+                subprocess.Popen(command, cwd=self._folder, env=self._environment, stdout=log, stderr=log)
+            )
 
     def said(self) -> str:
         """Returns what the programs that were started have logged."""
@@ -146,3 +167,37 @@ def test_from_the_first_certificate_to_a_revocation(reader: Reader) -> None:
     wait_until(lambda: not reader.is_connected(), 20, what="the end of the revoked switch's connection")
     reader.follow(switchs)
     wait_until(reader.is_connected, 60, what="the switch with its new certificate")
+
+
+def test_the_command_that_makes_a_token_and_the_check_after_it(reader: Reader) -> None:
+    steps = blocks("Ten minutes")
+    for step in steps[:3]:
+        reader.follow(step)
+    (named,) = blocks("Named tokens")
+    reader.follow(named)
+
+
+def test_the_example_of_named_tokens_is_a_file_of_tokens(tmp_path: Path) -> None:
+    (example,) = examples("Named tokens")
+    tokens = [new_token() for _ in range(example.count("sha256:..."))]
+    for token in tokens:
+        example = example.replace("sha256:...", hashed(token), 1)
+    file = tmp_path / "tokens.yaml"
+    file.write_text(example)
+    table = read_tokens(file, ["gpu01"])
+    callers = [table.of_token(token.encode(), 0.0) for token in tokens]
+    assert [(caller.name, caller.role) for caller in callers if caller is not None] == [
+        ("night-shift", "operator"),
+        ("grafana", "viewer"),
+        ("vision", "tenant"),
+        ("gpu01", "host"),
+    ]
+
+
+@pytest.mark.parametrize("title", ["OpenID Connect", "Who did"])
+def test_the_examples_of_settings_are_right(title: str, tmp_path: Path) -> None:
+    (example,) = examples(title)
+    file = tmp_path / "trainyard.yaml"
+    file.write_text(example)
+    config = load_config(file)
+    assert config.api.oidc is not None or config.audit.file is not None
