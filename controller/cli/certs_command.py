@@ -104,12 +104,20 @@ def _advice(
         yield {"controller": _of_controller, "switch": _of_switch, "host": _of_host}[each.role](
             each, authority, address
         )
-    if lists:
-        names = " ".join(path.name for path in lists)
-        yield (
-            f"\nController: copy {names} to {OF_CONTROLLER}, and send SIGHUP to the controller.\n"
-            "It ends the connections of revoked certificates, and keeps all others.\n"
-        )
+    yield from (_OF_LIST[path.stem.removeprefix("revoked-")].format(path.name) for path in lists)
+
+
+_OF_LIST = {
+    "switch": f"""
+Controller: copy {{}} to {OF_CONTROLLER}, and send SIGHUP to the controller.
+It ends the connections of revoked certificates, and keeps all others.
+""",
+    "host": """
+The API does not read {}: there the certificate stays valid until it expires.
+To end it before, take the host out of the controller's settings, or make another authority of hosts, and restart.
+""",
+}
+"""What is to be done with the list of revoked certificates of each role, by the list's name."""
 
 
 def _of_controller(each: Wanted, _authority: str, _address: str) -> str:
@@ -127,7 +135,7 @@ readable by the controller's user alone, and write into its settings:
     tls_certificate: {OF_CONTROLLER}/{each.stem}.pem
     tls_key: {OF_CONTROLLER}/{each.stem}.key
   ovsdb: ssl:SWITCH:6640
-A running controller whose files were replaced reads them again at SIGHUP.
+A running controller whose files were replaced reads them again at SIGHUP; those of its API at its next start.
 """
 
 
@@ -142,9 +150,14 @@ Switch {each.name}: copy {each.stem}.pem {each.stem}.key {authority} to {OF_SWIT
 
 
 def _of_host(each: Wanted, authority: str, address: str) -> str:
+    own = f"{OF_CONTROLLER}/{each.stem}"
     return f"""
 Host {each.name}: copy {each.stem}.pem {each.stem}.key {authority} to {OF_CONTROLLER}, and start its agent with
-  host-reporter --controller https://{_bracketed(address)}:8080 --ca-file {OF_CONTROLLER}/{authority}
+  host-reporter --controller https://{_bracketed(address)}:8080 --host {each.name} \\
+    --ca-file {OF_CONTROLLER}/{authority} --certificate-file {own}.pem --key-file {own}.key
+For this, copy ca-host.pem to {OF_CONTROLLER} on the controller, and write into its settings:
+  api:
+    client_authority: {OF_CONTROLLER}/ca-host.pem
 """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import textwrap
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from controller.access.certificates import make_context
 from controller.access.pem import read_certificates, read_lists
 from controller.cli.main import main
 from controller.config.config import load_config
+from host_reporter.options import read_options
 
 
 def certs(capsys: pytest.CaptureFixture[str], folder: Path, *options: str) -> tuple[int, str, str]:
@@ -43,7 +45,10 @@ def test_the_commands_that_it_prints_name_the_controller_and_the_files(
     own = "/etc/openvswitch/switch-s1"
     assert f"  ovs-vsctl set-ssl {own}.key {own}.pem /etc/openvswitch/ca-controller.pem\n" in out
     assert "  ovs-vsctl set-controller BRIDGE ssl:[fd00::5]:6653\n" in out
-    assert "--controller https://[fd00::5]:8080 --ca-file /etc/trainyard/ca-controller.pem\n" in out
+    assert "  host-reporter --controller https://[fd00::5]:8080 --host gpu01 \\\n" in out
+    assert "    client_authority: /etc/trainyard/ca-host.pem\n" in out, (
+        "or the controller would not know the certificate"
+    )
     assert f"Keep {tmp_path}/authorities here" in out
     _, out, _ = certs(capsys, tmp_path, "--switch", "s2")
     assert "set-controller BRIDGE ssl:CONTROLLER:6653" in out
@@ -59,6 +64,28 @@ def test_days_and_revocation(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert out.startswith(f"revoked   {tmp_path}/revoked-switch.pem\nreplaced  {tmp_path}/switch-s1.pem\n")
     (revoked,) = read_lists(tmp_path / "revoked-switch.pem")
     assert [each.serial_number for each in revoked] == [made.serial_number], "the new one is not revoked"
+
+
+def test_it_does_not_promise_that_a_hosts_revocation_ends_anything(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    certs(capsys, tmp_path, "--switch", "s1", "--host", "gpu01")
+    _, out, _ = certs(capsys, tmp_path, "--revoke", "gpu01")
+    assert "The API does not read revoked-host.pem: there the certificate stays valid until it expires." in out
+    assert "SIGHUP" not in out
+    _, out, _ = certs(capsys, tmp_path, "--revoke", "s1")
+    assert "Controller: copy revoked-switch.pem to /etc/trainyard, and send SIGHUP to the controller." in out
+
+
+def test_the_agents_command_that_it_prints_is_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = certs(capsys, tmp_path, "--controller", "10.0.0.5", "--host", "gpu01")
+    command = re.search(r"^  host-reporter (.*\\\n.*)$", out, re.MULTILINE)
+    assert command is not None
+    options = read_options(shlex.split(command[1].replace("\\\n", "")), {})
+    assert (options.host, options.controller) == ("gpu01", "https://10.0.0.5:8080")
+    for file in (options.ca_file, options.certificate_file, options.key_file):
+        assert file is not None
+        assert (tmp_path / file.name).exists()
 
 
 def test_nothing_to_do_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
