@@ -46,7 +46,7 @@ from simulator.reports.statistics import mean_interval
 ROUNDS = 20
 WINDOW_SECONDS = 1.0
 SETTLE_SECONDS = 0.2
-"""After a certificate has been made, which takes processor time."""
+"""After a certificate has been made, which takes processor time; and between two windows, so that no gap is in both."""
 WARM_UP_SECONDS = 3.0
 RULES_SECONDS = 20.0
 RENEWED_SECONDS = 10.0
@@ -222,7 +222,7 @@ def _round(yard: Yard, certificates: Folder, number: int) -> Round:
     quiet = time.monotonic()
     assert _handshake(yard.port, context) == shown, "the certificate has been read before the signal"
     handshake = time.monotonic() - quiet
-    time.sleep(max(0.0, quiet + WINDOW_SECONDS - time.monotonic()))
+    time.sleep(max(0.0, quiet + WINDOW_SECONDS + SETTLE_SECONDS - time.monotonic()))
     signalled = time.monotonic()
     process.send_signal(signal.SIGHUP)
     while _handshake(yard.port, context) != new:
