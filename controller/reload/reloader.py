@@ -100,7 +100,7 @@ class Reloader:
             except ConfigError as error:
                 self.failure = str(error)
                 self._count("refused")
-                LOG.error("the settings stay as they are (%s asked for others): %s", by, error)
+                LOG.error("the settings that were read again are refused, and those of before stay in force: %s", error)
                 raise
             self.failure = None
             self._count("done")
@@ -108,8 +108,7 @@ class Reloader:
                 LOG.info("changed by %s: %s", by, change)
             for change in outcome.waiting:
                 LOG.warning("it needs a restart: %s", change)
-            if not outcome.changed:
-                LOG.info("the settings were read again (%s asked for it), and nothing has changed", by)
+            LOG.info("the settings have been read again for %s: %d changes", by, len(outcome.changed))
             return outcome
 
     def has_news(self) -> bool:

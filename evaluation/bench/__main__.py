@@ -24,6 +24,7 @@ from evaluation.bench import (
     openflow_fuzz,
     ordering,
     simulation,
+    tls_renewal,
 )
 from evaluation.bench.figures import Bench
 from simulator.errors import InputError
@@ -40,6 +41,7 @@ BENCHES: Mapping[str, Callable[[Path, Path | None], Bench]] = {
     "agent": agent.run,
     "openflow-fuzz": openflow_fuzz.run,
     "large-jobs": large_jobs.run,
+    "tls-renewal": tls_renewal.run,
 }
 
 

@@ -186,7 +186,13 @@ class Connection:
         if connection.sock is not None:
             connection.sock.settimeout(seconds)
         encoded = body.encode() if body is not None else None
-        connection.request(method, self._parts.path.rstrip("/") + path, encoded, {**self._headers, **headers})
+        try:
+            connection.request(method, self._parts.path.rstrip("/") + path, encoded, {**self._headers, **headers})
+        except OSError as error:
+            # In TLS 1.3 a controller that refuses our certificate may have said so and closed by now.
+            if connection.sock is not None and not isinstance(error, TimeoutError):
+                connection.sock.recv(1)  # raises the reason
+            raise
         response = connection.getresponse()
         content = response.read(MAX_ANSWER_BYTES + 1)
         if len(content) > MAX_ANSWER_BYTES:

@@ -56,7 +56,7 @@ def select(
     late = OvsdbError(f"{address}: the database has not answered within {seconds:g} s")
     try:
         with hub.Timeout(seconds, late), _connect(address, tls) as connection:
-            connection.sendall(json.dumps(question).encode())
+            _send(connection, json.dumps(question).encode())
             answer = _receive(connection, max_answer)
     except ssl.SSLError as error:
         raise OvsdbError(f"{address}: the database cannot be reached by TLS: {reason(error)}") from error
@@ -122,6 +122,19 @@ def _secure(connection: Any, tls: TlsContext | None) -> Any:
         secured.close()
         raise
     return secured
+
+
+def _send(connection: Any, data: bytes) -> None:
+    """Send ``data``. Raises OSError; where the other side has said why it hung up, that is the error.
+
+    In TLS 1.3 the handshake ends for a client before the server has judged its certificate. A server that refuses it
+    sends the reason and closes, so the next write may fail while the reason waits to be read.
+    """
+    try:
+        connection.sendall(data)
+    except OSError:
+        connection.recv(_AT_ONCE)
+        raise
 
 
 def _receive(connection: Any, max_answer: int) -> Any:

@@ -61,13 +61,13 @@ class Peer:
         return done
 
     def _run(self) -> None:
-        with contextlib.suppress(OSError):  # a reset is an end too
+        with contextlib.suppress(OSError):  # any end, amid a message too
             if self._tls is not None:
                 self._socket = self._tls.wrap_socket(self._socket)
                 self.shown = self._socket.getpeercert(binary_form=True)
             self._send(_HELLO, 1)
-            while head := self._read(8):
-                _, kind, length, xid = struct.unpack("!BBHI", head)
+            while True:
+                _, kind, length, xid = struct.unpack("!BBHI", self._read(8))
                 body = self._read(length - 8)
                 if not self.is_silent:
                     self._answer(kind, xid, body)
@@ -88,10 +88,14 @@ class Peer:
             self._socket.sendall(struct.pack("!BBHI", 4, kind, 8 + len(body), xid) + body)
 
     def _read(self, size: int) -> bytes:
+        """So many bytes. Raises OSError where the connection ends before."""
         data = b""
-        while len(data) < size and (part := self._socket.recv(size - len(data))):
+        while len(data) < size:
+            part = self._socket.recv(size - len(data))
+            if not part:
+                raise ConnectionResetError
             data += part
-        return data if len(data) == size else b""
+        return data
 
 
 def is_connected(yard: Controller, dpid: int) -> bool:

@@ -6,9 +6,8 @@ import json
 import subprocess
 from pathlib import Path
 
+from evaluation.bench.support.openvswitch_process import SCHEMA
 from evaluation.bench.support.waiting import wait_until
-
-SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
 
 
 class OvsdbServer:

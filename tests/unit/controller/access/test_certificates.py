@@ -148,13 +148,13 @@ def test_renewal_is_for_new_connections_and_a_broken_file_changes_nothing(tmp_pa
     before = context.current
     yard.folder.path.joinpath("controller.pem").write_text("no certificate")
     with pytest.raises(CertificateError, match=r"controller\.pem .* cannot be used together"):
-        context.read_again()
+        context.prepare(yard.for_switches)
     assert context.current is before
     yard.make("controller", "controller", replace=True)
     yard.make("switch", "late")
     yard.folder.revoke(["late"], utc_now())
     assert handshake(context.current, yard.client("late")) is None
-    context.read_again()
+    context.prepare(yard.for_switches)()
     assert handshake(context.current, yard.client("late")) == "its certificate is revoked"
 
 

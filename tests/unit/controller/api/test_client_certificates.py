@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import http.client
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -12,7 +14,7 @@ import requests
 
 from controller.cli.main import main
 from evaluation.bench.support.api_client import free_port
-from host_reporter.uplink.connection import Address, AddressError, Connection
+from host_reporter.uplink.connection import Address, AddressError, Connection, UnreachableError
 from tests.support.controller.api_cases import assert_problem, spec
 from tests.support.controller.authority import Authority
 from tests.support.controller.roles_yard import RolesYard
@@ -105,6 +107,23 @@ def test_the_agent_shows_its_certificate(yard: Secured) -> None:
     key.write_bytes(renewed[1].read_bytes())
     assert connection.request("GET", "/v1/hosts/h2/peers").status == 200, "the renewed one is read"
     connection.close()
+
+
+@pytest.mark.parametrize("pause_seconds", [0.0, 0.1])
+def test_the_agent_says_why_its_certificate_is_refused(
+    yard: Secured, tmp_path: Path, pause_seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the pause the controller has hung up before it is asked: its reason is read all the same."""
+    connect = http.client.HTTPSConnection.connect
+
+    def slow(connection: http.client.HTTPSConnection) -> None:
+        connect(connection)
+        time.sleep(pause_seconds)
+
+    monkeypatch.setattr(http.client.HTTPSConnection, "connect", slow)
+    address = Address(yard.url, None, yard.authority.file, *Authority(tmp_path, "other").sign("any", ("h1",)))
+    with pytest.raises(UnreachableError, match="unknown ca"):
+        Connection(address).request("GET", "/v1/hosts/h1/peers")
 
 
 def test_what_the_agent_cannot_use_is_said(yard: Secured) -> None:

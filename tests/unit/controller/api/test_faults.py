@@ -222,7 +222,7 @@ def answer(
     services: Any, method: str, path: str, routes: tuple[Route, ...] | None = None
 ) -> tuple[str, dict[str, Any]]:
     services.config, services.metrics = Config.default(), Metrics()
-    services.callers = callers_of(services.config.api, [], lambda _read: None)
+    services.callers = callers_of(services.config.api, [])
     api = Api(services) if routes is None else Api(services, routes)
     said: list[str] = []
     environ = {"PATH_INFO": path.partition("?")[0], "QUERY_STRING": path.partition("?")[2], "REQUEST_METHOD": method}

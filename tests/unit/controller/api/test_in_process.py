@@ -47,7 +47,7 @@ class Served:
             yard.store,
             yard.journal,
             yard.metrics,
-            callers_of(yard.config.api, yard.config.host_map(), lambda _read: None),
+            callers_of(yard.config.api, yard.config.host_map()),
         )
         self.services = services
         self._server = ApiServer(Api(services), yard.config.api, refused=yard.metrics.refused)

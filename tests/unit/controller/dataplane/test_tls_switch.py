@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from eventlet.green.ssl import GreenSSLSocket
 
 from controller.access.authority import utc_now
 from controller.access.certificates import Certificates, TlsContext
 from controller.dataplane.queues.ovsdb import Database
 from controller.dataplane.queues.ovsdb_select import OvsdbError
 from evaluation.bench.support.api_client import Controller, free_port
+from evaluation.bench.support.openvswitch_process import DPID, OpenVSwitch
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.openvswitch_process import DPID, OpenVSwitch
 from tests.support.controller.tls_yard import TlsYard
 
 
@@ -187,10 +189,21 @@ def test_a_database_with_a_bad_certificate_is_not_read(
         database.read()
 
 
-def test_a_database_refuses_who_is_not_the_controller(switch: OpenVSwitch, yard: TlsYard, address: str) -> None:
+@pytest.mark.parametrize("pause_seconds", [0.0, 0.1])
+def test_a_database_refuses_who_is_not_the_controller(
+    switch: OpenVSwitch, yard: TlsYard, address: str, pause_seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the pause the database has hung up before it is asked: its reason is read all the same."""
     files = yard.certificates.for_switches
     own_ssl(switch, yard, "good")
     wait_until(lambda: reads(Database(address, TlsContext(files, "client"))), 20)
+    handshake = GreenSSLSocket.do_handshake
+
+    def slow(connection: GreenSSLSocket) -> None:
+        handshake(connection)
+        time.sleep(pause_seconds)
+
+    monkeypatch.setattr(GreenSSLSocket, "do_handshake", slow)
     for name in ("good", "host", "foreign"):
         certificate, key = yard.certificates.files(name)
         context = TlsContext(Certificates(certificate, key, files.authority), "client")

@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import Self
 
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.ovsdb_server import SCHEMA
 
+SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
 DPID = 0x51
 _BY_DATABASE = tuple(
     f"--{option}=db:Open_vSwitch,SSL,{column}"
