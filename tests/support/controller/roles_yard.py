@@ -25,12 +25,18 @@ class RolesYard(Controller):
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.tokens = {name: new_token() for name in LINES}
         self.tokens_file = folder / "tokens.yaml"
-        self.keep(*LINES)
+        self.write_tokens(*LINES)
         api = settings.pop("api", {}) | {"tokens_file": str(self.tokens_file)}
         super().__init__(folder, token=False, api=api, **settings)
         self.session.headers["Authorization"] = f"Bearer {self.tokens['night']}"
 
     def keep(self, *names: str) -> None:
+        """Let the tokens file have the lines of these names only."""
+        self.write_tokens(*names)
+        answer = self.by("night", "POST", "/v1/reload")
+        assert answer.ok, answer.text
+
+    def write_tokens(self, *names: str) -> None:
         """Write the tokens file with the lines of these names only."""
         lines = (f'{name}: {{{LINES[name]}, hash: "{hashed(self.tokens[name])}"}}\n' for name in names)
         self.tokens_file.write_text("".join(lines))

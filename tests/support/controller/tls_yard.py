@@ -26,4 +26,4 @@ class TlsYard(Controller):
         assert self.process is not None
         before = self.log().count("read again")
         self.process.send_signal(signal.SIGHUP)
-        wait_until(lambda: self.log().count("read again") > before, what="the renewal")
+        wait_until(lambda: self.log().count("read again") > before, what="the reload")

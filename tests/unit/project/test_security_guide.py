@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.controller.openvswitch_process import OpenVSwitch
 
 from controller.access.tokens.file import read_tokens
 from controller.access.tokens.hashes import hashed, new_token
 from controller.config.config import load_config
 from evaluation.bench.support.api_client import free_port
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.openvswitch_process import OpenVSwitch
 from tests.support.paths import ROOT
 
 GUIDE = ROOT / "docs" / "guides" / "security.md"
@@ -161,7 +161,7 @@ def test_from_the_first_certificate_to_a_revocation(reader: Reader) -> None:
     controllers, switchs = blocks("Renewal")
     (revocation,) = blocks("Revocation")
     reader.follow(controllers)
-    wait_until(lambda: "the certificates have been read again" in reader.said(), 20)
+    wait_until(lambda: "the settings have been read again" in reader.said(), 20)
     assert reader.said().count("has connected") == 1, "the switch has kept its connection"
     reader.follow(revocation)
     wait_until(lambda: not reader.is_connected(), 20, what="the end of the revoked switch's connection")

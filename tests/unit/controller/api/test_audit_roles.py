@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -78,27 +79,32 @@ def test_guesses_that_are_slowed_down_are_in_it_and_cannot_fill_it(yard: RolesYa
 
 def test_a_changed_tokens_file_is_in_it_without_any_token(yard: RolesYard) -> None:
     since = head(yard)
-    kept = [name for name in LINES if name != "speech"]
+    yard.keep(*(name for name in LINES if name != "speech"))
     try:
-        yard.keep(*kept)
-        wait_until(lambda: records(yard, since), every=0.2, what="the record of the file")
-        changed = records(yard, since)[0]
-        assert (changed["who"], changed["role"], changed["outcome"]) == ("file", "machine", "done")
-        assert changed["address"] == socket.gethostname()
-        assert (changed["action"], changed["path"]) == ("tokens", str(yard.tokens_file))
-        assert changed["before"]["speech"]["users"] == ["cem"]
-        assert "speech" not in changed["after"]
+        (changed,) = records(yard, since)
+        assert (changed["who"], changed["role"], changed["outcome"]) == ("night", "operator", "done")
+        assert changed["action"] == "POST /v1/reload"
+        assert changed["before"]["api.tokens_file:speech"]["users"] == ["cem"]
+        assert changed["after"]["api.tokens_file:speech"] is None
         # Each is hashed anew, with another salt.
-        assert changed["before"]["night"]["token"] != changed["after"]["night"]["token"]
+        night = "api.tokens_file:night"
+        assert changed["before"][night]["token"] != changed["after"][night]["token"]
         since = head(yard)
         yard.tokens_file.write_text(f"night: {yard.tokens['night']}\n")
-        wait_until(lambda: records(yard, since), every=0.2, what="the record of the wrong file")
-        wrong = records(yard, since)[0]
-        assert (wrong["who"], wrong["outcome"]) == ("file", "refused")
+        assert yard.by("night", "POST", "/v1/reload").status_code == 422
+        (wrong,) = records(yard, since)
+        assert (wrong["who"], wrong["outcome"]) == ("night", "refused")
         assert "it must be a mapping with a role and a hash" in wrong["detail"]
+        since = head(yard)
+        assert yard.process is not None
+        yard.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: records(yard, since), every=0.2, what="the record of the signal")
+        (wrong,) = records(yard, since)
+        assert (wrong["who"], wrong["role"], wrong["action"]) == ("signal", "machine", "reload")
+        assert (wrong["address"], wrong["outcome"]) == (socket.gethostname(), "refused")
     finally:
         yard.keep(*LINES)
-        wait_until(lambda: yard.by("speech", "GET", "/v1/jobs").status_code == 200, every=0.2, what="the file")
+    assert yard.by("speech", "GET", "/v1/jobs").status_code == 200
     newest = yard.call("GET", "/v1/audit").json()
     file = Path(yard.settings["audit"]["file"])
     wait_until(lambda: newest["newest_hash"] in file.read_text())

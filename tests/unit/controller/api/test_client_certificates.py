@@ -38,8 +38,8 @@ class Secured(RolesYard):
         super().__init__(folder, scheme="https", api=api)
         self.session.verify = str(self.authority.file)
 
-    def keep(self, *names: str) -> None:
-        super().keep(*names)
+    def write_tokens(self, *names: str) -> None:
+        super().write_tokens(*names)
         with self.tokens_file.open("a") as stream:
             stream.write("ops: {role: operator, certificate: ops.example.org}\n")
 

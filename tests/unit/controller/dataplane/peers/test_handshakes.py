@@ -169,13 +169,13 @@ def test_files_that_cannot_be_read_are_said_and_change_nothing(yard: TlsYard, pe
     certificate.write_text("half a certif")
     yard.renew()
     problems = yard.call("GET", "/v1/status").json()["problems"]
-    assert any(each.startswith("the certificates could not be read again: ") for each in problems)
+    assert any(each.startswith("the changed settings are refused") for each in problems)
     peer(10)
     wait_until(lambda: is_connected(yard, 10))
     kept.replace(certificate)
     yard.renew()
     problems = yard.call("GET", "/v1/status").json()["problems"]
-    assert not any("could not be read again" in each for each in problems)
+    assert not any("are refused" in each for each in problems)
     assert any(each.startswith("the controller's certificate expires soon: ") for each in problems)
 
 

@@ -32,7 +32,7 @@ def test_a_renewal_is_in_the_audit_and_a_signal_that_changes_nothing_is_not(yard
     yard.certificates.folder.revoke(["switch-good"], utc_now())
     yard.renew()
     record = newest(yard)
-    assert (record["who"], record["role"], record["action"]) == ("signal", "machine", "certificates")
+    assert (record["who"], record["role"], record["action"]) == ("signal", "machine", "reload")
     assert (record["address"], record["outcome"]) == (socket.gethostname(), "done")
     revoked = yard.certificates.settings["revoked"]
     assert record["before"].keys() == record["after"].keys() == {revoked}
