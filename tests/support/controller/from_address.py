@@ -17,10 +17,10 @@ class _FromAddress(HTTPAdapter):
         super().init_poolmanager(*arguments, source_address=(self._address, 0), **options)
 
 
-def ask(address: str, url: str, token: str | None = None, **options: Any) -> requests.Response:
-    """Returns the answer to a GET from ``address``, over a connection of its own."""
+def ask(address: str, url: str, token: str | None = None, *, method: str = "GET", **options: Any) -> requests.Response:
+    """Returns the answer to a request without a body from ``address``, over a connection of its own."""
     with requests.Session() as session:
         session.trust_env = False
         session.mount("http://", _FromAddress(address))
         headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
-        return session.get(url, headers=headers, timeout=15, **options)
+        return session.request(method, url, headers=headers, timeout=15, **options)

@@ -64,7 +64,7 @@ def test_no_answer_log_metric_or_file_shows_a_token(yard: RolesYard) -> None:
     assert metrics.ok
     assert_clean(yard, metrics.text, "metrics")
     yard.tokens_file.write_text(f"a: {yard.tokens['night']}\n")
-    refused = yard.by("night", "POST", "/v1/reload")
+    refused = ask("127.0.0.2", yard.url + "/v1/reload", yard.tokens["night"], method="POST")
     assert (refused.status_code, refused.json()["errors"][0]["line"]) == (422, "1")
     assert_clean(yard, refused.text, "a reload that is refused")
     assert_clean(yard, yard.log(), "log")

@@ -29,6 +29,7 @@ GET    /v1/families/{name}          operator viewer
 DELETE /v1/families/{name}          operator
 GET    /v1/settings                 operator viewer
 PATCH  /v1/settings                 operator
+POST   /v1/reload                   operator
 GET    /v1/audit                    operator
 GET    /v1/status                   operator viewer
 GET    /metrics                     operator viewer
@@ -48,7 +49,7 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RolesYard]:
 
 
 def body_of(method: str, path: str) -> Any:
-    if method == "POST":
+    if path.endswith("/reports"):
         return batch()
     if method != "PUT":
         return {} if method == "PATCH" else None

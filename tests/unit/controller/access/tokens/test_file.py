@@ -33,6 +33,6 @@ def test_a_wrong_file_is_refused_with_its_lines_and_without_its_tokens(tmp_path:
     with pytest.raises(ConfigError, match=r"tokens.yaml:3: h9: h9 is no host in the settings"):
         read_tokens(path, ["h1"])
     path.write_text(line("a", token) + f"b: {token}\n")
-    with pytest.raises(ConfigError, match="tokens.yaml:2: b: it must be a mapping") as caught:
+    with pytest.raises(ConfigError, match=r"tokens.yaml:2: b: it must be a mapping") as caught:
         read_tokens(path, [])
     assert token not in str(caught.value)

@@ -21,14 +21,16 @@ from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3 as ofp
 
 from controller.dataplane.peers import log as peer_log
+from controller.dataplane.peers.admission import Admission
 from controller.dataplane.peers.checked_socket import TURN_SECONDS, CheckedSocket
-from controller.dataplane.peers.listener import Listener
+from controller.dataplane.peers.listener import Listener, Peers
 from controller.dataplane.peers.log import PeerLog
 from evaluation.bench.support.openflow_messages import message, parts, parts_request
 from evaluation.bench.support.openflow_reader import FEATURES
 from evaluation.bench.support.waiting import wait_until
 
 LOG = logging.getLogger("test")
+EVERYBODY = Peers(Admission(()), None)
 HELLO = message(ofp.OFPT_HELLO, b"")
 
 
@@ -178,7 +180,7 @@ def test_the_oldest_that_is_no_switch_makes_way_for_the_next() -> None:
         while connection.recv(8):
             pass
 
-    server = Listener(("127.0.0.1", 0), handle, admits=lambda _address: True, connections=3)
+    server = Listener(("127.0.0.1", 0), handle, peers=EVERYBODY, connections=3)
     port = server.server.getsockname()[1]
     thread = hub.spawn(server.serve_forever)
     peers = [socket.create_connection(("127.0.0.1", port), 5) for _ in range(3)]
@@ -201,7 +203,7 @@ def test_what_ryu_raises_costs_a_line(caplog: pytest.LogCaptureFixture) -> None:
     def handle(_connection: Any, _address: Any) -> None:
         raise KeyError("unknown field")
 
-    server = Listener(("127.0.0.1", 0), handle, admits=lambda _address: True, connections=3)
+    server = Listener(("127.0.0.1", 0), handle, peers=EVERYBODY, connections=3)
     thread = hub.spawn(server.serve_forever)
     for _ in range(3):
         socket.create_connection(server.server.getsockname(), 5).close()
@@ -227,7 +229,7 @@ def test_a_peer_whose_tls_breaks_is_ended(
             read.append(data)
 
     options = {"ssl_ctx": context, "certfile": "cert", "keyfile": "key"}
-    server = Listener(("127.0.0.1", 0), handle, admits=lambda _address: True, connections=3, **options)
+    server = Listener(("127.0.0.1", 0), handle, peers=EVERYBODY, connections=3, **options)
     thread = hub.spawn(server.serve_forever)
     client = ssl.create_default_context(cafile="cert")
     client.check_hostname = False
@@ -285,7 +287,7 @@ def test_addresses_are_remembered_up_to_a_bound(caplog: pytest.LogCaptureFixture
 def test_nothing_of_a_closed_connection_stays_until_a_collection() -> None:
     listener = object.__new__(Listener)
     listener._unknown = {}
-    listener._handshakes = None
+    listener._admission, listener._handshakes = EVERYBODY
     listener._log = PeerLog(LOG)
     gone: list[Any] = []
 

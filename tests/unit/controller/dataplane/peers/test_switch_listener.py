@@ -10,7 +10,7 @@ import pytest
 from ryu.lib import hub
 
 from controller.config.config import ConfigError
-from controller.dataplane.peers.listener import admission
+from controller.dataplane.peers.admission import Admission
 from evaluation.bench.support.api_client import Controller
 from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.dataplane_world import connect, make_plane, ready
@@ -116,7 +116,7 @@ def test_an_open_listener_is_said_at_the_start(tmp_path: Path) -> None:
     ],
 )
 def test_addresses_and_networks(switches: list[str], address: str, expected: bool) -> None:
-    assert admission(switches)(address) is expected
+    assert Admission(switches).admits(address) is expected
 
 
 def test_addresses_are_checked_with_the_settings(tmp_path: Path) -> None:
