@@ -50,6 +50,15 @@ class Authority:
         )
         return files
 
+    def revoke(self, certificate: Path) -> bytes:
+        """Returns the list (PEM) of the revoked certificates: the one in a file."""
+        serial = x509.load_pem_x509_certificate(certificate.read_bytes()).serial_number
+        now = datetime.now(UTC)
+        entry = x509.RevokedCertificateBuilder().serial_number(serial).revocation_date(now)
+        builder = x509.CertificateRevocationListBuilder().issuer_name(self._name).last_update(now - timedelta(days=1))
+        builder = builder.next_update(now + timedelta(days=1)).add_revoked_certificate(entry.build())
+        return builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
     def _builder(self, subject: x509.Name, key: ec.EllipticCurvePublicKey, valid: timedelta) -> x509.CertificateBuilder:
         now = datetime.now(UTC)
         return (

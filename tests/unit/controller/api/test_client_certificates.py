@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import http.client
+import socket
+import ssl
 import time
 from collections.abc import Iterator
 from datetime import timedelta
@@ -14,6 +16,7 @@ import requests
 
 from controller.cli.main import main
 from evaluation.bench.support.api_client import free_port
+from evaluation.bench.support.waiting import wait_until
 from host_reporter.uplink.connection import Address, AddressError, Connection, UnreachableError
 from tests.support.controller.api_cases import assert_problem, spec
 from tests.support.controller.authority import Authority
@@ -157,3 +160,53 @@ def test_the_description_names_both_ways(yard: Secured) -> None:
     described = yard.call("GET", "/openapi.json").json()
     assert described["components"]["securitySchemes"]["certificate"] == {"type": "mutualTLS"}
     assert described["paths"]["/v1/jobs"]["get"]["security"] == [{"bearer": []}, {"certificate": []}]
+
+
+def test_a_reload_renews_the_certificate_and_keeps_open_connections(yard: Secured) -> None:
+    with socket.create_connection(("127.0.0.1", yard.port), 10) as raw:
+        context = ssl.create_default_context(cafile=yard.authority.file)
+        with context.wrap_socket(raw, server_hostname="127.0.0.1") as opened:
+            before = opened.getpeercert(binary_form=True)
+            own = yard.authority.sign("controller", address="127.0.0.1")
+            for new, used in zip(
+                own, (yard.settings["api"]["tls_certificate"], yard.settings["api"]["tls_key"]), strict=True
+            ):
+                Path(used).write_bytes(new.read_bytes())
+            assert yard.by("night", "POST", "/v1/reload").ok
+            opened.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            assert opened.recv(100).startswith(b"HTTP/1.1 200")
+    with (
+        socket.create_connection(("127.0.0.1", yard.port), 10) as raw,
+        context.wrap_socket(raw, server_hostname="127.0.0.1") as opened,
+    ):
+        shown = opened.getpeercert(binary_form=True)
+    assert shown == ssl.PEM_cert_to_DER_cert(own[0].read_text()) != before
+
+
+def test_a_revoked_certificate_ends_with_the_reload_also_on_an_open_connection(yard: Secured, tmp_path: Path) -> None:
+    stays, goes = yard.authority.sign("any", ("h1",)), yard.authority.sign("any", ("h2",))
+    revoked = tmp_path / "revoked.pem"
+    with requests.Session() as kept, requests.Session() as lost:
+        for session, files in ((kept, stays), (lost, goes)):
+            session.trust_env = False
+            session.cert, session.verify = (str(files[0]), str(files[1])), str(yard.authority.file)
+
+        def plan(session: requests.Session, host: str) -> int:
+            return session.get(f"{yard.url}/v1/hosts/{host}/plan", timeout=15).status_code
+
+        assert (plan(kept, "h1"), plan(lost, "h2")) == (200, 200)
+        revoked.write_bytes(yard.authority.revoke(goes[0]))
+        yard.settings["api"]["client_revoked"] = str(revoked)
+        yard.write()
+        assert yard.by("night", "POST", "/v1/reload").ok
+        try:
+            wait_until(lambda: "is ended: its certificate is revoked" in yard.log(), what="the end of the connection")
+            with pytest.raises(requests.exceptions.ConnectionError):
+                plan(lost, "h2")
+            assert plan(kept, "h1") == 200
+            assert yard.log().count("is ended: its certificate is revoked") == 1
+        finally:
+            del yard.settings["api"]["client_revoked"]
+            yard.write()
+            assert yard.by("night", "POST", "/v1/reload").ok
+    assert yard.shown(goes, "GET", "/v1/hosts/h2/plan").status_code == 200
