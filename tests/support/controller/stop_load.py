@@ -94,7 +94,7 @@ class Writer:
                 else:
                     for request in requests:
                         self._ask([request])
-            except ConnectionRefusedError:
+            except (ConnectionRefusedError, ConnectionResetError):  # the latter, where it ends amid the handshake
                 return
 
     def _request(self, job: Job) -> Request:
@@ -155,7 +155,9 @@ class Writer:
         )
 
     def _ask(self, requests: Sequence[Request]) -> None:
-        """Send all of them, then read the answers. Raises ConnectionRefusedError where nobody listens."""
+        """Send all of them, then read the answers. Raises ConnectionRefusedError where nobody listens, and
+        ConnectionResetError where that ends amid the handshake, before anything is sent.
+        """
         if self._connection is None:
             made = socket.create_connection(("127.0.0.1", self._port), ANSWER_SECONDS)
             self._connection = made, made.makefile("rb")
