@@ -15,7 +15,7 @@ from controller.documents.document import Document
 from controller.documents.mapping_file import ConfigError, read_mapping, refusal
 from controller.model import MAX_CLASSES, Host
 from controller.ordering.classes import Assign
-from controller.policies.registry import PolicyError, make
+from controller.policies.registry import PolicyError, check_name, make
 from controller.wire import Name
 
 __all__ = [
@@ -41,7 +41,9 @@ class Config(Section):
 
     policy: str = "jpas"
     """The name of the policy that orders the jobs. It can change at run time (PATCH /v1/settings)."""
-    policy_options: Annotated[dict[str, Any], BeforeValidator(as_section), Field(default_factory=dict)]
+    policy_options: Annotated[
+        dict[str, Any], BeforeValidator(as_section), Field(default_factory=dict, validate_default=True)
+    ]
     """The options of the policy, by name. Each policy has its own."""
     period_seconds: Annotated[float, Field(ge=0.1, le=3600)] = 5.0
     """The longest time between two plans. A change that matters makes a plan at once."""
@@ -141,7 +143,7 @@ class Config(Section):
     @classmethod
     def _policy_is_known(cls, policy: str) -> str:
         try:
-            make(policy)
+            check_name(policy)
         except PolicyError as error:
             raise ValueError(str(error)) from error
         return policy

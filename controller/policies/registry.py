@@ -52,6 +52,11 @@ def available() -> Mapping[str, type[Policy]]:
     return _entries()[0]
 
 
+def check_name(name: str) -> None:
+    """Raises PolicyError where no installed policy is called ``name``."""
+    _of_name(name, None)
+
+
 def make(
     name: str, options: Mapping[str, object] | None = None, *, policies: Mapping[str, type[Policy]] | None = None
 ) -> Policy:
@@ -59,22 +64,28 @@ def make(
 
     ``policies`` are the classes by name; None stands for the installed ones.
     """
-    if policies is None:
-        policies, broken = _entries()
-        if name in broken:
-            raise PolicyError(broken[name])
-    if name not in policies:
-        raise PolicyError(f"unknown policy {name!r}; there are: {', '.join(policies)}")
+    chosen = _of_name(name, policies)
     given = options or {}
-    _check_names(name, describe(policies[name]), given)
+    _check_names(name, describe(chosen), given)
     try:
-        policy = policies[name](**given)
+        policy = chosen(**given)
     except (TypeError, ValueError) as error:
         raise PolicyError(f"policy {name}: {error}") from error
     for option, value in given.items():
         if not _is_finite(value):
             raise PolicyError(f"policy {name}: {option}: a number in it is infinite or none at all; give a finite one")
     return policy
+
+
+def _of_name(name: str, policies: Mapping[str, type[Policy]] | None) -> type[Policy]:
+    """Returns the class of a policy. ``policies`` of None stands for the installed ones. Raises PolicyError."""
+    if policies is None:
+        policies, broken = _entries()
+        if name in broken:
+            raise PolicyError(broken[name])
+    if name not in policies:
+        raise PolicyError(f"unknown policy {name!r}; there are: {', '.join(policies)}")
+    return policies[name]
 
 
 def _check_names(policy: str, known: Mapping[str, Described] | None, given: Mapping[str, object]) -> None:

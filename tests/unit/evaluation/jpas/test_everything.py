@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from importlib.metadata import entry_points
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +14,7 @@ from controller.model import Demand, Host, Job, Progress, Snapshot
 from controller.policies.base import OptionError
 from controller.policies.registry import available
 from evaluation.jpas.everything import PLUGIN, Everything, milestones
+from topologies import checkout
 
 HOSTS = {"h1": Host("h1", 1e8, 1e8), "h2": Host("h2", 1e8, 1e8)}
 
@@ -45,3 +49,24 @@ def test_it_is_not_installed_but_found_in_its_folder(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(sys, "path", [str(PLUGIN), *sys.path])
     (entry,) = [e for e in entry_points(group="trainyard.policies") if e.name == Everything.name]
     assert entry.load() is Everything
+
+
+def test_the_settings_take_a_policy_whose_options_are_required(tmp_path: Path) -> None:
+    def check(options: str) -> subprocess.CompletedProcess[str]:
+        file = tmp_path / "settings.yaml"
+        file.write_text(f"policy: everything\n{options}")
+        # A process of its own: policies are looked for once.
+        return subprocess.run(
+            [sys.executable, "-m", "controller.cli.main", "check-config", file],
+            check=False,
+            env=os.environ | {"PYTHONPATH": str(PLUGIN)},
+            cwd=checkout.ROOT,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    assert check("policy_options: {milestones: {job-1: [10, 20]}}\n").returncode == 0
+    refused = check("")
+    assert refused.returncode == 2
+    assert "policy_options: policy everything needs the option milestones" in refused.stderr
