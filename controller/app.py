@@ -100,6 +100,7 @@ class Trainyard(RyuApp):
             certificates = CertificateFiles(config)
             startup.log_large_journal(config)
             store = Store(config.journal)
+            startup.warn_of_readable_tokens(config)
             startup.warn_of_no_journal(config)
             startup.log_what_is_left_alone(config)
         except (StoreError, startup.StartError, CertificateError) as error:

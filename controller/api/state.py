@@ -117,6 +117,8 @@ def _problems(services: Services) -> list[str]:
     ]
     if services.config.openflow.is_exposed:
         problems.append("switches connect without TLS: openflow.insecure is true; set openflow.tls")
+    if services.config.api.is_readable:
+        problems.append("the API's tokens can be read on their way: api.tls_certificate is not set")
     problems += services.certificate_problems()
     if services.reloader is not None:
         problems += services.reloader.problems()

@@ -109,12 +109,15 @@ def _advice(
 
 _OF_LIST = {
     "switch": f"""
-Controller: copy {{}} to {OF_CONTROLLER}, and send SIGHUP to the controller.
+Controller: copy {{}} to {OF_CONTROLLER}, then run: trainyard reload
 It ends the connections of revoked certificates, and keeps all others.
 """,
-    "host": """
-The API does not read {}: there the certificate stays valid until it expires.
-To end it before, take the host out of the controller's settings, or make another authority of hosts, and restart.
+    "host": f"""
+Controller: copy {{}} to {OF_CONTROLLER}, write into its settings
+  api:
+    client_revoked: {OF_CONTROLLER}/revoked-host.pem
+and run: trainyard reload
+It ends the connections of revoked certificates, and keeps all others.
 """,
 }
 """What is to be done with the list of revoked certificates of each role, by the list's name."""
@@ -135,7 +138,7 @@ readable by the controller's user alone, and write into its settings:
     tls_certificate: {OF_CONTROLLER}/{each.stem}.pem
     tls_key: {OF_CONTROLLER}/{each.stem}.key
   ovsdb: ssl:SWITCH:6640
-A running controller whose files were replaced reads them again at SIGHUP; those of its API at its next start.
+A running controller reads files that were replaced again at: trainyard reload.
 """
 
 

@@ -98,6 +98,11 @@ class Api(Section):
     where /metrics needs a token."""
 
     @property
+    def is_readable(self) -> bool:
+        """Whether others can read the tokens on their way."""
+        return self.tls_certificate is None and not is_loopback(self.host)
+
+    @property
     def is_guarded(self) -> bool:
         """Whether callers have to prove who they are."""
         return any((self.token, self.tokens_file, self.oidc, self.client_authority))

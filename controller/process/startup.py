@@ -143,6 +143,17 @@ def warn_of_open_listener(config: Config) -> None:
             )
 
 
+def warn_of_readable_tokens(config: Config) -> None:
+    """Warn where others can read the API's tokens on their way."""
+    if config.api.is_readable:
+        LOG.warning(
+            "the API listens on %s:%d without TLS: tokens can be read on their way; set api.tls_certificate and "
+            "api.tls_key",
+            config.api.host,
+            config.api.port,
+        )
+
+
 def warn_of_no_journal(config: Config) -> None:
     """Warn where nothing is kept over a restart."""
     if config.journal is None:
