@@ -65,6 +65,8 @@ def test_nothing_that_only_rises_is_a_gauge() -> None:
         "trainyard_audit_degraded",
         "trainyard_journal_degraded",
         "trainyard_paused",
+        "trainyard_settings_info",
+        "trainyard_settings_loaded_timestamp_seconds",
         "trainyard_jobs",
         "trainyard_degraded_to_marked",
         "trainyard_flow_rules",
