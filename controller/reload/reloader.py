@@ -108,7 +108,7 @@ class Reloader:
                 LOG.info("changed by %s: %s", by, change)
             for change in outcome.waiting:
                 LOG.warning("it needs a restart: %s", change)
-            LOG.info("the settings have been read again for %s: %d changes", by, len(outcome.changed))
+            LOG.info("the settings have been read again for %s; changes: %d", by, len(outcome.changed))
             return outcome
 
     def has_news(self) -> bool:

@@ -222,6 +222,9 @@ class Connection:
 def _reason(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "it did not answer in time"
+    objection = getattr(error, "verify_message", None)  # of ssl.SSLCertVerificationError
+    if objection:
+        return f"its certificate is not trusted: {objection}; --ca-file names the authority"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error) or type(error).__name__
