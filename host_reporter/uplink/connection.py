@@ -224,7 +224,8 @@ def _reason(error: Exception) -> str:
         return "it did not answer in time"
     objection = getattr(error, "verify_message", None)  # of ssl.SSLCertVerificationError
     if objection:
-        return f"its certificate is not trusted: {objection}; --ca-file names the authority"
+        hint = "; --ca-file names the authority" if "issuer" in objection or "self" in objection else ""
+        return f"its certificate is not trusted: {objection.rstrip('.')}{hint}"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error) or type(error).__name__
