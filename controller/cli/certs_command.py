@@ -123,7 +123,7 @@ It ends the connections of revoked certificates, and keeps all others.
 """What is to be done with the list of revoked certificates of each role, by the list's name."""
 
 
-def _of_controller(each: Wanted, _authority: str, _address: str) -> str:
+def _of_controller(each: Wanted, authority: str, _address: str) -> str:
     return f"""
 Controller: copy {each.stem}.pem {each.stem}.key ca-switch.pem revoked-switch.pem to {OF_CONTROLLER},
 readable by the controller's user alone, and write into its settings:
@@ -138,6 +138,7 @@ readable by the controller's user alone, and write into its settings:
     tls_certificate: {OF_CONTROLLER}/{each.stem}.pem
     tls_key: {OF_CONTROLLER}/{each.stem}.key
   ovsdb: ssl:SWITCH:6640
+Hosts, and whoever uses the commands, need {authority}.
 A running controller reads files that were replaced again at: trainyard reload.
 """
 
@@ -158,9 +159,11 @@ def _of_host(each: Wanted, authority: str, address: str) -> str:
 Host {each.name}: copy {each.stem}.pem {each.stem}.key {authority} to {OF_CONTROLLER}, and start its agent with
   host-reporter --controller https://{_bracketed(address)}:8080 --host {each.name} \\
     --ca-file {OF_CONTROLLER}/{authority} --certificate-file {own}.pem --key-file {own}.key
-For this, copy ca-host.pem to {OF_CONTROLLER} on the controller, and write into its settings:
+For this, copy ca-host.pem revoked-host.pem to {OF_CONTROLLER} on the controller, write into its settings
   api:
     client_authority: {OF_CONTROLLER}/ca-host.pem
+    client_revoked: {OF_CONTROLLER}/revoked-host.pem
+and run: trainyard reload
 """
 
 

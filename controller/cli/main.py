@@ -135,7 +135,13 @@ def _remote_options() -> argparse.ArgumentParser:
         metavar="FILE",
         help="the file with the API's token; default: the value of TRAINYARD_TOKEN",
     )
-    options.add_argument("--ca", type=Path, metavar="FILE", help="trust this certificate for https")
+    options.add_argument(
+        "--ca",
+        type=Path,
+        default=os.environ.get("TRAINYARD_CA"),
+        metavar="FILE",
+        help="trust this certificate for https; default: TRAINYARD_CA",
+    )
     options.add_argument(
         "--certificate", type=Path, metavar="FILE", help="show this client certificate, in the place of a token"
     )

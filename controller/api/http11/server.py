@@ -55,6 +55,8 @@ class ApiServer(wsgi.WSGIServer):
         self._judge = None if is_monitoring else _client_judge(api)
         self._certified: set[Any] = set()
         """The open connections whose clients have shown certificates."""
+        self._ended: set[Any] = set()
+        """Those of them that a reload has ended, and that have not noticed yet."""
         self._connections = min(connections, MAX_CONNECTIONS)
         self._refused = refused if refused is not None else _ignore
         self._gate = Gate(application)
@@ -138,6 +140,7 @@ class ApiServer(wsgi.WSGIServer):
                 objection = judge.objection(secured.getpeercert(binary_form=True), before)
             if objection is not None and secured in self._certified:
                 LOG.warning("the connection of %s is ended: %s", secured.getpeername()[0], objection)
+                self._ended.add(secured)
                 shutdown_safe(secured)
             eventlet.sleep(0)
 
@@ -151,10 +154,15 @@ class ApiServer(wsgi.WSGIServer):
             server.process_request(state)
         except (OSError, eventlet.Timeout) as error:
             LOG.debug("the connection of %s has ended: %s", address, error)
-        except Exception:
-            LOG.exception("the connection of %s has failed", address)
+        except Exception as error:
+            # Who waits in a read meets a socket without TLS then: a ValueError, and no fault.
+            if state[1] in self._ended:
+                LOG.debug("the connection of %s has ended: %s", address, error)
+            else:
+                LOG.exception("the connection of %s has failed", address)
         finally:
             self._certified.discard(state[1])
+            self._ended.discard(state[1])
             _close(state[1])
             self._gate.left()
 

@@ -154,6 +154,8 @@ def test_the_command_shows_its_certificate(
     assert main([*remote, "--certificate", certificate]) == 2
     assert "a client certificate needs its key: --certificate and --key" in capsys.readouterr().err
     assert main(remote) == 1
+    monkeypatch.setenv("TRAINYARD_CA", str(yard.authority.file))
+    assert main([*remote[:3], "--certificate", certificate, "--key", key]) == 0
 
 
 def test_the_description_names_both_ways(yard: Secured) -> None:
@@ -205,6 +207,7 @@ def test_a_revoked_certificate_ends_with_the_reload_also_on_an_open_connection(y
                 plan(lost, "h2")
             assert plan(kept, "h1") == 200
             assert yard.log().count("is ended: its certificate is revoked") == 1
+            assert "Traceback" not in yard.log()
         finally:
             del yard.settings["api"]["client_revoked"]
             yard.write()
