@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 
 import eventlet
 import eventlet.wsgi
@@ -25,6 +25,13 @@ HANDSHAKE_SECONDS = 5.0
 MAX_CONNECTIONS = 4096
 REFUSAL_SECONDS = 0.5
 """Limits the wait for the answers to the requests that a stop refuses."""
+
+
+class _Shown(NamedTuple):
+    """The certificate (DER) that a client has shown, and its address. A socket that its peer has left tells neither."""
+
+    certificate: bytes
+    address: str
 
 
 class ServerError(RuntimeError):
@@ -53,8 +60,8 @@ class ApiServer(wsgi.WSGIServer):
         self._name = "the address for monitoring" if is_monitoring else "the API"
         self._context: Any = None if is_monitoring else server_context(api)
         self._judge = None if is_monitoring else _client_judge(api)
-        self._certified: set[Any] = set()
-        """The open connections whose clients have shown certificates."""
+        self._certified: dict[Any, _Shown | None] = {}
+        """The open connections whose clients have shown certificates. None: the connection is being ended."""
         self._connections = min(connections, MAX_CONNECTIONS)
         self._refused = refused if refused is not None else _ignore
         self._gate = Gate(application)
@@ -132,13 +139,16 @@ class ApiServer(wsgi.WSGIServer):
         return use
 
     def _end_refused(self, judge: Judge | None, before: Judge | None) -> None:
-        for secured in tuple(self._certified):
+        for secured, shown in tuple(self._certified.items()):
+            if shown is None:
+                continue
             objection: str | None = "client certificates are not accepted any more"
             if judge is not None and before is not None:
-                objection = judge.objection(secured.getpeercert(binary_form=True), before)
-            if objection is not None and secured in self._certified:
-                LOG.warning("the connection of %s is ended: %s", secured.getpeername()[0], objection)
-                shutdown_safe(secured)
+                objection = judge.objection(shown.certificate, before)
+            if objection is not None and self._certified.get(secured) is not None:
+                self._certified[secured] = None
+                LOG.warning("the connection of %s is ended: %s", shown.address, objection)
+                _shut(secured)
             eventlet.sleep(0)
 
     def _serve(self, server: Any, connection: Any, address: Any) -> None:
@@ -147,38 +157,41 @@ class ApiServer(wsgi.WSGIServer):
         try:
             connection.settimeout(SOCKET_SECONDS)
             if self._context is not None:
-                state[1] = self._secure(connection)
+                state[1] = self._secure(connection, address[0])
             server.process_request(state)
         except (OSError, eventlet.Timeout) as error:
             LOG.debug("the connection of %s has ended: %s", address, error)
         except Exception:
-            LOG.exception("the connection of %s has failed", address)
+            if self._certified.get(state[1], ()) is None:
+                LOG.debug("the connection of %s was ended while it was served", address)
+            else:
+                LOG.exception("the connection of %s has failed", address)
         finally:
-            self._certified.discard(state[1])
+            self._certified.pop(state[1], None)
             _close(state[1])
             self._gate.left()
 
-    def _secure(self, connection: Any) -> Any:
+    def _secure(self, connection: Any, address: str) -> Any:
         """Returns the connection with TLS, after the handshake. Raises OSError, or Timeout if the handshake is late."""
         judge = self._judge
         secured = self._context.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
         try:
             with eventlet.Timeout(HANDSHAKE_SECONDS):
                 secured.do_handshake()
-            self._admit(secured, judge)
+            self._admit(secured, address, judge)
         except BaseException:
             _close(secured)
             raise
         return secured
 
-    def _admit(self, secured: Any, before: Judge | None) -> None:
+    def _admit(self, secured: Any, address: str, before: Judge | None) -> None:
         """Remember a client's certificate. Raises OSError if a reload during the handshake has withdrawn it."""
         certificate = secured.getpeercert(binary_form=True)
         if certificate is None:
             return
         if before is not self._judge:
             raise ConnectionAbortedError("the certificates have changed during the handshake")
-        self._certified.add(secured)
+        self._certified[secured] = _Shown(certificate, address)
 
 
 def _ignore(_status: HTTPStatus) -> None:
@@ -186,11 +199,15 @@ def _ignore(_status: HTTPStatus) -> None:
 
 
 def _close(connection: Any) -> None:
+    _shut(connection)
+    connection.close()
+
+
+def _shut(connection: Any) -> None:
     try:
         shutdown_safe(connection)
     except OSError as error:
         LOG.debug("a connection was gone already: %s", error)
-    connection.close()
 
 
 def server_context(api: Api) -> Any:
