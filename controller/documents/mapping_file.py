@@ -59,10 +59,10 @@ def read_mapping(path: Path) -> Document:
     return as_mapping(path, read_bytes(path))
 
 
-def read_bytes(path: Path) -> bytes:
-    """Returns the bytes of a file that ``as_mapping`` takes. Raises ConfigError."""
+def read_bytes(path: Path, *, only_regular: bool = False) -> bytes:
+    """Returns the bytes of a file that ``as_mapping`` takes. Raises ConfigError, also for pipes with ``only_regular``."""
     try:
-        return text_file.read_bytes(path, most_bytes=MAX_BYTES)
+        return text_file.read_bytes(path, most_bytes=MAX_BYTES, only_regular=only_regular)
     except text_file.FileError as error:
         raise ConfigError(str(error)) from None
 

@@ -17,7 +17,7 @@ MAX_BYTES = 2**20
 def read_tokens(path: Path, hosts: Collection[str]) -> TokenTable:
     """Returns the entries of a file. ``hosts`` are those in the settings. Raises ConfigError, with a line a fault."""
     try:
-        document = read_yaml(text_file.read(path, most_bytes=MAX_BYTES))
+        document = read_yaml(text_file.read(path, most_bytes=MAX_BYTES, only_regular=True))
     except text_file.FileError as error:
         raise ConfigError(str(error)) from None
     except DocumentError as error:

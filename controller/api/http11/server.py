@@ -15,7 +15,7 @@ from ryu.app import wsgi
 
 from controller.accepting import PAUSE_SECONDS, Acceptor
 from controller.access.accepted import Judge
-from controller.access.certificates import CertificateError, load_revoked
+from controller.access.certificates import CertificateError, load_own, load_revoked, load_trusted, restrict
 from controller.api.http11.connection import IDLE_SECONDS, SOCKET_SECONDS, Protocol
 from controller.api.http11.gate import Gate
 from controller.config.config import Api
@@ -218,18 +218,16 @@ def server_context(api: Api) -> Any:
     if api.tls_certificate is None or api.tls_key is None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    restrict(context, "server")
     try:
-        context.load_cert_chain(api.tls_certificate, api.tls_key, password="")
+        load_own(context, api.tls_certificate, api.tls_key)
         if api.client_authority is not None:
             context.verify_mode = ssl.CERT_OPTIONAL
-            context.load_verify_locations(api.client_authority)
+            load_trusted(context, api.client_authority)
         if api.client_revoked is not None:
             load_revoked(context, api.client_revoked)
-    except (OSError, ValueError) as error:
-        raise ServerError(
-            f"the certificate {api.tls_certificate} and the key {api.tls_key} cannot be used: {error}"
-        ) from error
+    except CertificateError as error:
+        raise ServerError(str(error)) from error
     return context
 
 

@@ -244,3 +244,15 @@ def test_who_leaves_while_waiting_saves_no_other_whose_authority_is_gone(yard: S
         yard.write()
         assert yard.by("night", "POST", "/v1/reload").ok
     assert "Traceback" not in yard.log()
+
+
+def test_no_session_is_resumed_so_that_each_connection_shows_its_certificate(yard: Secured) -> None:
+    context = ssl.create_default_context(cafile=yard.authority.file)
+    context.load_cert_chain(*yard.authority.sign("any", ("h1",)))
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    session = None
+    for _ in range(2):
+        raw = socket.create_connection(("127.0.0.1", yard.port), 10)
+        with context.wrap_socket(raw, server_hostname="127.0.0.1", session=session) as opened:
+            assert not opened.session_reused
+            session = opened.session

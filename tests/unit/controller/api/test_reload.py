@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from collections.abc import Iterator
 from hashlib import sha256
@@ -128,6 +129,35 @@ def test_a_wrong_file_changes_nothing_and_says_file_line_and_field(yard: ReloadY
     yard.write()
     assert yard.call("POST", "/v1/reload").json()["changed"] == []
     assert not any("settings" in problem for problem in yard.problems())
+
+
+@pytest.mark.parametrize("what", ["pipe", "device", "folder", "large"])
+def test_what_is_no_file_in_the_place_of_one_is_refused_and_holds_up_nothing(yard: ReloadYard, what: str) -> None:
+    """Neither the API nor the next reload waits for a writer that never comes, or for the end of a device."""
+    folder = yard.config.parent
+    tokens, keys = folder / "tokens.yaml", folder / "keys.json"
+    tokens.write_text("")
+    keys.write_text("{}")
+    oidc = {"issuer": "i", "audience": "a", "keys": str(keys), "roles": {"r": "viewer"}}
+    assert yard.change(api=yard.settings["api"] | {"tokens_file": str(tokens), "oidc": oidc}).ok
+    for file in (yard.config, tokens, keys):
+        kept = file.rename(folder / "kept")
+        match what:
+            case "pipe":
+                os.mkfifo(file)
+            case "device":
+                file.symlink_to("/dev/zero")
+            case "folder":
+                file.mkdir()
+            case _:
+                file.touch()
+                os.truncate(file, 2**30)
+        refused = yard.call("POST", "/v1/reload")
+        assert_problem(refused, 422, "nothing has changed: ")
+        assert str(file) in refused.text
+        file.rmdir() if what == "folder" else file.unlink()
+        kept.rename(file)
+        assert yard.call("POST", "/v1/reload").ok, "and the file that is back is read"
 
 
 def test_what_needs_a_restart_is_said_and_waits(yard: ReloadYard) -> None:
