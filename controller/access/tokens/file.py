@@ -21,13 +21,14 @@ def read_tokens(path: Path, hosts: Collection[str]) -> TokenTable:
     except text_file.FileError as error:
         raise ConfigError(str(error)) from None
     except DocumentError as error:
-        raise ConfigError.of([Fault(str(path), error.line or 1, None, str(error))]) from None
+        fault = Fault(str(path), error.line or 1, None, str(error))
+        raise ConfigError.of([fault.without_secrets()]) from None
     entries, faults = parse(document, hosts)
     if faults:
         lines = document.lines([at for at, _ in faults])
         raise ConfigError.of(
             [
-                Fault(str(path), line, ".".join(map(str, at)) or None, said)
+                Fault(str(path), line, ".".join(map(str, at)) or None, said).without_secrets()
                 for (at, said), line in zip(faults, lines, strict=True)
             ]
         )
