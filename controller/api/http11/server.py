@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, NamedTuple
@@ -17,21 +18,24 @@ from controller.accepting import PAUSE_SECONDS, Acceptor
 from controller.access.accepted import Judge
 from controller.access.certificates import CertificateError, load_own, load_revoked, load_trusted, restrict
 from controller.api.http11.connection import IDLE_SECONDS, SOCKET_SECONDS, Protocol
+from controller.api.http11.crowd import Crowd, State
 from controller.api.http11.gate import Gate
 from controller.config.config import Api
 
 LOG = logging.getLogger("trainyard.api")
 HANDSHAKE_SECONDS = 5.0
 MAX_CONNECTIONS = 4096
+SAY_AGAIN_SECONDS = 60.0
+"""Log that there are too many connections at most this often."""
 REFUSAL_SECONDS = 0.5
 """Limits the wait for the answers to the requests that a stop refuses."""
 
 
 class _Shown(NamedTuple):
-    """The certificate (DER) that a client has shown, and its address. A socket that its peer has left tells neither."""
+    """The certificate (DER) that a client has shown on a connection. A socket that its peer has left does not tell."""
 
     certificate: bytes
-    address: str
+    state: State
 
 
 class ServerError(RuntimeError):
@@ -60,9 +64,11 @@ class ApiServer(wsgi.WSGIServer):
         self._name = "the address for monitoring" if is_monitoring else "the API"
         self._context: Any = None if is_monitoring else server_context(api)
         self._judge = None if is_monitoring else _client_judge(api)
-        self._certified: dict[Any, _Shown | None] = {}
-        """The open connections whose clients have shown certificates. None: the connection is being ended."""
+        self._certified: dict[Any, _Shown] = {}
+        """The open connections whose clients have shown certificates."""
         self._connections = min(connections, MAX_CONNECTIONS)
+        self._crowd = Crowd()
+        self._say_after = 0.0
         self._refused = refused if refused is not None else _ignore
         self._gate = Gate(application)
         self._accepting: Any = None
@@ -103,10 +109,15 @@ class ApiServer(wsgi.WSGIServer):
         pool = eventlet.GreenPool(self._connections)
         while not self._gate.is_closed():
             connection, address = acceptor.accept()
+            if not pool.free():
+                self._make_room()
+            state: State = [address, connection, eventlet.wsgi.STATE_IDLE]
+            self._crowd.add(state)
             try:
-                pool.spawn_n(self._serve, server, connection, address)
+                pool.spawn_n(self._serve, server, state)
             except Exception:  # no error may prevent the next connection
                 LOG.exception("the API could not serve a connection; it goes on")
+                self._crowd.remove(state)
                 _close(connection)
                 eventlet.sleep(PAUSE_SECONDS)
 
@@ -124,6 +135,17 @@ class ApiServer(wsgi.WSGIServer):
             LOG.warning("%d requests have taken over %g s and are refused: the controller stops", late, seconds)
         self._gate.wait(REFUSAL_SECONDS)
 
+    def _make_room(self) -> None:
+        """End a connection on which no request is there. Where each has one, a new connection waits."""
+        state = self._crowd.dispensable()
+        now = time.monotonic()
+        if now >= self._say_after:
+            self._say_after = now + SAY_AGAIN_SECONDS
+            what = f"an idle one of {state[0][0]} is ended" if state is not None else "new ones wait"
+            LOG.warning("%s has %d connections, which is the most: %s", self._name, self._connections, what)
+        if state is not None:
+            _end(state)
+
     def prepare(self, api: Api) -> Callable[[], None]:
         """Returns what makes the certificates in ``api``, as they are now, count.
 
@@ -140,62 +162,63 @@ class ApiServer(wsgi.WSGIServer):
 
     def _end_refused(self, judge: Judge | None, before: Judge | None) -> None:
         for secured, shown in tuple(self._certified.items()):
-            if shown is None:
+            if shown.state[2] is eventlet.wsgi.STATE_CLOSE:
                 continue
             objection: str | None = "client certificates are not accepted any more"
             if judge is not None and before is not None:
                 objection = judge.objection(shown.certificate, before)
-            if objection is not None and self._certified.get(secured) is not None:
-                self._certified[secured] = None
-                LOG.warning("the connection of %s is ended: %s", shown.address, objection)
-                _shut(secured)
+            if objection is not None and secured in self._certified:
+                LOG.warning("the connection of %s is ended: %s", shown.state[0][0], objection)
+                _end(shown.state)
             eventlet.sleep(0)
 
-    def _serve(self, server: Any, connection: Any, address: Any) -> None:
+    def _serve(self, server: Any, state: State) -> None:
         """Serve one connection from its first byte to its end, in its own green thread. Raises nothing."""
-        state = [address, connection, eventlet.wsgi.STATE_IDLE]
+        address = state[0]
         try:
-            connection.settimeout(SOCKET_SECONDS)
+            state[1].settimeout(SOCKET_SECONDS)
             if self._context is not None:
-                state[1] = self._secure(connection, address[0])
+                self._secure(state)
             server.process_request(state)
         except (OSError, eventlet.Timeout) as error:
             LOG.debug("the connection of %s has ended: %s", address, error)
         except Exception:
-            if self._certified.get(state[1], ()) is None:
+            if state[2] is eventlet.wsgi.STATE_CLOSE:
                 LOG.debug("the connection of %s was ended while it was served", address)
             else:
                 LOG.exception("the connection of %s has failed", address)
         finally:
+            self._crowd.remove(state)
             self._certified.pop(state[1], None)
             _close(state[1])
             self._gate.left()
 
-    def _secure(self, connection: Any, address: str) -> Any:
-        """Returns the connection with TLS, after the handshake. Raises OSError, or Timeout if the handshake is late."""
+    def _secure(self, state: State) -> None:
+        """Have a connection speak TLS. Raises OSError, or Timeout if the handshake is late."""
         judge = self._judge
-        secured = self._context.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
-        try:
-            with eventlet.Timeout(HANDSHAKE_SECONDS):
-                secured.do_handshake()
-            self._admit(secured, address, judge)
-        except BaseException:
-            _close(secured)
-            raise
-        return secured
+        state[1] = self._context.wrap_socket(state[1], server_side=True, do_handshake_on_connect=False)
+        with eventlet.Timeout(HANDSHAKE_SECONDS):
+            state[1].do_handshake()
+        self._admit(state, judge)
 
-    def _admit(self, secured: Any, address: str, before: Judge | None) -> None:
+    def _admit(self, state: State, before: Judge | None) -> None:
         """Remember a client's certificate. Raises OSError if a reload during the handshake has withdrawn it."""
-        certificate = secured.getpeercert(binary_form=True)
+        certificate = state[1].getpeercert(binary_form=True)
         if certificate is None:
             return
         if before is not self._judge:
             raise ConnectionAbortedError("the certificates have changed during the handshake")
-        self._certified[secured] = _Shown(certificate, address)
+        self._certified[state[1]] = _Shown(certificate, state)
 
 
 def _ignore(_status: HTTPStatus) -> None:
     """Do nothing: refused requests are not counted."""
+
+
+def _end(state: State) -> None:
+    """End a connection that another green thread serves. That one notices it, and closes it."""
+    state[2] = eventlet.wsgi.STATE_CLOSE
+    _shut(state[1])
 
 
 def _close(connection: Any) -> None:
