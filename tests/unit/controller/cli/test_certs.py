@@ -66,15 +66,12 @@ def test_days_and_revocation(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert [each.serial_number for each in revoked] == [made.serial_number], "the new one is not revoked"
 
 
-def test_it_does_not_promise_that_a_hosts_revocation_ends_anything(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_says_how_a_revocation_ends_open_connections(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     certs(capsys, tmp_path, "--switch", "s1", "--host", "gpu01")
     _, out, _ = certs(capsys, tmp_path, "--revoke", "gpu01")
-    assert "The API does not read revoked-host.pem: there the certificate stays valid until it expires." in out
-    assert "SIGHUP" not in out
+    assert "client_revoked: /etc/trainyard/revoked-host.pem\nand run: trainyard reload" in out
     _, out, _ = certs(capsys, tmp_path, "--revoke", "s1")
-    assert "Controller: copy revoked-switch.pem to /etc/trainyard, and send SIGHUP to the controller." in out
+    assert "Controller: copy revoked-switch.pem to /etc/trainyard, then run: trainyard reload" in out
 
 
 def test_the_agents_command_that_it_prints_is_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
