@@ -77,6 +77,8 @@ def test_an_operator_is_known_by_an_entry_of_the_tokens_file(yard: Secured) -> N
     files = yard.authority.sign("ops.example.org")
     assert yard.shown(files, "PUT", "/v1/jobs/a", spec(5000)).status_code == 201
     assert yard.shown(files, "DELETE", "/v1/jobs/a").status_code == 204
+    *_, removed = yard.by("night", "GET", "/v1/audit").json()["records"]
+    assert (removed["who"], removed["role"], removed["proof"]) == ("ops", "operator", "certificate")
 
 
 def test_a_certificate_of_nobody_is_refused(yard: Secured) -> None:
