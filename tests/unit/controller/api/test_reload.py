@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
 from controller.cli.main import main
 from evaluation.bench.support.api_client import HOST, OPERATOR, Controller
@@ -158,6 +159,26 @@ def test_what_is_no_file_in_the_place_of_one_is_refused_and_holds_up_nothing(yar
         file.rmdir() if what == "folder" else file.unlink()
         kept.rename(file)
         assert yard.call("POST", "/v1/reload").ok, "and the file that is back is read"
+
+
+@pytest.mark.parametrize("is_emptied", [True, False])
+def test_a_file_without_tokens_does_not_open_a_guarded_api(yard: ReloadYard, is_emptied: bool) -> None:
+    text = (
+        "" if is_emptied else "".join(line for line in yard.config.open() if "token" not in line and HOST not in line)
+    )
+    yard.config.write_text(text)
+    refused = yard.call("POST", "/v1/reload")
+    assert_problem(refused, 422, "no token is set any more, and everybody at this machine would be an operator", "api")
+    assert requests.get(yard.url + "/v1/jobs", timeout=15).status_code == 401
+    assert yard.call("GET", "/v1/jobs").status_code == 200
+    yard.stop()
+    del yard.settings["api"]["token"], yard.settings["api"]["host_tokens"]
+    yard.write()
+    yard.start()
+    assert yard.call("POST", "/v1/reload").ok, "one that asks nobody is reloaded as before"
+    yard.settings["api"]["token"] = OPERATOR
+    assert yard.change().ok, "and a reload guards it"
+    assert requests.get(yard.url + "/v1/jobs", timeout=15).status_code == 401
 
 
 def test_what_needs_a_restart_is_said_and_waits(yard: ReloadYard) -> None:
