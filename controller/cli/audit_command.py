@@ -62,7 +62,8 @@ def _row(record: AuditRecord) -> tuple[object, ...]:
     if record.path is not None:
         what = f"{record.action.partition(' ')[0]} {record.path}"
     outcome = record.outcome if record.status is None else f"{record.outcome} ({record.status})"
-    who = record.who if record.role in (record.who, "none") else f"{record.who} ({record.role})"
+    role = record.role if record.proof in (None, "none", "token") else f"{record.role}, by {record.proof}"
+    who = record.who if role in (record.who, "none") else f"{record.who} ({role})"
     time = datetime.fromtimestamp(record.time).astimezone().isoformat(sep=" ", timespec="seconds")
     return record.number, time, who, record.address or "-", what, outcome, _change(record)
 

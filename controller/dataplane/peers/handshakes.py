@@ -39,7 +39,8 @@ class Handshakes:
         self._seconds = seconds
         self._pending: dict[Any, None] = {}
         """The green threads that are in a handshake, in the order in which they began."""
-        self._secured: dict[Any, Callable[[str], None]] = {}
+        self._secured: dict[Any, tuple[bytes, Callable[[str], None]]] = {}
+        """The certificate (DER) of each open connection, and what ends it. A socket that is shut tells none."""
 
     def secure(self, connection: Any, address: str) -> Any | None:
         """Returns the green socket ``connection`` with TLS, after the handshake. Only its caller waits for the peer.
@@ -72,7 +73,7 @@ class Handshakes:
 
     def opened(self, secured: Any, refuse: Callable[[str], None]) -> None:
         """Call ``refuse`` with the reason when the certificate of the peer of ``secured`` is withdrawn."""
-        self._secured[secured] = refuse
+        self._secured[secured] = (secured.getpeercert(binary_form=True), refuse)
 
     def closed(self, secured: Any) -> None:
         """Forget a connection."""
@@ -94,8 +95,8 @@ class Handshakes:
         return use
 
     def _end_refused(self, judge: Judge, before: Judge) -> None:
-        for secured, refuse in tuple(self._secured.items()):
-            objection = judge.objection(secured.getpeercert(binary_form=True), before)
+        for secured, (certificate, refuse) in tuple(self._secured.items()):
+            objection = judge.objection(certificate, before)
             if objection is not None and secured in self._secured:
                 refuse(objection)
             hub.sleep(0)  # a judgement takes a fraction of a millisecond, and there may be a thousand switches

@@ -141,12 +141,13 @@ def test_a_renewal_ends_what_has_been_revoked_and_nothing_else(yard: TlsYard, pe
     assert "the OpenFlow connection from 127.0.0.1 is ended: its certificate is revoked\n" in yard.log()
 
 
-def test_a_handshake_that_a_renewal_overtakes_is_judged_by_the_new_files(yard: TlsYard) -> None:
-    yard.certificates.make("switch", "overtaken")
-    context = yard.certificates.client("overtaken", ssl.TLSVersion.TLSv1_2)
+@contextlib.contextmanager
+def half_a_handshake(yard: TlsYard, name: str, source: str) -> Iterator[Callable[[], bytes]]:
+    """Yields what sends the rest of a handshake, and returns what comes back until the controller hangs up."""
+    context = yard.certificates.client(name, ssl.TLSVersion.TLSv1_2)
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = context.wrap_bio(incoming, outgoing)
-    with socket.create_connection(("127.0.0.1", yard.openflow_port), 10, ("127.0.12.1", 0)) as raw:
+    with socket.create_connection(("127.0.0.1", yard.openflow_port), 10, (source, 0)) as raw:
         with pytest.raises(ssl.SSLWantReadError):
             client.do_handshake()
         raw.sendall(outgoing.read())
@@ -154,12 +155,38 @@ def test_a_handshake_that_a_renewal_overtakes_is_judged_by_the_new_files(yard: T
             incoming.write(raw.recv(65536))
             with contextlib.suppress(ssl.SSLWantReadError):
                 client.do_handshake()
+
+        def finish() -> bytes:
+            raw.sendall(outgoing.read())
+            return b"".join(iter(lambda: raw.recv(65536), b""))
+
+        yield finish
+
+
+def test_a_handshake_that_a_renewal_overtakes_is_judged_by_the_new_files(yard: TlsYard) -> None:
+    yard.certificates.make("switch", "overtaken")
+    with half_a_handshake(yard, "overtaken", "127.0.12.1") as finish:
         yard.certificates.folder.revoke(["overtaken"], utc_now())
         yard.renew()
-        raw.sendall(outgoing.read())
-        while raw.recv(65536):
-            """The rest of the handshake, and the end."""
+        finish()
     assert "127.0.12.1 may not connect as a switch: its certificate is revoked" in yard.log()
+
+
+def test_a_handshake_that_a_reload_overtakes_is_judged_by_the_new_addresses(yard: TlsYard) -> None:
+    with half_a_handshake(yard, "good", "127.0.12.2") as finish:
+        yard.settings["openflow"]["switches"] = ["127.0.0.1"]
+        yard.write()
+        yard.renew()
+        try:
+            began = time.monotonic()
+            finish()
+            assert time.monotonic() - began < 5, "it is not kept as long as a peer may take to become a switch"
+        finally:
+            del yard.settings["openflow"]["switches"]
+            yard.write()
+            yard.renew()
+    said = "the OpenFlow connection from 127.0.12.2 is ended: openflow.switches does not name its address any more"
+    assert said in yard.log()
 
 
 def test_files_that_cannot_be_read_are_said_and_change_nothing(yard: TlsYard, peer: Connect) -> None:
