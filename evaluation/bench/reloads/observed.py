@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from topologies import openvswitch, tools
 
@@ -13,11 +13,13 @@ _OURS = "7472"
 """The cookies of the controller's rules begin so; those of the gate, which are renewed all the time, do not."""
 _RULE = re.compile(r"\s*cookie=0x(?P<cookie>[0-9a-f]+), duration=(?P<age>[\d.]+)s, (?P<rest>table=.*)")
 _COUNTERS = re.compile(r"n_(?:packets|bytes)=\d+, ")
+_TO_PORT = re.compile(r"tp_dst=(?P<port>\d+)\b.*\bset_queue:(?P<queue>\d+)\b")
 _CLASS = re.compile(r"class htb 1:(?P<minor>[0-9a-f]+) .*?\brate (?P<rate>\d+)(?P<unit>[KMG]?)bit")
 _SENT = re.compile(
     r"class htb 1:(?P<minor>[0-9a-f]+) .*\n Sent \d+ bytes (?P<sent>\d+) pkt \(dropped (?P<dropped>\d+),"
 )
 _UNITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9}
+_COLUMNS = {"Port": ["name", "qos"], "QoS": ["_uuid", "_version", "queues"], "Queue": ["_uuid", "_version"]}
 _ROOT_MINOR = 0xFFFE
 
 
@@ -71,25 +73,34 @@ def touched_rules(before: Rules, after: Rules, seconds: float) -> tuple[str, ...
     )
 
 
+def queue_by_port(held: Rules) -> dict[int, int]:
+    """Returns the queue of packets to each TCP port that a rule matches. The lower of two queues is served first."""
+    found = (_TO_PORT.search(rule) for rule in held)
+    return {int(rule["port"]): int(rule["queue"]) for rule in found if rule is not None}
+
+
 def queues() -> dict[str, tuple[str, ...]]:
-    """Returns the rows of each port's queues in the database of this machine. Raises OpenVSwitchError."""
-    return parsed_queues(
-        openvswitch.vsctl(
-            *("--format=json", "--data=json", "--columns=name,qos", "list", "port", "--"),
-            *("--columns=_uuid,_version,queues", "list", "qos", "--", "--columns=_uuid,_version", "list", "queue"),
-        )
-    )
+    """Returns the rows of each port's queues in the database of this machine.
+
+    ``ovs-vsctl`` does not show versions. Raises subprocess.CalledProcessError.
+    """
+    asked = [{"op": "select", "table": table, "where": [], "columns": columns} for table, columns in _COLUMNS.items()]
+    request = json.dumps(["Open_vSwitch", *asked])
+    return parsed_queues(tools.run(["ovsdb-client", "transact", openvswitch.DATABASE, request]).stdout)
 
 
 def parsed_queues(text: str) -> dict[str, tuple[str, ...]]:
-    """Returns the rows of each port that has queues. ``text`` has a table a line: port, QoS, queue (RFC 7047)."""
-    ports, systems, rows = (json.loads(line)["data"] for line in text.splitlines())
-    versions = {row[1]: version[1] for row, version in rows}
-    of_system = {}
-    for row, version, numbered in systems:
-        ids = [queue[1] for _number, queue in numbered[1]]
-        of_system[row[1]] = (f"{row[1]} {version[1]}", *(f"{each} {versions.get(each)}" for each in ids))
-    return {name: of_system[qos[1]] for name, qos in ports if _is_row(qos, of_system)}
+    """Returns the rows of each port that has queues, in the answer of the database (RFC 7047) to ``_COLUMNS``."""
+    ports, systems, rows = (each["rows"] for each in json.loads(text))
+    row_of = {row["_uuid"][1]: f"{row['_uuid'][1]} {row['_version'][1]}" for row in (*systems, *rows)}
+    of_system = {
+        system["_uuid"][1]: (
+            row_of[system["_uuid"][1]],
+            *(row_of[queue[1]] for _number, queue in system["queues"][1]),
+        )
+        for system in systems
+    }
+    return {port["name"]: of_system[port["qos"][1]] for port in ports if port["qos"][0] == "uuid"}
 
 
 def touched_queues(before: Queues, after: Queues, ports: Iterable[str], *, rows_only: bool = False) -> tuple[str, ...]:
@@ -135,9 +146,3 @@ def parsed_floors(text: str) -> dict[int, float]:
 
 def _queue(found: re.Match[str]) -> int:
     return int(found["minor"], 16) - 1
-
-
-def _is_row(value: Any, rows: Mapping[str, Any]) -> bool:
-    """Whether an optional column names a row."""
-    kind, inner = value
-    return kind == "uuid" and inner in rows

@@ -62,9 +62,9 @@ def count_segments(port: str) -> None:
         _count(stream, number)
 
 
-def fill(address: str, port: str) -> None:
-    """Send TCP as fast as the network takes it. Both ends have the same port."""
-    with socket.create_connection((address, int(port)), source_address=("", int(port))) as connection:
+def fill(address: str, port: str, source_port: str) -> None:
+    """Send TCP as fast as the network takes it. A source port of 0 is any."""
+    with socket.create_connection((address, int(port)), source_address=("", int(source_port))) as connection:
         while _goes_on(0.0):
             connection.sendall(bytes(16384))
 

@@ -51,10 +51,12 @@ class Flow(NamedTuple):
 
 
 @contextmanager
-def full_links(start: Start, one: Host, other: Host, flows: Mapping[int, Flow], tcp_port: int) -> Iterator[Streams]:
+def full_links(
+    start: Start, one: Host, other: Host, flows: Mapping[int, Flow], tcp_port: int, *, source_port: int = 0
+) -> Iterator[Streams]:
     """While this is open, ``one`` sends ``flows``, by port, to ``other``, which sends it TCP as fast as it can.
 
-    Both ends of a stream have the same port, so that a job's flows to that port are its data and its answers.
+    The TCP stream comes from ``source_port``, which cannot be used again for a minute; 0 is any.
     """
     streams = Streams()
     processes: list[subprocess.Popen[str]] = []
@@ -71,7 +73,7 @@ def full_links(start: Start, one: Host, other: Host, flows: Mapping[int, Flow], 
             _first_line(sink)
         sent = {port: begin(one, f"send_{flow.kind}", other.address, port, flow.rate_bps)
                 for port, flow in flows.items()}  # fmt: skip
-        filled = begin(other, "fill", one.address, tcp_port)
+        filled = begin(other, "fill", one.address, tcp_port, source_port)
         yield streams
         # Each sender ends when its standard input does, and its receiver soon after it.
         for sender in (*sent.values(), filled):

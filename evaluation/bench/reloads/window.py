@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import re
 import sys
 import time
@@ -101,7 +102,7 @@ def with_reloads(yard: Yard, rounds: int) -> Window:
                     due = time.monotonic() + PACE_SECONDS
                     look = _step(yard, window, change, settings, look, back=back)
                     time.sleep(max(0.0, due - time.monotonic()))
-            sys.stderr.write(f"bench reload: round {number + 1} of {rounds}\n")
+            sys.stderr.write(f"bench reload: {number + 1} of {rounds} rounds\n")
         window.seconds = time.monotonic() - began
     return window
 
@@ -155,6 +156,7 @@ def _step(yard: Yard, window: Window, change: Change, settings: Settings, look: 
         assert status == (HTTPStatus.UNAUTHORIZED if back else HTTPStatus.OK), f"the token's status is {status}"
     now = wait_until(lambda: _in_force(yard), FORCE_SECONDS, what=f"the rules of: {change.name}")
     assert now is not None
+    sys.stderr.write(f"bench reload: {change.name}{', back' if back else ''}: {1e3 * seconds:.0f} ms\n")
     window.reloads.append(
         Reload(change.name, answer.status_code, seconds, floors_seconds if floors != had else None, back=back)
     )
@@ -181,10 +183,11 @@ def _in_force(yard: Yard) -> Look | None:
     settings = yard.in_force
     gone = re.compile(GONE_HOST_RULES)
     has_host = any(map(gone.search, look.rules))
-    first = list(TURNING.values())[settings["policy"] == OTHER_POLICY]
-    is_first = any(re.search(rf"tp_dst={first}\b.*set_queue:{queue_of(0)}\b", rule) for rule in look.rules)
+    queue_by_port = observed.queue_by_port(look.rules)
+    by_class = sorted(TURNING.values(), key=lambda port: queue_by_port.get(port, math.inf))
+    is_ordered = (by_class == list(TURNING.values())) == (settings["policy"] != OTHER_POLICY)
     is_there = any(host["name"] == GONE_HOST for host in settings["hosts"])
-    return look if is_first and has_host == is_there else None
+    return look if is_ordered and has_host == is_there else None
 
 
 def _look(yard: Yard) -> Look:

@@ -146,20 +146,18 @@ def _wait_for_marks(caller: Caller, ended: threading.Event) -> None:
 def _register(controller: Controller) -> None:
     """Register a job of numbered packets, one of TCP the other way, and two on leaf 3, which share their ports."""
 
-    def put(job: str, demand: tuple[str, str, float], arrival: float, *flows: tuple[str, str, int]) -> None:
-        spec: dict[str, Any] = {
-            "flows": [{"src": src, "dst": dst, "dst_port": port} for src, dst, port in flows],
-            "demand": [dict(zip(("src", "dst", "bytes"), demand, strict=True))],
-            "arrival": arrival,
-        }
+    def put(job: str, arrival: float, demand: tuple[str, str, float], **traffic: list[dict[str, Any]]) -> None:
+        spec = {"arrival": arrival, "demand": [dict(zip(("src", "dst", "bytes"), demand, strict=True))], **traffic}
         answer = controller.call("PUT", f"/v1/jobs/{job}", spec)
         assert answer.ok, answer.text
 
-    put("numbered", ("h1", "h3", 1e6), 1.0, ("h1", "h3", NUMBERED_PORT))
-    put("tcp", ("h3", "h1", 1e6), 2.0, ("h3", "h1", TCP_PORT), ("h1", "h3", TCP_PORT))
+    put("numbered", 1.0, ("h1", "h3", 1e6), flows=[{"src": "h1", "dst": "h3", "dst_port": NUMBERED_PORT}])
+    tasks = [{"role": "ps", "host": "h1", "port": TCP_PORT}, {"role": "worker", "host": "h3"}]
+    put("tcp", 2.0, ("h3", "h1", 1e6), tasks=tasks)
     # By arrival the first goes first; by what is left to send, the second.
     for number, (job, port) in enumerate(TURNING.items()):
-        put(job, ("h5", "h6", 10.0 ** (8 - 2 * number)), 3.0 + number, ("h5", "h6", port))
+        flows = [{"src": "h5", "dst": "h6", "dst_port": port}]
+        put(job, 3.0 + number, ("h5", "h6", 10.0 ** (8 - 2 * number)), flows=flows)
 
 
 def _is_ready(controller: Controller, network: Emulation) -> bool:
