@@ -11,9 +11,9 @@ from typing import Any
 Settings = Mapping[str, Any]
 """The data of a settings file."""
 
-GONE_HOST, SLOWER_HOST, BUSY_HOST = "h2", "h6", "h1"
-"""The hosts that the changes take away, slow down, and try to take away though a job runs on it. The first is on the
-switch of the last, so that this switch changes too."""
+GONE_HOST, SLOWER_HOST, BUSY_HOST = "h2", "h6", "h3"
+"""The hosts that the changes take away, slow down, and try to take away though jobs run on it. The first is on the
+switch of h1, so that a switch changes that full links pass."""
 SLOWER_LEAF, SPINE = 3, 4
 TURNING = {"turning-c": 5002, "turning-d": 5003}
 """The jobs whose order another policy turns, by name, with the TCP ports that they listen on."""
@@ -28,9 +28,9 @@ class Change:
     """A change of the settings that a reload makes, and another one takes back.
 
     ``edit`` changes a copy of the settings. ``fields`` are what both answers say has changed; None: the settings are
-    refused. ``ports`` are those whose queues it concerns, and ``rules`` matches the rules that it concerns. With
-    ``has_token`` the tokens file has an entry more. Where it ``rewrites_all``, all ports keep their rows of queues, but
-    the rows' contents change.
+    refused, and the answer has the words ``refusal``. ``ports`` are those whose queues it concerns, and ``rules``
+    matches the rules that it concerns. With ``has_token`` the tokens file has an entry more. Where it ``rewrites_all``,
+    all ports keep their rows of queues, but the rows' contents change.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Change:
     fields: frozenset[str] | None
     ports: frozenset[str] = frozenset()
     rules: str | None = None
+    refusal: str = ""
     has_token: bool = False
     rewrites_all: bool = False
 
@@ -127,20 +128,20 @@ TOGETHER = Change(
 )
 
 
-def _wrong(name: str, edit: Callable[[dict[str, Any]], None]) -> Change:
+def _wrong(name: str, edit: Callable[[dict[str, Any]], None], refusal: str) -> Change:
     """Returns a change that is refused, in a file that has all the right changes too."""
 
     def both(settings: dict[str, Any]) -> None:
         _all_at_once(settings)
         edit(settings)
 
-    return Change(name, both, fields=None)
+    return Change(name, both, fields=None, refusal=refusal)
 
 
 WRONG = (
-    _wrong("a policy that does not exist", _set(policy="no-such-policy")),
-    _wrong("a setting that does not exist", _set(no_such_setting=1)),
-    _wrong("a host is removed though a job runs there", _without(BUSY_HOST)),
+    _wrong("a policy that does not exist", _set(policy="no-such-policy"), "no-such-policy"),
+    _wrong("a setting that does not exist", _set(no_such_setting=1), "no_such_setting"),
+    _wrong("a host is removed though jobs run there", _without(BUSY_HOST), "remove the job first"),
 )
 CHANGES = (*SINGLE, TOGETHER, *WRONG)
 """One round."""

@@ -152,7 +152,7 @@ def _register(controller: Controller) -> None:
         assert answer.ok, answer.text
 
     put("numbered", 1.0, ("h1", "h3", 1e6), flows=[{"src": "h1", "dst": "h3", "dst_port": NUMBERED_PORT}])
-    tasks = [{"role": "ps", "host": "h1", "port": TCP_PORT}, {"role": "worker", "host": "h3"}]
+    tasks: list[dict[str, Any]] = [{"role": "ps", "host": "h1", "port": TCP_PORT}, {"role": "worker", "host": "h3"}]
     put("tcp", 2.0, ("h3", "h1", 1e6), tasks=tasks)
     # By arrival the first goes first; by what is left to send, the second.
     for number, (job, port) in enumerate(TURNING.items()):
