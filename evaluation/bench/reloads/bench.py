@@ -1,7 +1,7 @@
 """The settings of a running controller are changed again and again while links are full: what stays must not notice.
 
 A real controller orders three leaf switches with two hosts each below one spine, in the box where this kernel has no
-datapath. All links have 10 Mbit/s. From h1 to h3, over three switches, go numbered packets of a job and numbered
+datapath. All links have 10 Mbit/s, and queues hold 1,000 packets. From h1 to h3, over three switches, go numbered packets of a job and numbered
 packets of no job, together 85 % of each link, and TCP of another job fills the way back. An agent sends reports and
 another waits for its marks, each on one connection to the API. Every two seconds the settings file changes, and
 ``POST /v1/reload`` is called. A change is made, and the next reload takes it back: a host on the switch of h1 is
@@ -41,7 +41,7 @@ from evaluation.bench.reloads.yard import yard
 from topologies.box import datapath
 from topologies.errors import LabError
 
-ROUNDS = 1
+ROUNDS = 2
 LIMIT_ANSWER_MS = 1000.0
 LIMIT_FLOORS_MS = 2000.0
 _MEMORY = "2G"

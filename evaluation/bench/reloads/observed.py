@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from topologies import openvswitch, tools
@@ -18,6 +18,7 @@ _CLASS = re.compile(r"class htb 1:(?P<minor>[0-9a-f]+) .*?\brate (?P<rate>\d+)(?
 _SENT = re.compile(
     r"class htb 1:(?P<minor>[0-9a-f]+) .*\n Sent \d+ bytes (?P<sent>\d+) pkt \(dropped (?P<dropped>\d+),"
 )
+_DISCIPLINE = re.compile(r"^qdisc ", re.MULTILINE)
 _UNITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9}
 _COLUMNS = {"Port": ["name", "qos"], "QoS": ["_uuid", "_version", "queues"], "Queue": ["_uuid", "_version"]}
 _ROOT_MINOR = 0xFFFE
@@ -115,12 +116,12 @@ def touched_queues(before: Queues, after: Queues, ports: Iterable[str], *, rows_
     return tuple(row for port in ports for row in sorted(seen(before, port) - seen(after, port)))
 
 
-def counts(ports: Iterable[str]) -> dict[tuple[str, int], Count]:
+def counts(ports: Sequence[str]) -> dict[tuple[str, int], Count]:
     """Returns what the kernel counts at each queue of these ports."""
     return {
         (port, _queue(found)): Count(int(found["sent"]), int(found["dropped"]))
-        for port in ports
-        for found in _SENT.finditer(tools.run(["tc", "-s", "class", "show", "dev", port]).stdout)
+        for port, text in _classes(ports, "-s").items()
+        for found in _SENT.finditer(text)
         if int(found["minor"], 16) != _ROOT_MINOR
     }
 
@@ -130,9 +131,9 @@ def begun_again(before: Counts, after: Counts) -> tuple[tuple[str, int], ...]:
     return tuple(key for key, count in before.items() if key not in after or after[key].sent < count.sent)
 
 
-def floors(port: str) -> dict[int, float]:
-    """Returns the minimum rate of each queue of a port in the kernel, in bit/s."""
-    return parsed_floors(tools.run(["tc", "class", "show", "dev", port]).stdout)
+def floors(ports: Sequence[str]) -> dict[str, dict[int, float]]:
+    """Returns the minimum rate of each queue in the kernel, in bit/s, by port and queue."""
+    return {port: parsed_floors(text) for port, text in _classes(ports).items()}
 
 
 def parsed_floors(text: str) -> dict[int, float]:
@@ -142,6 +143,17 @@ def parsed_floors(text: str) -> dict[int, float]:
         for found in _CLASS.finditer(text)
         if int(found["minor"], 16) != _ROOT_MINOR
     }
+
+
+def _classes(ports: Sequence[str], *options: str) -> dict[str, str]:
+    """Returns what ``tc class show`` prints of each port. One process asks for all, because a box starts few."""
+    lines = [line for port in ports for line in (f"qdisc show dev {port} root", f"class show dev {port}")]
+    return by_port(ports, tools.run(["tc", *options, "-batch", "-"], lines=lines).stdout)
+
+
+def by_port(ports: Sequence[str], text: str) -> dict[str, str]:
+    """Returns the part of each port. ``text`` has the ports in this order, each with its queueing discipline first."""
+    return dict(zip(ports, _DISCIPLINE.split(text)[1:], strict=True))
 
 
 def _queue(found: re.Match[str]) -> int:

@@ -147,9 +147,8 @@ def _step(yard: Yard, window: Window, change: Change, settings: Settings, look: 
     _check(change, answer.status_code, answer.json(), is_wrong=is_wrong)
     yard.in_force = yard.in_force if is_wrong else settings
     floors = expected_floors(yard.in_force)
-    for port, wanted in floors.items():
-        if had.get(port) != wanted:
-            _wait_for_floors(port, wanted)
+    if floors != had:
+        wait_until(lambda: observed.floors(list(floors)) == floors, FORCE_SECONDS, what=f"the floors of: {change.name}")
     floors_seconds = time.monotonic() - asked
     if change.has_token:
         status = controller.call("GET", "/v1/status", token=yard.token).status_code
@@ -161,10 +160,6 @@ def _step(yard: Yard, window: Window, change: Change, settings: Settings, look: 
         Reload(change.name, answer.status_code, seconds, floors_seconds if floors != had else None, back=back)
     )
     return _compare(window, change, look, now, is_wrong=is_wrong)
-
-
-def _wait_for_floors(port: str, wanted: Mapping[int, float]) -> None:
-    wait_until(lambda: observed.floors(port) == wanted, FORCE_SECONDS, what=f"the floors of {port}")
 
 
 def _check(change: Change, status: int, answer: Mapping[str, Any], *, is_wrong: bool) -> None:

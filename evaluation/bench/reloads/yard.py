@@ -20,6 +20,7 @@ from evaluation.bench.reloads.streams import Flow, Host, Streams, full_links
 from evaluation.bench.support.api_client import HOST, OPERATOR, Controller
 from evaluation.bench.support.rest_load import Caller, Tally
 from evaluation.bench.support.waiting import wait_until
+from topologies import limits
 from topologies.box.processors import at_once
 from topologies.emulation import OPENFLOW_PORT, Emulation, emulate, inventory
 from topologies.networks import LeafSpine
@@ -30,6 +31,8 @@ LEAVES = 3
 SEGMENTS_SHARE, DATAGRAMS_SHARE = 0.60, 0.25
 """The shares of a link that numbered packets of a job, and of none, take. The answers of the TCP stream need some."""
 NUMBERED_PORT, TCP_PORT, NO_JOBS_PORT = 5000, 5001, 5900
+QUEUE_PACKETS = 1000
+"""A queue of a switch holds this many packets, as Linux's own do. What the links do not take at once is not lost."""
 GATE_SECONDS = 20
 """A busy machine may renew the gate late. Then jobs' packets would wait in the queue of all other traffic."""
 READY_SECONDS = 90.0
@@ -92,6 +95,7 @@ def yard(scratch: Path) -> Iterator[Yard]:
         )
         made = Yard(network, controller, tokens, new_token(), controller.settings)
         made.write_tokens(with_ours=False)
+        limits.bound_queues(network.port_rates(), QUEUE_PACKETS)
         network.connect_controller()
         try:
             controller.start(wrapper=at_once())  # a real controller has a machine of its own
@@ -151,13 +155,13 @@ def _register(controller: Controller) -> None:
         answer = controller.call("PUT", f"/v1/jobs/{job}", spec)
         assert answer.ok, answer.text
 
-    put("numbered", 1.0, ("h1", "h3", 1e6), flows=[{"src": "h1", "dst": "h3", "dst_port": NUMBERED_PORT}])
+    # By arrival and by what is left to send, whatever is reported, the two jobs of the full links go first.
+    put("numbered", 1.0, ("h1", "h3", 1e2), flows=[{"src": "h1", "dst": "h3", "dst_port": NUMBERED_PORT}])
     tasks: list[dict[str, Any]] = [{"role": "ps", "host": "h1", "port": TCP_PORT}, {"role": "worker", "host": "h3"}]
     put("tcp", 2.0, ("h3", "h1", 1e6), tasks=tasks)
-    # By arrival the first goes first; by what is left to send, the second.
-    for number, (job, port) in enumerate(TURNING.items()):
-        flows = [{"src": "h5", "dst": "h6", "dst_port": port}]
-        put(job, 3.0 + number, ("h5", "h6", 10.0 ** (8 - 2 * number)), flows=flows)
+    # Of the others the first has arrived sooner, and the second has less left to send.
+    for arrival, (job, port), left in zip((3.0, 4.0), TURNING.items(), (1e10, 1e9), strict=True):
+        put(job, arrival, ("h5", "h6", left), flows=[{"src": "h5", "dst": "h6", "dst_port": port}])
 
 
 def _is_ready(controller: Controller, network: Emulation) -> bool:

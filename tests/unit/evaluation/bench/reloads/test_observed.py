@@ -8,6 +8,7 @@ from evaluation.bench.reloads.observed import (
     Count,
     Held,
     begun_again,
+    by_port,
     parsed_floors,
     parsed_queues,
     parsed_rules,
@@ -81,3 +82,10 @@ def test_counters_have_begun_again_that_are_lower_or_gone() -> None:
 
 def test_floors_are_those_of_queues_in_bits_a_second() -> None:
     assert parsed_floors(CLASSES) == {0: 1e6, 1: 1e5}
+
+
+def test_each_port_has_its_own_part_of_what_is_printed() -> None:
+    discipline = "qdisc htb 1: root refcnt 2 r2q 10 default 0x1\n"
+    parts = by_port(["s1-eth1", "s1-eth2"], f"{discipline}{CLASSES}{discipline}")
+    assert parsed_floors(parts["s1-eth1"]) == {0: 1e6, 1: 1e5}
+    assert parsed_floors(parts["s1-eth2"]) == {}
