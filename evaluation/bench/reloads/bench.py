@@ -1,13 +1,13 @@
 """The settings of a running controller are changed again and again while links are full: what stays must not notice.
 
 A real controller orders three leaf switches with two hosts each below one spine, in the box where this kernel has no
-datapath. All links have 10 Mbit/s, and queues hold 1,000 packets. From h1 to h3, over three switches, go numbered packets of a job and numbered
-packets of no job, together 85 % of each link, and TCP of another job fills the way back. An agent sends reports and
-another waits for its marks, each on one connection to the API. Every two seconds the settings file changes, and
-``POST /v1/reload`` is called. A change is made, and the next reload takes it back: a host on the switch of h1 is
-removed; another host's rate, the rate of a link, all floors, the policy (which turns the order of two other jobs),
-``table_budget``, a token of the tokens file, ``untrusted_hosts``; all of these at once; and three files that are wrong
-in one place, and have all these changes too. Then the same time goes by without any reload.
+datapath. All links have 10 Mbit/s, and queues hold 1,000 packets. From h1 to h3, over three switches, go numbered
+packets of a job and numbered packets of no job, together 85 % of each link, and TCP of another job fills the way back.
+An agent sends reports and another waits for its marks, each on one connection to the API. Every two seconds the
+settings file changes, and ``POST /v1/reload`` is called. A change is made, and the next reload takes it back: a host
+on the switch of h1 is removed; another host's rate, the rate of a link, all floors, the policy (which turns the order
+of two other jobs), ``table_budget``, a token of the tokens file, ``untrusted_hosts``; all of these at once; and three
+files that are wrong in one place, and have all these changes too. Then the same time goes by without any reload.
 
 The aims, which were set before the first measurement:
 

@@ -147,7 +147,7 @@ def parsed_floors(text: str) -> dict[int, float]:
 
 def _classes(ports: Sequence[str], *options: str) -> dict[str, str]:
     """Returns what ``tc class show`` prints of each port. One process asks for all, because a box starts few."""
-    lines = [line for port in ports for line in (f"qdisc show dev {port} root", f"class show dev {port}")]
+    lines = [line for port in ports for line in (f"qdisc show dev {port}", f"class show dev {port}")]
     return by_port(ports, tools.run(["tc", *options, "-batch", "-"], lines=lines).stdout)
 
 
