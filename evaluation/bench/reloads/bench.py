@@ -41,7 +41,7 @@ from evaluation.bench.reloads.yard import yard
 from topologies.box import datapath
 from topologies.errors import LabError
 
-ROUNDS = 2
+ROUNDS = 1
 LIMIT_ANSWER_MS = 1000.0
 LIMIT_FLOORS_MS = 2000.0
 _MEMORY = "2G"

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 
 PACKET_BYTES = 1442
 """A numbered packet with its Ethernet header has this many bytes."""
-_LATE_SECONDS = 0.05
+_LATE_SECONDS = 0.01
 """A sender that was late makes up for no more than this."""
 _DRAIN_SECONDS = 1.0
 """Let what waits in queues arrive before the last packet, whose number is ``_END``."""

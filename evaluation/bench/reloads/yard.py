@@ -24,7 +24,7 @@ from topologies import limits
 from topologies.box.processors import at_once
 from topologies.emulation import OPENFLOW_PORT, Emulation, emulate, inventory
 from topologies.networks import LeafSpine
-from topologies.openvswitch import DATABASE
+from topologies.openvswitch import DATABASE, vsctl
 
 LINK_BPS = 10e6
 LEAVES = 3
@@ -73,6 +73,8 @@ class Yard:
             NUMBERED_PORT: Flow("segments", SEGMENTS_SHARE * LINK_BPS),
             NO_JOBS_PORT: Flow("datagrams", DATAGRAMS_SHARE * LINK_BPS),
         }
+        # The first packets would otherwise wait for the other's hardware address, in a short queue.
+        self.network.run(one.name, ["ping", "-c", "3", "-i", "0.2", other.address])
         with full_links(start, one, other, flows, TCP_PORT) as streams:
             yield streams
 
@@ -95,7 +97,7 @@ def yard(scratch: Path) -> Iterator[Yard]:
         )
         made = Yard(network, controller, tokens, new_token(), controller.settings)
         made.write_tokens(with_ours=False)
-        limits.bound_queues(network.port_rates(), QUEUE_PACKETS)
+        _lengthen_queues(network)
         network.connect_controller()
         try:
             controller.start(wrapper=at_once())  # a real controller has a machine of its own
@@ -126,6 +128,13 @@ def open_connections(port: int) -> Iterator[tuple[Tally, Tally]]:
             thread.join()
         for caller in callers:
             caller.close()
+
+
+def _lengthen_queues(network: Emulation) -> None:
+    """Let each queue that is made from now on be long, and drop those that there are, because they keep theirs."""
+    ports = network.port_rates()
+    limits.bound_queues(ports, QUEUE_PACKETS)
+    vsctl(*(word for port in ports for word in ("--", "clear", "port", port, "qos")))
 
 
 def _report(caller: Caller, ended: threading.Event) -> None:
