@@ -2,7 +2,7 @@
 
 A real controller orders three leaf switches with two hosts each below one spine, in the box where this kernel has no
 datapath. All links have 10 Mbit/s, and queues hold 1,000 packets. From h1 to h3, over three switches, go numbered
-packets of a job and numbered packets of no job, together 85 % of each link, and TCP of another job fills the way back.
+packets of a job and numbered packets of no job, 85 % of each link, and TCP of another job fills the way back.
 An agent sends reports and another waits for its marks, each on one connection to the API. Every two seconds the
 settings file changes, and ``POST /v1/reload`` is called. A change is made, and the next reload takes it back: a host
 on the switch of h1 is removed; another host's rate, the rate of a link, all floors, the policy (which turns the order
