@@ -27,6 +27,7 @@ from evaluation.bench import (
     tls_renewal,
 )
 from evaluation.bench.figures import Bench
+from evaluation.bench.reloads import bench as reloads
 from simulator.errors import InputError
 from topologies import checkout
 
@@ -42,6 +43,7 @@ BENCHES: Mapping[str, Callable[[Path, Path | None], Bench]] = {
     "openflow-fuzz": openflow_fuzz.run,
     "large-jobs": large_jobs.run,
     "tls-renewal": tls_renewal.run,
+    "reload": reloads.run,
 }
 
 
