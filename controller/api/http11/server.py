@@ -21,6 +21,7 @@ from controller.api.http11.connection import IDLE_SECONDS, SOCKET_SECONDS, Proto
 from controller.api.http11.crowd import Crowd, State
 from controller.api.http11.gate import Gate
 from controller.config.config import Api
+from controller.lingering import linger
 
 LOG = logging.getLogger("trainyard.api")
 HANDSHAKE_SECONDS = 5.0
@@ -197,8 +198,12 @@ class ApiServer(wsgi.WSGIServer):
         """Have a connection speak TLS. Raises OSError, or Timeout if the handshake is late."""
         judge = self._judge
         state[1] = self._context.wrap_socket(state[1], server_side=True, do_handshake_on_connect=False)
-        with eventlet.Timeout(HANDSHAKE_SECONDS):
-            state[1].do_handshake()
+        try:
+            with eventlet.Timeout(HANDSHAKE_SECONDS):
+                state[1].do_handshake()
+        except OSError:
+            linger(state[1])
+            raise
         self._admit(state, judge)
 
     def _admit(self, state: State, before: Judge | None) -> None:

@@ -14,6 +14,7 @@ from controller.access.accepted import Judge
 from controller.access.certificates import Certificates, TlsContext
 from controller.access.reasons import reason
 from controller.dataplane.peers.log import PeerLog
+from controller.lingering import linger
 
 LOG = logging.getLogger(__name__)
 SECONDS = 5.0
@@ -50,6 +51,7 @@ class Handshakes:
         context, judge, thread = self._context.current, self._judge, eventlet.getcurrent()
         secured = GreenSSLSocket(connection, server_side=True, do_handshake_on_connect=False, _context=context)
         problem: str | None = None
+        is_told = False
         try:
             self._pending[thread] = None
             self._end_longest()
@@ -62,12 +64,14 @@ class Handshakes:
         except _CrowdedError:
             problem = "too many TLS handshakes are pending"
         except OSError as error:
-            problem = reason(error)
+            problem, is_told = reason(error), True
         finally:
             self._pending.pop(thread, None)
         if problem is None:
             return secured
         self._log.say(logging.WARNING, address, f"{address} may not connect as a switch: {problem}")
+        if is_told:
+            linger(secured)
         secured.close()
         return None
 

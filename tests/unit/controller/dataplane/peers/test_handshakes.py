@@ -65,6 +65,20 @@ def test_who_shows_no_good_certificate_is_refused_and_named_once(
     assert yard.log().count(f"{source} may not connect as a switch: {expected}\n") == 1, "one line a peer and minute"
 
 
+@pytest.mark.parametrize("pause", [0.0, 0.2])
+def test_a_peer_that_speaks_first_still_learns_why_it_is_refused(yard: TlsYard, pause: float) -> None:
+    context = yard.certificates.client(None)
+    for _ in range(10):
+        with (
+            socket.create_connection(("127.0.0.1", yard.openflow_port), 10, ("127.0.13.1", 0)) as raw,
+            context.wrap_socket(raw) as client,
+        ):
+            client.sendall(b"x" * 2000)
+            time.sleep(pause)
+            with pytest.raises(ssl.SSLError, match="CERTIFICATE_REQUIRED"):
+                client.recv(1)
+
+
 def test_openflow_without_tls_is_refused(yard: TlsYard) -> None:
     plain = Peer(yard.openflow_port, 3, "127.0.10.1")
     assert plain.ended.wait(10)
