@@ -27,7 +27,7 @@ from ryu.ofproto import ofproto_v1_3
 
 from controller.access.audit.files import AuditError
 from controller.access.audit.log import AuditLog
-from controller.access.certificates import CertificateError, TlsContext
+from controller.access.certificates.contexts import CertificateError, TlsContext
 from controller.api import ApiServer, ServerError, Services, monitoring, register
 from controller.config.config import Config, ConfigError
 from controller.config.current import Current

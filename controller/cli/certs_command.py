@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from controller.cli.output import CommandError
 
 if TYPE_CHECKING:
-    from controller.access.folder import Folder, Wanted
+    from controller.access.certificates.folder import Folder, Wanted
 
 DAYS = 365
 MAX_DAYS = 3650
@@ -52,9 +52,9 @@ def _add_names(parser: argparse.ArgumentParser, option: str, metavar: str, text:
 def run(options: argparse.Namespace) -> int:
     """Revoke and make what the options name, and print what to do with the files."""
     _check(options)
-    from controller.access.authority import utc_now
-    from controller.access.certificates import CertificateError
-    from controller.access.folder import Folder
+    from controller.access.certificates.authority import utc_now
+    from controller.access.certificates.contexts import CertificateError
+    from controller.access.certificates.folder import Folder
 
     folder = Folder(options.folder)
     try:
@@ -84,7 +84,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _wanted(options: argparse.Namespace, folder: Folder) -> Iterator[Wanted]:
-    from controller.access.folder import Wanted
+    from controller.access.certificates.folder import Wanted
 
     if options.controller or not folder.authority_of("controller").exists():
         addresses = dict.fromkeys((*options.controller, "localhost", "127.0.0.1"))

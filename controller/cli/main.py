@@ -22,12 +22,12 @@ from controller.cli import (
     certs_command,
     constraints_command,
     families_command,
-    order_options,
     pause_command,
     reload_command,
     token_command,
 )
 from controller.cli.extras import what_is_missing
+from controller.cli.ordering import order_options
 from controller.cli.output import CommandError, fail, show_document, show_facts, show_table
 
 if TYPE_CHECKING:

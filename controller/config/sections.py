@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, SecretStr, ValidationInfo, field_validator
 
-from controller.access.certificates import Certificates, check_authority, check_own, check_revoked
+from controller.access.certificates.contexts import Certificates, check_authority, check_own, check_revoked
 from controller.config.values import (
     AddressRange,
     Dpid,

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from controller.access.callers import Callers
-from controller.access.certificates import CertificateError, TlsContext
+from controller.access.certificates.contexts import CertificateError, TlsContext
 from controller.api import ApiServer, ServerError, Services
 from controller.config.config import Config, ConfigError
 from controller.dataplane.peers.listener import Peers

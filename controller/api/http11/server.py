@@ -15,8 +15,8 @@ from eventlet.greenio import shutdown_safe
 from ryu.app import wsgi
 
 from controller.accepting import PAUSE_SECONDS, Acceptor
-from controller.access.accepted import Judge
-from controller.access.certificates import CertificateError, load_own, load_revoked, load_trusted, restrict
+from controller.access.certificates.accepted import Judge
+from controller.access.certificates.contexts import CertificateError, load_own, load_revoked, load_trusted, restrict
 from controller.api.http11.connection import IDLE_SECONDS, SOCKET_SECONDS, Protocol
 from controller.api.http11.crowd import Crowd, State
 from controller.api.http11.gate import Gate

@@ -10,9 +10,9 @@ import eventlet
 from eventlet.green.ssl import GreenSSLSocket
 from ryu.lib import hub
 
-from controller.access.accepted import Judge
-from controller.access.certificates import Certificates, TlsContext
-from controller.access.reasons import reason
+from controller.access.certificates.accepted import Judge
+from controller.access.certificates.contexts import Certificates, TlsContext
+from controller.access.certificates.reasons import reason
 from controller.dataplane.peers.log import PeerLog
 from controller.lingering import linger
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.access.certificates import make_context
-from controller.access.pem import read_certificates, read_lists
+from controller.access.certificates.contexts import make_context
+from controller.access.certificates.pem import read_certificates, read_lists
 from controller.cli.main import main
 from controller.config.config import load_config
 from host_reporter.options import read_options

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from controller.access.authority import utc_now
+from controller.access.certificates.authority import utc_now
 from tests.support.controller.tls_yard import TlsYard
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from controller.access.authority import utc_now
+from controller.access.certificates.authority import utc_now
 from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.openflow_peer import Peer, is_connected
 from tests.support.controller.tls_yard import TlsYard

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cryptography import x509
 
-from controller.access.certificates import CertificateError
+from controller.access.certificates.contexts import CertificateError
 from controller.documents.regular_file import read_regular
 
 _END_OF_LIST = b"-----END X509 CRL-----"

@@ -11,11 +11,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from controller.access.accepted import Judge
-from controller.access.authority import make_authority, make_certificate, make_list, utc_now
-from controller.access.certificates import CertificateError
-from controller.access.expiry import Expiries
-from controller.access.pem import read_lists
+from controller.access.certificates.accepted import Judge
+from controller.access.certificates.authority import make_authority, make_certificate, make_list, utc_now
+from controller.access.certificates.contexts import CertificateError
+from controller.access.certificates.expiry import Expiries
+from controller.access.certificates.pem import read_lists
 from tests.support.controller.yard_certificates import YardCertificates
 
 NOW = utc_now()

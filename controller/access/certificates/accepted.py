@@ -9,7 +9,7 @@ from typing import Self
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
-from controller.access.pem import read_certificates, read_lists
+from controller.access.certificates.pem import read_certificates, read_lists
 
 
 class Judge:

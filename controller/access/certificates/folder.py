@@ -23,9 +23,9 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from controller.access.authority import ROLES, Pair, Role, make_authority, make_certificate, make_list
-from controller.access.certificates import CertificateError
-from controller.access.pem import read_certificates, read_lists
+from controller.access.certificates.authority import ROLES, Pair, Role, make_authority, make_certificate, make_list
+from controller.access.certificates.contexts import CertificateError
+from controller.access.certificates.pem import read_certificates, read_lists
 
 _PUBLIC, _PRIVATE = 0o644, 0o600
 _AUTHORITIES = "authorities"
