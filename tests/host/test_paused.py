@@ -43,7 +43,7 @@ def seconds_until(condition: Callable[[], bool]) -> float:
 
 
 def most_seconds(change: float) -> float:
-    """Returns the limit of a pause. ``change`` is what another plan takes: on a busy machine all of this takes longer."""
+    """Returns the limit of a pause. ``change`` is what another plan takes: all of it takes longer on a busy machine."""
     return max(MOST_SECONDS, 4.0 * change)
 
 
