@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from controller.access.caller import Caller, Role
 
 MOST = 128
-"""An agent has two at a time."""
+"""Refuse a further request of a caller that has this many in progress. An agent has two at a time."""
 
 
 class InProgress:
