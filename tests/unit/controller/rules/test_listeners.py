@@ -32,7 +32,7 @@ from controller.rules.fabric import Link, inner_ports, routes
 from controller.rules.marking import FlowMark, PortMarks, marks
 from controller.rules.table_budget import Step, TableBudget, by_pair
 from controller.wire import JobSpec
-from tests.support.controller.fake_switch import FakeSwitch, Packet
+from tests.support.controller.dataplane.fake_switch import FakeSwitch, Packet
 from tests.support.controller.registry_world import Clock, World
 from tests.support.controller.unpaused import UnpausedRegistry
 

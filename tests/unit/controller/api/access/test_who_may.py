@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,14 +41,6 @@ GET    /readyz                      operator viewer tenant host
 GET    /openapi.json                operator viewer tenant
 """
 CALLS = {tuple(line.split()[:2]): set(line.split()[2:]) for line in MATRIX.strip().splitlines()}
-
-
-@pytest.fixture(scope="module")
-def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RolesYard]:
-    controller = RolesYard(tmp_path_factory.mktemp("who-may"))
-    controller.start()
-    yield controller
-    controller.stop()
 
 
 def body_of(method: str, path: str) -> Any:
