@@ -9,7 +9,7 @@ from controller.access.audit.log import AuditLog
 from controller.access.callers import Callers
 from controller.api.bodies.workers import Workers
 from controller.config.config import Config
-from controller.config.current import Current
+from controller.config.current import CurrentSettings
 from controller.journal.store import Store
 from controller.journal.writer import Journal
 from controller.loop.loop import Loop, Network
@@ -23,7 +23,7 @@ from controller.steps import Turns
 class Services:
     """The parts of a running controller. A reload replaces ``callers``; all else stays."""
 
-    current: Current
+    current: CurrentSettings
     registry: Registry
     dataplane: Network
     loop: Loop

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from controller.access.in_progress import MOST
+from controller.access.requests_in_progress import MOST
 from controller.api.routes import ROUTES
 from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.api_cases import assert_problem, batch, spec

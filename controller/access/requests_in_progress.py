@@ -16,7 +16,7 @@ MOST = 128
 """Refuse a further request of a caller that has this many in progress. An agent has two at a time."""
 
 
-class InProgress:
+class RequestsInProgress:
     """Counts the requests in progress by caller."""
 
     def __init__(self, most: int = MOST) -> None:
