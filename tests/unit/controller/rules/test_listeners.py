@@ -313,8 +313,6 @@ def test_a_hosts_plan_names_every_port_and_its_epoch_follows_them() -> None:
     assert host_plan(plans, 81, 80)[1] == tag, "nothing has changed"
     restarted = HostPlans(CurrentSettings(config), plans.record())
     assert host_plan(restarted, 80, 81)[1] == tag, "the epoch survives a restart"
-        "the epoch survives a restart"
-    )
     assert host_plan(plans, 80, 82)[1] != tag
     other = plans.get("h3")[0]
     assert other is not None and not other.marks
