@@ -9,20 +9,27 @@ from dataclasses import dataclass, field, replace
 from controller.api import audit, families, jobs, plans, reload, state
 from controller.api.access import Access
 from controller.api.http import Call, Reply
+from controller.api.live.history import KEPT_SECONDS, read_history
+from controller.api.live.network import read_network
+from controller.api.live.stream import MEDIA_TYPE, follow_events
 from controller.api.services import Services
+from controller.events.rings import SAMPLE_SECONDS
 from controller.refusals import Invalid
 from controller.wire import (
     NAME_PATTERN,
     AuditTrail,
+    EventDocument,
     Explanation,
     FamilyList,
     FamilyRuns,
+    HistoryView,
     HostPlan,
     HostReport,
     JobList,
     JobSpec,
     JobState,
     Message,
+    Network,
     Peers,
     PlanView,
     Readiness,
@@ -51,7 +58,8 @@ class Route:
 
     ``answers`` has the model of each success status (None: no model, and for 204 and 304 no body). ``refusals`` are the
     error statuses of the handler itself, beside those that all such calls have. ``query`` has the query parameters by
-    name. A call that may answer 304 accepts ``If-None-Match`` and sends an entity tag.
+    name. A call that may answer 304 accepts ``If-None-Match`` and sends an entity tag. ``header`` names another header
+    that the call looks at, and describes it.
     """
 
     method: str
@@ -63,6 +71,7 @@ class Route:
     body: type[Message] | None = None
     query: Mapping[str, Parameter] = field(default_factory=dict)
     media_type: str = "application/json"
+    header: tuple[str, str] | None = None
 
     @property
     def name(self) -> str:
@@ -155,6 +164,36 @@ ROUTES: tuple[Route, ...] = (
             ),
         },
     ),
+    Route(
+        "GET",
+        "/v1/events",
+        follow_events,
+        Access.READ_JOB,
+        {200: EventDocument},
+        header=("Last-Event-ID", "The id of the last event that the client has; 0 asks for all that is kept"),
+        media_type=MEDIA_TYPE,
+    ),
+    Route(
+        "GET",
+        "/v1/history",
+        read_history,
+        Access.READ_JOB,
+        {200: HistoryView},
+        (404,),
+        query={
+            "since": Parameter(
+                "From this time on, in seconds since the Unix epoch; without it, the whole hour",
+                {"type": "number", "minimum": 0},
+            ),
+            "step": Parameter(
+                "The seconds of a step, rounded up to a multiple of 5",
+                {"type": "number", "minimum": SAMPLE_SECONDS, "maximum": KEPT_SECONDS, "default": SAMPLE_SECONDS},
+            ),
+            "jobs": Parameter("Only these jobs, with commas between them"),
+            "ports": Parameter("Only these ports, with commas between them"),
+        },
+    ),
+    Route("GET", "/v1/network", read_network, Access.READ, {200: Network}),
     Route("GET", "/v1/status", state.status, Access.READ, {200: Status}),
     Route("GET", "/metrics", state.metrics, Access.READ, {200: None}, media_type="text/plain"),
     Route("GET", "/healthz", state.healthz, Access.OPEN, {200: Readiness}),

@@ -28,13 +28,13 @@ def readyz(services: Services, _call: Call) -> Reply:
     """
     enforce = services.config.enforce
     if not enforce:
-        return Reply.of(Readiness(status="observing", problems=tuple(_causeless(_problems(services)))))
+        return Reply.of(Readiness(status="observing", problems=tuple(_causeless(all_problems(services)))))
     if "switch" in enforce and not services.dataplane.switches():
         missing = _causeless(_switch_problems(services)) or ["no switch has connected"]
         raise HttpError(HTTPStatus.SERVICE_UNAVAILABLE, "; ".join(missing), headers={"Retry-After": "1"})
     if "switch" not in enforce and not any(map(services.registry.host_alive, services.registry.hosts)):
         raise HttpError(HTTPStatus.SERVICE_UNAVAILABLE, "no agent reports", headers={"Retry-After": "1"})
-    problems = _causeless(_problems(services))
+    problems = _causeless(all_problems(services))
     return Reply.of(Readiness(status="degraded" if problems else "ready", problems=tuple(problems)))
 
 
@@ -60,7 +60,7 @@ def status(services: Services, _call: Call) -> Reply:
             plan_age_seconds=max(0.0, loop.now() - loop.plan.made_at) if loop.plan is not None else None,
             jobs=len(loop.classes),
             journal=_journal_state(services),
-            problems=tuple(_problems(services)),
+            problems=tuple(all_problems(services)),
             plans=int(counted(metrics.plans)),
             plan_causes=causes,
             plan_errors=int(counted(metrics.plan_errors)),
@@ -98,6 +98,7 @@ def metrics(services: Services, _call: Call) -> Reply:
     if services.reloader is not None:
         services.metrics.settings.info({"sha256": services.reloader.sha256 or ""})
         services.metrics.settings_loaded.set(services.reloader.loaded_at)
+    services.metrics.event_streams.set(sum(services.feed.streams.values()))
     services.metrics.paused.set(services.loop.settings.is_paused)
     services.metrics.audit_degraded.set(services.audit.failure is not None)
     services.metrics.audit_lost.inc(services.audit.lost - counted(services.metrics.audit_lost))
@@ -106,7 +107,8 @@ def metrics(services: Services, _call: Call) -> Reply:
     return Reply(HTTPStatus.OK, services.metrics.text(), content_type=TEXT)
 
 
-def _problems(services: Services) -> list[str]:
+def all_problems(services: Services) -> list[str]:
+    """Returns what an operator should look at, a sentence each, with its cause behind a colon."""
     problems = ["an operator has paused, so nothing is enforced"] if services.loop.settings.is_paused else []
     problems += _switch_problems(services)
     problems += [
@@ -177,15 +179,20 @@ def _switch(status: SwitchStatus) -> SwitchState:
         reason=status.reason,
         rules=status.rules,
         bundles=status.bundles,
-        ports=tuple(
-            PortState(
-                port=port.port,
-                name=port.name,
-                packets={str(queue): count for queue, count in port.packets.items()},
-                problem=port.problem,
-            )
-            for port in status.ports
-        ),
+        ports=port_states(status),
         problems=status.problems,
         repairs=status.repairs,
+    )
+
+
+def port_states(status: SwitchStatus) -> tuple[PortState, ...]:
+    """Returns the proofs of a switch's ports as the API shows them."""
+    return tuple(
+        PortState(
+            port=port.port,
+            name=port.name,
+            packets={str(queue): count for queue, count in port.packets.items()},
+            problem=port.problem,
+        )
+        for port in status.ports
     )

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import TypeVar
 
 import requests
+import urllib3
 from pydantic import ValidationError
 
 from controller.cli.output import CommandError
 from controller.wire import Message, Problem
+from controller.wire.event_stream import Sent, sent_events
 
 TIMEOUT_SECONDS = 30.0
+"""A stream that is silent for so long has ended: twice as long as between two signs of life."""
+_PART_BYTES = 65_536
 WRONG_INPUT = (HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY)
+NOT_NOW = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE)
 Answer = TypeVar("Answer", bound=Message)
+
+
+class UnreachableError(CommandError):
+    """The controller does not answer now; it may later."""
 
 
 class Client:
@@ -66,6 +76,16 @@ class Client:
         """Remove what is at ``path``."""
         self._ask("DELETE", path, query)
 
+    def follow(self, path: str, last: str) -> Iterator[Sent]:
+        """Yields the server-sent events at ``path`` after the id ``last``, which may be empty, until the stream ends.
+
+        Raises UnreachableError where no stream can be had now, and CommandError where it never will.
+        """
+        headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": last} if last else {})
+        reply = self._ask("GET", path, None, headers=headers, stream=True)
+        with reply, contextlib.suppress(urllib3.exceptions.HTTPError, OSError):
+            yield from sent_events(_lines(reply))
+
     def _understood(self, reply: requests.Response, model: type[Answer]) -> Answer:
         try:
             return model.model_validate_json(reply.content)
@@ -73,9 +93,17 @@ class Client:
             raise CommandError(f"{self._url} answers, but not as a Trainyard controller does") from None
 
     def _ask(
-        self, method: str, path: str, query: Mapping[str, str] | None, body: str | None = None
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        body: str | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        stream: bool = False,
     ) -> requests.Response:
-        headers = {"Content-Type": "application/json"} if body is not None else None
+        if body is not None:
+            headers = {"Content-Type": "application/json"}
         try:
             with self._session as session:
                 reply = session.request(
@@ -86,21 +114,31 @@ class Client:
                     headers=headers,
                     timeout=TIMEOUT_SECONDS,
                     verify=self._verify,
+                    stream=stream,
                 )
         except requests.exceptions.SSLError as error:
             raise CommandError(
                 f"{self._url}: its certificate is not trusted; name it by --ca ({_root(error)})"
             ) from None
         except requests.exceptions.ConnectionError as error:
-            raise CommandError(f"no controller answers at {self._url}: {_root(error)}") from None
+            raise UnreachableError(f"no controller answers at {self._url}: {_root(error)}") from None
         except requests.exceptions.Timeout:
-            raise CommandError(f"{self._url} did not answer within {TIMEOUT_SECONDS:g} s") from None
+            raise UnreachableError(f"{self._url} did not answer within {TIMEOUT_SECONDS:g} s") from None
         except (requests.exceptions.RequestException, ValueError) as error:
             raise CommandError(f"{self._url}: {error}", 2) from None
         if not reply.ok:
             status = 2 if reply.status_code in WRONG_INPUT else 1
-            raise CommandError(f"{self._url}: {_detail(reply)}", status)
+            kind = UnreachableError if reply.status_code in NOT_NOW else CommandError
+            raise kind(f"{self._url}: {_detail(reply)}", status)
         return reply
+
+
+def _lines(reply: requests.Response) -> Iterator[bytes]:
+    """Yields the lines of an answer as they come, without their ends."""
+    rest = b""
+    while part := reply.raw.read1(_PART_BYTES):
+        *lines, rest = (rest + part).split(b"\n")
+        yield from lines
 
 
 def _detail(reply: requests.Response) -> str:

@@ -21,6 +21,7 @@ from controller.cli import (
     audit_command,
     certs_command,
     constraints_command,
+    events_command,
     families_command,
     order_options,
     pause_command,
@@ -85,6 +86,7 @@ def parser(given: Sequence[str] = ()) -> argparse.ArgumentParser:
     families_command.add_command(commands, remote, _client)
 
     audit_command.add_command(commands, remote, _client)
+    events_command.add_command(commands, remote, _client)
     pause_command.add_command(commands, remote, _client)
     reload_command.add_command(commands, remote, _client)
 

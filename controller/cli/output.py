@@ -63,6 +63,12 @@ def show_lines(lines: Iterable[str]) -> int:
     return 0
 
 
+def show_line(line: str) -> None:
+    """Prints a line at once: whoever reads it may wait for it."""
+    sys.stdout.write(_clean(line) + "\n")
+    sys.stdout.flush()
+
+
 def show_beside(line: str) -> None:
     """Prints a line on stderr, where it does not mix with what is kept of stdout."""
     sys.stderr.write(f"{line}\n")

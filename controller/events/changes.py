@@ -27,14 +27,13 @@ def plan_data(before: InForce | None, after: InForce) -> dict[str, Any] | None:
     if before is not None and _shown(before) == _shown(after):
         return None
     plan = after.plan
-    bound = plan.lower_bound_seconds
     return {
         "epoch": after.epoch,
         "policy": plan.ordering.policy,
         "order": plan.ordering.bands,
         "classes": plan.classes,
         "moves": plan.moves,
-        "lower_bound_seconds": bound if math.isfinite(bound) else None,
+        "lower_bound_seconds": _finite(plan.lower_bound_seconds),
     }
 
 
@@ -60,9 +59,19 @@ def _by_job(state: InForce | None) -> tuple[Mapping[str, Any], Mapping[str, Any]
 def targets_data(predictions: Iterable[Prediction]) -> dict[str, Any]:
     """Returns predicted targets by name, as events and histories have them."""
     return {
-        each.target: {"metric": each.metric, "iteration": each.iteration, "low": each.low, "high": each.high}
+        each.target: {
+            "metric": _finite(each.metric),
+            "iteration": _finite(each.iteration),
+            "low": _finite(each.low),
+            "high": _finite(each.high),
+        }
         for each in predictions
     }
+
+
+def _finite(number: float) -> float | None:
+    """Returns the number; None where JSON has none such."""
+    return number if math.isfinite(number) else None
 
 
 def changed(before: Mapping[str, V], after: Mapping[str, V]) -> Iterator[tuple[str, V | None]]:

@@ -76,6 +76,9 @@ class Network(Protocol):
     def class_bytes(self) -> dict[tuple[int, int | None], int]:
         """Returns bytes by switch and class."""
 
+    def port_bytes(self) -> dict[tuple[int, int], dict[int | None, int]]:
+        """Returns bytes by switch and port, and by class."""
+
 
 class Loop:
     """Keeps the network and the hosts' plans equal to what the policy says. ``clock``: seconds since the epoch."""
@@ -123,6 +126,7 @@ class Loop:
         self._wake = eventlet.event.Event()
         self._period_changed = eventlet.event.Event()
         self._threads: list[eventlet.greenthread.GreenThread] = []
+        self._listeners: list[Callable[[], None]] = []
         store.add_source(self._dump)
         registry.subscribe(self.trigger)
         dataplane.subscribe(lambda _reason: self.trigger(Trigger.SWITCH, time.monotonic()))
@@ -136,6 +140,13 @@ class Loop:
         for thread in self._threads:
             thread.kill()
         self._threads = []
+
+    def subscribe(self, listener: Callable[[], None]) -> None:
+        """Call ``listener`` after each turn, whether its plan is in force or refused, and after other settings.
+
+        The loop waits for it, so it must be quick.
+        """
+        self._listeners.append(listener)
 
     def trigger(self, reason: str, received_at: float) -> None:
         """Ask for a plan soon. ``received_at``: when the trigger arrived, by ``time.monotonic``."""
@@ -175,6 +186,7 @@ class Loop:
         self._pause()
         changed, self._period_changed = self._period_changed, eventlet.event.Event()
         changed.send()
+        self._tell()
 
     def _pause(self) -> None:
         """Hand on whether all is paused. The gates follow in ``_keep_gates``, which is woken next."""
@@ -397,6 +409,11 @@ class Loop:
         elif failure is None and self.failure is not None:
             LOG.info("plans are made and applied again")
         self.failure = failure
+        self._tell()
+
+    def _tell(self) -> None:
+        for listener in self._listeners:
+            listener()
 
     def _record(self, recorded: Plan) -> Steps[str]:
         texts = yield from texts_of(**to_record(recorded, self.host_plans.record()))

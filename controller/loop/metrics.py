@@ -143,6 +143,12 @@ class Metrics:
         self.audit_lost = Counter(
             "trainyard_audit_lost_records", "Records of the audit that were lost since the start", registry=registry
         )
+        self.events = Counter(
+            "trainyard_events", "Events for those who follow GET /v1/events", ["event"], registry=registry
+        )
+        self.event_streams = Gauge(
+            "trainyard_event_streams", "Clients that follow GET /v1/events now", registry=registry
+        )
         self.jobs = Gauge("trainyard_jobs", "Jobs in the plan in force", registry=registry)
         self.degraded = Gauge(
             "trainyard_degraded_to_marked",

@@ -21,8 +21,8 @@ from controller.pieces import Steps
 from controller.refusals import NotFound
 from controller.registry.admission import check_claims, check_room, check_spec
 from controller.registry.job.record import JobRecord
-from controller.registry.job.view import JobView
-from controller.registry.jobs import Jobs
+from controller.registry.job.view import JobProgress, JobView
+from controller.registry.jobs import JobListener, Jobs
 from controller.registry.leases import Leases
 from controller.registry.records import dump, load, save_host
 from controller.registry.report_merge import BatchOrigin
@@ -107,6 +107,10 @@ class Registry:
     def subscribe(self, listener: Listener) -> None:
         """Call ``listener(trigger, received_at)`` at every change that cannot wait for the period."""
         self._listeners.append(listener)
+
+    def subscribe_to_jobs(self, listener: JobListener) -> None:
+        """Call ``listener`` at each change of a job; see ``Jobs.subscribe``."""
+        self._jobs.subscribe(listener)
 
     # Jobs and stages ---------------------------------------------------------------------------------------------
 
@@ -196,6 +200,23 @@ class Registry:
     def job_states(self, classes: Mapping[str, int]) -> Iterator[JobView]:
         """Yields all jobs, those that ended lately included; each as it is at that moment."""
         return (job.state(classes.get(job.id)) for job in list(self._jobs))
+
+    def progress(self, job_id: str) -> JobProgress | None:
+        """Returns how a job fares; None where there is none."""
+        job = self._jobs.get(job_id)
+        return job.progress() if job is not None else None
+
+    def progress_and_bytes(self) -> Iterator[tuple[JobProgress, float | None]]:
+        """Yields how each job that has not ended fares, and the bytes that it has sent; None: nobody counts them."""
+        return ((job.progress(), job.sent_total) for job in self._jobs.live())
+
+    def stages(self) -> dict[str, tuple[str, ...]]:
+        """Returns the stages that were put, or that running jobs name, with their running jobs in order."""
+        members: dict[str, list[str]] = {stage: [] for stage in self._stages.names}
+        for job in self._jobs.live():
+            if job.stage is not None:
+                members.setdefault(job.stage, []).append(job.id)
+        return {stage: tuple(sorted(jobs)) for stage, jobs in sorted(members.items())}
 
     def live_job(self, job_id: str) -> Job | None:
         """Returns a job that runs, as the policies see it; None where there is none."""

@@ -69,6 +69,7 @@ class AuditLog:
         self._files = AuditFiles(path) if path is not None else None
         self._tail: deque[Link] = deque(maxlen=TAIL)
         self._waiting: deque[Line] = deque()
+        self._listeners: list[Callable[[Link], None]] = []
         self._unsaid = 0
         self.lost = 0
         """How many records were lost since the start."""
@@ -84,6 +85,10 @@ class AuditLog:
         """Returns the audit of a controller that has no file for it."""
         return cls(None, max_bytes=_NO_LIMIT, keep=None, clock=clock)
 
+    def subscribe(self, listener: Callable[[Link], None]) -> None:
+        """Call ``listener`` with each record that is added. It must neither wait nor raise anything."""
+        self._listeners.append(listener)
+
     def add(self, content: Mapping[str, Any]) -> None:
         """Add a record, whose time is now. It does not wait, and raises nothing that depends on the disk."""
         if len(self._waiting) >= self._most_waiting:
@@ -93,6 +98,8 @@ class AuditLog:
         lost, self._unsaid = self._unsaid or None, 0
         for line in self._chain.add({"time": self._clock(), **content, "lost": lost}):
             self._tail.append(line.link)
+            for listener in self._listeners:
+                listener(line.link)
             if self._files is not None:
                 self._waiting.append(line)
         if self._waiting and not self._wake.ready():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from controller.declared.declared import Declared
 from controller.declared.demand_texts import texts_of
@@ -14,6 +14,19 @@ from controller.model import Demand
 from controller.pieces import Steps
 
 StateWord = Literal["waiting", "running", "ended", "lost"]
+
+
+class JobProgress(NamedTuple):
+    """How a job fares, as a value that is made for each report: no more of it than events and histories need."""
+
+    id: str
+    user: str | None
+    state: StateWord
+    iterations_done: float
+    iterations_total: float | None
+    last_metric: float | None
+    last_report: float | None
+    diverged: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,101 @@
+"""``GET /v1/history``: the last hour in numbers."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Sequence
+from http import HTTPStatus
+
+from controller.access.caller import Caller
+from controller.api.bodies.query import number
+from controller.api.errors import summary
+from controller.api.http import Call, HttpError, Reply
+from controller.api.services import Services
+from controller.api.tenants import may_see
+from controller.events.history import JOB_FIELDS, PORT_FIELDS, History, texts
+from controller.events.rings import SAMPLE_SECONDS, SLOTS, Numbers, slot_of
+from controller.pieces import Steps
+from controller.refusals import NotFound
+from controller.steps import in_steps
+
+KEPT_SECONDS = SAMPLE_SECONDS * SLOTS
+MOST_NUMBERS = 2_000_000
+"""Refuse a request whose answer would have more numbers."""
+_LATEST = 10.0**12
+
+
+def read_history(services: Services, call: Call) -> Reply:
+    """Read the last hour in numbers: of each job, and of each port of a switch; a tenant's own jobs for a tenant."""
+    history, now = services.history, services.loop.now()
+    since = max(number(call.query, "since", 0.0, _LATEST, default=0.0), now - KEPT_SECONDS)
+    wanted_step = number(call.query, "step", SAMPLE_SECONDS, KEPT_SECONDS, default=SAMPLE_SECONDS)
+    step = math.ceil(wanted_step / SAMPLE_SECONDS)
+    jobs = _jobs(history, call.caller, call.query.get("jobs"))
+    ports = _ports(history, call.caller, call.query.get("ports"))
+    first = slot_of(min(since, now)) // step * step
+    count = slot_of(now) // step + 1 - first // step
+    _check_size(count * (len(jobs) * len(JOB_FIELDS) + len(ports) * len(PORT_FIELDS)), step)
+    head = {
+        "since": first * SAMPLE_SECONDS,
+        "step_seconds": step * SAMPLE_SECONDS,
+        "steps": count,
+        "left_out": history.left_out,
+    }
+    return Reply(HTTPStatus.OK, parts=in_steps(_parts(history, head, jobs, ports, (first, count * step, step))))
+
+
+def _parts(
+    history: History,
+    head: dict[str, float],
+    jobs: Sequence[str],
+    ports: Sequence[str],
+    span: tuple[int, int, int],
+) -> Steps[list[bytes]]:
+    """Returns the JSON of a ``wire.HistoryView``, in parts; yields where others may go on."""
+    parts = [json.dumps(head)[:-1].encode(), b',"jobs":{']
+    for place, name in enumerate(jobs):
+        parts.append(_member(place, name, JOB_FIELDS, history.job(name, *span)))
+        yield
+    parts.append(b'},"ports":{')
+    for place, name in enumerate(ports):
+        parts.append(_member(place, name, PORT_FIELDS, history.port(name, *span)))
+        yield
+    parts.append(b"}}")
+    return parts
+
+
+def _member(place: int, name: str, fields: Sequence[str], values: Numbers) -> bytes:
+    columns = values.T.tolist()
+    lists = ",".join(f'"{field}":{texts(column)}' for field, column in zip(fields, columns, strict=True))
+    return f"{',' if place else ''}{json.dumps(name)}:{{{lists}}}".encode()
+
+
+def _jobs(history: History, caller: Caller, asked: str | None) -> list[str]:
+    """Returns the jobs to show: those asked for, or all that the caller may see. Raises NotFound."""
+    visible = {name for name, user in history.users.items() if may_see(caller, name, user)}
+    return _chosen(visible, asked, "job")
+
+
+def _ports(history: History, caller: Caller, asked: str | None) -> list[str]:
+    """Returns the ports to show, of which a tenant sees none. Raises NotFound."""
+    return _chosen(set(history.ports) if caller.tenancy is None else set(), asked, "port")
+
+
+def _chosen(visible: Collection[str], asked: str | None, what: str) -> list[str]:
+    if asked is None:
+        return sorted(visible)
+    names = list(dict.fromkeys(name for name in asked.split(",") if name))
+    unknown = [name[:80] for name in names if name not in visible]
+    if unknown:
+        raise NotFound(f"the history has no {what} {', '.join(unknown[:20])}")
+    return names
+
+
+def _check_size(numbers: int, step: int) -> None:
+    if numbers > MOST_NUMBERS:
+        least = math.ceil(step * numbers / MOST_NUMBERS) * SAMPLE_SECONDS
+        errors = [
+            ("step", f"the answer would have {numbers} numbers; ask for a step of {least:g} s, or for fewer jobs")
+        ]
+        raise HttpError(HTTPStatus.UNPROCESSABLE_ENTITY, summary(errors), errors=errors)

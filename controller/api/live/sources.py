@@ -1,0 +1,190 @@
+"""Turns what the parts of the controller tell into events.
+
+The registry tells of each report's jobs, the loop of its turns and settings, the dataplane of switches, the audit of
+records. None of them waits: they only leave a note. A green thread of its own looks at the notes, at most ten times a
+second, and compares what was told with what is now.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+import eventlet
+import eventlet.event
+
+from controller.access.audit.record import Link
+from controller.api.live.facts import (
+    Facts,
+    gone_switch,
+    host_facts,
+    job_facts,
+    settings_facts,
+    stage_facts,
+    switches,
+)
+from controller.api.services import Services
+from controller.events.changes import InForce, changed, jobs_of_change, plan_data, problem_data
+from controller.events.event import Kind
+from controller.events.pace import Pace
+from controller.steps import Pause
+
+LOG = logging.getLogger("trainyard.events")
+PAUSE_SECONDS = 0.1
+"""Look for news at most so often. What happens meanwhile is sent together."""
+LOOK_SECONDS = 1.0
+"""Look at what nobody tells of, such as hosts that have become silent, so often."""
+PROBLEMS_SECONDS = 5.0
+
+
+class Sources:
+    """Adds events to ``services.feed``. ``problems`` returns the sentences of ``GET /v1/status``."""
+
+    def __init__(
+        self,
+        services: Services,
+        problems: Callable[[Services], Sequence[str]],
+        *,
+        clock: Callable[[], float] = time.time,
+        steady: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._services = services
+        self._read_problems = problems
+        self._clock = clock
+        self._steady = steady
+        self._jobs: Pace[str | None] = Pace()
+        """The jobs that have news, with their users."""
+        self._in_force: InForce | None = None
+        self._stages: dict[str, tuple[str, ...]] = services.registry.stages()
+        self._hosts = self._present_hosts()
+        self._switches: dict[str, Facts] = {}
+        self._settings = self._present_settings()
+        self._problems: list[str] = []
+        self._next_look = self._next_problems = 0.0
+        self._sent = services.feed.ring.newest
+        """The id of the last event that the streams were woken for."""
+        self._news = eventlet.event.Event()
+        self._thread: eventlet.greenthread.GreenThread | None = None
+        services.registry.subscribe_to_jobs(self._job_changed)
+        services.loop.subscribe(self._loop_has_turned)
+        services.dataplane.subscribe(lambda _reason: self._look_soon())
+        services.audit.subscribe(self._recorded)
+
+    def start(self) -> None:
+        """Start to look."""
+        self._thread = eventlet.spawn(self._run)
+
+    def stop(self) -> None:
+        """Look for a last time, and end all streams."""
+        if self._thread is not None:
+            self._thread.kill()
+            self._thread = None
+        self._turn(is_last=True)
+        self._services.feed.close()
+
+    def _run(self) -> None:
+        while True:
+            with eventlet.Timeout(LOOK_SECONDS, False):
+                self._news.wait()
+            self._news = eventlet.event.Event()
+            self._turn()
+            eventlet.sleep(PAUSE_SECONDS)
+
+    # What the parts tell.
+
+    def _job_changed(self, job: str, user: str | None) -> None:
+        self._jobs.mark(job, user)
+        self._has_news()
+
+    def _loop_has_turned(self) -> None:
+        self._next_problems = 0.0
+        self._look_soon()
+
+    def _look_soon(self) -> None:
+        self._next_look = 0.0
+        self._has_news()
+
+    def _recorded(self, link: Link) -> None:
+        self._add("audit", dict(link.content))
+        self._has_news()
+
+    def _has_news(self) -> None:
+        if not self._news.ready():
+            self._news.send()
+
+    # What becomes of it.
+
+    def _turn(self, *, is_last: bool = False) -> None:
+        try:
+            self._tell_plan()
+            self._tell_jobs()
+            if is_last or self._steady() >= self._next_look:
+                self._next_look = self._steady() + LOOK_SECONDS
+                self._look()
+        except Exception:  # a fault in one event must not end all others
+            LOG.exception("some events are missing")
+        feed = self._services.feed
+        if feed.ring.newest != self._sent:
+            self._sent = feed.ring.newest
+            feed.wake()
+
+    def _tell_plan(self) -> None:
+        loop = self._services.loop
+        if loop.plan is None or (self._in_force is not None and self._in_force.plan is loop.plan):
+            return
+        before, self._in_force = self._in_force, InForce(loop.epoch, loop.plan)
+        data = plan_data(before, self._in_force)
+        if data is not None:
+            self._add("plan", data)
+        for job in jobs_of_change(before, self._in_force):
+            self._jobs.mark(job, self._services.registry.job_user(job))
+
+    def _tell_jobs(self) -> None:
+        plan = self._services.loop.plan
+        predictions = plan.ordering.predictions if plan is not None else {}
+        pause = Pause()
+        for job, user in self._jobs.due(self._steady()):
+            pause()
+            progress = self._services.registry.progress(job)
+            service_class = self._services.loop.classes.get(job)
+            facts = job_facts(job, progress, service_class, predictions.get(job, ()))
+            self._add("job", facts, (job, progress.user if progress is not None else user))
+
+    def _look(self) -> None:
+        services = self._services
+        stages, before = services.registry.stages(), self._stages
+        for stage, jobs in changed(before, stages):
+            self._add("stage", stage_facts(stage, jobs, before.get(stage, ())))
+        self._stages = stages
+        hosts = self._present_hosts()
+        for host, state in changed(self._hosts, hosts):
+            self._add("host", host_facts(host, state))
+        self._hosts = hosts
+        present = switches(services.dataplane.status())
+        for dpid, facts in changed(self._switches, present):
+            self._add("switch", facts if facts is not None else gone_switch(self._switches[dpid]))
+        self._switches = present
+        settings = self._present_settings()
+        if settings != self._settings:
+            self._settings = settings
+            self._add("settings", settings)
+        if self._steady() >= self._next_problems:
+            self._next_problems = self._steady() + PROBLEMS_SECONDS
+            problems = list(self._read_problems(services))
+            for data in problem_data(self._problems, problems):
+                self._add("problem", data)
+            self._problems = problems
+
+    def _present_hosts(self) -> dict[str, tuple[bool, bool]]:
+        registry = self._services.registry
+        acknowledging = registry.acknowledging()
+        return {host: (registry.host_alive(host), host in acknowledging) for host in registry.hosts}
+
+    def _present_settings(self) -> Facts:
+        reloader = self._services.reloader
+        return settings_facts(self._services.loop.settings.view(), reloader.sha256 if reloader is not None else None)
+
+    def _add(self, kind: Kind, data: Facts, about: tuple[str, str | None] | None = None) -> None:
+        self._services.feed.ring.add(kind, self._clock(), data, about)
+        self._services.metrics.events.labels(event=kind).inc()
