@@ -201,6 +201,10 @@ class Registry:
         """Yields all jobs, those that ended lately included; each as it is at that moment."""
         return (job.state(classes.get(job.id)) for job in list(self._jobs))
 
+    def has_job(self, job_id: str) -> bool:
+        """Returns whether there is a job of this name, which may have ended lately."""
+        return job_id in self._jobs
+
     def progress(self, job_id: str) -> JobProgress | None:
         """Returns how a job fares; None where there is none."""
         job = self._jobs.get(job_id)

@@ -70,7 +70,7 @@ class Feed:
         waiter = eventlet.event.Event()
         group.append(waiter)
         is_woken = False
-        with eventlet.Timeout(seconds, False):
+        with eventlet.Timeout(max(seconds, 0.0), False):
             waiter.wait()
             is_woken = True
         if not is_woken:

@@ -137,8 +137,10 @@ class Sources:
         data = plan_data(before, self._in_force)
         if data is not None:
             self._add("plan", data)
+        registry = self._services.registry
         for job in jobs_of_change(before, self._in_force):
-            self._jobs.mark(job, self._services.registry.job_user(job))
+            if registry.has_job(job):  # one that was removed has been told of, with the user that it had
+                self._jobs.mark(job, registry.job_user(job))
 
     def _tell_jobs(self) -> None:
         plan = self._services.loop.plan

@@ -88,7 +88,7 @@ def _follow(feed: Feed, writer: _Writer, last: int, viewer: Any, *, is_over: Cal
             if left <= 0:
                 writer.write(alive(last))
             else:
-                feed.wait(last, left)
+                feed.wait(last, min(left, until - time.monotonic()))
 
 
 class _Writer:
