@@ -14,11 +14,10 @@ from pydantic import ValidationError
 
 from controller.cli.output import CommandError
 from controller.wire import Message, Problem
-from controller.wire.event_stream import Sent, sent_events
+from controller.wire.event_stream import Sent, lines, sent_events
 
 TIMEOUT_SECONDS = 30.0
 """A stream that is silent for so long has ended: twice as long as between two signs of life."""
-_PART_BYTES = 65_536
 WRONG_INPUT = (HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY)
 NOT_NOW = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE)
 Answer = TypeVar("Answer", bound=Message)
@@ -84,7 +83,7 @@ class Client:
         headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": last} if last else {})
         reply = self._ask("GET", path, None, headers=headers, stream=True)
         with reply, contextlib.suppress(urllib3.exceptions.HTTPError, OSError):
-            yield from sent_events(_lines(reply))
+            yield from sent_events(lines(reply.raw.read1))
 
     def _understood(self, reply: requests.Response, model: type[Answer]) -> Answer:
         try:
@@ -131,14 +130,6 @@ class Client:
             kind = UnreachableError if reply.status_code in NOT_NOW else CommandError
             raise kind(f"{self._url}: {_detail(reply)}", status)
         return reply
-
-
-def _lines(reply: requests.Response) -> Iterator[bytes]:
-    """Yields the lines of an answer as they come, without their ends."""
-    rest = b""
-    while part := reply.raw.read1(_PART_BYTES):
-        *lines, rest = (rest + part).split(b"\n")
-        yield from lines
 
 
 def _detail(reply: requests.Response) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
+
+_PART_BYTES = 65_536
 
 
 class Sent(NamedTuple):
@@ -11,6 +13,17 @@ class Sent(NamedTuple):
 
     last: str
     data: str | None
+
+
+def lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
+    """Yields lines as they come, without their LF.
+
+    ``read`` returns the bytes that are there, at most as many as it is asked for, and waits for one; none at the end.
+    """
+    rest = b""
+    while part := read(_PART_BYTES):
+        *whole, rest = (rest + part).split(b"\n")
+        yield from whole
 
 
 def sent_events(lines: Iterable[bytes]) -> Iterator[Sent]:

@@ -9,14 +9,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import requests
+import urllib3
 
 from controller.wire import Status
+from controller.wire.event_stream import Sent, lines, sent_events
 from topologies import checkout, management
 from topologies.box.processors import at_once
 from topologies.emulation import OPENFLOW_PORT, Emulation, inventory
@@ -30,6 +32,8 @@ GATE_PERIODS = 5
 _ANSWER_SECONDS = 10.0
 _POLL_SECONDS = 0.2
 _STOP_SECONDS = 10.0
+_STREAM_SECONDS = 40.0
+"""A stream that is silent for so long has ended. There is a sign of life each 15 s."""
 
 
 class ControllerSilentError(LabError):
@@ -193,6 +197,24 @@ class ControllerProcess:
         if not answer.ok:
             raise LabError(f"{method} {path}: {answer.status_code} {answer.text.strip()[:500]}")
         return answer
+
+    def events(self, last: str) -> Iterator[Sent]:
+        """Yields the events after the id ``last`` until the stream ends. Raises ControllerSilentError.
+
+        It has a connection of its own, and may run in another thread.
+        """
+        headers = {"Authorization": f"Bearer {self._token}", "Last-Event-ID": last}
+        session = requests.Session()
+        session.trust_env = False
+        try:
+            answer = session.get(f"{self._url}/v1/events", headers=headers, stream=True, timeout=_STREAM_SECONDS)
+            if not answer.ok:
+                raise ControllerSilentError(f"GET /v1/events: {answer.status_code} {answer.text.strip()[:500]}")
+            yield from sent_events(lines(answer.raw.read1))
+        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+            raise ControllerSilentError(f"GET /v1/events: the stream has ended ({type(error).__name__})") from error
+        finally:
+            session.close()
 
     def stop(self) -> None:
         """Stop the controller as an operator would, by SIGTERM."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,23 @@ def test_the_queues_are_proven_and_jobs_measured_alone(result: LabResult) -> Non
     (alone,) = result.alone_seconds.values()
     for job in experiment().jobs:
         assert 0.08 < alone[job.id] < 0.6
+
+
+def test_what_happened_is_recorded(result: LabResult, results_dir: Path) -> None:
+    for arm in result.arms:
+        (file,) = results_dir.glob(f"*/{arm.policy}/events.jsonl")
+        events = [json.loads(line) for line in file.read_text().splitlines()]
+        ids = [event["id"] for event in events]
+        assert ids == list(range(ids[0], ids[0] + len(ids)))
+        switches = [event["data"] for event in events if event["event"] == "switch"]
+        assert any(data["ready"] for data in switches)
+        jobs = [event for event in events if event["event"] == "job"]
+        assert {event["data"]["id"] for event in jobs} == {"ps", "ring"}
+        assert 0 < min(event["time"] for event in jobs) < max(event["time"] for event in jobs) < arm.seconds + 10
+        assert max(event["data"]["progress"]["iterations_done"] for event in jobs) == ITERATIONS
+        plans = [event["data"] for event in events if event["event"] == "plan"]
+        assert {plan["policy"] for plan in plans} == {arm.policy}
+        assert any(len(plan["classes"]) == 2 for plan in plans)
 
 
 def test_progress_is_told(result: LabResult, events: list[LabEvent]) -> None:
