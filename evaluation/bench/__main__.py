@@ -20,6 +20,7 @@ from evaluation.bench import (
     control,
     curve_fits,
     demo_agreement,
+    events,
     large_jobs,
     openflow_fuzz,
     ordering,
@@ -42,6 +43,7 @@ BENCHES: Mapping[str, Callable[[Path, Path | None], Bench]] = {
     "openflow-fuzz": openflow_fuzz.run,
     "large-jobs": large_jobs.run,
     "tls-renewal": tls_renewal.run,
+    "events": events.run,
 }
 
 
