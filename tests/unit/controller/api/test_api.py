@@ -136,7 +136,7 @@ def test_openapi_describes_every_call(yard: Controller) -> None:
             declared = {p["name"] for p in operation["parameters"] if p["in"] == "path"}
             assert declared == set(re.findall(r"\{(\w+)\}", path))
             assert operation["responses"]
-    assert len(names) == sum(len(operations) for operations in document["paths"].values()) == 22
+    assert len(names) == sum(len(operations) for operations in document["paths"].values()) == 26
     assert document["components"]["schemas"]["JobSpec"]["additionalProperties"] is False
 
 
@@ -156,7 +156,12 @@ def test_openapi_describes_itself_and_the_long_poll(yard: Controller) -> None:
             if takes or tells:
                 told[f"{method} {path}"] = (takes, tells)
     polled = (["If-None-Match"], ["200", "304"])
-    assert told == {"get /v1/hosts/{host}/plan": polled, "get /v1/hosts/{host}/peers": polled}
+    resumed = (["Last-Event-ID"], [])
+    assert told == {
+        "get /v1/hosts/{host}/plan": polled,
+        "get /v1/hosts/{host}/peers": polled,
+        "get /v1/events": resumed,
+    }
     for path in ("plan", "peers"):
         reply = yard.call("GET", f"/v1/hosts/h1/{path}")
         again = yard.call("GET", f"/v1/hosts/h1/{path}", headers={"If-None-Match": reply.headers["ETag"]})

@@ -63,6 +63,9 @@ def test_nothing_that_only_rises_is_a_gauge() -> None:
     gauges = {family.name for family in ours if family.type == "gauge" and not family.name.endswith("_created")}
     assert gauges == {
         "trainyard_audit_degraded",
+        "trainyard_event_streams",
+        "trainyard_settings_info",
+        "trainyard_settings_loaded_timestamp_seconds",
         "trainyard_journal_degraded",
         "trainyard_paused",
         "trainyard_jobs",
