@@ -155,9 +155,14 @@ class Streamed:
         self.on_close: Callable[[], None] = lambda: None
 
     def __iter__(self) -> Iterator[bytes]:
-        """Write all, and yield nothing."""
-        self._connection.sendall(self._head)
-        self._write(self._connection)
+        """Write all, and yield nothing. Raises nothing: the server would write a second head into the stream."""
+        try:
+            self._connection.sendall(self._head)
+            self._write(self._connection)
+        except OSError as error:
+            LOG.debug("a stream has ended: %s", error)
+        except Exception:
+            LOG.exception("a stream has failed")
         # Without this the server would add a head and a body of its own.
         eventlet.wsgi.WSGI_LOCAL.already_handled = True
         return iter(())

@@ -186,8 +186,8 @@ ROUTES: tuple[Route, ...] = (
                 {"type": "number", "minimum": 0},
             ),
             "step": Parameter(
-                "The seconds of a step, rounded up to a multiple of 5",
-                {"type": "number", "minimum": SAMPLE_SECONDS, "maximum": KEPT_SECONDS, "default": SAMPLE_SECONDS},
+                "The seconds of a step, rounded up to a multiple of 5; without it 5, or more for a large answer",
+                {"type": "number", "minimum": SAMPLE_SECONDS, "maximum": KEPT_SECONDS},
             ),
             "jobs": Parameter("Only these jobs, with commas between them"),
             "ports": Parameter("Only these ports, with commas between them"),

@@ -21,7 +21,7 @@ from controller.steps import in_steps
 
 KEPT_SECONDS = SAMPLE_SECONDS * SLOTS
 MOST_NUMBERS = 2_000_000
-"""Refuse a request whose answer would have more numbers."""
+"""Limits the numbers of an answer, by longer steps."""
 _LATEST = 10.0**12
 
 
@@ -29,13 +29,16 @@ def read_history(services: Services, call: Call) -> Reply:
     """Read the last hour in numbers: of each job, and of each port of a switch; a tenant's own jobs for a tenant."""
     history, now = services.history, services.loop.now()
     since = max(number(call.query, "since", 0.0, _LATEST, default=0.0), now - KEPT_SECONDS)
-    wanted_step = number(call.query, "step", SAMPLE_SECONDS, KEPT_SECONDS, default=SAMPLE_SECONDS)
-    step = math.ceil(wanted_step / SAMPLE_SECONDS)
+    wanted = number(call.query, "step", SAMPLE_SECONDS, KEPT_SECONDS, default=SAMPLE_SECONDS)
     jobs = _jobs(history, call.caller, call.query.get("jobs"))
     ports = _ports(history, call.caller, call.query.get("ports"))
+    # A step more than what is asked for, because the first and the last one may be parts of a step.
+    whole = (slot_of(now) - slot_of(min(since, now)) + 2) * (
+        len(jobs) * len(JOB_FIELDS) + len(ports) * len(PORT_FIELDS)
+    )
+    step = _step(math.ceil(wanted / SAMPLE_SECONDS), math.ceil(whole / MOST_NUMBERS), is_asked="step" in call.query)
     first = slot_of(min(since, now)) // step * step
     count = slot_of(now) // step + 1 - first // step
-    _check_size(count * (len(jobs) * len(JOB_FIELDS) + len(ports) * len(PORT_FIELDS)), step)
     head = {
         "since": first * SAMPLE_SECONDS,
         "step_seconds": step * SAMPLE_SECONDS,
@@ -92,10 +95,16 @@ def _chosen(visible: Collection[str], asked: str | None, what: str) -> list[str]
     return names
 
 
-def _check_size(numbers: int, step: int) -> None:
-    if numbers > MOST_NUMBERS:
-        least = math.ceil(step * numbers / MOST_NUMBERS) * SAMPLE_SECONDS
-        errors = [
-            ("step", f"the answer would have {numbers} numbers; ask for a step of {least:g} s, or for fewer jobs")
-        ]
-        raise HttpError(HTTPStatus.UNPROCESSABLE_ENTITY, summary(errors), errors=errors)
+def _step(wanted: int, least: int, *, is_asked: bool) -> int:
+    """Returns the samples of a step. ``least`` are as many as make the answer not too large.
+
+    Raises HttpError where fewer are asked for.
+    """
+    if wanted >= least:
+        return wanted
+    if not is_asked:
+        return least
+    errors = [
+        ("step", f"the answer would be too large; ask for {least * SAMPLE_SECONDS:g} s or more, or for fewer jobs")
+    ]
+    raise HttpError(HTTPStatus.UNPROCESSABLE_ENTITY, summary(errors), errors=errors)

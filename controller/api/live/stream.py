@@ -82,8 +82,9 @@ def _follow(feed: Feed, writer: _Writer, last: int, viewer: Any, *, is_over: Cal
         last = batch.last
         if sent:
             writer.write(sent)
+        if sent or batch.events:
             eventlet.sleep(0)
-        elif not batch.events:
+        else:
             left = writer.written + HEARTBEAT_SECONDS - time.monotonic()
             if left <= 0:
                 writer.write(alive(last))

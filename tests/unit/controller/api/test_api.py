@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import socket
@@ -362,6 +363,9 @@ def test_tls(tmp_path: Path) -> None:
         assert yard.call("PUT", "/v1/jobs/a", spec(5000), verify=str(certificate)).status_code == 201
         assert b"problem" not in yard.raw(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
         assert yard.call("GET", "/v1/jobs/a", verify=str(certificate)).ok
+        last = {"Last-Event-ID": "0"}
+        with yard.call("GET", "/v1/events", verify=str(certificate), stream=True, headers=last) as stream:
+            assert "event: audit" in itertools.islice(stream.iter_lines(1, decode_unicode=True), 10)
         silent.close()
     finally:
         yard.stop()

@@ -120,8 +120,12 @@ def test_an_answer_has_a_size(api: Served, clock: Clock, monkeypatch: pytest.Mon
     monkeypatch.setattr(history_calls, "MOST_NUMBERS", 1000)
     sampled(api, clock, 0)
     refused = api.call("GET", "/v1/history?step=5")
-    assert_problem(refused, 422, "the answer would have 5768 numbers; ask for a step of 30 s", "step")
-    assert api.call("GET", "/v1/history?step=30").ok
+    assert_problem(refused, 422, "the answer would be too large; ask for 30 s or more, or for fewer jobs", "step")
+    for query in ("?step=30", ""):
+        answer = api.call("GET", f"/v1/history{query}").json()
+        assert answer["step_seconds"] == 30
+        assert answer["steps"] * len(answer["ports"][PORT]) <= 1000
+    assert api.call("GET", f"/v1/history?since={NOW:.0f}&step=5").ok
 
 
 def test_the_network_is_a_graph_with_rates_load_and_proofs(api: Served, clock: Clock) -> None:

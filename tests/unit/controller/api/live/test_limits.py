@@ -134,3 +134,17 @@ def test_what_is_put_together_is_forgotten_when_it_is_much(api: Served, monkeypa
         assert live.together(batch, "viewer") == batch.events[0].sent
     kept = live._together
     assert sum(map(len, kept.values())) <= 50_000 and len(kept) == 2
+
+
+def test_a_fault_in_a_stream_ends_it_and_nothing_else(
+    api: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_arguments: object) -> None:
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(api.services.feed, "together", fail)
+    answer = api.call("GET", "/v1/events")
+    assert answer.text == f": alive\nid: {FIRST - 1}\n\n", "no second head in the middle of the stream"
+    assert streams(api) == 0
+    assert "a stream has failed" in caplog.text
+    assert api.call("GET", "/healthz").ok
