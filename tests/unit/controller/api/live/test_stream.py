@@ -188,6 +188,22 @@ def test_streams_end_at_the_stop_and_go_on_after_a_restart_without_wrong_events(
         yard.stop()
 
 
+def test_a_host_that_becomes_silent_and_its_lost_job_are_told(tmp_path: Path) -> None:
+    yard = Controller(tmp_path, token=False, lease_seconds=1.0).start()
+    reader = EventReader(yard.port)
+    try:
+        yard.call("PUT", "/v1/jobs/a", spec(5000))
+        report(yard, "a", 1.0)
+        reader.wait("host", lambda data: data["name"] == "h1" and data["state"] == "alive")
+        reader.wait("host", lambda data: data["name"] == "h1" and data["state"] == "silent")
+        reader.wait("job", lambda data: data["state"] == "lost")
+        report(yard, "a", 2.0)
+        reader.wait("job", lambda data: data["state"] == "running" and data["progress"]["iterations_done"] == 2.0)
+    finally:
+        reader.close()
+        yard.stop()
+
+
 def test_the_number_of_streams_is_a_metric(yard: Controller, reader: EventReader) -> None:
     def metrics() -> str:
         return str(yard.call("GET", "/metrics").text)

@@ -21,6 +21,7 @@ def test_counters_that_begin_anew_go_on_where_they_were() -> None:
     assert counts.totals() == {(1, 0): 490, (1, None): 50, (2, 0): 7}
     counts.update(1, {(1, 1): (2, 90), (2, 1): (2, 150)})
     assert counts.totals()[1, 0] == 590, "a port that was away has sent 50 more"
+    assert counts.by_port() == {(1, 1): {0: 440, None: 50}, (1, 2): {0: 150}, (2, 1): {0: 7}}
 
 
 def test_ports_that_are_gone_do_not_fill_the_memory() -> None:
@@ -29,6 +30,7 @@ def test_ports_that_are_gone_do_not_fill_the_memory() -> None:
         counts.update(1, {(port, 1): (1, 10)})
     assert counts.totals() == {(1, 0): 1000}
     assert len(counts._last[1]) <= 10
+    assert len(counts.by_port()) <= 10
 
 
 def test_a_switch_that_is_away_or_makes_its_queues_anew_takes_no_bytes_back() -> None:
@@ -37,6 +39,7 @@ def test_a_switch_that_is_away_or_makes_its_queues_anew_takes_no_bytes_back() ->
     ready(plane)
     before = plane.class_bytes()
     assert set(before.values()) == {600}
+    assert plane.port_bytes() == {(1, port): {each: 300 for _, each in before} for port in (1, 2)}
     switch._counts = dict.fromkeys(switch._counts, 1)
     assert plane.class_bytes() == dict.fromkeys(before, 800), "two ports have sent a packet of 100 B since"
     plane.disconnected(switch)
