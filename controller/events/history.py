@@ -53,10 +53,12 @@ class History:
 
         ``ports`` has the bytes that each port has sent since it is counted, by class; None is all other traffic.
         """
+        slot = slot_of(time)
+        if not self._jobs.takes(slot):
+            return  # the bytes since the last sample are those of the next one
         for name, job in jobs.items():
             if name in self._users and self._users[name] != job.user:
                 self._jobs.forget(name)  # its samples are another user's
-        slot = slot_of(time)
         rows = {name: self._job_row(name, job) for name, job in jobs.items()}
         port_rows = {name: self._port_row(name, count) for name, count in ports.items()}
         self.left_out = self._jobs.write(slot, rows) + self._ports.write(slot, port_rows)

@@ -53,15 +53,19 @@ class Rings:
         """The bytes of the array."""
         return int(self._values.nbytes)
 
+    def takes(self, slot: int) -> bool:
+        """Returns whether samples can be written in a slot: it is newer than the newest, or the clock was set back."""
+        return self.newest is None or slot > self.newest or self.newest - slot >= self._slots
+
     def write(self, slot: int, samples: Mapping[str, Sequence[float]]) -> int:
         """Write the sample of each name in a slot; returns how many names were left out.
 
-        A slot that is not newer than the newest one changes nothing. If it is older by more than all slots that are
-        kept, the clock was set back, and all is forgotten first.
+        A slot that is not taken (see ``takes``) changes nothing. If it is older by all slots that are kept, the clock was
+        set back, and all is forgotten first.
         """
-        if self.newest is not None and slot <= self.newest:
-            if self.newest - slot < self._slots:
-                return 0
+        if not self.takes(slot):
+            return 0
+        if self.newest is not None and slot < self.newest:
             self.forget_all()
         self._clear_until(slot)
         self._drop_old(slot)

@@ -53,6 +53,13 @@ def test_jobs_that_are_gone_stay_for_the_hour_with_their_user() -> None:
     assert history.users == {"b": None}
 
 
+def test_a_second_sample_in_a_slot_takes_no_bytes_from_the_next_one() -> None:
+    history = History()
+    for moment, sent in ((1000.0, 100.0), (1001.0, 130.0), (1005.0, 160.0)):
+        history.sample(moment, {"a": job(sent)}, {})
+    assert field(history, "a", "bytes", 1005.0, 1) == [60.0]
+
+
 def test_only_so_many_have_room() -> None:
     history = History(most_jobs=2, most_ports=1)
     history.sample(1000.0, {name: job(1.0) for name in "abc"}, {"p": {0: 1}, "q": {0: 1}})
