@@ -37,6 +37,11 @@ class Pace(Generic[V]):
             del self._told[next(iter(self._told))]
         return due
 
+    def rest(self) -> list[tuple[str, V]]:
+        """Returns all values that wait, whether their time has come or not, for those that tell nothing after it."""
+        rest, self._waiting = list(self._waiting.items()), {}
+        return rest
+
     def _is_due(self, name: str, now: float) -> bool:
         told = self._told.get(name)
         return told is None or now - told >= self._seconds

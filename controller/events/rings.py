@@ -60,8 +60,8 @@ class Rings:
     def write(self, slot: int, samples: Mapping[str, Sequence[float]]) -> int:
         """Write the sample of each name in a slot; returns how many names were left out.
 
-        A slot that is not taken (see ``takes``) changes nothing. If it is older by all slots that are kept, the clock was
-        set back, and all is forgotten first.
+        A slot that is not taken (see ``takes``) changes nothing. If it is older by all slots that are kept, the clock
+        was set back, and all is forgotten first.
         """
         if not self.takes(slot):
             return 0

@@ -61,6 +61,7 @@ class Sources:
         self._switches: dict[str, Facts] = {}
         self._settings = self._present_settings()
         self._problems: list[str] = []
+        self._is_over = False
         self._next_look = self._next_problems = 0.0
         self._sent = services.feed.ring.newest
         """The id of the last event that the streams were woken for."""
@@ -76,15 +77,17 @@ class Sources:
         self._thread = eventlet.spawn(self._run)
 
     def stop(self) -> None:
-        """Look for a last time, and end all streams."""
+        """Look for a last time, tell all that still waits for its time, and end all streams."""
+        self._is_over = True
+        self._has_news()
         if self._thread is not None:
-            self._thread.kill()
+            self._thread.wait()
             self._thread = None
-        self._turn(is_last=True)
+        self._turn()
         self._services.feed.close()
 
     def _run(self) -> None:
-        while True:
+        while not self._is_over:
             with eventlet.Timeout(LOOK_SECONDS, False):
                 self._news.wait()
             self._news = eventlet.event.Event()
@@ -115,11 +118,11 @@ class Sources:
 
     # What becomes of it.
 
-    def _turn(self, *, is_last: bool = False) -> None:
+    def _turn(self) -> None:
         try:
             self._tell_plan()
             self._tell_jobs()
-            if is_last or self._steady() >= self._next_look:
+            if self._is_over or self._steady() >= self._next_look:
                 self._next_look = self._steady() + LOOK_SECONDS
                 self._look()
         except Exception:  # a fault in one event must not end all others
@@ -146,7 +149,7 @@ class Sources:
         plan = self._services.loop.plan
         predictions = plan.ordering.predictions if plan is not None else {}
         pause = Pause()
-        for job, user in self._jobs.due(self._steady()):
+        for job, user in self._jobs.rest() if self._is_over else self._jobs.due(self._steady()):
             pause()
             progress = self._services.registry.progress(job)
             service_class = self._services.loop.classes.get(job)

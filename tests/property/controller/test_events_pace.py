@@ -47,3 +47,12 @@ def test_what_was_quiet_is_told_at_once() -> None:
     pace.mark("b", "other")
     assert pace.due(5.0 + SECONDS / 2) == [("b", "other")]
     assert pace.due(5.0 + SECONDS) == [("a", "second")]
+
+
+def test_at_the_end_all_is_told() -> None:
+    pace: Pace[int] = Pace()
+    pace.mark("a", 1)
+    assert pace.due(0.0) == [("a", 1)]
+    pace.mark("a", 2)
+    assert pace.rest() == [("a", 2)]
+    assert pace.rest() == []

@@ -165,10 +165,14 @@ def test_streams_end_at_the_stop_and_go_on_after_a_restart_without_wrong_events(
         yard.call("PUT", "/v1/jobs/a", spec(5000))
         for reader in readers:
             reader.wait("job")
+        report(yard, "a", 3.0)
+        time.sleep(0.3)
+        report(yard, "a", 4.0)  # it waits for its second when the stop comes
         began = time.monotonic()
         yard.stop()
         assert time.monotonic() - began < 5.0
         wait_until(lambda: all(reader.has_ended for reader in readers), 5.0, what="the end of all streams")
+        assert all(reader.of("job")[-1]["data"]["progress"]["iterations_done"] == 4.0 for reader in readers)
         last = int(readers[0].last)
         yard.start()
         again = EventReader(yard.port, last=last)
