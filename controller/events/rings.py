@@ -71,7 +71,8 @@ class Rings:
         self._drop_old(slot)
         left_out = 0
         rows, values = [], []
-        for name, sample in samples.items():
+        # Names that are known come first, so that a new one takes the place of none of them.
+        for name, sample in sorted(samples.items(), key=lambda item: item[0] not in self._rows):
             row = self._row(name, slot)
             if row is None:
                 left_out += 1

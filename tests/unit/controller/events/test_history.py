@@ -53,6 +53,14 @@ def test_jobs_that_are_gone_stay_for_the_hour_with_their_user() -> None:
     assert history.users == {"b": None}
 
 
+def test_a_new_name_takes_the_place_of_none_that_has_a_sample_now() -> None:
+    history = History(most_jobs=2)
+    history.sample(1000.0, {"a": job(1.0), "b": job(1.0)}, {})
+    history.sample(1005.0, {"c": job(1.0), "a": job(2.0)}, {})
+    assert set(history.users) == {"a", "c"}
+    assert field(history, "a", "metric", 1000.0, 2) == [0.5, 0.5]
+
+
 def test_a_second_sample_in_a_slot_takes_no_bytes_from_the_next_one() -> None:
     history = History()
     for moment, sent in ((1000.0, 100.0), (1001.0, 130.0), (1005.0, 160.0)):
