@@ -27,12 +27,12 @@ from ryu.ofproto import ofproto_v1_3
 
 from controller.access.audit.files import AuditError
 from controller.access.audit.log import AuditLog
-from controller.access.certificates import CertificateError, TlsContext
+from controller.access.certificates.contexts import CertificateError, TlsContext
 from controller.api import ApiServer, ServerError, Services, monitoring, register
+from controller.api.calls.state import all_problems
 from controller.api.live.feed import MOST_STREAMS
 from controller.api.live.sampler import Sampler
 from controller.api.live.sources import Sources
-from controller.api.state import all_problems
 from controller.config.config import Config, ConfigError
 from controller.config.current import Current
 from controller.config.file import read_settings

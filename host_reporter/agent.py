@@ -34,6 +34,8 @@ FAILED, WRONG_INPUT = 1, 2
 _ENDS = (signal.SIGTERM, signal.SIGINT)
 log = logging.getLogger("host_reporter")
 
+FIRST_PLAN_SECONDS = 10.0
+"""TensorLights waits this long for a controller that does not answer, which may have paused."""
 SWITCH_SECONDS = 0.1
 """Python's threads switch at most this often. The agent's threads mostly wait, so more switches would waste time."""
 
@@ -150,8 +152,8 @@ def _with_controller(
     log.info("host %s reports to %s; job files in %s", options.host, options.controller, options.jobs_dir)
     if lights is not None:
         ending.callback(lights.stop)
-        # The first plan says whether anything may be installed.
-        lights.pause(True)
+        # The first plan says whether anything may be installed. Without any, bands do not need the controller.
+        lights.hold(FIRST_PLAN_SECONDS)
         lights.start()
     sender.start()
     plans.start()

@@ -100,6 +100,7 @@ class Auditor:
             {
                 "who": _name_of(observed.caller),
                 "role": observed.caller.role.value if observed.caller is not None else "none",
+                "proof": observed.caller.proof if observed.caller is not None else None,
                 "address": observed.address,
                 "action": name,
                 "path": observed.path.encode("latin-1", "replace").decode(errors="replace")[:_SHOWN_PATH],
@@ -115,7 +116,9 @@ class Auditor:
 
 def _client(observed: Observed, reply: Reply) -> str:
     """Returns whose refused tries count together: those of a caller or an address that have the same status."""
-    client = observed.caller.name if observed.caller is not None else network_of(str(observed.address))
+    caller = observed.caller
+    # A name alone may be that of others, too: a person at the identity provider may be called as a token is.
+    client = f"{caller.proof} {caller.role} {caller.name}" if caller is not None else network_of(str(observed.address))
     return f"{client} {int(reply.status)}"
 
 

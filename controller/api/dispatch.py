@@ -12,6 +12,7 @@ from typing import Any
 import eventlet.wsgi
 
 from controller.access.caller import ANYBODY
+from controller.access.in_progress import MOST, InProgress
 from controller.api.access import Access
 from controller.api.audited import Auditor, Observed
 from controller.api.auth import Guard
@@ -46,6 +47,7 @@ class Api:
         self._is_public = is_public
         self._guard = Guard(services.config.api.host, lambda: services.callers, services.metrics)
         self._auditor = Auditor(services)
+        self._in_progress = InProgress()
         self._by_path: dict[str, dict[str, Route]] = {}
         own = () if is_public else (Route("GET", "/openapi.json", self.openapi, Access.READ_JOB, {200: None}),)
         described = (*routes, *own)
@@ -86,7 +88,8 @@ class Api:
                     )
                 check_names(call.path)
                 self._auditor.look(observed, route, call)
-                return name, route.handler(self._services, call)
+                with self._in_progress.of(call.caller):
+                    return name, route.handler(self._services, call)
             except Refused as refused:
                 raise from_refusal(refused) from refused
         except HttpError as error:
@@ -123,6 +126,13 @@ class Api:
             return Call(environ, parts, {}, caller=ANYBODY, received_at=received_at)
         caller = self._guard.identify(environ)
         observed.caller = caller
+        if self._in_progress.is_full(caller):
+            raise HttpError(
+                HTTPStatus.TOO_MANY_REQUESTS,
+                f"{caller.name} has {MOST} requests in progress, which is the most; wait for their answers",
+                headers={"Retry-After": "1"},
+                close=True,
+            )
         query = parse(environ.get("QUERY_STRING", ""))
         call = Call(environ, parts, query, caller, received_at, partial(self._auditor.read, observed))
         if route is not None:

@@ -31,7 +31,8 @@ _PROBLEMS = {
     409: "The request contradicts the present state",
     413: "The body is too large",
     415: "The body is not application/json",
-    429: "Too many wrong tokens have come from this address; Retry-After says when to ask again",
+    429: "Too many wrong tokens have come from this address, or too many requests of this caller are in progress; "
+    "Retry-After says when to ask again",
     422: "A field of the path, the query or the body is wrong; errors names each",
     503: "The controller cannot answer now; Retry-After says when to ask again",
 }

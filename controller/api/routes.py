@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from controller.api import audit, families, jobs, plans, reload, state
 from controller.api.access import Access
+from controller.api.calls import audit, families, jobs, plans, reload, state
 from controller.api.http import Call, Reply
 from controller.api.live.history import KEPT_SECONDS, read_history
 from controller.api.live.network import read_network

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from controller.cli.output import CommandError, fail, show_document, show_facts, show_table
+from controller.cli.output import CommandError, fail, show_document, show_facts, show_table, value_text
 
 if TYPE_CHECKING:
     from controller.access.audit.verify import Verdict
@@ -62,7 +62,8 @@ def _row(record: AuditRecord) -> tuple[object, ...]:
     if record.path is not None:
         what = f"{record.action.partition(' ')[0]} {record.path}"
     outcome = record.outcome if record.status is None else f"{record.outcome} ({record.status})"
-    who = record.who if record.role in (record.who, "none") else f"{record.who} ({record.role})"
+    role = record.role if record.proof in (None, "none", "token") else f"{record.role}, by {record.proof}"
+    who = record.who if role in (record.who, "none") else f"{record.who} ({role})"
     time = datetime.fromtimestamp(record.time).astimezone().isoformat(sep=" ", timespec="seconds")
     return record.number, time, who, record.address or "-", what, outcome, _change(record)
 
@@ -72,10 +73,15 @@ def _change(record: AuditRecord) -> str:
     texts = [record.detail] if record.detail is not None else []
     before, after = record.before or {}, record.after or {}
     for name in [*before, *(name for name in after if name not in before)]:
-        old, new = (str(side.get(name, "-"))[:40] for side in (before, after))
+        old, new = (_short(value_text(side[name])) if name in side else "-" for side in (before, after))
         texts.append(f"{name}: {old} -> {new}")
     texts += [f"{count} {what}" for count, what in ((record.lost, "lost before"), (record.skipped, "skipped")) if count]
     return "; ".join(texts) or "-"
+
+
+def _short(text: str) -> str:
+    """Returns a text of at most 48 characters. A longer one loses its middle: certificates have their end behind."""
+    return text if len(text) <= 48 else f"{text[:15]}...{text[-30:]}"
 
 
 def _verify(options: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from controller.cli.output import CommandError
 
 if TYPE_CHECKING:
-    from controller.access.folder import Folder, Wanted
+    from controller.access.certificates.folder import Folder, Wanted
 
 DAYS = 365
 MAX_DAYS = 3650
@@ -52,9 +52,9 @@ def _add_names(parser: argparse.ArgumentParser, option: str, metavar: str, text:
 def run(options: argparse.Namespace) -> int:
     """Revoke and make what the options name, and print what to do with the files."""
     _check(options)
-    from controller.access.authority import utc_now
-    from controller.access.certificates import CertificateError
-    from controller.access.folder import Folder
+    from controller.access.certificates.authority import utc_now
+    from controller.access.certificates.contexts import CertificateError
+    from controller.access.certificates.folder import Folder
 
     folder = Folder(options.folder)
     try:
@@ -84,7 +84,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _wanted(options: argparse.Namespace, folder: Folder) -> Iterator[Wanted]:
-    from controller.access.folder import Wanted
+    from controller.access.certificates.folder import Wanted
 
     if options.controller or not folder.authority_of("controller").exists():
         addresses = dict.fromkeys((*options.controller, "localhost", "127.0.0.1"))
@@ -123,7 +123,7 @@ It ends the connections of revoked certificates, and keeps all others.
 """What is to be done with the list of revoked certificates of each role, by the list's name."""
 
 
-def _of_controller(each: Wanted, _authority: str, _address: str) -> str:
+def _of_controller(each: Wanted, authority: str, _address: str) -> str:
     return f"""
 Controller: copy {each.stem}.pem {each.stem}.key ca-switch.pem revoked-switch.pem to {OF_CONTROLLER},
 readable by the controller's user alone, and write into its settings:
@@ -138,6 +138,7 @@ readable by the controller's user alone, and write into its settings:
     tls_certificate: {OF_CONTROLLER}/{each.stem}.pem
     tls_key: {OF_CONTROLLER}/{each.stem}.key
   ovsdb: ssl:SWITCH:6640
+Hosts, and whoever uses the commands, need {authority}.
 A running controller reads files that were replaced again at: trainyard reload.
 """
 
@@ -158,9 +159,11 @@ def _of_host(each: Wanted, authority: str, address: str) -> str:
 Host {each.name}: copy {each.stem}.pem {each.stem}.key {authority} to {OF_CONTROLLER}, and start its agent with
   host-reporter --controller https://{_bracketed(address)}:8080 --host {each.name} \\
     --ca-file {OF_CONTROLLER}/{authority} --certificate-file {own}.pem --key-file {own}.key
-For this, copy ca-host.pem to {OF_CONTROLLER} on the controller, and write into its settings:
+For this, copy ca-host.pem revoked-host.pem to {OF_CONTROLLER} on the controller, write into its settings
   api:
     client_authority: {OF_CONTROLLER}/ca-host.pem
+    client_revoked: {OF_CONTROLLER}/revoked-host.pem
+and run: trainyard reload
 """
 
 

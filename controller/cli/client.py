@@ -117,7 +117,7 @@ class Client:
                 )
         except requests.exceptions.SSLError as error:
             raise CommandError(
-                f"{self._url}: its certificate is not trusted; name it by --ca ({_root(error)})"
+                f"{self._url}: its certificate is not trusted; name its authority by --ca ({_root(error)})"
             ) from None
         except requests.exceptions.ConnectionError as error:
             raise UnreachableError(f"no controller answers at {self._url}: {_root(error)}") from None

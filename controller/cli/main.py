@@ -23,12 +23,12 @@ from controller.cli import (
     constraints_command,
     events_command,
     families_command,
-    order_options,
     pause_command,
     reload_command,
     token_command,
 )
 from controller.cli.extras import what_is_missing
+from controller.cli.ordering import order_options
 from controller.cli.output import CommandError, fail, show_document, show_facts, show_table
 
 if TYPE_CHECKING:
@@ -137,7 +137,13 @@ def _remote_options() -> argparse.ArgumentParser:
         metavar="FILE",
         help="the file with the API's token; default: the value of TRAINYARD_TOKEN",
     )
-    options.add_argument("--ca", type=Path, metavar="FILE", help="trust this certificate for https")
+    options.add_argument(
+        "--ca",
+        type=Path,
+        default=os.environ.get("TRAINYARD_CA"),
+        metavar="FILE",
+        help="trust this certificate for https; default: TRAINYARD_CA",
+    )
     options.add_argument(
         "--certificate", type=Path, metavar="FILE", help="show this client certificate, in the place of a token"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -35,6 +35,11 @@ def show_json(document: dict[str, object]) -> int:
     """Prints one JSON document that is no message of the API, and returns the exit status 0."""
     sys.stdout.write(json.dumps(document, indent=2) + "\n")
     return 0
+
+
+def value_text(value: Any) -> str:
+    """Returns a value of a setting or a job, as it is shown: a text as it is, None as not set, and all else as JSON."""
+    return "not set" if value is None else value if isinstance(value, str) else json.dumps(value)
 
 
 def show_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> int:

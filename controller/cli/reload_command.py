@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from controller.cli.output import show_document, show_facts
+from controller.cli.output import show_document, show_facts, value_text
 
 if TYPE_CHECKING:
     from controller.cli.client import Client
@@ -36,8 +35,4 @@ def run(options: argparse.Namespace, client: Client) -> int:
 
 
 def _facts(word: str, changes: Sequence[SettingChange]) -> list[tuple[str, str]]:
-    return [(word, f"{change.field}: {_text(change.before)} -> {_text(change.after)}") for change in changes]
-
-
-def _text(value: Any) -> str:
-    return "not set" if value is None else value if isinstance(value, str) else json.dumps(value)
+    return [(word, f"{change.field}: {value_text(change.before)} -> {value_text(change.after)}") for change in changes]

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, field_validator
 
-from controller.access.certificates import Certificates
+from controller.access.certificates.contexts import Certificates
 from controller.config.sections import Api, Audit, Floors, HostEntry, LinkEntry, OpenFlow, Tls
 from controller.config.values import HostAddress, Section, as_databases, as_section, is_loopback
 from controller.documents.document import Document

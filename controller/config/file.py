@@ -28,6 +28,6 @@ def read_settings(path: Path | None) -> SettingsFile:
     """Returns the settings file at ``path``; None gives the defaults. Raises ConfigError as ``load_config`` does."""
     if path is None:
         return SettingsFile(None, Document({}, lambda paths: [1 for _ in paths]), Config.default(), None)
-    raw = read_bytes(path)
+    raw = read_bytes(path, only_regular=True)
     document = as_mapping(path, raw)
     return SettingsFile(path, document, checked(path, document), hashlib.sha256(raw).hexdigest())

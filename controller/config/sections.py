@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, SecretStr, ValidationInfo, field_validator
 
-from controller.access.certificates import Certificates, check_authority, check_own, check_revoked
+from controller.access.certificates.contexts import Certificates, check_authority, check_own, check_revoked
 from controller.config.values import (
     AddressRange,
     Dpid,
@@ -24,6 +24,7 @@ from controller.config.values import (
     as_optional_section,
     is_loopback,
 )
+from controller.documents.regular_file import check_regular
 from controller.wire import Name
 
 MIN_TOKEN = 8
@@ -53,7 +54,7 @@ class Oidc(Section):
             raise ValueError("keys over http could be exchanged on their way; use https, or the path of a file")
         if not keys.startswith(("http://", "https://")):
             try:
-                Path(keys).open("rb").close()
+                check_regular(Path(keys))
             except OSError as error:
                 raise ValueError(f"{keys} cannot be read: {error.strerror}") from error
         return keys
@@ -133,7 +134,7 @@ class Api(Section):
     def _file_can_be_read(cls, path: Path | None) -> Path | None:
         if path is not None:
             try:
-                path.open("rb").close()
+                check_regular(path)
             except OSError as error:
                 raise ValueError(f"{path} cannot be read: {error.strerror}") from error
         return path

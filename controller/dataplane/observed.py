@@ -10,39 +10,24 @@ from collections.abc import Callable
 from typing import Any
 
 from ryu.lib import hub
-from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from controller.dataplane.channel import Channel, SwitchGoneError
+from controller.dataplane.connected import ConnectedSwitch
 from controller.dataplane.peers.log import PeerLog
 from controller.dataplane.queues.ports import Ports
 from controller.dataplane.values import Settings, SwitchChange, SwitchStatus
 from controller.model import Switch
 from controller.rules.compiler import Rule
-from controller.rules.fabric import inner_ports
 
 REASON = "observed only: the setting enforce does not name switch"
 
 
-class ObservedSwitch:
+class ObservedSwitch(ConnectedSwitch):
     """A switch in the place of a ``Session``, with its methods. The planner sees it once its ports are known."""
 
     def __init__(self, datapath: Any, settings: Settings, *, changed: Callable[[str], None], log: PeerLog) -> None:
-        self.dpid: int = datapath.id
-        self.address = str(datapath.address[0])
-        self.ready = False
-        """Whether plans are made for it."""
-        self._settings = settings
-        self._datapath = datapath
-        self._channel = Channel(datapath, answer_seconds=settings.answer_seconds)
+        super().__init__(datapath, settings, changed=changed, log=log)
         self._ports = Ports(self._channel, settings, database=None, counted=lambda _counters: None)
-        self._changed = changed
-        self._log = log
-        self._news = hub.Event()
         self._thread = hub.spawn(self._look_after)
-
-    def switch(self) -> Switch:
-        """Returns this switch as the planner sees it."""
-        return planned(self._settings, self.dpid, self._ports.numbers)
 
     def status(self) -> SwitchStatus:
         """Returns this switch as the operator sees it: it is not used."""
@@ -66,26 +51,6 @@ class ObservedSwitch:
     def count(self) -> None:
         """Do nothing: queues that are not the controller's say nothing of classes."""
 
-    def answers(self) -> bool:
-        """Returns whether the switch answers an echo on this connection. Raises nothing."""
-        try:
-            self._channel.ask(parser.OFPEchoRequest(self._datapath, b""))
-        except SwitchGoneError:
-            return False
-        return True
-
-    def is_of(self, datapath: Any) -> bool:
-        """Returns whether this is that connection's switch."""
-        return datapath is self._datapath
-
-    def deliver(self, message: Any) -> None:
-        """Receive a message from the switch."""
-        self._channel.deliver(message)
-
-    def ports_changed(self) -> None:
-        """A port came, went or changed."""
-        self._news.set()
-
     def rule_removed(self, _message: Any) -> None:
         """A rule went, which is none of the controller's business."""
 
@@ -108,10 +73,3 @@ class ObservedSwitch:
             except Exception as error:  # whatever it is, the switch is asked again
                 self._log.say(logging.WARNING, self.address, f"switch {self.dpid:016x} is not known: {error}")
             self._news.wait(self._settings.retry_seconds)
-
-
-def planned(settings: Settings, dpid: int, ports: frozenset[int]) -> Switch:
-    """Returns a switch with these ports as the planner sees it."""
-    inner = inner_ports(settings.links, dpid)
-    distrusted = {port for switch, port in settings.untrusted if switch == dpid}
-    return Switch(dpid, inner, ports - distrusted - inner if distrusted else None)

@@ -11,7 +11,7 @@ from typing import Any
 from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from controller.access.certificates import TlsContext
+from controller.access.certificates.contexts import TlsContext
 from controller.dataplane.audit import Repairs
 from controller.dataplane.observed import ObservedSwitch
 from controller.dataplane.peers.log import PeerLog

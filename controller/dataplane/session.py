@@ -16,12 +16,11 @@ from functools import partial
 from typing import Any
 
 from ryu.lib import hub
-from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from controller.dataplane import openflow
 from controller.dataplane.audit import Repairs
-from controller.dataplane.channel import Channel, SwitchGoneError
-from controller.dataplane.observed import planned
+from controller.dataplane.channel import SwitchGoneError
+from controller.dataplane.connected import ConnectedSwitch
 from controller.dataplane.peers.log import PeerLog
 from controller.dataplane.queues import ovsdb
 from controller.dataplane.queues.numbers import queue_ids
@@ -42,7 +41,7 @@ _PAUSE_SECONDS = 0.02
 """Between two looks at the rules, or at the ports, however often the switch tells of changes."""
 
 
-class Session:
+class Session(ConnectedSwitch):
     """One connected switch. ``base`` gives the rules that it needs before any plan; ``changed`` is told of news.
 
     ``database`` is where its queues are made (None: nobody said where). ``remembered`` is the last plan's rules that
@@ -67,14 +66,8 @@ class Session:
         is_paused: Callable[[], bool],
         remembered: frozenset[Rule] | None = None,
     ) -> None:
-        self.dpid: int = datapath.id
-        self.address = str(datapath.address[0])
-        self.ready = False
+        super().__init__(datapath, settings, changed=changed, log=log)
         self.reason: str | None = "being set up"
-        self._settings = settings
-        self._datapath = datapath
-        self._channel = Channel(datapath, answer_seconds=settings.answer_seconds)
-        self._changed = changed
         self._repairs = repairs
         # Of those that it owns, none may keep it: the collector of such rings seldom runs in the controller.
         me = weakref.proxy(self)
@@ -95,18 +88,12 @@ class Session:
         )
         self._counted = counted
         self._unordered: frozenset[int] = frozenset()
-        self._log = log
         self._is_traced = False
         self._known_as: Switch | None = None
-        self._news = hub.Event()
         self._loss = hub.Event()
         self._threads = [hub.spawn(self._look_after), hub.spawn(self._keep_rules)]
 
     # What the dataplane asks.
-
-    def switch(self) -> Switch:
-        """This switch as the planner sees it."""
-        return planned(self._settings, self.dpid, self._ports.numbers)
 
     def status(self) -> SwitchStatus:
         """This switch as the operator sees it."""
@@ -175,27 +162,7 @@ class Session:
             ports, queues = self._ports.numbers, queue_ids(self._settings.classes)
             self._counted({key: each for key, each in counters.items() if key[0] in ports and key[1] in queues})
 
-    def answers(self) -> bool:
-        """Whether the switch answers an echo on this connection. Raises nothing."""
-        try:
-            self._channel.ask(parser.OFPEchoRequest(self._datapath, b""))
-        except SwitchGoneError:
-            return False
-        return True
-
     # What the connection tells.
-
-    def is_of(self, datapath: Any) -> bool:
-        """Whether this is the session of that connection."""
-        return datapath is self._datapath
-
-    def deliver(self, message: Any) -> None:
-        """A message from the switch."""
-        self._channel.deliver(message)
-
-    def ports_changed(self) -> None:
-        """A port came, went or changed."""
-        self._news.set()
 
     def rule_removed(self, message: Any) -> None:
         """The switch tells that a rule went."""

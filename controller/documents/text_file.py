@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from controller.documents.plain_text import PlainTextError, decode
+from controller.documents.regular_file import open_regular
 
 STDIN = Path("-")
 MOST_BYTES = 2**30
@@ -25,22 +26,30 @@ def name(path: Path) -> str:
     return "<stdin>" if path == STDIN else str(path)
 
 
-def read(path: Path, *, holds: str | None = None, most_bytes: int = MOST_BYTES) -> str:
+def read(path: Path, *, holds: str | None = None, most_bytes: int = MOST_BYTES, only_regular: bool = False) -> str:
     """Returns the text of a file; ``-`` is the standard input.
 
     ``holds`` says what the file must hold: then an empty file is refused. With None an empty file is a text too.
-    Raises FileError.
+    ``only_regular`` is as in ``read_bytes``. Raises FileError.
     """
-    text = as_text(path, read_bytes(path, most_bytes=most_bytes), most_bytes=most_bytes)
+    raw = read_bytes(path, most_bytes=most_bytes, only_regular=only_regular)
+    text = as_text(path, raw, most_bytes=most_bytes)
     if holds is not None and not text.strip():
         raise FileError(f"{name(path)}:1: is empty; it must hold {holds}")
     return text
 
 
-def read_bytes(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
-    """Returns the bytes of a file, one more than ``most_bytes`` at most. Raises FileError."""
+def read_bytes(path: Path, *, most_bytes: int = MOST_BYTES, only_regular: bool = False) -> bytes:
+    """Returns the bytes of a file, one more than ``most_bytes`` at most. Raises FileError.
+
+    With ``only_regular`` it refuses pipes, devices and the standard input, for which a program without a user could
+    wait for ever.
+    """
     shown = name(path)
     try:
+        if only_regular:
+            with open_regular(path) as stream:
+                return _bytes(stream, most_bytes)
         if path == STDIN:
             if sys.stdin is None:
                 raise FileError(f"{shown}: cannot be read: it is closed")

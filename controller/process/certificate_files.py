@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from controller.access.certificates import CertificateError, PublicFiles
-from controller.access.expiry import Expiries
-from controller.access.summary import summary
+from controller.access.certificates.contexts import CertificateError, PublicFiles
+from controller.access.certificates.expiry import Expiries
+from controller.access.certificates.summary import summary
 from controller.config.config import Config, ConfigError
 from controller.reload.difference import Change
 from controller.reload.part import Prepared

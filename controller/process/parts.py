@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from controller.access.callers import Callers
-from controller.access.certificates import CertificateError, TlsContext
+from controller.access.certificates.contexts import CertificateError, TlsContext
 from controller.api import ApiServer, ServerError, Services
 from controller.config.config import Config, ConfigError
 from controller.dataplane.peers.listener import Peers
@@ -55,11 +55,16 @@ def _names(jobs: list[str]) -> str:
 
 
 def of_callers(services: Services, config: Config) -> Prepare:
-    """Returns the part that finds out who calls. ``config`` are the settings now. Open requests go on."""
+    """Returns the part that finds out who calls. ``config`` are the settings now. Open requests go on.
+
+    An API that asks for a token goes on asking: a file that was emptied by mistake opens it to nobody.
+    """
     oidc = config.api.oidc
 
     def prepare(config: Config) -> Prepared:
         before = services.callers
+        if not (before.is_open or config.api.is_guarded):
+            raise Invalid([("api", _UNGUARDED)])
         # The keys of a provider that stays are kept.
         callers = callers_of(config.api, config.host_map(), before.oidc if config.api.oidc == oidc else None)
 
@@ -70,6 +75,9 @@ def of_callers(services: Services, config: Config) -> Prepare:
         return Prepared(use, _token_changes(before, callers))
 
     return prepare
+
+
+_UNGUARDED = "no token is set any more, and everybody at this machine would be an operator; only a restart can do that"
 
 
 def _token_changes(before: Callers, after: Callers) -> tuple[Change, ...]:

@@ -108,20 +108,23 @@ class Reloader:
                 LOG.info("changed by %s: %s", by, change)
             for change in outcome.waiting:
                 LOG.warning("it needs a restart: %s", change)
-            LOG.info("the settings have been read again for %s: %d changes", by, len(outcome.changed))
+            LOG.info("the settings have been read again for %s; changes: %d", by, len(outcome.changed))
             return outcome
 
-    def has_news(self) -> bool:
-        """Returns whether a file has changed since it was read."""
-        return stamps_of(self.stamps) != self.stamps
+    def news(self) -> tuple[Path, ...]:
+        """Returns the files that have changed since they were read."""
+        return tuple(file for file, stamp in stamps_of(self.stamps).items() if stamp != self.stamps[file])
 
     def problems(self) -> tuple[str, ...]:
         """Returns what an operator should know of the settings, a sentence each, its cause behind a colon."""
         said = []
         if self.failure is not None:
             said.append(f"the changed settings are refused, and those of before are in force: {self.failure}")
-        elif self.has_news():
-            said.append("the settings have changed on the disk and are not in force: trainyard reload applies them")
+        elif news := self.news():
+            files = ", ".join(map(str, news))
+            said.append(
+                f"the settings have changed on the disk and are not in force: {files}; trainyard reload applies it"
+            )
         if self.waiting:
             said.append(f"settings wait for a restart: {', '.join(change.field for change in self.waiting)}")
         return tuple(said)

@@ -46,7 +46,10 @@ class Watch:
         if self._current.config.reload == "automatic":
             self._reload()
         else:
-            LOG.warning("the settings have changed on the disk and are not in force; trainyard reload applies them")
+            LOG.warning(
+                "the settings have changed on the disk and are not in force: %s; trainyard reload applies it",
+                ", ".join(map(str, self._reloader.news())),
+            )
 
     def _run(self) -> None:
         while True:

@@ -22,6 +22,9 @@ class AuditRecord(Message):
     role: str
     """The role of the caller. none: it is not known. controller: the controller itself. machine: whoever may change
     files and send signals at the controller's machine."""
+    proof: Literal["none", "token", "oidc", "certificate"] | None = None
+    """How the caller proved who it is: two callers with the same name may differ in this. oidc: by a token of the
+    identity provider. none: nothing was asked for. Absent: it did not, or it is the machine or the controller."""
     address: str | None = None
     """The IP address that the request came from; of the role machine, the name of the controller's machine."""
     action: str

@@ -28,6 +28,7 @@ from evaluation.bench import (
     tls_renewal,
 )
 from evaluation.bench.figures import Bench
+from evaluation.bench.reloads import bench as reloads
 from simulator.errors import InputError
 from topologies import checkout
 
@@ -44,6 +45,7 @@ BENCHES: Mapping[str, Callable[[Path, Path | None], Bench]] = {
     "large-jobs": large_jobs.run,
     "tls-renewal": tls_renewal.run,
     "events": events.run,
+    "reload": reloads.run,
 }
 
 

@@ -33,8 +33,8 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.access.authority import utc_now
-from controller.access.folder import Folder, Wanted
+from controller.access.certificates.authority import utc_now
+from controller.access.certificates.folder import Folder, Wanted
 from evaluation.bench.figures import Bench, Figure
 from evaluation.bench.support import echo_stream
 from evaluation.bench.support.api_client import Controller, free_port

@@ -63,6 +63,12 @@ class TensorLights:
         self._seen: dict[str, float] = {}
         self._changed = True
         self._is_paused = False
+        self._held_until = 0.0
+
+    def hold(self, seconds: float) -> None:
+        """Leave the interface as it is until ``pause`` has been called, for ``seconds`` at most. Call it before
+        ``start``."""
+        self._held_until = time.monotonic() + seconds
 
     def start(self) -> None:
         """Start the thread. It first adopts or removes what an earlier agent has left."""
@@ -75,8 +81,8 @@ class TensorLights:
     def pause(self, is_paused: bool) -> None:
         """Take the bands away, or serve the jobs again."""
         with self._news:
-            self._changed |= self._is_paused != is_paused
-            self._is_paused = is_paused
+            self._changed |= self._is_paused != is_paused or self._held_until > 0.0
+            self._is_paused, self._held_until = is_paused, 0.0
             self._news.notify()
 
     def declare(self, job: str, spec: JobSpec | None) -> None:
@@ -115,10 +121,14 @@ class TensorLights:
         with self._news:
             self._changed = False
             servers = self._fitting(() if self._is_paused else self._servers.values())
+            held_until = self._held_until
         now = time.monotonic()
         turn = None if self._rotate_seconds is None else turn_at(now, self._rotate_seconds)
-        self._serve(servers, turn, is_tidy=now < self._tidy_at)
         until = now + self._period()
+        if now < held_until:
+            until = min(until, held_until)
+        else:
+            self._serve(servers, turn, is_tidy=now < self._tidy_at)
         if turn is not None and self._rotate_seconds is not None:
             until = min(until, (turn + 1) * self._rotate_seconds)
         with self._news:

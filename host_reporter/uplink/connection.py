@@ -222,6 +222,10 @@ class Connection:
 def _reason(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "it did not answer in time"
+    objection = getattr(error, "verify_message", None)  # of ssl.SSLCertVerificationError
+    if objection:
+        hint = "; --ca-file names the authority" if "issuer" in objection or "self" in objection else ""
+        return f"its certificate is not trusted: {objection.rstrip('.')}{hint}"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error) or type(error).__name__

@@ -42,22 +42,27 @@ def seconds_until(condition: Callable[[], bool]) -> float:
     return time.monotonic() - began
 
 
+def most_seconds(change: float) -> float:
+    """Returns the limit of a pause. ``change`` is what another plan takes: all of it takes longer on a busy machine."""
+    return max(MOST_SECONDS, 4.0 * change)
+
+
 def test_a_pause_leaves_nothing_and_lasts(server: ReporterServer, tmp_path: Path) -> None:
     agent = Agent(tmp_path, server)
     try:
         give(server, plan(1))
         wait_until(lambda: all(host()))
-        began = time.monotonic()
-        give(server, plan(1, paused=True))
-        wait_until(lambda: host() == ("", ""), 30)
-        assert time.monotonic() - began < MOST_SECONDS
+        give(server, plan(2, ports={"a": 5006}))
+        change = seconds_until(lambda: "5006" in host()[0])
+        give(server, plan(2, ports={"a": 5006}, paused=True))
+        assert seconds_until(lambda: host() == ("", "")) < most_seconds(change)
         assert len(agent.said("the plan is paused")) == 1
         # Plans are made meanwhile, and the agent looks after the host in each period.
-        give(server, plan(2, ports={"a": 5007}, paused=True))
+        give(server, plan(3, ports={"a": 5007}, paused=True))
         time.sleep(1.0)
         assert host() == ("", "")
-        give(server, plan(2, ports={"a": 5007}))
-        assert seconds_until(lambda: "5007" in host()[0] and bool(host()[1])) < MOST_SECONDS
+        give(server, plan(3, ports={"a": 5007}))
+        assert seconds_until(lambda: "5007" in host()[0] and bool(host()[1])) < most_seconds(change)
     finally:
         agent.process.terminate()
         assert agent.process.wait(20) == 0
@@ -89,9 +94,9 @@ def test_parameter_servers_bands_go_too(server: ReporterServer, tmp_path: Path) 
         give(server, plan(1))
         wait_until(lambda: "htb" in sh(f"tc qdisc show dev {NIC}"), 30)
         give(server, plan(1, paused=True))
-        assert seconds_until(lambda: "htb" not in sh(f"tc qdisc show dev {NIC}")) < MOST_SECONDS
+        took = seconds_until(lambda: "htb" not in sh(f"tc qdisc show dev {NIC}"))
         give(server, plan(1))
-        wait_until(lambda: "htb" in sh(f"tc qdisc show dev {NIC}"), 30)
+        assert took < most_seconds(seconds_until(lambda: "htb" in sh(f"tc qdisc show dev {NIC}")))
     finally:
         agent.process.terminate()
         assert agent.process.wait(20) == 0

@@ -105,7 +105,10 @@ class AuditFiles:
         self._is_cut_off = False
 
     def write(self, lines: Sequence[Line]) -> tuple[int, str | None]:
-        """Append lines, and wait until the disk has them. Returns how many are in the file, and what went wrong."""
+        """Append lines, and wait until the disk has them. Returns how many are in the file, and what went wrong.
+
+        Where somebody has removed or replaced the file at ``path``, the lines go to the one that is there now.
+        """
         done = 0
         try:
             for part in _by_file(lines):
@@ -128,6 +131,8 @@ class AuditFiles:
 
     def _append(self, lines: Sequence[Line]) -> int:
         """Returns the number of ``lines``. Raises _WriteError."""
+        if self._file is not None and not self._is_at_path(self._file):
+            self.close()
         if self._file is None:
             self._open()
         assert self._file is not None
@@ -152,6 +157,12 @@ class AuditFiles:
             raise _WriteError(whole, error) from error
         self._is_cut_off = False
         return len(lines)
+
+    def _is_at_path(self, file: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(file), self._path.stat())
+        except FileNotFoundError:
+            return False
 
     def _open(self) -> None:
         self._file = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, MODE)

@@ -68,8 +68,10 @@ class KeySet:
 
 def _usable(key: Mapping[str, Any]) -> _Key | None:
     """Returns a key that signatures can be checked with, or None."""
-    kid, algorithm = key.get("kid"), key.get("alg")
-    if key.get("kty") not in KINDS or key.get("use", "sig") != "sig" or "verify" not in key.get("key_ops", ["verify"]):
+    kid, algorithm, operations = key.get("kid"), key.get("alg"), key.get("key_ops", ["verify"])
+    if key.get("kty") not in KINDS or key.get("use", "sig") != "sig":
+        return None
+    if not isinstance(operations, list) or "verify" not in operations:
         return None
     public_parts = {name: value for name, value in key.items() if name not in ("d", "p", "q", "dp", "dq", "qi")}
     try:

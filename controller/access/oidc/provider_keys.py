@@ -13,6 +13,7 @@ import eventlet.semaphore
 import eventlet.tpool
 
 from controller.access.oidc.key_set import KeySet, KeySetError
+from controller.documents.regular_file import read_regular
 
 LOG = logging.getLogger("trainyard.access")
 KEPT_SECONDS = 3600.0
@@ -26,8 +27,7 @@ MAX_BYTES = 2**20
 def read(source: str) -> bytes:
     """Returns the text of a key set. ``source``: an https or http URL, or the path of a file. Raises OSError."""
     if not source.startswith(("https://", "http://")):
-        with Path(source).open("rb") as stream:
-            return stream.read(MAX_BYTES)
+        return read_regular(Path(source), most_bytes=MAX_BYTES)
     request = urllib.request.Request(source, headers={"Accept": "application/json"})  # noqa: S310 - checked above
     with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:  # noqa: S310 - checked above
         return bytes(answer.read(MAX_BYTES))

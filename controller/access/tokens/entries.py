@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from controller.access.caller import Caller, Proof, Role, Tenancy
-from controller.access.tokens.hashes import TokenHash, mark_of
+from controller.access.tokens.hashes import TokenHash, is_made_here, mark_of
 from controller.documents.document import Document, FieldPath
 from controller.documents.explained_model import ExplainedModel
 from controller.documents.faults import described
@@ -27,6 +27,7 @@ from controller.wire import NAME_PATTERN, PRINTABLE_PATTERN
 MAX_ENTRIES = 1000
 """A file may have this many entries. A request compares its token with all of them, which takes 0.3 ms."""
 _NAME = re.compile(NAME_PATTERN)
+_IN_PLACE_OF_NAME = "a token stands in the place of a name; trainyard token --hash makes the hash of a token"
 _OF_TENANTS = ("users", "prefix", "max_jobs", "max_weight")
 
 
@@ -68,6 +69,8 @@ class TokenEntry(ExplainedModel):
     def _is_one_thing(self) -> TokenEntry:
         if (self.hash is None) == (self.certificate is None):
             raise ValueError("an entry has either a hash or a certificate; trainyard token makes a token and its hash")
+        if any(is_made_here(text) for text in (self.certificate, self.prefix, self.host, *self.users) if text):
+            raise ValueError(_IN_PLACE_OF_NAME)
         given = self.model_fields_set
         if self.role != "tenant" and (wrong := [name for name in _OF_TENANTS if name in given]):
             raise ValueError(f"{wrong[0]} is for the role tenant only")
@@ -161,10 +164,8 @@ def _faults_of(
     name: str, value: Any, entries: dict[str, TokenEntry], hosts: Collection[str]
 ) -> list[tuple[FieldPath, str]]:
     """Put an entry among ``entries``, or return what is wrong with it."""
-    if _NAME.fullmatch(name) is None:
-        return [((), "the name of an entry has letters, digits, dots, dashes and underscores, 63 at most")]
-    if not isinstance(value, dict):
-        return [((), "it must be a mapping with a role and a hash, as trainyard token prints it")]
+    if (problem := _form_fault(name, value)) is not None:
+        return [((), problem)]
     try:
         entry = TokenEntry.model_validate(value)
     except ValidationError as error:
@@ -175,3 +176,14 @@ def _faults_of(
         return [(("certificate",), "another entry has this certificate; each needs its own")]
     entries[name] = entry
     return []
+
+
+def _form_fault(name: str, value: Any) -> str | None:
+    """Returns why a name and its value are no entry; None: they may be one."""
+    if _NAME.fullmatch(name) is None:
+        return "the name of an entry has letters, digits, dots, dashes and underscores, 63 at most"
+    if is_made_here(name):
+        return _IN_PLACE_OF_NAME
+    if not isinstance(value, dict):
+        return "it must be a mapping with a role and a hash, as trainyard token prints it"
+    return None

@@ -17,17 +17,18 @@ MAX_BYTES = 2**20
 def read_tokens(path: Path, hosts: Collection[str]) -> TokenTable:
     """Returns the entries of a file. ``hosts`` are those in the settings. Raises ConfigError, with a line a fault."""
     try:
-        document = read_yaml(text_file.read(path, most_bytes=MAX_BYTES))
+        document = read_yaml(text_file.read(path, most_bytes=MAX_BYTES, only_regular=True))
     except text_file.FileError as error:
         raise ConfigError(str(error)) from None
     except DocumentError as error:
-        raise ConfigError.of([Fault(str(path), error.line or 1, None, str(error))]) from None
+        fault = Fault(str(path), error.line or 1, None, str(error))
+        raise ConfigError.of([fault.without_secrets()]) from None
     entries, faults = parse(document, hosts)
     if faults:
         lines = document.lines([at for at, _ in faults])
         raise ConfigError.of(
             [
-                Fault(str(path), line, ".".join(map(str, at)) or None, said)
+                Fault(str(path), line, ".".join(map(str, at)) or None, said).without_secrets()
                 for (at, said), line in zip(faults, lines, strict=True)
             ]
         )

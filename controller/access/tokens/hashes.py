@@ -13,7 +13,9 @@ import hmac
 import re
 import secrets
 
-PREFIX = "trainyard_"
+from controller.documents.likely_secrets import TOKEN_PREFIX
+
+PREFIX = TOKEN_PREFIX
 """Begins each token that is made here, so that scanners for secrets can find one where it should not be."""
 RANDOM_BYTES = 24
 MIN_CHARACTERS = 22
@@ -46,6 +48,11 @@ def hashed(token: str, salt: bytes | None = None) -> str:
         )
     salt = secrets.token_bytes(SALT_BYTES) if salt is None else salt
     return f"sha256:{salt.hex()}:{_digest(salt, token.encode()).hex()}"
+
+
+def is_made_here(text: str) -> bool:
+    """Returns whether a text begins as the tokens that are made here, and is as long."""
+    return text.startswith(PREFIX) and len(text) >= len(PREFIX) + MIN_CHARACTERS
 
 
 class TokenHash:

@@ -123,12 +123,13 @@ class Protocol(eventlet.wsgi.HttpProtocol):
         try:
             if not self._has_arrived():
                 return None
-            self.conn_state[2] = eventlet.wsgi.STATE_REQUEST
             # One deadline for the whole head: slow single bytes do not extend it.
             with eventlet.Timeout(HEAD_SECONDS, False):
                 data = http_head.read(self.rfile.readline)
                 is_whole = True
             if is_whole:
+                if data:
+                    self.conn_state[2] = eventlet.wsgi.STATE_REQUEST
                 return http_head.parse(data) if data else None
             late = f"the request's head did not come within {HEAD_SECONDS:g} s of its first byte"
             self.send_error(HTTPStatus.REQUEST_TIMEOUT, late)

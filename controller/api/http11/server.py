@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 
 import eventlet
 import eventlet.wsgi
@@ -14,17 +15,28 @@ from eventlet.greenio import shutdown_safe
 from ryu.app import wsgi
 
 from controller.accepting import PAUSE_SECONDS, Acceptor
-from controller.access.accepted import Judge
-from controller.access.certificates import CertificateError, load_revoked
+from controller.access.certificates.accepted import Judge
+from controller.access.certificates.contexts import CertificateError, load_own, load_revoked, load_trusted, restrict
 from controller.api.http11.connection import IDLE_SECONDS, SOCKET_SECONDS, Protocol
+from controller.api.http11.crowd import Crowd, State
 from controller.api.http11.gate import Gate
 from controller.config.config import Api
+from controller.lingering import linger
 
 LOG = logging.getLogger("trainyard.api")
 HANDSHAKE_SECONDS = 5.0
 MAX_CONNECTIONS = 4096
+SAY_AGAIN_SECONDS = 60.0
+"""Log that there are too many connections at most this often."""
 REFUSAL_SECONDS = 0.5
 """Limits the wait for the answers to the requests that a stop refuses."""
+
+
+class _Shown(NamedTuple):
+    """The certificate (DER) that a client has shown on a connection. A socket that its peer has left does not tell."""
+
+    certificate: bytes
+    state: State
 
 
 class ServerError(RuntimeError):
@@ -53,9 +65,11 @@ class ApiServer(wsgi.WSGIServer):
         self._name = "the address for monitoring" if is_monitoring else "the API"
         self._context: Any = None if is_monitoring else server_context(api)
         self._judge = None if is_monitoring else _client_judge(api)
-        self._certified: set[Any] = set()
+        self._certified: dict[Any, _Shown] = {}
         """The open connections whose clients have shown certificates."""
         self._connections = min(connections, MAX_CONNECTIONS)
+        self._crowd = Crowd()
+        self._say_after = 0.0
         self._refused = refused if refused is not None else _ignore
         self._gate = Gate(application)
         self._accepting: Any = None
@@ -96,10 +110,15 @@ class ApiServer(wsgi.WSGIServer):
         pool = eventlet.GreenPool(self._connections)
         while not self._gate.is_closed():
             connection, address = acceptor.accept()
+            if not pool.free():
+                self._make_room()
+            state: State = [address, connection, eventlet.wsgi.STATE_IDLE]
+            self._crowd.add(state)
             try:
-                pool.spawn_n(self._serve, server, connection, address)
+                pool.spawn_n(self._serve, server, state)
             except Exception:  # no error may prevent the next connection
                 LOG.exception("the API could not serve a connection; it goes on")
+                self._crowd.remove(state)
                 _close(connection)
                 eventlet.sleep(PAUSE_SECONDS)
 
@@ -117,6 +136,17 @@ class ApiServer(wsgi.WSGIServer):
             LOG.warning("%d requests have taken over %g s and are refused: the controller stops", late, seconds)
         self._gate.wait(REFUSAL_SECONDS)
 
+    def _make_room(self) -> None:
+        """End a connection on which no request is there. Where each has one, a new connection waits."""
+        state = self._crowd.dispensable()
+        now = time.monotonic()
+        if now >= self._say_after:
+            self._say_after = now + SAY_AGAIN_SECONDS
+            what = f"an idle one of {state[0][0]} is ended" if state is not None else "new ones wait"
+            LOG.warning("%s has %d connections, which is the most: %s", self._name, self._connections, what)
+        if state is not None:
+            _end(state)
+
     def prepare(self, api: Api) -> Callable[[], None]:
         """Returns what makes the certificates in ``api``, as they are now, count.
 
@@ -132,65 +162,80 @@ class ApiServer(wsgi.WSGIServer):
         return use
 
     def _end_refused(self, judge: Judge | None, before: Judge | None) -> None:
-        for secured in tuple(self._certified):
+        for secured, shown in tuple(self._certified.items()):
+            if shown.state[2] is eventlet.wsgi.STATE_CLOSE:
+                continue
             objection: str | None = "client certificates are not accepted any more"
             if judge is not None and before is not None:
-                objection = judge.objection(secured.getpeercert(binary_form=True), before)
+                objection = judge.objection(shown.certificate, before)
             if objection is not None and secured in self._certified:
-                LOG.warning("the connection of %s is ended: %s", secured.getpeername()[0], objection)
-                shutdown_safe(secured)
+                LOG.warning("the connection of %s is ended: %s", shown.state[0][0], objection)
+                _end(shown.state)
             eventlet.sleep(0)
 
-    def _serve(self, server: Any, connection: Any, address: Any) -> None:
+    def _serve(self, server: Any, state: State) -> None:
         """Serve one connection from its first byte to its end, in its own green thread. Raises nothing."""
-        state = [address, connection, eventlet.wsgi.STATE_IDLE]
+        address = state[0]
         try:
-            connection.settimeout(SOCKET_SECONDS)
+            state[1].settimeout(SOCKET_SECONDS)
             if self._context is not None:
-                state[1] = self._secure(connection)
+                self._secure(state)
             server.process_request(state)
         except (OSError, eventlet.Timeout) as error:
             LOG.debug("the connection of %s has ended: %s", address, error)
         except Exception:
-            LOG.exception("the connection of %s has failed", address)
+            if state[2] is eventlet.wsgi.STATE_CLOSE:
+                LOG.debug("the connection of %s was ended while it was served", address)
+            else:
+                LOG.exception("the connection of %s has failed", address)
         finally:
-            self._certified.discard(state[1])
+            self._crowd.remove(state)
+            self._certified.pop(state[1], None)
             _close(state[1])
             self._gate.left()
 
-    def _secure(self, connection: Any) -> Any:
-        """Returns the connection with TLS, after the handshake. Raises OSError, or Timeout if the handshake is late."""
+    def _secure(self, state: State) -> None:
+        """Have a connection speak TLS. Raises OSError, or Timeout if the handshake is late."""
         judge = self._judge
-        secured = self._context.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+        state[1] = self._context.wrap_socket(state[1], server_side=True, do_handshake_on_connect=False)
         try:
             with eventlet.Timeout(HANDSHAKE_SECONDS):
-                secured.do_handshake()
-            self._admit(secured, judge)
-        except BaseException:
-            _close(secured)
+                state[1].do_handshake()
+        except OSError:
+            linger(state[1])
             raise
-        return secured
+        self._admit(state, judge)
 
-    def _admit(self, secured: Any, before: Judge | None) -> None:
+    def _admit(self, state: State, before: Judge | None) -> None:
         """Remember a client's certificate. Raises OSError if a reload during the handshake has withdrawn it."""
-        certificate = secured.getpeercert(binary_form=True)
+        certificate = state[1].getpeercert(binary_form=True)
         if certificate is None:
             return
         if before is not self._judge:
             raise ConnectionAbortedError("the certificates have changed during the handshake")
-        self._certified.add(secured)
+        self._certified[state[1]] = _Shown(certificate, state)
 
 
 def _ignore(_status: HTTPStatus) -> None:
     """Do nothing: refused requests are not counted."""
 
 
+def _end(state: State) -> None:
+    """End a connection that another green thread serves. That one notices it, and closes it."""
+    state[2] = eventlet.wsgi.STATE_CLOSE
+    _shut(state[1])
+
+
 def _close(connection: Any) -> None:
+    _shut(connection)
+    connection.close()
+
+
+def _shut(connection: Any) -> None:
     try:
         shutdown_safe(connection)
     except OSError as error:
         LOG.debug("a connection was gone already: %s", error)
-    connection.close()
 
 
 def server_context(api: Api) -> Any:
@@ -201,18 +246,16 @@ def server_context(api: Api) -> Any:
     if api.tls_certificate is None or api.tls_key is None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    restrict(context, "server")
     try:
-        context.load_cert_chain(api.tls_certificate, api.tls_key, password="")
+        load_own(context, api.tls_certificate, api.tls_key)
         if api.client_authority is not None:
             context.verify_mode = ssl.CERT_OPTIONAL
-            context.load_verify_locations(api.client_authority)
+            load_trusted(context, api.client_authority)
         if api.client_revoked is not None:
             load_revoked(context, api.client_revoked)
-    except (OSError, ValueError) as error:
-        raise ServerError(
-            f"the certificate {api.tls_certificate} and the key {api.tls_key} cannot be used: {error}"
-        ) from error
+    except CertificateError as error:
+        raise ServerError(str(error)) from error
     return context
 
 

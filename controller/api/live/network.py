@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from controller.api.calls.state import all_problems, port_states
 from controller.api.http import Call, Reply
 from controller.api.live.sampler import port_name
 from controller.api.services import Services
-from controller.api.state import all_problems, port_states
 from controller.config.sections import LinkEntry
 from controller.dataplane.values import SwitchStatus
 from controller.model import Host

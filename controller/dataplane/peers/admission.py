@@ -22,8 +22,12 @@ class Admission:
         return not self._networks or any(peer in network for network in self._networks)
 
     def opened(self, connection: Any, address: str, refuse: Callable[[str], None]) -> None:
-        """Call ``refuse`` with the reason when ``address``, from which ``connection`` comes, is admitted no longer."""
+        """Call ``refuse`` with the reason when ``address``, from which ``connection`` comes, is admitted no longer.
+
+        That may be so already: a reload may have come after ``admits`` was asked, and before this.
+        """
         self._open[connection] = (address, refuse)
+        self._check(address, refuse)
 
     def closed(self, connection: Any) -> None:
         """Forget a connection."""
@@ -33,8 +37,11 @@ class Admission:
         """Admit other addresses, and end the connections of those that are admitted no longer."""
         self._networks = _parsed(networks)
         for address, refuse in tuple(self._open.values()):
-            if not self.admits(address):
-                refuse("openflow.switches does not name its address any more")
+            self._check(address, refuse)
+
+    def _check(self, address: str, refuse: Callable[[str], None]) -> None:
+        if not self.admits(address):
+            refuse("openflow.switches does not name its address any more")
 
 
 def _parsed(networks: Collection[str]) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:

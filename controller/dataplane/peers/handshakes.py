@@ -10,10 +10,11 @@ import eventlet
 from eventlet.green.ssl import GreenSSLSocket
 from ryu.lib import hub
 
-from controller.access.accepted import Judge
-from controller.access.certificates import Certificates, TlsContext
-from controller.access.reasons import reason
+from controller.access.certificates.accepted import Judge
+from controller.access.certificates.contexts import Certificates, TlsContext
+from controller.access.certificates.reasons import reason
 from controller.dataplane.peers.log import PeerLog
+from controller.lingering import linger
 
 LOG = logging.getLogger(__name__)
 SECONDS = 5.0
@@ -39,7 +40,8 @@ class Handshakes:
         self._seconds = seconds
         self._pending: dict[Any, None] = {}
         """The green threads that are in a handshake, in the order in which they began."""
-        self._secured: dict[Any, Callable[[str], None]] = {}
+        self._secured: dict[Any, tuple[bytes, Callable[[str], None]]] = {}
+        """The certificate (DER) of each open connection, and what ends it. A socket that is shut tells none."""
 
     def secure(self, connection: Any, address: str) -> Any | None:
         """Returns the green socket ``connection`` with TLS, after the handshake. Only its caller waits for the peer.
@@ -49,6 +51,7 @@ class Handshakes:
         context, judge, thread = self._context.current, self._judge, eventlet.getcurrent()
         secured = GreenSSLSocket(connection, server_side=True, do_handshake_on_connect=False, _context=context)
         problem: str | None = None
+        is_told = False
         try:
             self._pending[thread] = None
             self._end_longest()
@@ -61,18 +64,20 @@ class Handshakes:
         except _CrowdedError:
             problem = "too many TLS handshakes are pending"
         except OSError as error:
-            problem = reason(error)
+            problem, is_told = reason(error), True
         finally:
             self._pending.pop(thread, None)
         if problem is None:
             return secured
         self._log.say(logging.WARNING, address, f"{address} may not connect as a switch: {problem}")
+        if is_told:
+            linger(secured)
         secured.close()
         return None
 
     def opened(self, secured: Any, refuse: Callable[[str], None]) -> None:
         """Call ``refuse`` with the reason when the certificate of the peer of ``secured`` is withdrawn."""
-        self._secured[secured] = refuse
+        self._secured[secured] = (secured.getpeercert(binary_form=True), refuse)
 
     def closed(self, secured: Any) -> None:
         """Forget a connection."""
@@ -94,8 +99,8 @@ class Handshakes:
         return use
 
     def _end_refused(self, judge: Judge, before: Judge) -> None:
-        for secured, refuse in tuple(self._secured.items()):
-            objection = judge.objection(secured.getpeercert(binary_form=True), before)
+        for secured, (certificate, refuse) in tuple(self._secured.items()):
+            objection = judge.objection(certificate, before)
             if objection is not None and secured in self._secured:
                 refuse(objection)
             hub.sleep(0)  # a judgement takes a fraction of a millisecond, and there may be a thousand switches

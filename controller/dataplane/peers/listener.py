@@ -13,7 +13,7 @@ from ryu.controller import ofp_event
 from ryu.lib import hub
 
 from controller.accepting import Acceptor
-from controller.access.certificates import Certificates
+from controller.access.certificates.contexts import Certificates
 from controller.dataplane.peers.admission import Admission
 from controller.dataplane.peers.checked_socket import HANDSHAKE_SECONDS, CheckedSocket
 from controller.dataplane.peers.handshakes import Handshakes

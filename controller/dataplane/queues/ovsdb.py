@@ -13,7 +13,7 @@ from typing import Any
 from eventlet.green import subprocess
 from ryu.lib import hub
 
-from controller.access.certificates import TlsContext
+from controller.access.certificates.contexts import TlsContext
 from controller.dataplane.queues.ovsdb_select import TIMEOUT_SECONDS, OvsdbError, State, is_by_tls, select
 
 TAG = "trainyard"

@@ -17,8 +17,8 @@ from eventlet.green import socket
 from eventlet.green.ssl import GreenSSLSocket
 from ryu.lib import hub
 
-from controller.access.certificates import TlsContext
-from controller.access.reasons import reason
+from controller.access.certificates.contexts import TlsContext
+from controller.access.certificates.reasons import reason
 
 TIMEOUT_SECONDS = 5
 MAX_ANSWER = 32 << 20

@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from email.message import Message
+from http import HTTPStatus
 from typing import Any
 
 JOBS = 10
@@ -33,26 +35,29 @@ class Tally:
 
 
 class Caller:
-    """One connection that is kept; for one thread."""
+    """One connection that is kept; for one thread. ``token`` is the caller's, if any."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, token: str | None = None) -> None:
         self.tally = Tally()
+        self._headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
         self._http = http.client.HTTPConnection("127.0.0.1", port, timeout=_ANSWER_SECONDS)
 
-    def call(self, method: str, path: str, body: Any = None) -> None:
-        """Ask, and count the outcome."""
+    def call(self, method: str, path: str, body: Any = None, **headers: str) -> Message | None:
+        """Ask, and count the outcome. Returns the answer's headers; None without an answer."""
         text = json.dumps(body) if body is not None else None
+        own = {"Content-Type": "application/json"} if text is not None else {}
         try:
-            self._http.request(method, path, text, {"Content-Type": "application/json"} if text is not None else {})
+            self._http.request(method, path, text, self._headers | own | headers)
             answer = self._http.getresponse()
             answer.read()
         except (OSError, http.client.HTTPException):
             self.tally.lost += 1
             self.tally.broken += 1
             self._http.close()
-            return
+            return None
         self.tally.answers.append(time.monotonic())
-        self.tally.lost += not 200 <= answer.status < 300
+        self.tally.lost += not (200 <= answer.status < 300 or answer.status == HTTPStatus.NOT_MODIFIED)
+        return answer.headers
 
     def close(self) -> None:
         """End the connection."""

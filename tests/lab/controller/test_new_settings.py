@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import time
 from typing import NamedTuple
@@ -9,8 +10,8 @@ from typing import NamedTuple
 import pytest
 
 from controller.dataplane.queues.numbers import queue_of
+from evaluation.bench.reloads.streams import Flow, Host, full_links
 from evaluation.bench.support.waiting import wait_until
-from tests.support.lab.full_streams import full_links
 from tests.support.lab.switch_fixtures import DPID, FLOWS, GATE_SECONDS, HOSTS, LINK_BPS, Bridge, Driver, sh
 
 JOB, OTHER = (1, queue_of(0)), (2, queue_of(None))
@@ -50,6 +51,7 @@ CHANGES = (
     Change(),
 )
 SOON_SECONDS = 10.0
+NUMBERED_PORT = 5900
 
 
 def held(bridge: Bridge, n: int) -> Held:
@@ -59,6 +61,12 @@ def held(bridge: Bridge, n: int) -> Held:
     rate, *rows = sh("ovs-vsctl", "get", "qos", bridge.qos(n), "other_config:max-rate", *queues).split()
     floors = sh("ovs-vsctl", *(word for row in rows for word in ("--", "get", "queue", row, "other_config:min-rate")))
     return Held(*(float(value.strip('"')) for value in (rate, *floors.split())))
+
+
+def in_namespace(name: str, command: list[str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        ["ip", "netns", "exec", name, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
 
 
 def make(driver: Driver, bridge: Bridge, change: Change) -> None:
@@ -86,7 +94,11 @@ def test_changes_of_rates_and_floors_lose_no_packet_of_full_links(
     rules, ages = bridge.flows(), bridge.ages()
     status, events = driver.status(), driver.do("events")
     counts = []
-    with full_links(bridge, UNDER * LINK_BPS, FLOWS["a"][1][2]) as streams:
+    one, other = (Host(f"{bridge.name}h{n}", f"10.0.0.{n}") for n in (1, 2))
+    flows = {NUMBERED_PORT: Flow("datagrams", UNDER * LINK_BPS)}
+    port = FLOWS["a"][1][2]
+    # Its answers are the job's too, because they go to the same port.
+    with full_links(in_namespace, one, other, flows, port, source_port=port) as streams:
         time.sleep(2.0)
         began = time.monotonic()
         for change in CHANGES:
@@ -95,12 +107,12 @@ def test_changes_of_rates_and_floors_lose_no_packet_of_full_links(
             time.sleep(0.5)
         took = time.monotonic() - began
     counts.append((bridge.class_count(*JOB), bridge.class_count(*OTHER)))
-    (numbered,), (tcp_bps,) = streams.numbered, streams.tcp_bps
+    numbered = streams.numbered[NUMBERED_PORT]
     waiting = [(job.waiting, other.waiting) for job, other in counts[:-1]]
     with capsys.disabled():
         sys.stdout.write(
             f"\n{len(CHANGES)} changes in {took:.1f} s: {numbered.sent - numbered.came} of {numbered.sent} numbered "
-            f"packets lost; TCP {tcp_bps / 1e6:.1f} Mbit/s; waiting at the changes (TCP, numbered): {waiting}\n"
+            f"packets lost; TCP {streams.tcp_bps / 1e6:.1f} Mbit/s; waiting at the changes (TCP, numbered): {waiting}\n"
         )
     assert (numbered.came, numbered.late) == (numbered.sent, 0)
     assert sum(job > 0 for job, _ in waiting) > len(waiting) / 2, "the link was full"

@@ -6,9 +6,9 @@ import ssl
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from controller.access.authority import Role, utc_now
-from controller.access.certificates import Certificates
-from controller.access.folder import Folder, Wanted
+from controller.access.certificates.authority import Role, utc_now
+from controller.access.certificates.contexts import Certificates
+from controller.access.certificates.folder import Folder, Wanted
 
 CONTROLLER = Wanted("controller", "controller", ("127.0.0.1", "localhost"))
 SWITCHES = ("good", "revoked")

@@ -13,6 +13,8 @@ import pytest
 
 from controller.access.audit.pace import A_MINUTE
 from controller.access.throttle import BURST
+from controller.access.tokens.hashes import hashed, new_token
+from evaluation.bench.support.api_client import HOST, OPERATOR
 from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.api_cases import assert_problem, spec
 from tests.support.controller.from_address import ask
@@ -112,3 +114,20 @@ def test_a_changed_tokens_file_is_in_it_without_any_token(yard: RolesYard) -> No
     assert len(hashes) == len(LINES)
     for secret in (*yard.tokens.values(), *hashes, *(part for text in hashes for part in text.split(":")[1:])):
         assert secret not in file.read_text()
+
+
+def test_who_has_the_name_of_another_keeps_no_try_of_that_one_out(tmp_path: Path) -> None:
+    yard = RolesYard(tmp_path, api={"token": OPERATOR, "host_tokens": {"h2": HOST}})
+    namesake = new_token()
+    with yard.tokens_file.open("a") as stream:
+        stream.write(f'h2: {{role: viewer, hash: "{hashed(namesake)}"}}\n')
+    yard.start()
+    try:
+        for _ in range(A_MINUTE + 5):
+            assert yard.call("GET", "/v1/audit", token=namesake).status_code == 403
+        since = head(yard)
+        assert yard.call("GET", "/v1/audit", token=HOST).status_code == 403
+        (record,) = records(yard, since)
+        assert (record["who"], record["role"], record["proof"]) == ("h2", "host", "token")
+    finally:
+        yard.stop()

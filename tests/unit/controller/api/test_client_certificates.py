@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import socket
 import ssl
+import struct
 import time
 from collections.abc import Iterator
 from datetime import timedelta
@@ -23,6 +25,8 @@ from tests.support.controller.authority import Authority
 from tests.support.controller.roles_yard import RolesYard
 
 Files = tuple[Path, Path]
+RESET = struct.pack("ii", 1, 0)
+"""SO_LINGER: closing tells the peer by a reset."""
 
 
 class Secured(RolesYard):
@@ -73,6 +77,8 @@ def test_an_operator_is_known_by_an_entry_of_the_tokens_file(yard: Secured) -> N
     files = yard.authority.sign("ops.example.org")
     assert yard.shown(files, "PUT", "/v1/jobs/a", spec(5000)).status_code == 201
     assert yard.shown(files, "DELETE", "/v1/jobs/a").status_code == 204
+    *_, removed = yard.by("night", "GET", "/v1/audit").json()["records"]
+    assert (removed["who"], removed["role"], removed["proof"]) == ("ops", "operator", "certificate")
 
 
 def test_a_certificate_of_nobody_is_refused(yard: Secured) -> None:
@@ -154,6 +160,8 @@ def test_the_command_shows_its_certificate(
     assert main([*remote, "--certificate", certificate]) == 2
     assert "a client certificate needs its key: --certificate and --key" in capsys.readouterr().err
     assert main(remote) == 1
+    monkeypatch.setenv("TRAINYARD_CA", str(yard.authority.file))
+    assert main([*remote[:3], "--certificate", certificate, "--key", key]) == 0
 
 
 def test_the_description_names_both_ways(yard: Secured) -> None:
@@ -205,8 +213,51 @@ def test_a_revoked_certificate_ends_with_the_reload_also_on_an_open_connection(y
                 plan(lost, "h2")
             assert plan(kept, "h1") == 200
             assert yard.log().count("is ended: its certificate is revoked") == 1
+            assert "Traceback" not in yard.log()
         finally:
             del yard.settings["api"]["client_revoked"]
             yard.write()
             assert yard.by("night", "POST", "/v1/reload").ok
     assert yard.shown(goes, "GET", "/v1/hosts/h2/plan").status_code == 200
+
+
+def test_who_leaves_while_waiting_saves_no_other_whose_authority_is_gone(yard: Secured, tmp_path: Path) -> None:
+    context = ssl.create_default_context(cafile=yard.authority.file)
+    context.load_cert_chain(*yard.authority.sign("any", ("h1",)))
+    tag = yard.by("night", "GET", "/v1/hosts/h1/plan").headers["ETag"]
+    waiting = []
+    for _ in range(8):
+        raw = socket.create_connection(("127.0.0.1", yard.port), 10)
+        waiting.append(context.wrap_socket(raw, server_hostname="127.0.0.1"))
+        head = f"GET /v1/hosts/h1/plan?wait=30 HTTP/1.1\r\nHost: x\r\nIf-None-Match: {tag}\r\n\r\n"
+        waiting[-1].sendall(head.encode())
+    *leaving, stays = waiting
+    time.sleep(0.5)  # until each of them waits
+    for each in leaving:
+        each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        each.close()
+    yard.settings["api"]["client_authority"] = str(Authority(tmp_path, "other").file)
+    yard.write()
+    try:
+        assert yard.by("night", "POST", "/v1/reload").ok
+        with contextlib.suppress(ConnectionResetError, ssl.SSLEOFError):
+            assert stays.recv(1) == b"", "it is ended at once, and not answered after 30 s"
+        assert yard.by("night", "POST", "/v1/reload").ok, "also where some of those that were ended are still there"
+    finally:
+        stays.close()
+        yard.settings["api"]["client_authority"] = str(yard.authority.file)
+        yard.write()
+        assert yard.by("night", "POST", "/v1/reload").ok
+    assert "Traceback" not in yard.log()
+
+
+def test_no_session_is_resumed_so_that_each_connection_shows_its_certificate(yard: Secured) -> None:
+    context = ssl.create_default_context(cafile=yard.authority.file)
+    context.load_cert_chain(*yard.authority.sign("any", ("h1",)))
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    session = None
+    for _ in range(2):
+        raw = socket.create_connection(("127.0.0.1", yard.port), 10)
+        with context.wrap_socket(raw, server_hostname="127.0.0.1", session=session) as opened:
+            assert not opened.session_reused
+            session = opened.session

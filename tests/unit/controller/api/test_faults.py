@@ -21,10 +21,10 @@ import pytest
 
 from controller.api.access import Access
 from controller.api.bodies import body
+from controller.api.calls.state import readyz
 from controller.api.dispatch import Api
 from controller.api.http import HttpError, Reply
 from controller.api.routes import Route
-from controller.api.state import readyz
 from controller.config.config import Config
 from controller.dataplane.values import SwitchStatus
 from controller.loop.metrics import Metrics

@@ -144,6 +144,27 @@ def test_who_says_nothing_keeps_nobody_out_for_long(small: Controller) -> None:
             connection.close()
 
 
+@pytest.mark.parametrize(
+    "sent", [b"", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", b"GET /healthz HTTP/1.1\r\n"]
+)
+def test_who_holds_all_connections_and_opens_new_ones_keeps_nobody_out(small: Controller, sent: bytes) -> None:
+    """Without a request, after one that needs no token, and amid one."""
+    with contextlib.ExitStack() as stack:
+        for _ in range(3):
+            for _ in range(60):
+                each = stack.enter_context(socket.socket())
+                each.settimeout(20)
+                each.bind(("127.0.5.5", 0))
+                each.connect(("127.0.0.1", small.port))
+                with contextlib.suppress(ConnectionError):
+                    each.sendall(sent)
+            began = time.monotonic()
+            assert answers(small)
+            assert time.monotonic() - began < 2
+    assert "the API has 48 connections, which is the most: an idle one of 127.0." in small.log()
+    assert "Traceback" not in small.log()
+
+
 def test_both_listeners_survive_a_lack_of_file_descriptors(small: Controller) -> None:
     small.session.close()
     time.sleep(0.5)

@@ -29,6 +29,7 @@ def test_pause_and_resume(
     wait_until(lambda: "paused" not in yard.call("GET", "/v1/hosts/h1/plan").json())
     assert main(["pause", *remote]) == 0
     assert "trainyard resume" in capsys.readouterr().out
+    assert "paused: nothing is enforced; by operator" in yard.log()
     record = yard.call("GET", "/v1/audit?limit=1").json()["records"][0]
     assert (record["before"], record["after"]) == ({"pause": False}, {"pause": True})
     assert yard.call("GET", "/v1/hosts/h1/plan", token=HOST).json()["paused"] is True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from collections.abc import Iterator
 from hashlib import sha256
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
 from controller.cli.main import main
 from evaluation.bench.support.api_client import HOST, OPERATOR, Controller
@@ -128,6 +130,54 @@ def test_a_wrong_file_changes_nothing_and_says_file_line_and_field(yard: ReloadY
     yard.write()
     assert yard.call("POST", "/v1/reload").json()["changed"] == []
     assert not any("settings" in problem for problem in yard.problems())
+
+
+@pytest.mark.parametrize("what", ["pipe", "device", "folder", "large"])
+def test_what_is_no_file_in_the_place_of_one_is_refused_and_holds_up_nothing(yard: ReloadYard, what: str) -> None:
+    """Neither the API nor the next reload waits for a writer that never comes, or for the end of a device."""
+    folder = yard.config.parent
+    tokens, keys = folder / "tokens.yaml", folder / "keys.json"
+    tokens.write_text("")
+    keys.write_text("{}")
+    oidc = {"issuer": "i", "audience": "a", "keys": str(keys), "roles": {"r": "viewer"}}
+    assert yard.change(api=yard.settings["api"] | {"tokens_file": str(tokens), "oidc": oidc}).ok
+    for file in (yard.config, tokens, keys):
+        kept = file.rename(folder / "kept")
+        match what:
+            case "pipe":
+                os.mkfifo(file)
+            case "device":
+                file.symlink_to("/dev/zero")
+            case "folder":
+                file.mkdir()
+            case _:
+                file.touch()
+                os.truncate(file, 2**30)
+        refused = yard.call("POST", "/v1/reload")
+        assert_problem(refused, 422, "nothing has changed: ")
+        assert str(file) in refused.text
+        file.rmdir() if what == "folder" else file.unlink()
+        kept.rename(file)
+        assert yard.call("POST", "/v1/reload").ok, "and the file that is back is read"
+
+
+@pytest.mark.parametrize("is_emptied", [True, False])
+def test_a_file_without_tokens_does_not_open_a_guarded_api(yard: ReloadYard, is_emptied: bool) -> None:
+    lines = yard.config.read_text().splitlines(keepends=True)
+    kept = (line for line in lines if "token" not in line and HOST not in line)
+    yard.config.write_text("" if is_emptied else "".join(kept))
+    refused = yard.call("POST", "/v1/reload")
+    assert_problem(refused, 422, "no token is set any more, and everybody at this machine would be an operator", "api")
+    assert requests.get(yard.url + "/v1/jobs", timeout=15).status_code == 401
+    assert yard.call("GET", "/v1/jobs").status_code == 200
+    yard.stop()
+    del yard.settings["api"]["token"], yard.settings["api"]["host_tokens"]
+    yard.write()
+    yard.start()
+    assert yard.call("POST", "/v1/reload").ok, "one that asks nobody is reloaded as before"
+    yard.settings["api"]["token"] = OPERATOR
+    assert yard.change().ok, "and a reload guards it"
+    assert requests.get(yard.url + "/v1/jobs", timeout=15).status_code == 401
 
 
 def test_what_needs_a_restart_is_said_and_waits(yard: ReloadYard) -> None:

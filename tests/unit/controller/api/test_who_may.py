@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from controller.access.in_progress import MOST
 from controller.api.routes import ROUTES
+from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.api_cases import assert_problem, batch, spec
 from tests.support.controller.roles_yard import ROLES, RolesYard
 
@@ -127,3 +131,20 @@ def test_a_token_ends_with_its_line_also_on_an_open_connection(yard: RolesYard) 
     finally:
         yard.keep("night", "board", "vision", "speech", "h1")
     assert yard.by("board", "GET", "/v1/jobs").status_code == 200
+
+
+def test_one_token_cannot_have_all_connections_wait_for_it(yard: RolesYard) -> None:
+    tag = yard.by("h1", "GET", "/v1/hosts/h1/plan").headers["ETag"]
+    head = f"Host: x\r\nAuthorization: Bearer {yard.tokens['h1']}\r\n"
+    waits = f"GET /v1/hosts/h1/plan?wait=20 HTTP/1.1\r\nIf-None-Match: {tag}\r\n{head}\r\n"
+    sends = f"POST /v1/hosts/h1/reports HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 9\r\n{head}\r\n"
+    with contextlib.ExitStack() as stack:
+        for request in (waits, sends) * (MOST // 2):
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", yard.port), 10))
+            connection.sendall(request.encode())
+        wait_until(lambda: yard.by("h1", "GET", "/v1/hosts/h1/peers").status_code == 429, what="the limit")
+        refused = yard.by("h1", "GET", "/v1/hosts/h1/peers")
+        assert_problem(refused, 429, f"h1 has {MOST} requests in progress, which is the most")
+        assert refused.headers["Retry-After"] == "1"
+        assert yard.by("board", "GET", "/v1/jobs").ok
+    wait_until(lambda: yard.by("h1", "GET", "/v1/hosts/h1/peers").ok, seconds=40)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.access.certificates import make_context
-from controller.access.pem import read_certificates, read_lists
+from controller.access.certificates.contexts import make_context
+from controller.access.certificates.pem import read_certificates, read_lists
 from controller.cli.main import main
 from controller.config.config import load_config
 from host_reporter.options import read_options
@@ -49,6 +49,7 @@ def test_the_commands_that_it_prints_name_the_controller_and_the_files(
     assert "    client_authority: /etc/trainyard/ca-host.pem\n" in out, (
         "or the controller would not know the certificate"
     )
+    assert "    client_revoked: /etc/trainyard/revoked-host.pem\n" in out, "or a revocation would change nothing"
     assert f"Keep {tmp_path}/authorities here" in out
     _, out, _ = certs(capsys, tmp_path, "--switch", "s2")
     assert "set-controller BRIDGE ssl:CONTROLLER:6653" in out
@@ -66,15 +67,12 @@ def test_days_and_revocation(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert [each.serial_number for each in revoked] == [made.serial_number], "the new one is not revoked"
 
 
-def test_it_does_not_promise_that_a_hosts_revocation_ends_anything(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_says_how_a_revocation_ends_open_connections(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     certs(capsys, tmp_path, "--switch", "s1", "--host", "gpu01")
     _, out, _ = certs(capsys, tmp_path, "--revoke", "gpu01")
-    assert "The API does not read revoked-host.pem: there the certificate stays valid until it expires." in out
-    assert "SIGHUP" not in out
+    assert "client_revoked: /etc/trainyard/revoked-host.pem\nand run: trainyard reload" in out
     _, out, _ = certs(capsys, tmp_path, "--revoke", "s1")
-    assert "Controller: copy revoked-switch.pem to /etc/trainyard, and send SIGHUP to the controller." in out
+    assert "Controller: copy revoked-switch.pem to /etc/trainyard, then run: trainyard reload" in out
 
 
 def test_the_agents_command_that_it_prints_is_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

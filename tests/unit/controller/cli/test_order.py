@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from controller.cli.main import main
-from controller.cli.snapshot_file import SnapshotError, read_snapshot
+from controller.cli.ordering.snapshot_file import SnapshotError, read_snapshot
 from controller.documents.document import DocumentError
 from controller.documents.json_lines import parse, read_json
 from controller.families.sentence import sentence

@@ -11,8 +11,8 @@ from typing import get_args
 
 import pytest
 
-from controller.cli import order_options
 from controller.cli.main import GROUP
+from controller.cli.ordering import order_options
 from controller.ordering.classes import Assign
 
 SLOW = {"scipy", "numba", "numpy", "torch", "ryu", "networkx", "matplotlib", "eventlet", "mininet", "pydantic"}

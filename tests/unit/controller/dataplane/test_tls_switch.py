@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from eventlet.green.ssl import GreenSSLSocket
 
-from controller.access.authority import utc_now
-from controller.access.certificates import Certificates, TlsContext
+from controller.access.certificates.authority import utc_now
+from controller.access.certificates.contexts import Certificates, TlsContext
 from controller.dataplane.queues.ovsdb import Database
 from controller.dataplane.queues.ovsdb_select import OvsdbError
 from evaluation.bench.support.api_client import Controller, free_port

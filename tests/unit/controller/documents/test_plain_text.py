@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.cli.main import main
-from controller.cli.snapshot_file import SnapshotError, read_snapshot
+from controller.cli.ordering.snapshot_file import SnapshotError, read_snapshot
 from controller.config.config import ConfigError, load_config
 from controller.documents import text_file
 from controller.documents.plain_text import PlainTextError, decode

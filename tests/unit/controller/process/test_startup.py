@@ -148,7 +148,7 @@ def test_it_does_and_says_the_same_however_it_is_started(tmp_path: Path) -> None
         with begin(way, settings) as process:
             lines = lines_until(process, "the API listens")
             process.send_signal(signal.SIGHUP)
-            lines += lines_until(process, "the settings have been read again for SIGHUP: 0 changes")
+            lines += lines_until(process, "the settings have been read again for SIGHUP; changes: 0")
             process.send_signal(signal.SIGINT)
             out, _ = process.communicate(timeout=20)
             said[way] = [*lines, *out.splitlines(), f"status {process.returncode}"]

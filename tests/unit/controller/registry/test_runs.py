@@ -226,4 +226,10 @@ def test_thousands_of_tasks_do_not_make_each_flow_dear(world: World) -> None:
         world.registry.report("h1", report, 0.0)
         return time.process_time() - began
 
-    assert processor_seconds("many", 4096, 1000) < 20 * processor_seconds("few", 2, 6000)
+    def least(task_count: int, first_port: int) -> float:
+        """Returns the least of three runs: a collection of everything that Python has may fall into one of them."""
+        return min(
+            processor_seconds(f"job-{task_count}-{n}", task_count, first_port + n * task_count) for n in range(3)
+        )
+
+    assert least(4096, 1000) < 20 * least(2, 20000)

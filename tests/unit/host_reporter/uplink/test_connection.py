@@ -129,10 +129,10 @@ def test_a_certificate_is_checked(certificate: tuple[Path, Path]) -> None:
         trusting = Connection(Address(server.url, ca_file=certificate[0]))
         assert trusting.request("POST", PATH, REPORT).status == 200
         trusting.close()
-        with pytest.raises(UnreachableError, match=r"(?i)certificate"):
+        with pytest.raises(UnreachableError, match=r"not trusted: .*; --ca-file names the authority$"):
             Connection(Address(server.url)).request("POST", PATH, REPORT)
         named_otherwise = server.url.replace("localhost", "127.0.0.1")
-        with pytest.raises(UnreachableError, match=r"(?i)certificate"):
+        with pytest.raises(UnreachableError, match=r"not trusted: .*not valid for '127\.0\.0\.1'$"):
             Connection(Address(named_otherwise, ca_file=certificate[0])).request("POST", PATH, REPORT)
         wait_until(lambda: len(server.reports) == 1)
     finally:

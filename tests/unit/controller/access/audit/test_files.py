@@ -52,6 +52,23 @@ def test_a_restart_goes_on_with_the_chain(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize("is_copied", [True, False])
+def test_records_go_on_in_the_file_that_is_there_when_somebody_has_replaced_it(tmp_path: Path, is_copied: bool) -> None:
+    path = tmp_path / "audit.jsonl"
+    chain = read_chain(path, 2**20, None)
+    files = AuditFiles(path)
+    assert files.write(more(chain, 4)) == (5, None)
+    content = path.read_bytes()
+    path.unlink()
+    if is_copied:
+        path.write_bytes(content)
+    assert files.write(more(chain, 2)) == (2, None)
+    files.close()
+    result = verdict(path)
+    assert result.records == (7 if is_copied else 2)
+    assert bool(result.breaks) is not is_copied, "what was removed is missing, and no later record"
+
+
 def test_rotation_over_restarts(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     for _ in range(10):

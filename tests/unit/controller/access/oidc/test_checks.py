@@ -155,7 +155,9 @@ def test_a_key_id_must_be_text() -> None:
 
 def test_keys_that_may_not_sign_are_left_out() -> None:
     secret = {"kty": "oct", "k": "c2VjcmV0", "kid": "k1"}
-    for unusable in (secret, jwk(KEY, "k1", use="enc"), jwk(rsa_key(1024), "k1"), {"kty": "RSA", "kid": "k1"}, {}):
+    for_others = [jwk(KEY, "k1", key_ops=operations) for operations in (None, 5, "verify", ["sign"], {"verify": 1})]
+    small = jwk(rsa_key(1024), "k1")
+    for unusable in (secret, jwk(KEY, "k1", use="enc"), small, {"kty": "RSA", "kid": "k1"}, {}, *for_others):
         with pytest.raises(KeySetError, match="no key for signatures"):
             KeySet.of(key_set(unusable))
         keys = KeySet.of(key_set(unusable, jwk(CURVE, "k2")))

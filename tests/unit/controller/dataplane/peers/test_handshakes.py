@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from controller.access.authority import utc_now
+from controller.access.certificates.authority import utc_now
 from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.openflow_peer import Peer, is_connected
 from tests.support.controller.tls_yard import TlsYard
@@ -63,6 +63,20 @@ def test_who_shows_no_good_certificate_is_refused_and_named_once(
         assert peer(2, name, source).ended.wait(10)
     assert not is_connected(yard, 2)
     assert yard.log().count(f"{source} may not connect as a switch: {expected}\n") == 1, "one line a peer and minute"
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.2])
+def test_a_peer_that_speaks_first_still_learns_why_it_is_refused(yard: TlsYard, pause: float) -> None:
+    context = yard.certificates.client(None)
+    for _ in range(10):
+        with (
+            socket.create_connection(("127.0.0.1", yard.openflow_port), 10, ("127.0.13.1", 0)) as raw,
+            context.wrap_socket(raw) as client,
+        ):
+            client.sendall(b"x" * 2000)
+            time.sleep(pause)
+            with pytest.raises(ssl.SSLError, match="CERTIFICATE_REQUIRED"):
+                client.recv(1)
 
 
 def test_openflow_without_tls_is_refused(yard: TlsYard) -> None:
@@ -141,12 +155,13 @@ def test_a_renewal_ends_what_has_been_revoked_and_nothing_else(yard: TlsYard, pe
     assert "the OpenFlow connection from 127.0.0.1 is ended: its certificate is revoked\n" in yard.log()
 
 
-def test_a_handshake_that_a_renewal_overtakes_is_judged_by_the_new_files(yard: TlsYard) -> None:
-    yard.certificates.make("switch", "overtaken")
-    context = yard.certificates.client("overtaken", ssl.TLSVersion.TLSv1_2)
+@contextlib.contextmanager
+def half_a_handshake(yard: TlsYard, name: str, source: str) -> Iterator[Callable[[], bytes]]:
+    """Yields what sends the rest of a handshake, and returns what comes back until the controller hangs up."""
+    context = yard.certificates.client(name, ssl.TLSVersion.TLSv1_2)
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = context.wrap_bio(incoming, outgoing)
-    with socket.create_connection(("127.0.0.1", yard.openflow_port), 10, ("127.0.12.1", 0)) as raw:
+    with socket.create_connection(("127.0.0.1", yard.openflow_port), 10, (source, 0)) as raw:
         with pytest.raises(ssl.SSLWantReadError):
             client.do_handshake()
         raw.sendall(outgoing.read())
@@ -154,12 +169,38 @@ def test_a_handshake_that_a_renewal_overtakes_is_judged_by_the_new_files(yard: T
             incoming.write(raw.recv(65536))
             with contextlib.suppress(ssl.SSLWantReadError):
                 client.do_handshake()
+
+        def finish() -> bytes:
+            raw.sendall(outgoing.read())
+            return b"".join(iter(lambda: raw.recv(65536), b""))
+
+        yield finish
+
+
+def test_a_handshake_that_a_renewal_overtakes_is_judged_by_the_new_files(yard: TlsYard) -> None:
+    yard.certificates.make("switch", "overtaken")
+    with half_a_handshake(yard, "overtaken", "127.0.12.1") as finish:
         yard.certificates.folder.revoke(["overtaken"], utc_now())
         yard.renew()
-        raw.sendall(outgoing.read())
-        while raw.recv(65536):
-            """The rest of the handshake, and the end."""
+        finish()
     assert "127.0.12.1 may not connect as a switch: its certificate is revoked" in yard.log()
+
+
+def test_a_handshake_that_a_reload_overtakes_is_judged_by_the_new_addresses(yard: TlsYard) -> None:
+    with half_a_handshake(yard, "good", "127.0.12.2") as finish:
+        yard.settings["openflow"]["switches"] = ["127.0.0.1"]
+        yard.write()
+        yard.renew()
+        try:
+            began = time.monotonic()
+            finish()
+            assert time.monotonic() - began < 5, "it is not kept as long as a peer may take to become a switch"
+        finally:
+            del yard.settings["openflow"]["switches"]
+            yard.write()
+            yard.renew()
+    said = "the OpenFlow connection from 127.0.12.2 is ended: openflow.switches does not name its address any more"
+    assert said in yard.log()
 
 
 def test_files_that_cannot_be_read_are_said_and_change_nothing(yard: TlsYard, peer: Connect) -> None:

@@ -11,11 +11,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from controller.access.accepted import Judge
-from controller.access.authority import make_authority, make_certificate, make_list, utc_now
-from controller.access.certificates import CertificateError
-from controller.access.expiry import Expiries
-from controller.access.pem import read_lists
+from controller.access.certificates.accepted import Judge
+from controller.access.certificates.authority import make_authority, make_certificate, make_list, utc_now
+from controller.access.certificates.contexts import CertificateError
+from controller.access.certificates.expiry import Expiries
+from controller.access.certificates.pem import read_lists
 from tests.support.controller.yard_certificates import YardCertificates
 
 NOW = utc_now()
@@ -49,12 +49,18 @@ def test_the_same_number_of_another_authority_is_not_revoked() -> None:
     assert judge.objection(DER, BEFORE, NOW) is None
 
 
-def test_a_certificate_below_an_authority_in_between_is_not_taken_for_a_foreign_one() -> None:
+def test_a_certificate_below_an_authority_in_between_is_refused_only_where_an_authority_is_gone() -> None:
     between = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "between")])
     builder = x509.CertificateBuilder(name, PEER.subject, between.public_key(), 7, NOW, NOW + timedelta(days=1))
     der = builder.sign(between, SHA256()).public_bytes(Encoding.DER)
-    assert Judge((SECOND.certificate,), ()).objection(der, BEFORE, NOW) is None
+    assert Judge((SECOND.certificate, FIRST.certificate), ()).objection(der, BEFORE, NOW) is None
+    expected = "its certificate may be of an authority that is not trusted any more"
+    assert Judge((SECOND.certificate,), ()).objection(der, BEFORE, NOW) == expected
+
+
+def test_what_cannot_be_judged_is_refused() -> None:
+    assert BEFORE.objection(DER[:-1], BEFORE, NOW) == "its certificate cannot be judged again"
 
 
 def test_all_lists_of_a_file_are_read(tmp_path: Path) -> None:

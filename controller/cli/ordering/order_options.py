@@ -34,6 +34,6 @@ def add_command(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command, and returns its exit status."""
-    from controller.cli.order import run_order
+    from controller.cli.ordering.order import run_order
 
     return run_order(options)

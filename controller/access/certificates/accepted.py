@@ -9,7 +9,7 @@ from typing import Self
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
-from controller.access.pem import read_certificates, read_lists
+from controller.access.certificates.pem import read_certificates, read_lists
 
 
 class Judge:
@@ -29,15 +29,26 @@ class Judge:
     def objection(self, certificate: bytes, before: Judge, now: datetime | None = None) -> str | None:
         """Returns why a certificate (DER) that ``before`` accepted is refused now; None: it is still accepted.
 
-        A certificate that no authority has signed itself, but one below it, is judged only by its dates and the lists.
+        A certificate that no authority has signed itself, but one below it, is refused where any authority is gone: it
+        may have been that one. Its owner connects again, and TLS then judges the whole chain.
         """
-        peer = x509.load_der_x509_certificate(certificate)
-        if (now or datetime.now(UTC)) > peer.not_valid_after_utc:
+        try:
+            peer = x509.load_der_x509_certificate(certificate)
+            return self._objection(peer, before, now or datetime.now(UTC))
+        except ValueError:  # OpenSSL has read it, and this library cannot
+            return "its certificate cannot be judged again"
+
+    def _objection(self, peer: x509.Certificate, before: Judge, now: datetime) -> str | None:
+        if now > peer.not_valid_after_utc:
             return "its certificate has expired"
         if self._is_revoked(peer):
             return "its certificate is revoked"
-        if before._has_signed(peer) and not self._has_signed(peer):
+        if self._has_signed(peer):
+            return None
+        if before._has_signed(peer):
             return "its certificate is of an authority that is not trusted any more"
+        if not set(before._authorities) <= set(self._authorities):
+            return "its certificate may be of an authority that is not trusted any more"
         return None
 
     def _is_revoked(self, peer: x509.Certificate) -> bool:

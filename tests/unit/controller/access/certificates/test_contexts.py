@@ -14,10 +14,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
-from controller.access.authority import utc_now
-from controller.access.certificates import CertificateError, TlsContext, make_context
-from controller.access.pem import read_certificates
-from controller.access.reasons import reason
+from controller.access.certificates.authority import utc_now
+from controller.access.certificates.contexts import CertificateError, TlsContext, make_context
+from controller.access.certificates.pem import read_certificates
+from controller.access.certificates.reasons import reason
 from tests.support.controller.yard_certificates import YardCertificates
 
 

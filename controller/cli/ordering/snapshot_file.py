@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from controller.cli import snapshot_family
-from controller.cli.snapshot_family import FamilyPart
-from controller.cli.snapshot_values import MetricValue, Moment, Part, Text
+from controller.cli.ordering import snapshot_family
+from controller.cli.ordering.snapshot_family import FamilyPart
+from controller.cli.ordering.snapshot_values import MetricValue, Moment, Part, Text
 from controller.documents import text_file
 from controller.documents.document import Document, DocumentError, FieldPath, field_name
 from controller.documents.faults import described_with_lines

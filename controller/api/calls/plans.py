@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import time
 from http import HTTPStatus
 
@@ -19,6 +20,7 @@ from controller.refusals import Invalid, NotFound, Unavailable
 from controller.steps import in_steps
 from controller.wire import Peers, PlanView
 
+LOG = logging.getLogger("trainyard.api")
 MAX_WAIT_SECONDS = 60.0
 
 
@@ -92,8 +94,12 @@ def get_settings(services: Services, _call: Call) -> Reply:
 
 def patch_settings(services: Services, call: Call) -> Reply:
     """Change the policy, its options or the period, or pause and resume."""
+    was_paused = services.loop.settings.is_paused
     settings = services.loop.change(read_settings(services, call), call.received_at)
     services.journal.commit()
+    if settings.pause is not was_paused:
+        what = "paused: nothing is enforced" if settings.pause else "resumed: the plan is enforced again"
+        LOG.warning("%s; by %s", what, call.caller.name)
     return Reply.of(settings)
 
 

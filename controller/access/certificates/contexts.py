@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from controller.documents.regular_file import check_regular
+
 Side = Literal["server", "client"]
 
 
@@ -73,42 +75,43 @@ class TlsContext:
 
 def make_context(certificates: Certificates, side: Side) -> ssl.SSLContext:
     """Returns a context with the files as they are now. Raises CertificateError."""
-    context = _empty(ssl.PROTOCOL_TLS_SERVER if side == "server" else ssl.PROTOCOL_TLS_CLIENT)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if side == "server" else ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_REQUIRED
-    # A session that is resumed would pass by the peer's certificate, which may be revoked by then.
-    context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
-    if side == "server":
-        context.num_tickets = 0
-    _load_own(context, certificates.certificate, certificates.key)
+    restrict(context, side)
+    load_own(context, certificates.certificate, certificates.key)
     _load_authority(context, certificates.authority)
     if certificates.revoked is not None:
         load_revoked(context, certificates.revoked)
     return context
 
 
+def restrict(context: ssl.SSLContext, side: Side) -> None:
+    """Let a context speak TLS 1.2 or newer, and have each connection make a whole handshake."""
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    # A session that is resumed would pass by the peer's certificate, which may be revoked by then.
+    context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
+    if side == "server":
+        context.num_tickets = 0
+
+
 def check_own(certificate: Path, key: Path) -> None:
     """Raises CertificateError where a certificate and a key cannot be used together."""
-    _load_own(_empty(ssl.PROTOCOL_TLS_SERVER), certificate, key)
+    load_own(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), certificate, key)
 
 
 def check_authority(authority: Path) -> None:
     """Raises CertificateError where a file has no certificate of an authority."""
-    _load_authority(_empty(ssl.PROTOCOL_TLS_SERVER), authority)
+    _load_authority(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), authority)
 
 
 def check_revoked(revoked: Path) -> None:
     """Raises CertificateError where a file has no list of revoked certificates."""
-    load_revoked(_empty(ssl.PROTOCOL_TLS_SERVER), revoked)
+    load_revoked(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), revoked)
 
 
-def _empty(protocol: ssl._SSLMethod) -> ssl.SSLContext:
-    context = ssl.SSLContext(protocol)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    return context
-
-
-def _load_own(context: ssl.SSLContext, certificate: Path, key: Path) -> None:
+def load_own(context: ssl.SSLContext, certificate: Path, key: Path) -> None:
+    """Have a context show a certificate. Raises CertificateError."""
     _require_readable(certificate)
     _require_readable(key)
     try:
@@ -124,8 +127,14 @@ def _load_own(context: ssl.SSLContext, certificate: Path, key: Path) -> None:
 
 
 def _load_authority(context: ssl.SSLContext, authority: Path) -> None:
-    if _load(context, authority, "certificate of an authority")["x509_ca"] == 0:
+    load_trusted(context, authority)
+    if context.cert_store_stats()["x509_ca"] == 0:
         raise CertificateError(f"{authority} has no certificate of an authority (CA: true), only others")
+
+
+def load_trusted(context: ssl.SSLContext, authority: Path) -> None:
+    """Have a context believe what the authorities in a file have signed. Raises CertificateError."""
+    _load(context, authority, "certificate of an authority")
 
 
 def load_revoked(context: ssl.SSLContext, revoked: Path) -> None:
@@ -149,6 +158,6 @@ def _load(context: ssl.SSLContext, path: Path, what: str) -> dict[str, int]:
 
 def _require_readable(path: Path) -> None:
     try:
-        path.open("rb").close()
+        check_regular(path)
     except OSError as error:
         raise CertificateError(f"{path} cannot be read: {error.strerror}") from error

@@ -1,6 +1,6 @@
 """``trainyard order``: order the jobs of a snapshot file by a policy, without a controller and without a network.
 
-Its options are in ``controller.cli.order_options``, which loads this module when the command is run.
+Its options are in ``controller.cli.ordering.order_options``, which loads this module when the command is run.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from controller.cli.ordering.snapshot_file import SnapshotError, read_snapshot
 from controller.cli.output import CommandError, fail, show_facts, show_table
-from controller.cli.snapshot_file import SnapshotError, read_snapshot
 from controller.documents import text_file
 from controller.model import Ordering, Snapshot
 from controller.ordering.bounds import BOUNDS, MAX_EXACT_JOBS, Bound

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from controller.access.certificates import PublicFiles
-from controller.access.pem import read_certificates, read_lists
+from controller.access.certificates.contexts import PublicFiles
+from controller.access.certificates.pem import read_certificates, read_lists
 
 SOON = timedelta(days=30)
 """Say that a file expires when less than this time is left."""

@@ -8,8 +8,8 @@ from typing import Any
 
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from controller.access.certificates import PublicFiles
-from controller.access.pem import read_certificates, read_lists
+from controller.access.certificates.contexts import PublicFiles
+from controller.access.certificates.pem import read_certificates, read_lists
 
 
 def summary(files: PublicFiles) -> Mapping[str, Any]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from cryptography import x509
 
-from controller.access.authority import utc_now
-from controller.access.certificates import CertificateError, check_authority, check_own, check_revoked
-from controller.access.folder import Folder, Wanted
-from controller.access.pem import read_certificates, read_lists
+from controller.access.certificates.authority import utc_now
+from controller.access.certificates.contexts import CertificateError, check_authority, check_own, check_revoked
+from controller.access.certificates.folder import Folder, Wanted
+from controller.access.certificates.pem import read_certificates, read_lists
 from tests.support.controller.yard_certificates import CONTROLLER
 
 S1, H1 = Wanted("switch", "s1"), Wanted("host", "h1")
@@ -125,3 +126,49 @@ def test_no_name_takes_the_place_of_an_authority_or_a_list(tmp_path: Path) -> No
     assert len(made) == len(set(made))
     check_authority(folder.authority_of("switch"))
     check_revoked(folder.revoked_of("switch"))
+
+
+def _theirs(folder: Folder) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a folder away")
+    os.chown(folder.path, 12345, -1)
+
+
+def _linked(folder: Folder) -> None:
+    elsewhere = folder.path.with_name("elsewhere")
+    folder.secret.rename(elsewhere)
+    folder.secret.symlink_to(elsewhere)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (_theirs, "is another user's, who could exchange the keys in it"),
+        (_linked, "authorities is no folder of its own, but a link or a file"),
+        (lambda folder: folder.path.chmod(0o777), "others may write into .*yard, and could exchange the keys in it"),
+        (lambda folder: folder.secret.chmod(0o770), "others may write into .*authorities, and could exchange"),
+    ],
+)
+def test_a_folder_in_which_others_can_put_an_authority_is_refused(
+    tmp_path: Path, spoil: Callable[[Folder], None], said: str
+) -> None:
+    folder = Folder(tmp_path / "yard")
+    folder.make([Wanted("switch", "s1")], days=1, replace=False, now=utc_now())
+    spoil(folder)
+    before = sorted(folder.path.iterdir())
+    with pytest.raises(CertificateError, match=said):
+        folder.make([Wanted("switch", "s2")], days=1, replace=False, now=utc_now())
+    with pytest.raises(CertificateError, match=said):
+        folder.revoke(["s1"], utc_now())
+    assert sorted(folder.path.iterdir()) == before
+
+
+def test_the_folder_is_closed_to_others_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        folder = Folder(tmp_path / "yard")
+        folder.make([Wanted("host", "h1")], days=1, replace=False, now=utc_now())
+    finally:
+        os.umask(before)
+    assert (folder.path.stat().st_mode & 0o777, folder.secret.stat().st_mode & 0o777) == (0o755, 0o700)
+    folder.make([Wanted("host", "h2")], days=1, replace=False, now=utc_now())

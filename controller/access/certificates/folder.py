@@ -1,12 +1,14 @@
 """The folder of ``trainyard certs``: authorities, the certificates that they have signed, and which are revoked.
 
-Only its owner can read the keys. A file that is there is not overwritten unless that is asked for.
+Only its owner can read the keys. A file that is there is not overwritten unless that is asked for. A folder in which
+others can put files is refused: an authority that is there is used, and it could be theirs.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,11 +23,12 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from controller.access.authority import ROLES, Pair, Role, make_authority, make_certificate, make_list
-from controller.access.certificates import CertificateError
-from controller.access.pem import read_certificates, read_lists
+from controller.access.certificates.authority import ROLES, Pair, Role, make_authority, make_certificate, make_list
+from controller.access.certificates.contexts import CertificateError
+from controller.access.certificates.pem import read_certificates, read_lists
 
 _PUBLIC, _PRIVATE = 0o644, 0o600
+_AUTHORITIES = "authorities"
 
 LISTED: tuple[Role, ...] = ("switch", "host")
 """The roles with a list of revoked certificates. Open vSwitch reads no lists, so one for controllers has no effect."""
@@ -61,7 +64,7 @@ class Folder:
     @property
     def secret(self) -> Path:
         """Returns the folder of the authorities' keys and of what they have signed."""
-        return self.path / "authorities"
+        return self.path / _AUTHORITIES
 
     def make(
         self, wanted: Sequence[Wanted], *, days: int, replace: bool, now: datetime
@@ -75,8 +78,10 @@ class Folder:
         if there and not replace:
             raise CertificateError(f"{there[0]} exists already; --replace makes a new certificate and key in its place")
         with _file_errors():
-            self.path.mkdir(parents=True, exist_ok=True)
-            self.secret.mkdir(mode=0o700, exist_ok=True)
+            self.path.mkdir(mode=0o755, parents=True, exist_ok=True)
+            if not self.secret.is_symlink():
+                self.secret.mkdir(mode=0o700, exist_ok=True)
+            self._require_own()
             made = [path for role in ROLES for path in self._make_authority(role, now)]
             for each in wanted:
                 made += self._issue(each, days, now)
@@ -89,6 +94,8 @@ class Folder:
         """
         serials: dict[Role, set[int]] = {}
         with _file_errors():
+            if self.secret.exists():
+                self._require_own()
             for name in names:
                 role, found = self._issued_as(name)
                 serials.setdefault(role, set()).update(found)
@@ -96,6 +103,11 @@ class Folder:
                 before = {each.serial_number for lists in read_lists(self.revoked_of(role)) for each in lists}
                 self._write_list(role, before | added, now)
         return [self.revoked_of(role) for role in serials]
+
+    def _require_own(self) -> None:
+        """Raises CertificateError where others could put files into the folder."""
+        _require_own(self.path, stat.S_IWOTH)
+        _require_own(self.secret, stat.S_IWGRP | stat.S_IWOTH)
 
     def _issued_as(self, name: str) -> tuple[Role, set[int]]:
         """Returns the role of a name and the serial numbers of its certificates."""
@@ -177,6 +189,20 @@ def _write(path: Path, data: bytes, mode: int) -> None:
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         file.write(data)
     new.replace(path)
+
+
+def _require_own(folder: Path, closed_to: int) -> None:
+    """Raises CertificateError for a folder in which another user could put an authority of its own.
+
+    ``closed_to`` are the bits of a mode that it must not have.
+    """
+    status = folder.lstat() if folder.name == _AUTHORITIES else folder.stat()
+    if not stat.S_ISDIR(status.st_mode):
+        raise CertificateError(f"{folder} is no folder of its own, but a link or a file; move it away")
+    if status.st_uid not in (os.geteuid(), 0):
+        raise CertificateError(f"{folder} is another user's, who could exchange the keys in it; name a folder of yours")
+    if status.st_mode & closed_to:
+        raise CertificateError(f"others may write into {folder}, and could exchange the keys in it; chmod go-w it")
 
 
 @contextlib.contextmanager

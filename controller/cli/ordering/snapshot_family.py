@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from controller.cli.snapshot_values import MetricValue, Moment, Part, Text
+from controller.cli.ordering.snapshot_values import MetricValue, Moment, Part, Text
 from controller.documents.document import FieldPath
 from controller.families.build import history_of
 from controller.families.history import FamilyHistory

@@ -1,0 +1,1 @@
+"""Certificates: how they are made, read, shown and judged, whatever is spoken over TLS."""

@@ -1,0 +1,1 @@
+"""``trainyard order``: orders a snapshot file, without a controller."""

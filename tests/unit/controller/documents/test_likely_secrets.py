@@ -1,0 +1,48 @@
+"""What a sentence about a wrong file may show: names and paths, and nothing that looks random."""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+
+import pytest
+
+from controller.access.tokens.hashes import new_token
+from controller.documents.likely_secrets import HIDDEN, without_secrets
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        new_token(),
+        new_token()[:40],
+        secrets.token_hex(16),
+        secrets.token_hex(16).upper(),
+        str(uuid.uuid4()),
+        "Zm9vYmFyYmF6cXV4+Zm9vYg==",
+        "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhbm4ifQ.c2lnbmF0dXJl",
+        "correctHorseBatteryStaple",
+    ],
+)
+def test_what_looks_random_is_hidden_wherever_it_stands(secret: str) -> None:
+    for sentence in ("is the text {!r}; it should be right", "unknown host '{}', there are: h1", "{}.role: wrong"):
+        shown = without_secrets(sentence.format(secret))
+        assert secret[10:20] not in shown
+        assert HIDDEN in shown
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "/etc/trainyard/tokens-of-2026a1b2c3d4e5f6.yaml cannot be read: No such file or directory",
+        "certificates2026-11-26of/controller.pem has no certificate of an authority in PEM form",
+        "/var/lib/trainyard_journal2026 names a folder",
+        "unknown host 'gpu-a100-rack12-node-0042'; hosts has: storage-node-17.lab2.example.org",
+        "unknown policy 'tensorlights'; there are: tensorlights-one, tensorlights-rr",
+        "switch 0000000000000001 is named twice; each has one database",
+        "listens on 0.0.0.0, which others can reach, without a token; set api.token, or api.host to 127.0.0.1",
+        "it should be at most 65535.000000000000",
+    ],
+)
+def test_names_paths_and_numbers_stay(sentence: str) -> None:
+    assert without_secrets(sentence) == sentence
