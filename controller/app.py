@@ -34,7 +34,7 @@ from controller.api.live.feed import MOST_STREAMS
 from controller.api.live.sampler import Sampler
 from controller.api.live.sources import Sources
 from controller.config.config import Config, ConfigError
-from controller.config.current import Current
+from controller.config.current import CurrentSettings
 from controller.config.file import read_settings
 from controller.dataplane.peers import listener
 from controller.dataplane.plane import Dataplane
@@ -61,7 +61,7 @@ from controller.process.stopping import Step, Stop
 from controller.process.watchdog import Watchdog
 from controller.registry.registry import Registry
 from controller.reload.reloader import Reloader
-from controller.reload.watch import Watch
+from controller.reload.watch import FileWatch
 
 LOG = logging.getLogger("trainyard")
 ECHO_SECONDS = 5.0
@@ -116,7 +116,7 @@ class Trainyard(RyuApp):
             registry = Registry(hosts, store, time.time, steady=time.monotonic, lease_seconds=config.lease_seconds)
         except StoreError as error:
             startup.end(1, str(error))
-        self._current = Current(config)
+        self._current = CurrentSettings(config)
         compiler = RuleCompiler(self._current)
         self._dataplane = Dataplane(settings, compiler.base, database_tls=databases)
         self._loop = Loop(registry, self._dataplane, self._current, store, metrics, compile_rules=compiler)
@@ -187,7 +187,7 @@ class Trainyard(RyuApp):
         stop = partial(self._end, hub.getcurrent())
         reload = MachineReload(self._reloader, self._audit.add)
         signals.Signals(stop, partial(reload.run, "signal"), STOP_SECONDS).listen()
-        Watch(self._reloader, self._current, partial(reload.run, "file")).start()
+        FileWatch(self._reloader, self._current, partial(reload.run, "file")).start()
         self._journal.start()
         self._audit.start()
         self._audit.add({"who": "trainyard", "role": "controller", "action": "start", "outcome": "done"})

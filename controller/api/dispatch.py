@@ -12,7 +12,7 @@ from typing import Any
 import eventlet.wsgi
 
 from controller.access.caller import ANYBODY
-from controller.access.in_progress import MOST, InProgress
+from controller.access.requests_in_progress import MOST, RequestsInProgress
 from controller.api.access import Access
 from controller.api.audited import Auditor, Observed
 from controller.api.auth import Guard
@@ -47,7 +47,7 @@ class Api:
         self._is_public = is_public
         self._guard = Guard(services.config.api.host, lambda: services.callers, services.metrics)
         self._auditor = Auditor(services)
-        self._in_progress = InProgress()
+        self._in_progress = RequestsInProgress()
         self._by_path: dict[str, dict[str, Route]] = {}
         own = () if is_public else (Route("GET", "/openapi.json", self.openapi, Access.READ_JOB, {200: None}),)
         described = (*routes, *own)

@@ -11,7 +11,7 @@ from controller.access.callers import Callers
 from controller.api.bodies.workers import Workers
 from controller.api.live.feed import Feed
 from controller.config.config import Config
-from controller.config.current import Current
+from controller.config.current import CurrentSettings
 from controller.events.history import History
 from controller.events.ring import Ring, first_id
 from controller.journal.store import Store
@@ -27,7 +27,7 @@ from controller.steps import Turns
 class Services:
     """The parts of a running controller. A reload replaces ``callers``; all else stays."""
 
-    current: Current
+    current: CurrentSettings
     registry: Registry
     dataplane: Network
     loop: Loop

@@ -310,7 +310,7 @@ def run_controller(options: argparse.Namespace) -> int:
         except ConfigError as error:  # the same message as the controller's, but seconds earlier
             return fail(str(error), 2)
         os.environ["TRAINYARD_CONFIG"] = str(options.config)
-    os.execv(sys.executable, [sys.executable, "-m", "controller.__main__"])  # noqa: S606 - this very interpreter
+    os.execv(sys.executable, [sys.executable, "-m", "controller.__main__"])  # noqa: S606 - no shell, and the same interpreter
 
 
 if __name__ == "__main__":

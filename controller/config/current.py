@@ -8,7 +8,7 @@ from controller.config.config import Config
 from controller.model import Host
 
 
-class Current:
+class CurrentSettings:
     """Holds the settings in force. Whoever uses a setting reads it here anew each time."""
 
     def __init__(self, config: Config) -> None:

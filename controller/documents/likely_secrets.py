@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 HIDDEN = "(hidden: it may be a secret)"
-TOKEN_PREFIX = "trainyard_"  # noqa: S105 - the begin of each token that is made here, and no token
+TOKEN_PREFIX = "trainyard_"  # noqa: S105 - the prefix of tokens, and no token
 _MOST_OF_A_NAME = 12
 """A part of a name, between dashes, dots and underscores, that mixes letters and digits is shorter than this."""
 _RUN = re.compile(r"[A-Za-z0-9_+/=.~-]{16,}")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 MOST_BYTES = 16 * 2**20
-"""A file with certificates or keys is not larger."""
+"""Refuse a larger file with certificates or keys."""
 
 
 def open_regular(path: Path) -> BinaryIO:

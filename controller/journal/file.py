@@ -149,13 +149,13 @@ def read(connection: sqlite3.Connection, path: Path) -> Contents:
     checksum = "checksum" if has_checksums else "NULL"
     damaged: set[Key] = set()
     records: dict[str, dict[str, str]] = {}
-    for kind, record_id, body, known in connection.execute(f"SELECT kind, id, body, {checksum} FROM record"):  # noqa: S608 - one of two words
+    for kind, record_id, body, known in connection.execute(f"SELECT kind, id, body, {checksum} FROM record"):  # noqa: S608 - checksum is one of two constants
         key = str(kind), str(record_id)
         records.setdefault(key[0], {})[key[1]] = str(body)
         if has_checksums and known != checksum_of_record(*key, str(body)):
             damaged.add(key)
     points: dict[str, list[Point]] = {}
-    for job, *point, known in connection.execute(f"SELECT job, iteration, time, metric, {checksum} FROM point"):  # noqa: S608 - as above
+    for job, *point, known in connection.execute(f"SELECT job, iteration, time, metric, {checksum} FROM point"):  # noqa: S608 - checksum is one of two constants
         points.setdefault(job, []).append((point[0], point[1], point[2]))
         if has_checksums and (known is None or known != checksum_of_point(str(job), *points[job][-1])):
             damaged.add((POINT, str(job)))

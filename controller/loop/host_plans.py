@@ -13,7 +13,7 @@ import eventlet
 import eventlet.event
 import eventlet.tpool
 
-from controller.config.current import Current
+from controller.config.current import CurrentSettings
 from controller.config.sections import Floors
 from controller.memo import Memo
 from controller.model import CLASS_DSCP
@@ -48,7 +48,7 @@ class _Source(NamedTuple):
 class HostPlans:
     """The plans by host. A host's epoch changes only when its own marks do, over restarts too."""
 
-    def __init__(self, current: Current, remembered: Mapping[str, Any]) -> None:
+    def __init__(self, current: CurrentSettings, remembered: Mapping[str, Any]) -> None:
         self._current = current
         self._is_paused = False
         self._epochs: dict[str, tuple[int, str]] = {

@@ -20,7 +20,7 @@ import eventlet.semaphore
 import eventlet.tpool
 
 from controller.config.config import Config
-from controller.config.current import Current
+from controller.config.current import CurrentSettings
 from controller.dataplane.values import Applied, SwitchStatus
 from controller.declared.json_texts import texts_of, with_members
 from controller.journal.store import Batch, Store, put
@@ -87,7 +87,7 @@ class Loop:
         self,
         registry: Registry,
         dataplane: Network,
-        current: Current,
+        current: CurrentSettings,
         store: Store,
         metrics: Metrics,
         *,

@@ -29,9 +29,8 @@ def callers_of(api: Api, hosts: Collection[str], oidc: OidcTokens | None = None)
 def _oidc_tokens(settings: Oidc | None) -> OidcTokens | None:
     if settings is None:
         return None
-    # Only who uses a provider pays for the import.
-    from controller.access.oidc.checks import Rules  # noqa: PLC0415
-    from controller.access.oidc.provider import OidcTokens  # noqa: PLC0415
+    from controller.access.oidc.checks import Rules  # noqa: PLC0415 - it loads PyJWT, which only a provider needs
+    from controller.access.oidc.provider import OidcTokens  # noqa: PLC0415 - it loads PyJWT, too
 
     rules = Rules(
         issuer=settings.issuer,

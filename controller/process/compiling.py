@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from controller.config.config import Config
-from controller.config.current import Current
+from controller.config.current import CurrentSettings
 from controller.model import Snapshot, Switch
 from controller.process.startup import control_endpoints
 from controller.rules.compiler import Endpoint, Rule, compile_rules
@@ -16,7 +16,7 @@ class RuleCompiler:
     """Compiles rules as ``compile_rules`` does, with the mode, the links and the controller's own sockets of the
     settings that are in force at that moment."""
 
-    def __init__(self, current: Current) -> None:
+    def __init__(self, current: CurrentSettings) -> None:
         self._current = current
         self._latest: tuple[Config, tuple[Link, ...], tuple[Endpoint, ...]] | None = None
 

@@ -13,7 +13,7 @@ import eventlet.semaphore
 import eventlet.tpool
 
 from controller.config.config import Config
-from controller.config.current import Current
+from controller.config.current import CurrentSettings
 from controller.config.file import SettingsFile, read_settings
 from controller.documents.mapping_file import ConfigError, Fault
 from controller.refusals import Invalid
@@ -59,7 +59,7 @@ class Reloader:
     def __init__(
         self,
         loaded: SettingsFile,
-        current: Current,
+        current: CurrentSettings,
         parts: Sequence[Prepare],
         last: Prepare,
         *,

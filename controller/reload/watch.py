@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import eventlet
 
-from controller.config.current import Current
+from controller.config.current import CurrentSettings
 from controller.reload.reloader import Reloader
 from controller.reload.stamps import Stamps, stamps_of
 
@@ -15,7 +15,7 @@ LOG = logging.getLogger("trainyard.reload")
 LOOK_SECONDS = 2.0
 
 
-class Watch:
+class FileWatch:
     """Looks at the files every ``seconds``, and logs a change once. Where the settings say ``reload: automatic``, it
     also calls ``reload``.
 
@@ -23,7 +23,7 @@ class Watch:
     """
 
     def __init__(
-        self, reloader: Reloader, current: Current, reload: Callable[[], None], seconds: float = LOOK_SECONDS
+        self, reloader: Reloader, current: CurrentSettings, reload: Callable[[], None], seconds: float = LOOK_SECONDS
     ) -> None:
         self._reloader = reloader
         self._current = current

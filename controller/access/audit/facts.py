@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, SecretBytes, SecretStr
 
 Facts = Mapping[str, Any]
-SECRET = "(secret)"  # noqa: S105 - stands for each of them
+SECRET = "(secret)"  # noqa: S105 - it stands for a secret, and is none
 MOST_TEXT = 200
 """Cut longer texts off after so many characters."""
 MOST_ENTRIES = 16

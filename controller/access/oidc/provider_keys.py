@@ -28,8 +28,8 @@ def read(source: str) -> bytes:
     """Returns the text of a key set. ``source``: an https or http URL, or the path of a file. Raises OSError."""
     if not source.startswith(("https://", "http://")):
         return read_regular(Path(source), most_bytes=MAX_BYTES)
-    request = urllib.request.Request(source, headers={"Accept": "application/json"})  # noqa: S310 - checked above
-    with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:  # noqa: S310 - checked above
+    request = urllib.request.Request(source, headers={"Accept": "application/json"})  # noqa: S310 - only http and https come here
+    with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:  # noqa: S310 - only http and https come here
         return bytes(answer.read(MAX_BYTES))
 
 

@@ -18,8 +18,8 @@ from controller.accepting import PAUSE_SECONDS, Acceptor
 from controller.access.certificates.accepted import Judge
 from controller.access.certificates.contexts import CertificateError, load_own, load_revoked, load_trusted, restrict
 from controller.api.http11.connection import IDLE_SECONDS, SOCKET_SECONDS, Protocol
-from controller.api.http11.crowd import Crowd, State
 from controller.api.http11.gate import Gate
+from controller.api.http11.open_connections import OpenConnections, State
 from controller.config.config import Api
 from controller.lingering import linger
 
@@ -68,7 +68,7 @@ class ApiServer(wsgi.WSGIServer):
         self._certified: dict[Any, _Shown] = {}
         """The open connections whose clients have shown certificates."""
         self._connections = min(connections, MAX_CONNECTIONS)
-        self._crowd = Crowd()
+        self._open = OpenConnections()
         self._say_after = 0.0
         self._refused = refused if refused is not None else _ignore
         self._gate = Gate(application)
@@ -113,12 +113,12 @@ class ApiServer(wsgi.WSGIServer):
             if not pool.free():
                 self._make_room()
             state: State = [address, connection, eventlet.wsgi.STATE_IDLE]
-            self._crowd.add(state)
+            self._open.add(state)
             try:
                 pool.spawn_n(self._serve, server, state)
             except Exception:  # no error may prevent the next connection
                 LOG.exception("the API could not serve a connection; it goes on")
-                self._crowd.remove(state)
+                self._open.remove(state)
                 _close(connection)
                 eventlet.sleep(PAUSE_SECONDS)
 
@@ -138,7 +138,7 @@ class ApiServer(wsgi.WSGIServer):
 
     def _make_room(self) -> None:
         """End a connection on which no request is there. Where each has one, a new connection waits."""
-        state = self._crowd.dispensable()
+        state = self._open.dispensable()
         now = time.monotonic()
         if now >= self._say_after:
             self._say_after = now + SAY_AGAIN_SECONDS
@@ -189,7 +189,7 @@ class ApiServer(wsgi.WSGIServer):
             else:
                 LOG.exception("the connection of %s has failed", address)
         finally:
-            self._crowd.remove(state)
+            self._open.remove(state)
             self._certified.pop(state[1], None)
             _close(state[1])
             self._gate.left()

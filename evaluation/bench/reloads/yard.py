@@ -6,7 +6,7 @@ import itertools
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,7 +18,7 @@ from controller.access.tokens.hashes import hashed, new_token
 from evaluation.bench.reloads.changes import TOKEN, TURNING, Settings
 from evaluation.bench.reloads.streams import Flow, Host, Streams, full_links
 from evaluation.bench.support.api_client import HOST, OPERATOR, Controller
-from evaluation.bench.support.rest_load import Caller, Tally
+from evaluation.bench.support.rest_load import Caller, Tally, calling
 from evaluation.bench.support.waiting import wait_until
 from topologies import limits
 from topologies.box.processors import at_once
@@ -112,22 +112,8 @@ def yard(scratch: Path) -> Iterator[Yard]:
 def open_connections(port: int) -> Iterator[tuple[Tally, Tally]]:
     """Until the block ends, an agent reports, and another waits for its marks, each on one connection to the API."""
     callers = (Caller(port, HOST), Caller(port, OPERATOR))
-    ended = threading.Event()
-    tasks: tuple[Callable[[], None], ...] = (
-        lambda: _report(callers[0], ended),
-        lambda: _wait_for_marks(callers[1], ended),
-    )
-    threads = [threading.Thread(target=task) for task in tasks]
-    for thread in threads:
-        thread.start()
-    try:
+    with calling((callers[0], _report), (callers[1], _wait_for_marks)):
         yield callers[0].tally, callers[1].tally
-    finally:
-        ended.set()
-        for thread in threads:
-            thread.join()
-        for caller in callers:
-            caller.close()
 
 
 def _lengthen_queues(network: Emulation) -> None:

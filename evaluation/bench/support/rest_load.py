@@ -78,21 +78,24 @@ def rest_load(port: int) -> Iterator[RestLoad]:
     """Load the API at ``port``, which asks for no token, until the block ends."""
     callers = (Caller(port), Caller(port))
     load = RestLoad(callers[0].tally, callers[1].tally, [])
+    with calling((callers[0], _report), (callers[1], lambda caller, ended: _register(caller, load.ports, ended))):
+        yield load
+
+
+@contextmanager
+def calling(*tasks: tuple[Caller, Callable[[Caller, threading.Event], None]]) -> Iterator[None]:
+    """Until the block ends, let each caller do its task in a thread; a task ends soon after its event is set."""
     ended = threading.Event()
-    tasks: tuple[Callable[[], None], ...] = (
-        lambda: _report(callers[0], ended),
-        lambda: _register(callers[1], load.ports, ended),
-    )
-    threads = [threading.Thread(target=task) for task in tasks]
+    threads = [threading.Thread(target=task, args=(caller, ended)) for caller, task in tasks]
     for thread in threads:
         thread.start()
     try:
-        yield load
+        yield
     finally:
         ended.set()
         for thread in threads:
             thread.join()
-        for caller in callers:
+        for caller, _ in tasks:
             caller.close()
 
 

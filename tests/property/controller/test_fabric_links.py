@@ -18,7 +18,7 @@ from controller.planner import plan
 from controller.policies.registry import make
 from controller.rules.compiler import compile_rules
 from controller.rules.fabric import inner_ports, routes
-from tests.support.controller.fake_switch import FakeNetwork, FakeSwitch, Packet
+from tests.support.controller.dataplane.fake_switch import FakeNetwork, FakeSwitch, Packet
 from tests.support.shared_ports import as_shared
 
 HOSTS, SWITCHES = 6, 5

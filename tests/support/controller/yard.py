@@ -10,7 +10,7 @@ from typing import Any
 import eventlet
 
 from controller.config.config import Config
-from controller.config.current import Current
+from controller.config.current import CurrentSettings
 from controller.dataplane.values import Applied, SwitchStatus
 from controller.journal.store import Store
 from controller.journal.writer import Journal
@@ -84,7 +84,7 @@ class Yard:
             "lease_seconds": 60.0,
         } | settings
         self.config = Config.model_validate(body)
-        self.current = Current(self.config)
+        self.current = CurrentSettings(self.config)
         self.store = Store(journal)
         self.registry = UnpausedRegistry(self.config.host_map(), self.store, time.time)
         self.network = MemoryNetwork()

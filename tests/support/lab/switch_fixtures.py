@@ -92,7 +92,8 @@ class Bridge:
             rows = json.loads(sh("ovs-vsctl", "--format=json", f"--columns=_uuid,{column}", "list", table))["data"]
             ours = [uuid for (_, uuid), (_, pairs) in rows if dict(pairs).get("trainyard", "").startswith(mine)]
             if ours:
-                sh("ovs-vsctl", "destroy", table, *ours)
+                # A command that the controller gave before its end may remove them meanwhile.
+                sh("ovs-vsctl", "--if-exists", "destroy", table, *ours)
 
     def inside(self, n: int, *command: str) -> str:
         return sh("ip", "netns", "exec", f"{self.name}h{n}", *command)

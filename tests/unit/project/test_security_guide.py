@@ -57,7 +57,7 @@ class Reader:
             ("10.0.0.2", "127.0.0.1"),
             ("/etc/openvswitch", f"{folder}/etc/openvswitch"),
             ("/etc/trainyard", f"{folder}/etc/trainyard"),
-            ("/root/", f"{folder}/root/"),
+            ("~/", f"{folder}/home/"),
         )
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         self._environment = os.environ | {

@@ -8,7 +8,7 @@ import pytest
 
 from controller.config.config import ConfigError
 from tests.support.controller.settings_file import load
-from tests.support.controller.yard_certificates import YardCertificates
+from tests.support.controller.tls.yard_certificates import YardCertificates
 
 
 @pytest.fixture(scope="module")

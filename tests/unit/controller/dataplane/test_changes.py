@@ -17,7 +17,7 @@ from controller.dataplane.rule_table import MOST_UNLIKE
 from controller.dataplane.values import Settings
 from controller.rules.compiler import Table
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.dataplane_world import (
+from tests.support.controller.dataplane.dataplane_world import (
     connect,
     held_rules,
     make_plane,
@@ -25,7 +25,7 @@ from tests.support.controller.dataplane_world import (
     rules_for,
     wanted_rules,
 )
-from tests.support.controller.fake_datapath import Behaviour, FakeDatapath, Key
+from tests.support.controller.dataplane.fake_datapath import Behaviour, FakeDatapath, Key
 
 JOBS = {"a": 0, "b": 1, "c": 2}
 DEFAULT = Settings().audit_seconds

@@ -12,8 +12,8 @@ from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from controller.dataplane.plane import Dataplane
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.dataplane_world import held_rules, make_plane, ready, rules_for, wanted_rules
-from tests.support.controller.fake_datapath import FakeDatapath
+from tests.support.controller.dataplane.dataplane_world import held_rules, make_plane, ready, rules_for, wanted_rules
+from tests.support.controller.dataplane.fake_datapath import FakeDatapath
 
 ONE, OTHER = rules_for({"a": 0, "b": 1}), rules_for({"a": 0, "c": 1})
 LATE = 0.1  # half of the time in which the plane expects an answer

@@ -14,7 +14,7 @@ from controller.dataplane.plane import Dataplane
 from controller.model import CLASS_DSCP, Switch
 from controller.rules.compiler import Match, Normal, Output, Rule, SetClass, SetDscp, Table
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.dataplane_world import (
+from tests.support.controller.dataplane.dataplane_world import (
     connect,
     held_rules,
     make_plane,
@@ -22,7 +22,7 @@ from tests.support.controller.dataplane_world import (
     rules_for,
     wanted_rules,
 )
-from tests.support.controller.fake_datapath import Behaviour, FakeDatapath
+from tests.support.controller.dataplane.fake_datapath import Behaviour, FakeDatapath
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from controller.dataplane.queues import ovsdb, probe
 from controller.dataplane.queues.ovsdb import Database
 from controller.dataplane.queues.ovsdb_select import OvsdbError, State
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.dataplane_world import (
+from tests.support.controller.dataplane.dataplane_world import (
     connect,
     held_rules,
     make_plane,
@@ -25,7 +25,7 @@ from tests.support.controller.dataplane_world import (
     rules_for,
     wanted_rules,
 )
-from tests.support.controller.fake_datapath import Behaviour, FakeDatapath
+from tests.support.controller.dataplane.fake_datapath import Behaviour, FakeDatapath
 
 
 def gates(switch: FakeDatapath) -> list[Any]:

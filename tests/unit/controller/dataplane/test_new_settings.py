@@ -20,9 +20,17 @@ from controller.model import Snapshot
 from controller.rules.compiler import Rule, compile_rules
 from controller.rules.fabric import Link
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.dataplane_world import HOSTS, base, connect, held_rules, ready, rules_for, wanted_rules
-from tests.support.controller.fake_datapath import Behaviour, FakeDatapath
-from tests.support.controller.ovsdb_server import OvsdbServer
+from tests.support.controller.dataplane.dataplane_world import (
+    HOSTS,
+    base,
+    connect,
+    held_rules,
+    ready,
+    rules_for,
+    wanted_rules,
+)
+from tests.support.controller.dataplane.fake_datapath import Behaviour, FakeDatapath
+from tests.support.controller.dataplane.ovsdb_server import OvsdbServer
 
 QUICK = Settings(queues="existing", answer_seconds=0.2, retry_seconds=0.05, audit_seconds=60.0, queue_seconds=60.0)
 """With these only the news of a change makes a session look at its ports."""

@@ -12,7 +12,7 @@ from controller.dataplane.observed import REASON
 from controller.dataplane.plane import Dataplane
 from controller.model import Switch
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.dataplane_world import connect, make_plane, ready, rules_for
+from tests.support.controller.dataplane.dataplane_world import connect, make_plane, ready, rules_for
 
 READS = (parser.OFPPortDescStatsRequest, parser.OFPEchoRequest, parser.OFPBarrierRequest)
 

@@ -9,8 +9,15 @@ from ryu.lib import hub
 
 from controller.dataplane.plane import Dataplane
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.dataplane_world import connect, held_rules, make_plane, ready, rules_for, wanted_rules
-from tests.support.controller.fake_datapath import Behaviour, FakeDatapath
+from tests.support.controller.dataplane.dataplane_world import (
+    connect,
+    held_rules,
+    make_plane,
+    ready,
+    rules_for,
+    wanted_rules,
+)
+from tests.support.controller.dataplane.fake_datapath import Behaviour, FakeDatapath
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from controller.dataplane.queues.ovsdb_select import OvsdbError
 from evaluation.bench.support.api_client import Controller, free_port
 from evaluation.bench.support.openvswitch_process import DPID, OpenVSwitch
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.tls_yard import TlsYard
+from tests.support.controller.tls.tls_yard import TlsYard
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from controller.access.certificates.authority import utc_now
-from tests.support.controller.tls_yard import TlsYard
+from tests.support.controller.tls.tls_yard import TlsYard
 
 
 @pytest.fixture

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from controller.config.config import Config
-from controller.config.current import Current
+from controller.config.current import CurrentSettings
 from controller.config.file import read_settings
 from controller.documents.mapping_file import ConfigError
 from controller.refusals import Invalid
 from controller.reload.part import Prepare, Prepared
 from controller.reload.reloader import NoFileError, Reloader
-from controller.reload.watch import Watch
+from controller.reload.watch import FileWatch
 
 FIRST = "policy: fifo\nhosts:\n  - {name: h1, address: 10.0.0.1}\n"
 
@@ -39,7 +39,7 @@ class Yard:
     def __init__(self, path: Path | None, *parts: Prepare, last: Prepare | None = None) -> None:
         loaded = read_settings(path)
         self.outcomes: list[str] = []
-        self.current = Current(loaded.config)
+        self.current = CurrentSettings(loaded.config)
         self.part, self.last = Part(), last or Part()
         self.reloader = Reloader(
             loaded,
@@ -52,12 +52,12 @@ class Yard:
         )
         self.is_between = False
 
-    def watch(self) -> Watch:
+    def watch(self) -> FileWatch:
         def reload() -> None:
             with contextlib.suppress(ConfigError):
                 self.reloader.run("a changed file")
 
-        return Watch(self.reloader, self.current, reload)
+        return FileWatch(self.reloader, self.current, reload)
 
     def between(self, act: Callable[[], None]) -> None:
         self.is_between = True

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from controller.model import ACKNOWLEDGEMENT_DSCP, CLASS_DSCP, MAX_CLASSES, OWN_DSCP, Flow, Host, Job, Snapshot, Switch
 from controller.rules.compiler import Endpoint, Match, Rule, SetClass, Table, compile_rules, difference
 from controller.rules.fabric import Fabric, Link, as_links, inner_ports, pick
-from tests.support.controller.fake_switch import FakeNetwork, FakeSwitch, Packet, arp
+from tests.support.controller.dataplane.fake_switch import FakeNetwork, FakeSwitch, Packet, arp
 
 # Two leaves (1, 2) and two spines (11, 12): hosts h1..h4 on leaf 1, h5..h8 on leaf 2.
 LINKS = (Link(1, 101, 11, 1), Link(1, 102, 12, 1), Link(2, 101, 11, 2), Link(2, 102, 12, 2))

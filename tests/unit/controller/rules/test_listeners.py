@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.config.config import Config, LinkEntry
-from controller.config.current import Current
+from controller.config.current import CurrentSettings
 from controller.declared.job_flows import FEW_FLOWS, ClaimedTraffic, size_of
 from controller.journal.store import Store
 from controller.loop.host_plans import HostPlans
@@ -32,7 +32,7 @@ from controller.rules.fabric import Link, inner_ports, routes
 from controller.rules.marking import FlowMark, PortMarks, marks
 from controller.rules.table_budget import Step, TableBudget, by_pair
 from controller.wire import JobSpec
-from tests.support.controller.fake_switch import FakeSwitch, Packet
+from tests.support.controller.dataplane.fake_switch import FakeSwitch, Packet
 from tests.support.controller.registry_world import Clock, World
 from tests.support.controller.unpaused import UnpausedRegistry
 
@@ -301,7 +301,7 @@ def test_a_hosts_plan_names_every_port_and_its_epoch_follows_them() -> None:
         plans.update("fifo", marks(Snapshot(0.0, config.host_map(), (job,)), {"a": 1}))
         return plans.get("h1")
 
-    plans = HostPlans(Current(config), {})
+    plans = HostPlans(CurrentSettings(config), {})
     plan, tag = host_plan(plans, 80, 81)
     assert [(m.local_port, m.remote, m.remote_port) for m in plan.marks] == [
         (None, "10.0.0.1", 80),
@@ -311,7 +311,8 @@ def test_a_hosts_plan_names_every_port_and_its_epoch_follows_them() -> None:
     assert own is not None
     assert {(m.local_port, m.remote) for m in own.marks if m.remote is None} == {(80, None), (81, None)}
     assert host_plan(plans, 81, 80)[1] == tag, "nothing has changed"
-    assert host_plan(HostPlans(Current(config), plans.record()), 80, 81)[1] == tag, "the epoch survives a restart"
+    restarted = HostPlans(CurrentSettings(config), plans.record())
+    assert host_plan(restarted, 80, 81)[1] == tag, "the epoch survives a restart"
     assert host_plan(plans, 80, 82)[1] != tag
     other = plans.get("h3")[0]
     assert other is not None and not other.marks

@@ -9,7 +9,7 @@ from controller.model import CLASS_DSCP, Flow, Host, Job, Snapshot, Switch
 from controller.rules.compiler import compile_rules
 from controller.rules.marking import FlowMark, marks
 from controller.wire import Mark
-from tests.support.controller.fake_switch import FakeSwitch, Packet
+from tests.support.controller.dataplane.fake_switch import FakeSwitch, Packet
 
 HOSTS = {f"h{n}": Host(f"h{n}", address=f"10.0.0.{n}") for n in range(1, 5)}
 

@@ -12,7 +12,7 @@ from controller.model import CLASS_DSCP, OWN_DSCP, Flow, Host, Job, Snapshot, Sw
 from controller.rules.compiler import Table, compile_rules
 from controller.rules.marking import MAX_FOUND_MARKS, FlowMark, marks
 from controller.rules.table_budget import BACK_SECONDS, Step, TableBudget, by_pair, by_port
-from tests.support.controller.fake_switch import FakeSwitch, Packet
+from tests.support.controller.dataplane.fake_switch import FakeSwitch, Packet
 
 HOSTS = {f"h{n}": Host(f"h{n}", address=f"10.0.0.{n}", switch=1, switch_port=n) for n in range(1, 5)}
 

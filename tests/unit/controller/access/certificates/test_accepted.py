@@ -16,7 +16,7 @@ from controller.access.certificates.authority import make_authority, make_certif
 from controller.access.certificates.contexts import CertificateError
 from controller.access.certificates.expiry import Expiries
 from controller.access.certificates.pem import read_lists
-from tests.support.controller.yard_certificates import YardCertificates
+from tests.support.controller.tls.yard_certificates import YardCertificates
 
 NOW = utc_now()
 FIRST, SECOND = make_authority("switch", NOW), make_authority("switch", NOW)

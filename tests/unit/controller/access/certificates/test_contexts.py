@@ -18,7 +18,7 @@ from controller.access.certificates.authority import utc_now
 from controller.access.certificates.contexts import CertificateError, TlsContext, make_context
 from controller.access.certificates.pem import read_certificates
 from controller.access.certificates.reasons import reason
-from tests.support.controller.yard_certificates import YardCertificates
+from tests.support.controller.tls.yard_certificates import YardCertificates
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from controller.access.certificates.authority import utc_now
 from controller.access.certificates.contexts import CertificateError, check_authority, check_own, check_revoked
 from controller.access.certificates.folder import Folder, Wanted
 from controller.access.certificates.pem import read_certificates, read_lists
-from tests.support.controller.yard_certificates import CONTROLLER
+from tests.support.controller.tls.yard_certificates import CONTROLLER
 
 S1, H1 = Wanted("switch", "s1"), Wanted("host", "h1")
 NOW = utc_now()

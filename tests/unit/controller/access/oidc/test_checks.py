@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from controller.access.caller import Role
 from controller.access.oidc.checks import MAX_CHARACTERS, OidcError, Rules, caller_of, key_id, looks_like_jwt
 from controller.access.oidc.key_set import KeySet, KeySetError
-from tests.support.controller.signer import (
+from tests.support.controller.tls.signer import (
     AUDIENCE,
     ISSUER,
     by_hand,

@@ -13,7 +13,7 @@ import eventlet
 import pytest
 
 from controller.access.oidc.provider_keys import KEPT_SECONDS, RETRY_SECONDS, ProviderKeys, read
-from tests.support.controller.signer import jwk, key_set, rsa_key
+from tests.support.controller.tls.signer import jwk, key_set, rsa_key
 
 ONE, OTHER = (key_set(jwk(rsa_key(), kid)) for kid in ("k1", "k2"))
 

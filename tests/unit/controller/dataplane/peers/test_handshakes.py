@@ -13,8 +13,8 @@ import pytest
 
 from controller.access.certificates.authority import utc_now
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.openflow_peer import Peer, is_connected
-from tests.support.controller.tls_yard import TlsYard
+from tests.support.controller.dataplane.openflow_peer import Peer, is_connected
+from tests.support.controller.tls.tls_yard import TlsYard
 
 Connect = Callable[..., Peer]
 

@@ -15,7 +15,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from evaluation.bench.support.api_client import Controller
 from evaluation.bench.support.openflow_messages import Case, Generator, message, parts
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.openflow_peer import Peer, is_connected
+from tests.support.controller.dataplane.openflow_peer import Peer, is_connected
 
 MIB = 2**20
 CONNECTIONS = 300

@@ -13,9 +13,9 @@ from controller.config.config import ConfigError
 from controller.dataplane.peers.admission import Admission
 from evaluation.bench.support.api_client import Controller
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.dataplane_world import connect, make_plane, ready
-from tests.support.controller.fake_datapath import FakeDatapath
-from tests.support.controller.openflow_peer import Peer, is_connected
+from tests.support.controller.dataplane.dataplane_world import connect, make_plane, ready
+from tests.support.controller.dataplane.fake_datapath import FakeDatapath
+from tests.support.controller.dataplane.openflow_peer import Peer, is_connected
 from tests.support.controller.settings_file import load
 
 Connect = Callable[..., Peer]

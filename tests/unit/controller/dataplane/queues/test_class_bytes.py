@@ -6,7 +6,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from controller.dataplane.queues.byte_counts import ByteCounts
 from controller.loop.metrics import Metrics
-from tests.support.controller.dataplane_world import connect, make_plane, ready
+from tests.support.controller.dataplane.dataplane_world import connect, make_plane, ready
 
 
 def test_counters_that_begin_anew_go_on_where_they_were() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.controller.dataplane_world import connect, make_plane, ready, reason
-from tests.support.controller.ovsdb_server import OvsdbServer, own_tags
+from tests.support.controller.dataplane.dataplane_world import connect, make_plane, ready, reason
+from tests.support.controller.dataplane.ovsdb_server import OvsdbServer, own_tags
 
 
 @pytest.fixture

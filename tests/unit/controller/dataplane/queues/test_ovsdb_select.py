@@ -16,8 +16,8 @@ from ryu.lib import hub
 from controller.dataplane.queues import ovsdb, ovsdb_select
 from controller.dataplane.queues.ovsdb import Database
 from controller.dataplane.queues.ovsdb_select import OvsdbError, select
-from tests.support.controller.dataplane_world import connect, make_plane, ready, reason_of
-from tests.support.controller.ovsdb_server import OvsdbServer as Server
+from tests.support.controller.dataplane.dataplane_world import connect, make_plane, ready, reason_of
+from tests.support.controller.dataplane.ovsdb_server import OvsdbServer as Server
 
 TABLES = {"Port": ("_uuid", "qos", "queues", "ofport")}
 

@@ -13,9 +13,9 @@ from controller.dataplane.queues.ovsdb import Database
 from controller.dataplane.queues.ovsdb_select import OvsdbError
 from controller.dataplane.values import SwitchStatus
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.dataplane_world import connect, make_plane, ready, reason, rules_for
-from tests.support.controller.fake_datapath import Behaviour, FakeDatapath
-from tests.support.controller.ovsdb_server import OvsdbServer, own_tags
+from tests.support.controller.dataplane.dataplane_world import connect, make_plane, ready, reason, rules_for
+from tests.support.controller.dataplane.fake_datapath import Behaviour, FakeDatapath
+from tests.support.controller.dataplane.ovsdb_server import OvsdbServer, own_tags
 
 
 def state(plane: Dataplane) -> SwitchStatus:

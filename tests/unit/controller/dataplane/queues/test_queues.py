@@ -12,7 +12,7 @@ from controller.dataplane.queues.numbers import class_of, port_queues, queue_ids
 from controller.dataplane.queues.ovsdb import Database
 from controller.dataplane.queues.ovsdb_select import OvsdbError
 from controller.dataplane.queues.probe import frame
-from tests.support.controller.bridge_rows import DPID, PORT, WANTED, healthy, state
+from tests.support.controller.dataplane.bridge_rows import DPID, PORT, WANTED, healthy, state
 
 
 def test_class_0_is_served_first_and_all_other_traffic_last_by_default() -> None:

@@ -9,7 +9,7 @@ import pytest
 from controller.dataplane.queues.numbers import PortQueues, port_queues
 from controller.dataplane.queues.ovsdb import BridgePort
 from controller.dataplane.queues.work import QueueWork, compare_queues
-from tests.support.controller.bridge_rows import DPID, PORT, WANTED, healthy, state
+from tests.support.controller.dataplane.bridge_rows import DPID, PORT, WANTED, healthy, state
 
 Tables = dict[str, list[dict[str, Any]]]
 

@@ -17,7 +17,7 @@ from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.api_cases import spec
 from tests.support.controller.from_address import ask
 from tests.support.controller.roles_yard import RolesYard
-from tests.support.controller.signer import rsa_key, signed
+from tests.support.controller.tls.signer import rsa_key, signed
 
 SECRETS = ["settings-" + new_token(), "of-host-" + new_token()]
 GUESSES = ["guess-" + new_token(), signed(rsa_key()), "Basic-" + new_token()]

@@ -5,23 +5,12 @@ from __future__ import annotations
 import re
 import statistics
 import time
-from collections.abc import Iterator
-
-import pytest
 
 from controller.access.throttle import BURST
 from controller.access.tokens.hashes import new_token
 from tests.support.controller.api_cases import assert_problem
 from tests.support.controller.from_address import ask
 from tests.support.controller.roles_yard import RolesYard
-
-
-@pytest.fixture(scope="module")
-def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RolesYard]:
-    controller = RolesYard(tmp_path_factory.mktemp("wrong-tokens"))
-    controller.start()
-    yield controller
-    controller.stop()
 
 
 def counted(yard: RolesYard, proof: str) -> int:

@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from controller.access.caller import Caller, Role
 
 MOST = 128
-"""An agent has two at a time."""
+"""Refuse a further request of a caller that has this many in progress. An agent has two at a time."""
 
 
-class InProgress:
+class RequestsInProgress:
     """Counts the requests in progress by caller."""
 
     def __init__(self, most: int = MOST) -> None:

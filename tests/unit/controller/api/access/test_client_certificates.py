@@ -21,8 +21,8 @@ from evaluation.bench.support.api_client import free_port
 from evaluation.bench.support.waiting import wait_until
 from host_reporter.uplink.connection import Address, AddressError, Connection, UnreachableError
 from tests.support.controller.api_cases import assert_problem, spec
-from tests.support.controller.authority import Authority
 from tests.support.controller.roles_yard import RolesYard
+from tests.support.controller.tls.authority import Authority
 
 Files = tuple[Path, Path]
 RESET = struct.pack("ii", 1, 0)

@@ -16,7 +16,7 @@ State = list[Any]
 """A connection as eventlet has it: its peer's address and port, its socket, and what it does now."""
 
 
-class Crowd:
+class OpenConnections:
     """The connections by network, each in the order in which they came."""
 
     def __init__(self) -> None:

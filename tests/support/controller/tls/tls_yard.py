@@ -8,7 +8,7 @@ from typing import Any
 
 from evaluation.bench.support.api_client import Controller
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.yard_certificates import YardCertificates
+from tests.support.controller.tls.yard_certificates import YardCertificates
 
 
 class TlsYard(Controller):

@@ -12,7 +12,7 @@ from controller.dataplane.values import Settings
 from controller.model import Flow, Host, Job, Snapshot, Switch
 from controller.rules.compiler import Rule, compile_rules
 from evaluation.bench.support.waiting import wait_until
-from tests.support.controller.fake_datapath import Behaviour, FakeDatapath
+from tests.support.controller.dataplane.fake_datapath import Behaviour, FakeDatapath
 
 HOSTS = {f"h{n}": Host(f"h{n}", address=f"10.0.0.{n}") for n in range(1, 5)}
 

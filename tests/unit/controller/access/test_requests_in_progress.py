@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 
 from controller.access.caller import Caller, Role
-from controller.access.in_progress import InProgress
+from controller.access.requests_in_progress import RequestsInProgress
 
 
 def test_each_caller_has_its_own_limit_and_an_answer_makes_room() -> None:
-    counted = InProgress(most=2)
+    counted = RequestsInProgress(most=2)
     ann, namesake = Caller("ann", Role.VIEWER), Caller("ann", Role.VIEWER, proof="oidc")
     with counted.of(ann):
         assert not counted.is_full(ann)
@@ -23,6 +23,6 @@ def test_each_caller_has_its_own_limit_and_an_answer_makes_room() -> None:
 
 
 def test_operators_are_not_limited() -> None:
-    counted, operator = InProgress(most=0), Caller("operator", Role.OPERATOR)
+    counted, operator = RequestsInProgress(most=0), Caller("operator", Role.OPERATOR)
     assert not counted.is_full(operator)
     assert counted.is_full(Caller("h1", Role.HOST, host="h1"))

@@ -15,19 +15,12 @@ from tests.support.controller.api_cases import assert_problem, spec
 from tests.support.controller.roles_yard import RolesYard
 
 
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RolesYard]:
-    controller = RolesYard(tmp_path_factory.mktemp("tenants"))
-    controller.start()
-    yield controller
-    controller.stop()
-
-
 @pytest.fixture
-def yard(running: RolesYard) -> Iterator[RolesYard]:
-    yield running
-    for job in running.call("GET", "/v1/jobs").json()["jobs"]:
-        running.call("DELETE", f"/v1/jobs/{job['id']}")
+def yard(yard: RolesYard) -> Iterator[RolesYard]:
+    """The module's controller. Each test begins without jobs."""
+    yield yard
+    for job in yard.call("GET", "/v1/jobs").json()["jobs"]:
+        yard.call("DELETE", f"/v1/jobs/{job['id']}")
 
 
 def put(yard: RolesYard, name: str, job: str, port: int = 5000, **parts: Any) -> Any:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from controller.access.in_progress import MOST
+from controller.access.requests_in_progress import MOST
 from controller.api.routes import ROUTES
 from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.api_cases import assert_problem, batch, spec
@@ -45,14 +44,6 @@ GET    /readyz                      operator viewer tenant host
 GET    /openapi.json                operator viewer tenant
 """
 CALLS = {tuple(line.split()[:2]): set(line.split()[2:]) for line in MATRIX.strip().splitlines()}
-
-
-@pytest.fixture(scope="module")
-def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RolesYard]:
-    controller = RolesYard(tmp_path_factory.mktemp("who-may"))
-    controller.start()
-    yield controller
-    controller.stop()
 
 
 def body_of(method: str, path: str) -> Any:
