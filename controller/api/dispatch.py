@@ -20,7 +20,7 @@ from controller.api.bodies.query import check_known, parse
 from controller.api.errors import from_refusal, problem
 from controller.api.http import Call, HttpError, Reply
 from controller.api.openapi import document
-from controller.api.routes import ROUTES, Route, check_names, pattern
+from controller.api.routes import CONSOLE, ROUTES, Route, check_names, pattern
 from controller.api.services import Services
 from controller.refusals import Refused
 
@@ -51,7 +51,7 @@ class Api:
         self._by_path: dict[str, dict[str, Route]] = {}
         own = () if is_public else (Route("GET", "/openapi.json", self.openapi, Access.READ_JOB, {200: None}),)
         described = (*routes, *own)
-        for route in described:
+        for route in (*described, *(() if is_public else CONSOLE)):
             self._by_path.setdefault(route.path, {})[route.method] = route
         self._patterns = [(pattern(path), path) for path in self._by_path]
         self._described = described

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from controller.api.access import Access
-from controller.api.calls import audit, families, jobs, plans, reload, state
+from controller.api.calls import audit, console, families, jobs, plans, reload, state
 from controller.api.http import Call, Reply
 from controller.api.live.history import KEPT_SECONDS, read_history
 from controller.api.live.network import read_network
@@ -205,15 +205,21 @@ MONITORING = tuple(
 )
 """The calls at the address for monitoring, where nobody needs a token."""
 
+CONSOLE = (
+    Route("GET", "/", console.console_page, Access.OPEN, {200: None, 304: None}),
+    Route("GET", "/console/{path}", console.console_file, Access.OPEN, {200: None, 304: None}, (404,)),
+)
+"""The calls for the console's static files. They are for browsers, so the description of the API leaves them out."""
+
 _NAME = re.compile(NAME_PATTERN)
-FAMILY = "name"
-"""The part of a path that names a family. It may have slashes; its call checks it."""
+_FREE = ("name", "path")
+"""The parts of a path that name a family, or a file of the console. They may have slashes; their calls check them."""
 
 
 def pattern(path: str) -> re.Pattern[str]:
     """Returns a path template as a regular expression.
 
-    Each name in braces matches anything but a slash, and the name of a family matches anything.
+    Each name in braces matches anything but a slash, and the name of a family or a file matches anything.
     """
     parts = re.split(r"\{(\w+)\}", path)
     text = "".join(re.escape(part) if i % 2 == 0 else _group(part) for i, part in enumerate(parts))
@@ -221,7 +227,7 @@ def pattern(path: str) -> re.Pattern[str]:
 
 
 def _group(part: str) -> str:
-    return rf"(?P<{part}>[\s\S]+)" if part == FAMILY else f"(?P<{part}>[^/]+)"
+    return rf"(?P<{part}>[\s\S]+)" if part in _FREE else f"(?P<{part}>[^/]+)"
 
 
 def check_names(parts: Mapping[str, str]) -> None:
@@ -233,7 +239,7 @@ def check_names(parts: Mapping[str, str]) -> None:
             "with a letter or digit",
         )
         for part, name in parts.items()
-        if part != FAMILY and _NAME.fullmatch(name) is None
+        if part not in _FREE and _NAME.fullmatch(name) is None
     ]
     if errors:
         raise Invalid(errors)

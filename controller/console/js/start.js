@@ -1,0 +1,1 @@
+document.title = `Trainyard: ${document.documentElement.dataset.source}`;
