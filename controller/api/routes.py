@@ -18,6 +18,7 @@ from controller.refusals import Invalid
 from controller.wire import (
     NAME_PATTERN,
     AuditTrail,
+    CallerView,
     EventDocument,
     Explanation,
     FamilyList,
@@ -93,7 +94,16 @@ RELOAD = "/v1/reload"
 REPORTS = "/v1/hosts/{host}/reports"
 _OF_USER = {"user": Parameter("Only the family of this user")}
 
+
+def read_caller(_services: Services, call: Call) -> Reply:
+    """Read who calls, and which calls the caller's role may make."""
+    role = call.caller.role
+    calls = tuple(route.name for route in ROUTES if role in route.access.roles)
+    return Reply.of(CallerView(name=call.caller.name, role=role.value, calls=calls))
+
+
 ROUTES: tuple[Route, ...] = (
+    Route("GET", "/v1/caller", read_caller, Access.KNOWN, {200: CallerView}),
     Route("GET", "/v1/jobs", jobs.list_jobs, Access.READ_JOB, {200: JobList}),
     Route("GET", "/v1/jobs/{id}", jobs.get_job, Access.READ_JOB, {200: JobState}, (404,)),
     Route(

@@ -75,6 +75,7 @@ from controller.wire.reports import (
     Threshold,
 )
 from controller.wire.state import (
+    CallerView,
     HostState,
     LatencyState,
     PortState,
@@ -101,6 +102,7 @@ __all__ = [
     "AuditRecord",
     "AuditTrail",
     "Bytes",
+    "CallerView",
     "DemandSpec",
     "EventDocument",
     "Explanation",

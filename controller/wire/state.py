@@ -26,6 +26,18 @@ class Problem(Message):
     """Each field that is at fault, with what is wrong (detail). Of a file also its name and the line."""
 
 
+class CallerView(Message):
+    """Body of ``GET /v1/caller``: who calls."""
+
+    name: str
+    """The name of the token, of the certificate, of the person at the identity provider, or of the host."""
+    role: Literal["operator", "viewer", "tenant", "host"]
+    """The role of the caller. Where no token is set, everybody is an operator."""
+    calls: Annotated[tuple[str, ...], Field(strict=False)]
+    """The calls that this role may make, each a method and a path. Tenants and hosts may make a call only for what is
+    their own."""
+
+
 class PortState(Message):
     """The result of the probe at one port of a switch."""
 

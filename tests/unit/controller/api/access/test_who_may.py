@@ -16,8 +16,10 @@ from controller.console import PAGE
 from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.api_cases import assert_problem, batch, spec
 from tests.support.controller.roles_yard import ROLES, RolesYard
+from tests.support.controller.served import served
 
 MATRIX = """
+GET    /v1/caller                   operator viewer tenant host
 GET    /v1/jobs                     operator viewer tenant
 GET    /v1/jobs/{id}                operator viewer tenant
 PUT    /v1/jobs/{id}                operator        tenant host
@@ -107,6 +109,21 @@ def test_the_table_and_the_description_say_the_same(yard: RolesYard) -> None:
         for method, operation in methods.items()
     }
     assert roles == told
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_each_caller_is_told_who_it_is_and_what_it_may(yard: RolesYard, role: str) -> None:
+    said = yard.by(ROLES[role], "GET", "/v1/caller").json()
+    assert (said["name"], said["role"]) == (ROLES[role], role)
+    untold = {"GET /openapi.json", *(f"GET {path}" for path in FOR_BROWSERS)}
+    assert set(said["calls"]) == {" ".join(call) for call, roles in CALLS.items() if role in roles} - untold
+
+
+def test_where_no_token_is_set_everybody_is_an_operator() -> None:
+    with served(is_planning=False) as api:
+        said = api.call("GET", "/v1/caller").json()
+    assert (said["name"], said["role"]) == ("anybody", "operator")
+    assert "POST /v1/reload" in said["calls"]
 
 
 def test_a_wrong_tokens_file_is_refused_at_the_start(tmp_path: Path) -> None:
