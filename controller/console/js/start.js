@@ -1,1 +1,0 @@
-document.title = `Trainyard: ${document.documentElement.dataset.source}`;
