@@ -11,7 +11,7 @@ const SENTENCES = {
   switch: (data) => `switch ${shortDpid(data.dpid)} ${data.ready ? "is ready" : data.connected ? `is not ready: ${data.reason ?? "its queues are being checked"}` : "is gone"}`,
   settings: (data) => `the settings are: ${Object.entries({ policy: data.policy, period: data.period_seconds === null ? null : duration(data.period_seconds), pause: data.pause }).filter(([, value]) => value !== null && value !== undefined).map(([name, value]) => `${name} ${value}`).join(", ")}`,
   problem: (data) => `${data.state === "gone" ? "gone" : "problem"}: ${data.problem}`,
-  audit: (data) => `${data.who}: ${data.action}${data.path ? ` ${data.path}` : ""} was ${data.outcome}${data.detail ? `: ${data.detail}` : ""}`,
+  audit: (data) => `${data.who}: ${data.path ? `${data.action.split(" ")[0]} ${data.path}` : data.action} was ${data.outcome}${data.detail ? `: ${data.detail}` : ""}`,
   gap: (data) => `events ${data.first} to ${data.last} were missed`,
 };
 

@@ -85,7 +85,7 @@ function auditPart(trail, problem) {
             h("td", { class: "time" }, clock(one.time)),
             h("td", null, `${one.who} (${one.role})`),
             h("td", null, one.address ?? "–"),
-            h("td", null, `${one.action}${one.path ? ` ${one.path}` : ""}`),
+            h("td", null, one.path ? `${one.action.split(" ")[0]} ${one.path}` : one.action),
             h("td", null, badge(one.outcome, OUTCOMES[one.outcome]), one.detail ? ` ${one.detail}` : null),
             h("td", null, change(one)),
           ),

@@ -29,7 +29,7 @@ export function makePage(redraw) {
       { name: "progress", title: "Progress", sort: share, cell: (job) => (share(job) === null ? number(job.iterations_done, 4) : bar(share(job), `progress of ${job.id}`)) },
       { name: "metric", title: "Metric", sort: (job) => job.last_metric, cell: metric },
       { name: "target", title: "Next target", wide: false, sort: (job) => nextTarget(job)?.iteration ?? null, cell: target, help: "The iteration at which the policy expects it, with the interval of 80 %" },
-      { name: "traffic", title: "An iteration sends", wide: false, sort: sent, cell: (job) => (sent(job) === null ? "–" : bytes(sent(job))) },
+      { name: "traffic", title: "Sends", help: "The bytes of one iteration", wide: false, sort: sent, cell: (job) => (sent(job) === null ? "–" : bytes(sent(job))) },
       { name: "hosts", title: "Hosts", wide: false, sort: (job) => hostsOf(job).length, cell: (job) => h("span", { title: hostsOf(job).join(", ") }, String(hostsOf(job).length)) },
       { name: "arrival", title: "Since", wide: false, sort: (job) => job.arrival, cell: (job) => (source.isRecorded ? moment(job.arrival > 1e8 ? null : job.arrival) : clock(job.arrival)) },
     ],

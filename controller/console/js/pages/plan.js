@@ -70,7 +70,7 @@ function column(source, plan, other, name) {
       fact("Jobs wait in the mean", duration(plan.objective_seconds), over === null ? null : `${percent(over - 1, 1)} above the lower bound of ${duration(plan.lower_bound_seconds)}`),
       fact("Inversions", String(plan.inversions ?? 0), "pairs that meet at a port and share a class"),
     ),
-    bands.length === 0 ? empty("No job is in the plan.") : h("ol", { class: "bands", start: "0" }, bands.slice(0, MOST_BANDS).map((band, i) => h("li", { key: i }, band.slice(0, MOST_IN_BAND).map((one) => entry(plan, one)), band.length > MOST_IN_BAND ? ` and ${band.length - MOST_IN_BAND} more` : null))),
+    bands.length === 0 ? empty("No job is in the plan.") : h("ol", { class: "bands", start: "0" }, bands.slice(0, MOST_BANDS).map((band, i) => h("li", { key: i }, band.slice(0, MOST_IN_BAND).map((one) => entry(plan, one)), band.length === 1 ? h("span", { class: "reason" }, plan.reasons?.[band[0].job] ?? null) : null, band.length > MOST_IN_BAND ? ` and ${band.length - MOST_IN_BAND} more` : null))),
     bands.length > MOST_BANDS ? h("p", { class: "muted" }, `and ${counted(bands.length - MOST_BANDS, "more band")}`) : null,
     isInForce && plan.errors?.length > 0 ? h("ul", { class: "problems" }, plan.errors.map((error) => h("li", null, error))) : null,
   );

@@ -3,10 +3,15 @@
 import { h } from "./dom.js";
 
 const SOURCE = "console/vendor/plotly.min.js";
+/** The library has a map in it, which writes its style into the page unless an element with this id is there. */
+const MAP_STYLE = "9f215cf04c5486422605d13261cb87401f4e7763b6296af81e98efbc0130da53";
 let loading = null;
 
 function library() {
   loading ??= new Promise((done, failed) => {
+    const placeholder = document.createElement("meta");
+    placeholder.id = MAP_STYLE;
+    document.head.append(placeholder);
     const script = document.createElement("script");
     script.src = SOURCE;
     script.addEventListener("load", () => done(globalThis.Plotly));

@@ -76,7 +76,7 @@ function setAttributes(node, attributes, hasStyle) {
     if (!(name in attributes) && !(name === "style" && hasStyle)) node.removeAttribute(name);
   }
   for (const [name, value] of Object.entries(attributes)) {
-    if (AS_PROPERTY.has(name)) {
+    if (AS_PROPERTY.has(name) && node.localName !== "option") {
       if (node[name] !== value) node[name] = value;
     } else if (value === null || value === undefined || value === false) node.removeAttribute(name);
     else {

@@ -37,7 +37,7 @@ function signs({ state }) {
     plan && badge(plan.policy),
     status?.paused ? badge("paused", "warn") : status !== null && status.enforce.length === 0 ? badge("observing") : null,
     problems.length > 0 ? badge(counted(problems.length, "problem"), "warn") : null,
-    caller && caller.name ? h("span", { class: "muted caller" }, `${caller.name}, ${caller.role}`) : null,
+    caller === null ? null : h("span", { class: "muted" }, caller.name === "anybody" ? caller.role : `${caller.name}, ${caller.role}`),
   ];
 }
 
