@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from controller.api.access import Access
-from controller.api.calls import audit, console, families, jobs, plans, reload, state
+from controller.api.calls import audit, console, explain, families, jobs, plans, reload, state
 from controller.api.http import Call, Reply
 from controller.api.live.history import KEPT_SECONDS, read_history
 from controller.api.live.network import read_network
@@ -116,7 +116,7 @@ ROUTES: tuple[Route, ...] = (
         body=JobSpec,
     ),
     Route("DELETE", "/v1/jobs/{id}", jobs.delete_job, Access.CHANGE_JOB, {204: None}, (404,)),
-    Route("GET", "/v1/jobs/{id}/explain", jobs.explain, Access.READ_JOB, {200: Explanation}, (404, 409)),
+    Route("GET", "/v1/jobs/{id}/explain", explain.explain, Access.READ_JOB, {200: Explanation}, (404, 409)),
     Route(
         "PUT",
         "/v1/stages/{id}",

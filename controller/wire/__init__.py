@@ -55,7 +55,7 @@ from controller.wire.jobs import (
     StageState,
     TaskSpec,
 )
-from controller.wire.plans import Explanation, HostPlan, Mark, Peers, PlanView, Settings
+from controller.wire.plans import Explanation, HostPlan, JobAtPort, Mark, Peers, PlanView, PortWait, Settings
 from controller.wire.reports import (
     MAX_BATCH_LINKS,
     MAX_FLOWS,
@@ -120,6 +120,7 @@ __all__ = [
     "HostReport",
     "HostState",
     "Iterations",
+    "JobAtPort",
     "JobEvent",
     "JobHistory",
     "JobList",
@@ -145,6 +146,7 @@ __all__ = [
     "PlanEvent",
     "PlanView",
     "PortState",
+    "PortWait",
     "Positive",
     "PredictedTarget",
     "Problem",
