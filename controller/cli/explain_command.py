@@ -22,6 +22,10 @@ def add_command(commands: Any, remote: argparse.ArgumentParser, connect: Connect
     """Add the command's parser. ``connect`` returns the client that the options of ``remote`` name."""
     parser = commands.add_parser("explain", parents=[remote], help="why a job has its class, and what it waits for")
     parser.add_argument("job", metavar="JOB", help="the name of the job")
+    tries = parser.add_argument_group("as it would be, without applying it")
+    tries.add_argument("--policy", metavar="NAME", help="under this policy")
+    tries.add_argument("--weight", metavar="NUMBER", help="with this weight of the job")
+    tries.add_argument("--target", metavar="VALUE", help="with this value of its metric as its target")
     parser.set_defaults(run=lambda options: run_explain(options, connect))
 
 
@@ -29,8 +33,13 @@ def run_explain(options: argparse.Namespace, connect: Connect) -> int:
     """Show why a job has its class."""
     from controller.wire import Explanation
 
-    answer = connect(options).get(f"/v1/jobs/{quote(options.job)}/explain", Explanation)
-    return show_document(answer) if options.json else show_facts(list(_facts(answer)))
+    changes = {name: getattr(options, name) for name in ("policy", "weight", "target")}
+    query = {name: value for name, value in changes.items() if value is not None}
+    answer = connect(options).get(f"/v1/jobs/{quote(options.job)}/explain", Explanation, query)
+    if options.json:
+        return show_document(answer)
+    tried = [("applied", f"no: as it would be with {' and '.join(f'{k} {v}' for k, v in query.items())}")]
+    return show_facts([*(tried if query else []), *_facts(answer)])
 
 
 def _facts(answer: Explanation) -> Iterator[tuple[str, str]]:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from http import HTTPStatus
+from typing import Any
 
 from controller.access.caller import Caller
+from controller.api.access import Access
+from controller.api.bodies.query import real
+from controller.api.calls.plans import policy_named
 from controller.api.http import Call, HttpError, Reply
 from controller.api.services import Services
 from controller.api.tenants import ANOTHER, may_see, require_seen, without_others
@@ -15,7 +21,7 @@ from controller.ordering.loads import busiest_port
 from controller.ordering.waiting import OtherJob, waits
 from controller.planner import Plan
 from controller.refusals import Unavailable
-from controller.wire import Explanation, JobAtPort, PortWait
+from controller.wire import MAX_METRIC, MAX_POSITIVE, MIN_POSITIVE, Explanation, JobAtPort, PortWait
 
 UserOf = Mapping[str, str | None]
 
@@ -27,11 +33,35 @@ def explain(services: Services, call: Call) -> Reply:
     state = services.registry.job_state(job_id)
     if state.state in ("ended", "lost"):
         raise HttpError(HTTPStatus.CONFLICT, f"job {job_id} is {state.state}: it is not in the plan")
+    plan, snapshot = _tried(services, call) if call.query else _in_force(services)
+    users = {other: services.registry.job_user(other) for band in plan.ordering.bands for other in band}
+    return Reply.of(explanation(job_id, plan, snapshot, call.caller, users=users, problems=state.problems))
+
+
+def _in_force(services: Services) -> tuple[Plan, Snapshot]:
     plan, snapshot = services.loop.plan, services.loop.snapshot
     if plan is None or snapshot is None:
         raise Unavailable("there is no plan yet; ask again in a second")
-    users = {other: services.registry.job_user(other) for band in plan.ordering.bands for other in band}
-    return Reply.of(explanation(job_id, plan, snapshot, call.caller, users=users, problems=state.problems))
+    return plan, snapshot
+
+
+def _tried(services: Services, call: Call) -> tuple[Plan, Snapshot]:
+    """Returns the plan that would be made now if what the query names were otherwise. It is not applied."""
+    # A tenant would learn from it how other tenants' jobs stand.
+    Access.READ.require(call.caller, f"GET /v1/jobs/{{id}}/explain with {', '.join(call.query)}")
+    weight = real(call.query, "weight", MIN_POSITIVE, MAX_POSITIVE)
+    target = real(call.query, "target", -MAX_METRIC, MAX_METRIC)
+    loop = services.loop
+    name = call.query.get("policy")
+    policy = loop.settings.policy if name is None else policy_named(loop, name)
+    return loop.dry_run(policy, partial(with_job_changed, call.path["id"], weight, target))
+
+
+def with_job_changed(job_id: str, weight: float | None, target: float | None, known: Snapshot) -> Snapshot:
+    """Returns what is known, with another weight or target of a job. None: it stays."""
+    wanted = {"weight": weight, "target": target}
+    changes: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
+    return replace(known, jobs=tuple(replace(job, **changes) if job.id == job_id else job for job in known.jobs))
 
 
 def explanation(

@@ -169,6 +169,16 @@ def test_explain(run: Any) -> None:
     assert run("explain", "../status")[0] == 2
 
 
+def test_explain_as_it_would_be(run: Any) -> None:
+    status, out, _ = run("explain", "a", "--policy", "fair", "--weight", "2", "--target", "0.5")
+    assert status == 0
+    assert out.startswith("applied     no: as it would be with policy fair and weight 2 and target 0.5\n")
+    assert "policy      fair\n" in out and "target      0.5\n" in out
+    status, out, err = run("explain", "a", "--weight", "-1")
+    assert (status, out) == (2, "")
+    assert "weight: '-1' is no number" in err
+
+
 def test_probe_fails_without_a_switch(run: Any) -> None:
     status, _, err = run("probe")
     assert (status, err) == (1, "trainyard: no switch has connected\n")
