@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from controller.api.access import Access
-from controller.api.calls import audit, console, families, jobs, plans, reload, state
+from controller.api.calls import audit, console, explain, families, jobs, plans, reload, state
 from controller.api.http import Call, Reply
 from controller.api.live.history import KEPT_SECONDS, read_history
 from controller.api.live.network import read_network
@@ -16,6 +16,9 @@ from controller.api.services import Services
 from controller.events.rings import SAMPLE_SECONDS
 from controller.refusals import Invalid
 from controller.wire import (
+    MAX_METRIC,
+    MAX_POSITIVE,
+    MIN_POSITIVE,
     NAME_PATTERN,
     AuditTrail,
     CallerView,
@@ -116,7 +119,25 @@ ROUTES: tuple[Route, ...] = (
         body=JobSpec,
     ),
     Route("DELETE", "/v1/jobs/{id}", jobs.delete_job, Access.CHANGE_JOB, {204: None}, (404,)),
-    Route("GET", "/v1/jobs/{id}/explain", jobs.explain, Access.READ_JOB, {200: Explanation}, (404, 409)),
+    Route(
+        "GET",
+        "/v1/jobs/{id}/explain",
+        explain.explain,
+        Access.READ_JOB,
+        {200: Explanation},
+        (403, 404, 409),
+        query={
+            "policy": Parameter("The name of a policy: as this policy would order the jobs now. Not for tenants"),
+            "weight": Parameter(
+                "As if the job had this weight. Not for tenants",
+                {"type": "number", "minimum": MIN_POSITIVE, "maximum": MAX_POSITIVE},
+            ),
+            "target": Parameter(
+                "As if the job declared this target. Not for tenants",
+                {"type": "number", "minimum": -MAX_METRIC, "maximum": MAX_METRIC},
+            ),
+        },
+    ),
     Route(
         "PUT",
         "/v1/stages/{id}",

@@ -22,7 +22,7 @@ class InForce(NamedTuple):
 def plan_data(before: InForce | None, after: InForce) -> dict[str, Any] | None:
     """Returns the data of the event ``plan``; None where nobody would see a difference.
 
-    The lower bound changes with each report, and is no difference by itself.
+    The objective and its lower bound change with each report, and are no difference by themselves.
     """
     if before is not None and _shown(before) == _shown(after):
         return None
@@ -33,6 +33,7 @@ def plan_data(before: InForce | None, after: InForce) -> dict[str, Any] | None:
         "order": plan.ordering.bands,
         "classes": plan.classes,
         "moves": plan.moves,
+        "objective_seconds": _finite(plan.objective_seconds),
         "lower_bound_seconds": _finite(plan.lower_bound_seconds),
     }
 

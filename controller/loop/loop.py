@@ -194,11 +194,16 @@ class Loop:
         self._dataplane.set_paused(is_paused)
         self.host_plans.set_paused(is_paused or "host" not in self._current.config.enforce)
 
-    def dry_run(self, policy: Policy) -> tuple[Plan, Snapshot]:
-        """Returns the plan that ``policy`` would make now, and its snapshot. Raises what the policy raises."""
+    def dry_run(
+        self, policy: Policy, change: Callable[[Snapshot], Snapshot] = lambda known: known
+    ) -> tuple[Plan, Snapshot]:
+        """Returns the plan that ``policy`` would make now, and its snapshot. Raises what the policy raises.
+
+        ``change`` returns what the plan is made of, from what is known. It is pure.
+        """
 
         def act() -> tuple[Plan, Snapshot]:
-            snapshot = self._take_snapshot()
+            snapshot = change(self._take_snapshot())
             made: Plan = eventlet.tpool.execute(
                 plan, snapshot, self._made, policy=policy, assign=self._current.config.assign
             )

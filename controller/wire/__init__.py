@@ -12,6 +12,8 @@ from controller.wire.base import (
     MAX_BODY_BYTES,
     MAX_BYTES,
     MAX_METRIC,
+    MAX_POSITIVE,
+    MIN_POSITIVE,
     NAME_PATTERN,
     PRINTABLE_PATTERN,
     Bytes,
@@ -55,7 +57,7 @@ from controller.wire.jobs import (
     StageState,
     TaskSpec,
 )
-from controller.wire.plans import Explanation, HostPlan, Mark, Peers, PlanView, Settings
+from controller.wire.plans import Explanation, HostPlan, JobAtPort, Mark, Peers, PlanView, PortWait, Settings
 from controller.wire.reports import (
     MAX_BATCH_LINKS,
     MAX_FLOWS,
@@ -96,7 +98,9 @@ __all__ = [
     "MAX_METRIC",
     "MAX_PEERS",
     "MAX_POINTS",
+    "MAX_POSITIVE",
     "MAX_TRAFFIC",
+    "MIN_POSITIVE",
     "NAME_PATTERN",
     "PRINTABLE_PATTERN",
     "AuditRecord",
@@ -120,6 +124,7 @@ __all__ = [
     "HostReport",
     "HostState",
     "Iterations",
+    "JobAtPort",
     "JobEvent",
     "JobHistory",
     "JobList",
@@ -145,6 +150,7 @@ __all__ = [
     "PlanEvent",
     "PlanView",
     "PortState",
+    "PortWait",
     "Positive",
     "PredictedTarget",
     "Problem",

@@ -28,9 +28,11 @@ class PlanEvent(Message):
     """The class of each job. Class 0 is served first. For a tenant, of its own jobs."""
     moves: int | None
     """How many jobs have another class than in the plan before. null: for a tenant."""
+    objective_seconds: float | None = None
+    """The weighted mean over jobs of the time until their ports have served them in this order. null: it is not known,
+    or for a tenant."""
     lower_bound_seconds: float | None
-    """A lower bound of the weighted mean over jobs of the time until their ports have served them, over all orders.
-    null: it is not known, or for a tenant."""
+    """A lower bound of that mean over all orders. null: it is not known, or for a tenant."""
 
 
 class JobProgress(Message):

@@ -50,6 +50,7 @@ def _own(event: Event, tenancy: Tenancy, user_of: UserOf) -> dict[str, Any] | No
                 "order": [band for band in bands if band],
                 "classes": {job: service_class for job, service_class in data["classes"].items() if is_own(job)},
                 "moves": None,
+                "objective_seconds": None,
                 "lower_bound_seconds": None,
             }
         case "stage":

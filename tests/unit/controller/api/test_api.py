@@ -44,6 +44,11 @@ def test_the_life_of_a_job(yard: Controller) -> None:
     assert why["bottleneck_port"] == "h1 ingress"
     assert why["bottleneck_seconds_per_iteration"] == pytest.approx(0.008)
     assert "arrived" in why["reason"]
+    wait_until(lambda: yard.call("GET", "/v1/jobs/life/explain").json()["iterations_done"] == 5, what="the next plan")
+    waits = {port["port"]: port for port in yard.call("GET", "/v1/jobs/life/explain").json()["ports"]}
+    assert set(waits) == {"h1 ingress", "h2 egress"}
+    assert waits["h2 egress"]["own_seconds_per_iteration"] == pytest.approx(0.008)
+    assert waits["h2 egress"]["own_seconds_left"] == pytest.approx(45 * 0.008), "5 of 50 iterations are done"
     yard.call("POST", "/v1/hosts/h1/reports", batch({"job": "life", "ended": True}))
     assert yard.call("GET", "/v1/jobs/life").json()["state"] == "ended"
     assert_problem(yard.call("GET", "/v1/jobs/life/explain"), 409, "job life is ended")
@@ -137,7 +142,7 @@ def test_openapi_describes_every_call(yard: Controller) -> None:
             declared = {p["name"] for p in operation["parameters"] if p["in"] == "path"}
             assert declared == set(re.findall(r"\{(\w+)\}", path))
             assert operation["responses"]
-    assert len(names) == sum(len(operations) for operations in document["paths"].values()) == 26
+    assert len(names) == sum(len(operations) for operations in document["paths"].values()) == 27
     assert document["components"]["schemas"]["JobSpec"]["additionalProperties"] is False
 
 

@@ -25,6 +25,7 @@ def test_a_first_plan_is_told_whole() -> None:
         "order": (("a",), ("b",)),
         "classes": {"a": 0, "b": 1},
         "moves": 1,
+        "objective_seconds": 3.0,
         "lower_bound_seconds": 2.0,
     }
 
@@ -33,7 +34,7 @@ def test_a_first_plan_is_told_whole() -> None:
     ("epoch", "changes", "is_told"),
     [
         (3, {}, False),
-        (3, {"lower_bound_seconds": 1.0, "made_at": 9.0, "moves": 0}, False),
+        (3, {"objective_seconds": 4.0, "lower_bound_seconds": 1.0, "made_at": 9.0, "moves": 0}, False),
         (4, {}, True),
         (3, {"classes": {"a": 0, "b": 0}}, True),
         (3, {"ordering": replace(ORDERING, bands=(("b",), ("a",)))}, True),
@@ -47,9 +48,10 @@ def test_a_plan_is_told_where_somebody_would_see_a_difference(
     assert (data is not None) is is_told
 
 
-def test_a_bound_that_was_not_computed_is_null() -> None:
-    data = plan_data(None, InForce(1, replace(PLAN, lower_bound_seconds=math.nan)))
-    assert data is not None and data["lower_bound_seconds"] is None
+@pytest.mark.parametrize("name", ["objective_seconds", "lower_bound_seconds"])
+def test_what_was_not_computed_is_null(name: str) -> None:
+    data = plan_data(None, InForce(1, replace(PLAN, **{name: math.nan})))
+    assert data is not None and data[name] is None
 
 
 def test_jobs_change_by_their_class_or_their_predictions() -> None:

@@ -53,7 +53,9 @@ def test_a_tenant_follows_its_own_jobs_and_finds_no_other_name(
     assert own["id"] == whole["id"]
     assert own["data"]["order"] == [["vision-1"], ["shared"]]
     assert own["data"]["classes"] == {job: whole["data"]["classes"][job] for job in ("vision-1", "shared")}
-    assert (own["data"]["moves"], own["data"]["lower_bound_seconds"]) == (None, None)
+    hidden = ("moves", "objective_seconds", "lower_bound_seconds")
+    assert [own["data"][name] for name in hidden] == [None] * 3
+    assert None not in [whole["data"][name] for name in hidden]
     assert own["data"]["epoch"] == whole["data"]["epoch"]
     readers["vision"].wait("job", lambda data: data["id"] == "shared")
     readers["vision"].wait("stage", lambda data: data["id"] == "secret-stage" and data["jobs"] == ["shared"])
