@@ -152,6 +152,8 @@ class Status(Message):
     """When the settings in force were read, in seconds since 1970-01-01 UTC."""
     paused: bool = False
     """Whether an operator has paused: plans are made, and nothing is enforced."""
+    policies: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    """The policies that can be chosen, in alphabetical order."""
     enforce: Annotated[tuple[str, ...], Field(strict=False)] = ()
     """Where the order is enforced by the settings: switch, host. Empty: the controller only observes."""
 

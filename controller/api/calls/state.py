@@ -10,6 +10,7 @@ from controller.api.http import Call, HttpError, Reply
 from controller.api.services import Services
 from controller.dataplane.values import SwitchStatus
 from controller.loop.metrics import Samples, counted
+from controller.policies.registry import available
 from controller.wire import HostState, LatencyState, PortState, Readiness, Status, SwitchState
 
 LOG = logging.getLogger("trainyard.api")
@@ -86,6 +87,7 @@ def status(services: Services, _call: Call) -> Reply:
             settings_sha256=services.reloader.sha256 if services.reloader is not None else None,
             settings_loaded_at=services.reloader.loaded_at if services.reloader is not None else None,
             paused=loop.settings.is_paused,
+            policies=tuple(sorted(available())),
             enforce=services.config.enforce,
         )
     )
