@@ -28,7 +28,6 @@ _PAUSE_SECONDS = 1.0
 _SHARE = 1 / 50
 _STOP_SECONDS = 10.0
 _RUNNING = ("waiting", "running")
-_LAST = ("network", "history", "status", "settings")
 
 Ask = Callable[[str], Any]
 """Returns the JSON at a path of the API. Raises LabError where there is none, and ControllerSilentError where the
@@ -69,13 +68,17 @@ class FactsRecorder:
             self._planned = tuple(jobs[:MOST_EXPLAINED])
             self._has_news.set()
 
-    def ask_last(self) -> None:
-        """Ask what the controller knows at the end, and no more after that. Call it before the controller ends."""
+    def ask_last(self, zero: float) -> None:
+        """Ask what the controller knows at the end, and no more after that. Call it before the controller ends.
+
+        ``zero``: the start of the experiment, in seconds since the epoch, from which the history is asked for.
+        """
         self._end()
         self._ended_at = time.time()
         with contextlib.suppress(LabError):
             self._ask_jobs()
-            self._last = {name: self._ask(f"/v1/{name}") for name in _LAST}
+            for name, query in (("network", ""), ("history", f"?since={zero:.3f}"), ("status", ""), ("settings", "")):
+                self._last[name] = self._ask(f"/v1/{name}{query}")
 
     def stop(self, zero: float) -> None:
         """Write the files, with times in seconds since ``zero``, the start of the experiment. Raises OSError."""

@@ -30,7 +30,7 @@ class ArmRecorder:
 
     def ask_last(self) -> None:
         """Ask what the controller knows at the end. Call it right before it is stopped."""
-        self._facts.ask_last()
+        self._facts.ask_last(self.zero)
 
     def stop(self) -> None:
         """Write the files. Call it when the controller has ended. Raises OSError."""
