@@ -58,7 +58,8 @@ def run_console(options: argparse.Namespace, connect: Connect) -> int:
             show_json({"url": server.url, "recordings": names})
         else:
             for recording in recordings:
-                show_line(f"{recording.title}: {recording.seconds:.0f} s, {recording.events} events ({recording.name})")
+                count = f"{recording.events} event{'s' if recording.events != 1 else ''}"
+                show_line(f"{recording.title}: {recording.seconds:.0f} s, {count} ({recording.name})")
             show_line(f"the console is at {server.url}  (Ctrl-C ends it)")
         if not options.no_browser:
             # In a thread: a browser in the terminal would not return before it has had its answers.
