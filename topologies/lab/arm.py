@@ -25,7 +25,7 @@ from topologies.fork_server import ForkedProcess, Program
 from topologies.lab import arm_values, earlier_jobs, nic_queues
 from topologies.lab.controller_process import URL, ControllerProcess
 from topologies.lab.meters import Meter, Use
-from topologies.lab.recorder import EventRecorder
+from topologies.lab.recording.recorder import ArmRecorder
 from topologies.lab.results import ArmResult, PolicyChoice
 from topologies.studies.process import TunerProcess, all_ended, arrived_jobs, read_studies
 from topologies.trainer.results import done_file
@@ -155,14 +155,14 @@ class Agents:
 class Running:
     """An arm whose controller and agents run; its jobs come to ``meeting``.
 
-    ``recorder`` writes its events. ``before``: the controller's state without jobs. ``jobs``: their processes, and
-    ``stops`` what else is to be stopped before these; whoever starts them adds them here.
+    ``recorder`` writes what a replay needs. ``before``: the controller's state without jobs. ``jobs``: their processes,
+    and ``stops`` what else is to be stopped before these; whoever starts them adds them here.
     """
 
     controller: ControllerProcess
     agents: Agents
     meeting: Meeting
-    recorder: EventRecorder
+    recorder: ArmRecorder
     before: Status
     jobs: list[ForkedProcess]
     stops: list[Callable[[], None]]
@@ -223,7 +223,7 @@ def running(
         period_seconds=planned.period_seconds,
     )
     agents = Agents(emulation, folder)
-    recorder = EventRecorder(controller.events, folder)
+    recorder = ArmRecorder(controller, folder, choice.name)
     recorder.start()
     reporters: list[ForkedProcess] = []
     jobs: list[ForkedProcess] = []
@@ -377,10 +377,11 @@ def _close(
     stops: Iterable[Callable[[], None]],
     processes: Iterable[ForkedProcess],
     controller: ControllerProcess,
-    recorder: EventRecorder,
+    recorder: ArmRecorder,
     results: Path,
 ) -> None:
     """End the arm's processes, and keep their files."""
+    recorder.ask_last()
     try:
         _stop(stops, processes)
     finally:
