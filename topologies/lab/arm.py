@@ -25,6 +25,7 @@ from topologies.fork_server import ForkedProcess, Program
 from topologies.lab import arm_values, earlier_jobs, nic_queues
 from topologies.lab.controller_process import URL, ControllerProcess
 from topologies.lab.meters import Meter, Use
+from topologies.lab.recording.reached import add_reached, moments
 from topologies.lab.recording.recorder import ArmRecorder
 from topologies.lab.results import ArmResult, PolicyChoice
 from topologies.studies.process import TunerProcess, all_ended, arrived_jobs, read_studies
@@ -287,11 +288,13 @@ def _run_arm(
         seconds = time.time() - start
         after = run.finish()
     arrived = set(arrived_jobs(experiment, results))
+    jobs = {job.id: arm_values.job_result(job, results, experiment) for job in experiment.jobs if job.id in arrived}
+    add_reached(results, moments(jobs, {job.id: job.arrival for job in experiment.jobs}))
     return ArmResult(
         experiment=experiment.name,
         seed=experiment.seed,
         policy=choice.name,
-        jobs={job.id: arm_values.job_result(job, results, experiment) for job in experiment.jobs if job.id in arrived},
+        jobs=jobs,
         control=arm_values.control(after),
         bytes_by_class=arm_values.bytes_by_class(run.before, after, experiment.queues - 1),
         cpu_idle_share=1.0 - use.busy_share,
