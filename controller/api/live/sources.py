@@ -171,9 +171,10 @@ class Sources:
         services = self._services
         stages, before = services.registry.stages(), self._stages
         for stage, jobs in changed(before, stages):
-            users = self._users_of_stages.pop(stage, {})  # of a stage that has ended, jobs may be gone
+            users = self._users_of_stages.pop(stage, {})  # those that it had may be gone from the registry
             if jobs is not None:
-                self._users_of_stages[stage] = users = self._users(jobs)
+                self._users_of_stages[stage] = present = self._users(jobs)
+                users = users | present
             self._add("stage", stage_facts(stage, jobs, before.get(stage, ())), users)
         self._stages = stages
         hosts = self._present_hosts()

@@ -50,6 +50,8 @@ def _of_jobs(event: Event, own: set[str]) -> dict[str, Any] | None:
         case "stage":
             data = event.data
             jobs = [job for job in data["jobs"] if job in own]
-            return data | {"jobs": jobs} if jobs else None
+            if own and not jobs:  # the others in it go on, and that is theirs
+                return data | {"state": "ended", "jobs": sorted(own)}
+            return data | {"jobs": jobs} if own else None
         case _:
             return None

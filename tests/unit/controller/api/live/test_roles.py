@@ -57,6 +57,9 @@ def test_a_tenant_follows_its_own_jobs_and_finds_no_other_name(
     readers["vision"].wait("job", lambda data: data["id"] == "shared")
     readers["vision"].wait("stage", lambda data: data["id"] == "secret-stage" and data["jobs"] == ["shared"])
     readers["speech"].wait("job", lambda data: data["id"] == "secret-name")
+    yard.call("DELETE", "/v1/jobs/shared")
+    readers["vision"].wait("stage", lambda data: data == {"id": "secret-stage", "state": "ended", "jobs": ["shared"]})
+    assert readers["night"].wait("stage", lambda data: data["jobs"] == ["secret-name"])["data"]["state"] == "running"
     assert {document["data"]["id"] for document in readers["vision"].of("job")} == {"vision-1", "shared"}
     assert {document["data"]["id"] for document in readers["speech"].of("job")} == {"secret-name"}
     assert "secret-name" not in json.dumps(readers["vision"].documents)
