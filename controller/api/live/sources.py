@@ -54,8 +54,8 @@ class Sources:
         self._read_problems = problems
         self._clock = clock
         self._steady = steady
-        self._jobs: Pace[str | None] = Pace()
-        """The jobs that have news, with their users."""
+        self._jobs: Pace[Users] = Pace()
+        """The jobs that have news, each with its user."""
         self._in_force: InForce | None = None
         self._stages: dict[str, tuple[str, ...]] = services.registry.stages()
         self._users_of_stages = {stage: self._users(jobs) for stage, jobs in self._stages.items()}
@@ -100,7 +100,10 @@ class Sources:
     # What the parts tell.
 
     def _job_changed(self, job: str, user: str | None) -> None:
-        self._jobs.mark(job, user)
+        before = self._jobs.waiting(job)
+        if before is not None and before != {job: user}:  # whose job it was is told at once that it has none any more
+            self._add("job", job_facts(job, None, None, ()), before)
+        self._jobs.mark(job, {job: user})
         self._has_news()
 
     def _loop_has_turned(self) -> None:
@@ -146,19 +149,19 @@ class Sources:
         registry = self._services.registry
         for job in jobs_of_change(before, self._in_force):
             if registry.has_job(job):  # one that was removed has been told of, with the user that it had
-                self._jobs.mark(job, registry.job_user(job))
+                self._jobs.mark(job, {job: registry.job_user(job)})
 
     def _tell_jobs(self) -> None:
         plan = self._services.loop.plan
         predictions = plan.ordering.predictions if plan is not None else {}
         pause, faults = Pause(), []
-        for job, user in self._jobs.rest() if self._is_over else self._jobs.due(self._steady()):
+        for job, users in self._jobs.rest() if self._is_over else self._jobs.due(self._steady()):
             pause()
             progress = self._services.registry.progress(job)
             service_class = self._services.loop.classes.get(job)
             try:
                 facts = job_facts(job, progress, service_class, predictions.get(job, ()))
-                self._add("job", facts, {job: progress.user if progress is not None else user})
+                self._add("job", facts, {job: progress.user} if progress is not None else users)
             except Exception as fault:  # such as a prediction of another package's policy that is no number
                 faults.append(fault)
         if faults:
@@ -173,8 +176,8 @@ class Sources:
         for stage, jobs in changed(before, stages):
             users = self._users_of_stages.pop(stage, {})  # those that it had may be gone from the registry
             if jobs is not None:
-                self._users_of_stages[stage] = present = self._users(jobs)
-                users = users | present
+                self._users_of_stages[stage] = self._users(jobs)
+                users = users | self._users_of_stages[stage]
             self._add("stage", stage_facts(stage, jobs, before.get(stage, ())), users)
         self._stages = stages
         hosts = self._present_hosts()

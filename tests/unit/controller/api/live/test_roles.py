@@ -99,6 +99,19 @@ def test_an_event_of_a_job_is_of_the_user_that_it_had(yard: RolesYard) -> None:
         again.close()
 
 
+def test_who_loses_a_name_to_others_at_once_is_told(yard: RolesYard, readers: dict[str, EventReader]) -> None:
+    put(yard, "night", "taken", 5003, user="cem")
+    readers["speech"].wait("job", lambda data: data["id"] == "taken")
+    yard.call("DELETE", "/v1/jobs/taken")
+    put(yard, "night", "taken", 5003, user="ann")
+    readers["speech"].wait("job", lambda data: data["id"] == "taken" and data["state"] == "removed")
+    readers["vision"].wait("job", lambda data: data["id"] == "taken" and data["state"] == "waiting")
+    time.sleep(1.2)
+    assert [document["data"]["state"] for document in readers["night"].of("job")][-2:] == ["removed", "waiting"]
+    own = [document["data"] for document in readers["vision"].of("job") if document["data"]["id"] == "taken"]
+    assert {data["state"] for data in own} == {"waiting"}
+
+
 def test_a_stream_ends_when_tokens_change_and_a_withdrawn_one_gets_no_other(yard: RolesYard) -> None:
     kept, gone = (EventReader(yard.port, token=yard.tokens[name]) for name in ("board", "speech"))
     try:
