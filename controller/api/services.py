@@ -49,7 +49,7 @@ class Services:
     """Puts a changed settings file in force."""
 
     def __post_init__(self) -> None:
-        self.feed = Feed(Ring(first_id(time.time())), self.registry.job_user)
+        self.feed = Feed(Ring(first_id(time.time())))
 
     @property
     def config(self) -> Config:
