@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from typing import get_args
 
 import eventlet
 import eventlet.event
@@ -67,6 +68,8 @@ class Sources:
         """The id of the last event that the streams were woken for."""
         self._news = eventlet.event.Event()
         self._thread: eventlet.greenthread.GreenThread | None = None
+        for kind in get_args(Kind):
+            services.metrics.events.labels(event=kind)
         services.registry.subscribe_to_jobs(self._job_changed)
         services.loop.subscribe(self._loop_has_turned)
         services.dataplane.subscribe(lambda _reason: self._look_soon())
