@@ -27,9 +27,10 @@ _PORT = ("dpid", "port", "host")
 
 def network(services: Services) -> Iterator[Metric]:
     """Yields the families on switches and ports. Waits for the switches' counters."""
-    used = services.dataplane.switches() if "switch" in services.config.enforce else ()
+    is_enforced = "switch" in services.config.enforce
+    used = services.dataplane.switches() if is_enforced else ()
     yield gauge("trainyard_switches_ready", "Switches that are ready for rules", len(used))
-    yield from _switches(switch_rows(services.config, services.dataplane.status()))
+    yield from _switches(switch_rows(services.config, services.dataplane.status()), is_enforced=is_enforced)
     yield from _rules(services)
     yield counters(
         "trainyard_switch_class_bytes",
@@ -54,7 +55,7 @@ def switch_rows(config: Config, statuses: Sequence[SwitchStatus]) -> dict[str, S
     return {f"{dpid:016x}": present.get(dpid) for dpid in [*sorted(named), *others][:MOST_SWITCHES]}
 
 
-def _switches(rows: Mapping[str, SwitchStatus | None]) -> Iterator[Metric]:
+def _switches(rows: Mapping[str, SwitchStatus | None], *, is_enforced: bool) -> Iterator[Metric]:
     present = {dpid: status for dpid, status in rows.items() if status is not None}
     yield gauges(
         "trainyard_switch_connected",
@@ -64,9 +65,10 @@ def _switches(rows: Mapping[str, SwitchStatus | None]) -> Iterator[Metric]:
     )
     yield gauges(
         "trainyard_switch_ready",
-        "1 while a switch is ready for rules: its queues are proven, or need no proof",
+        "1 while a switch is ready for rules: its queues are proven, or need no proof; no sample where the setting "
+        "enforce does not name switch",
         _SWITCH,
-        [((dpid,), status is not None and status.ready) for dpid, status in rows.items()],
+        [((dpid,), status is not None and status.ready) for dpid, status in rows.items() if is_enforced],
     )
     yield gauges(
         "trainyard_switch_unproven_ports",

@@ -44,6 +44,15 @@ def test_a_switch_of_the_settings_has_series_while_it_is_away(api: Served) -> No
     assert found.by("dpid", "trainyard_switch_repairs_total") == {ONE: 3}
 
 
+def test_a_switch_that_is_only_observed_is_not_said_to_be_not_ready() -> None:
+    with served(hosts=HOSTS, enforce=["host"]) as api:
+        api.yard.network.status = lambda: (status(1, ready=False),)
+        found = read(api)
+        assert found.by("dpid", "trainyard_switch_connected") == {ONE: 1}
+        assert found.of("trainyard_switch_ready") == []
+        assert found.value("trainyard_switches_ready") == 0
+
+
 def test_strangers_that_connect_take_no_place_from_the_switches_of_the_settings(
     api: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
