@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import eventlet
 import pytest
 
+from controller import steps
 from controller.api.exposition import network
+from controller.api.exposition.metrics import read_metrics
 from controller.dataplane.values import PortProof, SwitchStatus
 from tests.support.controller.samples import Samples
 from tests.support.controller.served import Served, served
@@ -86,6 +89,23 @@ def test_a_large_network_has_as_many_ports_as_prometheus_bears(api: Served, monk
     found = read(api)
     assert found.by("port", "trainyard_port_class_bytes_total") == {str(port): port for port in range(4)}
     assert found.value("trainyard_ports_left_out") == 6
+
+
+def test_others_go_on_while_the_text_of_many_ports_is_made(api: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "TURN_SECONDS", 0.0)
+    api.yard.network.port_bytes = lambda anew=True: {(1, port): {0: port} for port in range(500)}
+    turns = 0
+
+    def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            eventlet.sleep(0)
+
+    thread = eventlet.spawn(others)
+    read_metrics(api.services, None)
+    thread.kill()
+    assert turns > 500
 
 
 def test_a_switch_whose_counters_cannot_be_read_takes_nothing_else_away(api: Served) -> None:
