@@ -1,4 +1,4 @@
-"""``python -m docs.pictures RESULTS``: the pictures of the console in the docs, from the recorded runs of ``scripts/demo``.
+"""``python -m docs.pictures RESULTS``: the pictures of the console in the docs, from the runs of ``scripts/demo``.
 
 ``RESULTS`` is the folder of the demo's results. A browser shows the console of its runs, and pages of it become the
 files ``docs/figures/console*``. It takes Debian's Chromium, which ``scripts/setup`` installs for the tests.

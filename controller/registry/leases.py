@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 from controller.registry.host_record import HostRecord
 from controller.registry.job.record import JobRecord
 
+AgentWord = Literal["reporting", "silent", "none"]
 HANDOVER_SECONDS = 45.0
 """A new agent has this long to report the connections that the agent before it found; then those are forgotten.
 
@@ -33,6 +35,12 @@ class Leases:
         """Returns whether the host's lease runs."""
         agent = self.agents.get(host)
         return agent is not None and agent.alive(self._steady(), self.seconds)
+
+    def agent(self, host: str) -> AgentWord:
+        """Returns whether the host's agent reports, is silent for longer than a lease, or was never heard of."""
+        if self.is_alive(host):
+            return "reporting"
+        return "silent" if host in self.agents else "none"
 
     def acknowledging(self) -> frozenset[str]:
         """Returns the hosts that mark acknowledgements and whose leases run."""

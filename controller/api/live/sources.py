@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from types import MappingProxyType
+from typing import get_args
 
 import eventlet
 import eventlet.event
@@ -70,6 +71,8 @@ class Sources:
         """The id of the last event that the streams were woken for."""
         self._news = eventlet.event.Event()
         self._thread: eventlet.greenthread.GreenThread | None = None
+        for kind in get_args(Kind):
+            services.metrics.events.labels(event=kind)
         services.registry.subscribe_to_jobs(self._job_changed)
         services.loop.subscribe(self._loop_has_turned)
         services.dataplane.subscribe(lambda _reason: self._look_soon())

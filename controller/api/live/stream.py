@@ -53,7 +53,14 @@ def follow_events(services: Services, call: Call) -> Reply:
         writer = Writer(connection)
         feed.enter(caller)
         try:
-            _follow(feed, writer, last, viewer, is_over=lambda: services.callers is not callers)
+            _follow(
+                feed,
+                writer,
+                last,
+                viewer,
+                is_over=lambda: services.callers is not callers,
+                has_missed=services.metrics.event_gaps.inc,
+            )
         except (OSError, eventlet.Timeout) as error:
             LOG.debug("a stream of events has ended: %s", error)
             writer.abort()
@@ -65,8 +72,19 @@ def follow_events(services: Services, call: Call) -> Reply:
     return Reply(HTTPStatus.OK, content_type=MEDIA_TYPE, headers=headers, stream=run)
 
 
-def _follow(feed: Feed, writer: Writer, last: int, viewer: Any, *, is_over: Callable[[], bool]) -> None:
-    """Write events until the stream is to end. Raises OSError and Timeout where the client does not take them."""
+def _follow(
+    feed: Feed,
+    writer: Writer,
+    last: int,
+    viewer: Any,
+    *,
+    is_over: Callable[[], bool],
+    has_missed: Callable[[], None],
+) -> None:
+    """Write events until the stream is to end. Raises OSError and Timeout where the client does not take them.
+
+    ``has_missed`` is called for each gap.
+    """
     until = time.monotonic() + LONGEST_SECONDS
     writer.write(alive(last))
     while not feed.is_closed and not is_over() and time.monotonic() < until:
@@ -74,6 +92,7 @@ def _follow(feed: Feed, writer: Writer, last: int, viewer: Any, *, is_over: Call
         sent = feed.together(batch, viewer)
         if batch.missed is not None:
             sent = batch.missed.sent(time.time()) + sent
+            has_missed()
         last = batch.last
         if sent:
             writer.write(sent)

@@ -319,7 +319,7 @@ def test_a_slow_sender_does_not_hold_up_others(yard: Controller) -> None:
             slow[0].recv(100)
         slow[0].settimeout(15)
         assert slow[0].recv(100).startswith(b"HTTP/1.1 408 "), "the head's deadline must end the connection"
-        wait_until(lambda: 'call="refused",status="408"} 50.0' in yard.call("GET", "/metrics").text)
+        wait_until(lambda: 'route="refused",status="408"} 50.0' in yard.call("GET", "/metrics").text)
     finally:
         for connection in slow:
             connection.close()

@@ -60,7 +60,7 @@ def sampled(api: Served, clock: Clock, *counts: int) -> None:
     """Take a sample for each count of bytes, which port 2 sends in class 0."""
     sampler = Sampler(api.services, clock)
     for count in counts:
-        api.yard.network.port_bytes = lambda count=count: {(1, 2): {0: count, None: 2 * count}}
+        api.yard.network.port_bytes = lambda anew=True, count=count: {(1, 2): {0: count, None: 2 * count}}
         sampler.sample()
         clock.now += SAMPLE_SECONDS
 

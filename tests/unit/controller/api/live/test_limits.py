@@ -15,6 +15,7 @@ from controller.access.caller import Caller, Role, Tenancy
 from controller.api.http import Call, HttpError
 from controller.api.live import feed, stream, writer
 from controller.events.ring import Ring
+from controller.loop.metrics import counted
 from controller.wire.event_stream import sent_events
 from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.api_cases import assert_problem
@@ -82,6 +83,7 @@ def test_a_client_that_is_too_slow_gets_a_gap_with_the_ids_that_it_missed(api: S
     assert sorted(missed | set(events)) == list(range(FIRST, newest + 1))
     assert [document["id"] for document in got] == sorted(document["id"] for document in got)
     assert len(missed) > 200
+    assert counted(api.services.metrics.event_gaps) == len(gaps)
     client.close()
 
 
