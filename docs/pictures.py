@@ -25,8 +25,7 @@ FRAMES = 36
 FRAME_MS = 180
 LAST_FRAME_MS = 3000
 MOVING_WIDTH = 960
-COLOURS = 64
-"""A picture of flat areas needs few colours, and is small with few."""
+QUALITY = 82
 
 
 @contextmanager
@@ -36,7 +35,7 @@ def served(results: Path) -> Iterator[str]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None
-            yield json.loads(server.stdout.readline())["url"]
+            yield json.loads("".join(iter(server.stdout.readline, "}\n")) + "}")["url"]
         finally:
             server.terminate()
 
@@ -59,10 +58,16 @@ def moving(page: Page) -> None:
         go(page, number / FRAMES)
         frame = Image.open(BytesIO(page.screenshot())).convert("RGB")
         size = (MOVING_WIDTH, round(frame.height * MOVING_WIDTH / frame.width))
-        frames.append(frame.resize(size, Image.Resampling.LANCZOS).quantize(COLOURS, dither=Image.Dither.NONE))
+        frames.append(frame.resize(size, Image.Resampling.LANCZOS))
     times = [FRAME_MS] * (FRAMES - 1) + [LAST_FRAME_MS]
     frames[0].save(
-        FIGURES / "console.gif", save_all=True, append_images=frames[1:], duration=times, loop=0, optimize=True
+        FIGURES / "console.webp",
+        save_all=True,
+        append_images=frames[1:],
+        duration=times,
+        loop=0,
+        quality=QUALITY,
+        method=6,
     )
 
 
