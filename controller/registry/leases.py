@@ -51,6 +51,11 @@ class Leases:
             if agent.marks_acknowledgements and agent.alive(now, self.seconds)
         )
 
+    def clock_offset(self, host: str) -> float | None:
+        """Returns what to add to a host's times to get the controller's, in seconds; None before it has reported."""
+        agent = self.agents.get(host)
+        return agent.clock.known_offset if agent is not None else None
+
     def now(self) -> float:
         """Returns the time by which leases run."""
         return self._steady()

@@ -268,6 +268,10 @@ class Registry:
         """Yields of each host whether its agent reports, is silent, or was never heard of."""
         return map(self._leases.agent, list(self.hosts))
 
+    def clock_offset(self, host: str) -> float | None:
+        """Returns what to add to a host's times to get the controller's, in seconds; None before it has reported."""
+        return self._leases.clock_offset(host)
+
     def acknowledging(self) -> frozenset[str]:
         """Returns the hosts that mark acknowledgements and whose leases run."""
         return self._leases.acknowledging()

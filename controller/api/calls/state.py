@@ -83,6 +83,7 @@ def status(services: Services, _call: Call) -> Reply:
                     address=host.address,
                     alive=services.registry.host_alive(name),
                     marks_acknowledgements=name in acknowledging,
+                    clock_offset_seconds=services.registry.clock_offset(name),
                 )
                 for name, host in services.registry.hosts.items()
             ),
