@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import requests
 
 from controller.wire import EventDocument
 from evaluation.bench.support.api_client import free_port
@@ -112,6 +113,18 @@ def test_a_policy_of_another_folder_is_found_beside_those_that_are_installed(sta
     controller = start("curious", EARLIER, plugins=str(curious.install(tmp_path / "plugins")))
     assert explained(controller)["reason"] == "resnet, 3 before, target None"
     assert controller.call("PATCH", "/v1/settings", {"policy": "jpas"})["policy"] == "jpas"
+
+
+def test_who_chooses_a_token_can_watch_a_run(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    def status(controller: ControllerProcess) -> int:
+        headers = {"Authorization": "Bearer look"}
+        with requests.Session() as session:
+            session.trust_env = False
+            return session.get(f"{controller.url}/v1/jobs", headers=headers, timeout=10).status_code
+
+    assert status(start("fifo")) == 401
+    monkeypatch.setenv("TRAINYARD_LAB_TOKEN", "look")
+    assert status(start("fifo")) == 200
 
 
 def test_events_are_recorded_over_a_restart_with_times_from_the_start_of_the_experiment(
