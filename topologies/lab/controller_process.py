@@ -26,7 +26,7 @@ from topologies.errors import LabError
 
 API_PORT = 8080
 URL = f"http://{management.ROOT_ADDRESS}:{API_PORT}"
-TOKEN_VARIABLE = "TRAINYARD_LAB_TOKEN"
+CHOSEN_BY = "TRAINYARD_LAB_TOKEN"
 """Names the environment variable that may have the token of operators, so that somebody can watch a run. Without it
 each controller has a secret one."""
 GATE_PERIODS = 5
@@ -65,14 +65,14 @@ class ControllerProcess:
         answer_seconds: float = _ANSWER_SECONDS,
         **settings: Any,
     ) -> None:
-        self.url = url
+        self._url = url
         self._answer_seconds = answer_seconds
         self._emulation = emulation
         self._plugins = plugins
         folder.mkdir(parents=True, exist_ok=True)
         self.journal = folder / "journal.sqlite"
         self.log = folder / "controller.log"
-        self._token = os.environ.get(TOKEN_VARIABLE) or secrets.token_hex(16)
+        self._token = os.environ.get(CHOSEN_BY) or secrets.token_hex(16)
         self._host_tokens = {host: secrets.token_hex(16) for host in emulation.hosts}
         self._config = folder / "controller.yaml"
         document = self._settings(classes, period_seconds) | settings
@@ -197,7 +197,7 @@ class ControllerProcess:
     ) -> requests.Response:
         used = session if session is not None else self._session
         try:
-            answer = used.request(method, self.url + path, json=body, timeout=self._answer_seconds)
+            answer = used.request(method, self._url + path, json=body, timeout=self._answer_seconds)
         except requests.RequestException as error:
             if self._process is not None:
                 _alive = self.pid
@@ -217,7 +217,7 @@ class ControllerProcess:
         session = self._new_session()
         session.headers["Last-Event-ID"] = last
         try:
-            answer = session.get(f"{self.url}/v1/events", stream=True, timeout=_STREAM_SECONDS)
+            answer = session.get(f"{self._url}/v1/events", stream=True, timeout=_STREAM_SECONDS)
             if not answer.ok:
                 raise ControllerSilentError(f"GET /v1/events: {answer.status_code} {answer.text.strip()[:500]}")
             yield from sent_events(lines(answer.raw.read1))
