@@ -75,7 +75,8 @@ def test_what_was_told_before_the_end_of_all_streams_is_sent(api: Served) -> Non
     for _ in range(40):  # more than are sent together
         api.services.feed.ring.add("switch", 1.0, LARGE)
     api.services.feed.close()
-    told = eventlet.tpool.execute(documents, client, FIRST + 39)
+    with client:
+        told = eventlet.tpool.execute(documents, client, FIRST + 39)
     assert [one["id"] for one in told] == list(range(FIRST, FIRST + 40))
     wait_until(lambda: streams(api) == 0, sleep=eventlet.sleep, what="the end of the stream")
 
