@@ -43,7 +43,9 @@ def follow_events(services: Services, call: Call) -> Reply:
     caller, viewer = call.caller, viewer_of(call.caller)
     last = _last_id(call, feed)
     open_streams = sum(feed.streams.values())
-    if feed.is_closed or open_streams >= feed.most_streams:
+    if feed.is_closed:
+        raise _busy("the controller stops")
+    if open_streams >= feed.most_streams:
         raise _busy(f"there are {open_streams} streams, which is the most")
     if caller.role is Role.TENANT and feed.streams[caller] >= TENANT_STREAMS:
         raise _busy(f"{caller.name} has {TENANT_STREAMS} streams, which is the most for a tenant")
@@ -66,10 +68,14 @@ def follow_events(services: Services, call: Call) -> Reply:
 
 
 def _follow(feed: Feed, writer: Writer, last: int, viewer: Any, *, is_over: Callable[[], bool]) -> None:
-    """Write events until the stream is to end. Raises OSError and Timeout where the client does not take them."""
+    """Write events until the stream is to end. Raises OSError and Timeout where the client does not take them.
+
+    After the feed was closed, the client gets what is left.
+    """
     until = time.monotonic() + LONGEST_SECONDS
     writer.write(alive(last))
-    while not feed.is_closed and not is_over() and time.monotonic() < until:
+    while not is_over() and time.monotonic() < until:
+        is_closed = feed.is_closed
         batch = feed.ring.after(last)
         sent = feed.together(batch, viewer)
         if batch.missed is not None:
@@ -79,6 +85,8 @@ def _follow(feed: Feed, writer: Writer, last: int, viewer: Any, *, is_over: Call
             writer.write(sent)
         if sent or batch.events:
             eventlet.sleep(0)
+        elif is_closed:
+            return
         else:
             left = writer.written + HEARTBEAT_SECONDS - time.monotonic()
             if left <= 0:
