@@ -48,6 +48,7 @@ export function duration(seconds) {
   if (!isNumber(seconds)) return NOTHING;
   const size = Math.abs(seconds);
   const sign = seconds < 0 ? "-" : "";
+  if (size === 0) return "0 s";
   if (size < 1e-3) return `${sign}${number(size * 1e6)} µs`;
   if (size < 1) return `${sign}${number(size * 1e3)} ms`;
   if (size < 60) return `${sign}${number(size, size < 10 ? 2 : 3)} s`;
