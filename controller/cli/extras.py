@@ -6,6 +6,7 @@ EXTRA_OF = {
     "jobs": "client",
     "plan": "client",
     "explain": "client",
+    "console": "client",
     "probe": "client",
     "certs": "controller",
     "check-config": "controller",

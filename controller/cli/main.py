@@ -27,6 +27,7 @@ from controller.cli import (
     reload_command,
     token_command,
 )
+from controller.cli.console import command as console_command
 from controller.cli.extras import what_is_missing
 from controller.cli.ordering import order_options
 from controller.cli.output import CommandError, fail, show_document, show_facts, show_table
@@ -83,6 +84,7 @@ def parser(given: Sequence[str] = ()) -> argparse.ArgumentParser:
     families_command.add_command(commands, remote, _client)
 
     audit_command.add_command(commands, remote, _client)
+    console_command.add_command(commands, remote, _client)
     events_command.add_command(commands, remote, _client)
     pause_command.add_command(commands, remote, _client)
     reload_command.add_command(commands, remote, _client)

@@ -32,8 +32,9 @@ def show_document(message: BaseModel) -> int:
 
 
 def show_json(document: dict[str, object]) -> int:
-    """Prints one JSON document that is no message of the API, and returns the exit status 0."""
+    """Prints one JSON document that is no message of the API, at once, and returns the exit status 0."""
     sys.stdout.write(json.dumps(document, indent=2) + "\n")
+    sys.stdout.flush()
     return 0
 
 

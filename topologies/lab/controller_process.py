@@ -77,9 +77,13 @@ class ControllerProcess:
         self._config.write_text(json.dumps(document, indent=1))  # JSON is YAML
         self._config.chmod(0o600)
         self._process: subprocess.Popen[bytes] | None = None
-        self._session = requests.Session()
-        self._session.headers["Authorization"] = f"Bearer {self._token}"
-        self._session.trust_env = False
+        self._session = self._new_session()
+
+    def _new_session(self) -> requests.Session:
+        session = requests.Session()
+        session.headers["Authorization"] = f"Bearer {self._token}"
+        session.trust_env = False
+        return session
 
     def _settings(self, classes: int, period_seconds: float) -> dict[str, Any]:
         own_queues = self._emulation.own_queues
@@ -178,15 +182,19 @@ class ControllerProcess:
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         """Make one call as the operator. Returns the answer's JSON, None for no body. Raises LabError."""
-        answer = self._ask(method, path, body)
-        try:
-            return answer.json() if answer.content else None
-        except requests.JSONDecodeError as error:
-            raise LabError(f"{method} {path}: the controller's answer is not JSON: {error}") from error
+        return _json(self._ask(method, path, body))
 
-    def _ask(self, method: str, path: str, body: Any = None) -> requests.Response:
+    def reader(self) -> Callable[[str], Any]:
+        """Returns what reads the JSON at a path, as ``call`` does, over a connection of its own, for another thread."""
+        session = self._new_session()
+        return lambda path: _json(self._ask("GET", path, session=session))
+
+    def _ask(
+        self, method: str, path: str, body: Any = None, *, session: requests.Session | None = None
+    ) -> requests.Response:
+        used = session if session is not None else self._session
         try:
-            answer = self._session.request(method, self._url + path, json=body, timeout=self._answer_seconds)
+            answer = used.request(method, self._url + path, json=body, timeout=self._answer_seconds)
         except requests.RequestException as error:
             if self._process is not None:
                 _alive = self.pid
@@ -203,11 +211,10 @@ class ControllerProcess:
 
         It has a connection of its own, and may run in another thread.
         """
-        headers = {"Authorization": f"Bearer {self._token}", "Last-Event-ID": last}
-        session = requests.Session()
-        session.trust_env = False
+        session = self._new_session()
+        session.headers["Last-Event-ID"] = last
         try:
-            answer = session.get(f"{self._url}/v1/events", headers=headers, stream=True, timeout=_STREAM_SECONDS)
+            answer = session.get(f"{self._url}/v1/events", stream=True, timeout=_STREAM_SECONDS)
             if not answer.ok:
                 raise ControllerSilentError(f"GET /v1/events: {answer.status_code} {answer.text.strip()[:500]}")
             yield from sent_events(lines(answer.raw.read1))
@@ -239,3 +246,12 @@ class ControllerProcess:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def _json(answer: requests.Response) -> Any:
+    """Returns the JSON of an answer; None without a body. Raises LabError where it is something else."""
+    try:
+        return answer.json() if answer.content else None
+    except requests.JSONDecodeError as error:
+        asked = f"{answer.request.method} {answer.request.path_url}"
+        raise LabError(f"{asked}: the controller's answer is not JSON: {error}") from error

@@ -91,7 +91,9 @@ function choose(column, number) {
 async function startRecorded(api) {
   recordings = await Recorded.readAll(api);
   sources = recordings.slice(0, 2);
-  timebar = new TimeBar(Math.max(...recordings.map((one) => one.seconds)), (time) => {
+  const span = Math.max(...recordings.map((one) => one.seconds));
+  for (const recording of recordings) recording.span = span;
+  timebar = new TimeBar(span, (time) => {
     for (const source of sources) source.seek(time);
     redraw();
   });

@@ -114,6 +114,15 @@ def test_what_happened_is_recorded(result: LabResult, results_dir: Path) -> None
         plans = [event["data"] for event in events if event["event"] == "plan"]
         assert {plan["policy"] for plan in plans} == {arm.policy}
         assert any(len(plan["classes"]) == 2 for plan in plans)
+        facts = json.loads(file.with_name("facts.json").read_text())
+        assert facts["title"] == arm.policy
+        assert facts["seconds"] == pytest.approx(arm.seconds, abs=20)
+        assert set(facts["jobs"]) == {"ps", "ring"}
+        assert len(facts["network"]["hosts"]) == len(facts["status"]["hosts"]) > 0
+        assert set(facts["history"]["jobs"]) <= {"ps", "ring"}
+        told = [json.loads(line) for line in file.with_name("explanations.jsonl").read_text().splitlines()]
+        assert {line["job"] for line in told} <= {"ps", "ring"}
+        assert all(line["explanation"]["policy"] == arm.policy for line in told)
 
 
 def test_progress_is_told(result: LabResult, events: list[LabEvent]) -> None:

@@ -116,7 +116,7 @@ export class Live {
   }
 
   async #load() {
-    const paths = { caller: "/v1/caller", jobs: "/v1/jobs", status: "/v1/status", plan: "/v1/plan", settings: "/v1/settings", network: "/v1/network" };
+    const paths = { caller: "/v1/caller", jobs: "/v1/jobs", status: "/v1/status", plan: "/v1/plan", settings: "/v1/settings", network: "/v1/network", past: "/v1/history?ports=" };
     const documents = {};
     await Promise.all(Object.entries(paths).map(async ([name, path]) => (documents[name] = await this.#allowed(path))));
     load(this.state, documents, this.now);

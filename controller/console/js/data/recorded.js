@@ -15,6 +15,8 @@ export class Recorded {
     this.#explanations = explanations;
     this.title = recording.title;
     this.seconds = recording.seconds;
+    this.span = recording.seconds;
+    this.reached = facts?.reached ?? null;
     this.isRecorded = true;
     this.connection = { isOpen: true, since: 0, problem: null };
     this.now = 0;

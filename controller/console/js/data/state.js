@@ -31,13 +31,14 @@ export function emptyState() {
 
 /** Puts documents of the API into the state. */
 export function load(state, documents, time) {
-  const { status, plan, settings, network, jobs, caller } = documents;
+  const { status, plan, settings, network, jobs, caller, past } = documents;
   if (caller !== undefined) state.caller = caller;
   if (status !== undefined) takeStatus(state, status);
   if (settings !== undefined) state.settings = settings;
   if (network !== undefined) takeNetwork(state, network);
   if (jobs !== undefined) takeJobs(state, jobs?.jobs ?? []);
   if (plan !== undefined) takePlan(state, plan, time);
+  if (past) takePast(state, past);
   state.time = time;
 }
 
@@ -67,6 +68,17 @@ function takePlan(state, plan, time) {
   if (plan === null) return;
   state.planSince = time - (plan.age_seconds ?? 0);
   noteClasses(state, plan.classes, time);
+}
+
+/** Fills the lines of metrics from the history, as far as they go back. */
+function takePast(state, history) {
+  for (const [id, columns] of Object.entries(history.jobs)) {
+    if (!state.jobs.has(id)) continue;
+    state.lines.delete(id);
+    columns.iterations_done.forEach((done, i) => {
+      if (done !== null && columns.metric[i] !== null) notePoint(state, { id, iterations_done: done, last_metric: columns.metric[i] });
+    });
+  }
 }
 
 /** Changes the state by an event: a document of `GET /v1/events`. */

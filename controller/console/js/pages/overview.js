@@ -5,6 +5,7 @@ import { h } from "../ui/dom.js";
 import { clock, counted, duration, moment, names, number, percent, rate } from "../ui/format.js";
 import { badge, bar, classChip, empty, fact, facts, jobLink, legend, loadBar, problems, section } from "../ui/parts.js";
 import { sparkline } from "../ui/spark.js";
+import { reachedSentence, timeline } from "../ui/timeline.js";
 
 const MOST_JOBS = 12;
 const MOST_PORTS = 12;
@@ -16,7 +17,7 @@ export function makePage() {
     wants: () => ["network"],
     render: (source) => {
       const { state } = source;
-      return [inForce(source), waiting(state), ports(state), state.status !== null || state.problems.length > 0 ? section("Problems", problems(state.problems)) : null];
+      return [inForce(source), source.reached ? race(source) : null, waiting(state), ports(state), state.status !== null || state.problems.length > 0 ? section("Problems", problems(state.problems)) : null];
     },
   };
 }
@@ -57,6 +58,10 @@ function contention(state) {
   if (shared.size === 0) return h("p", { class: "note" }, "Ordering cannot help here: no two jobs send or receive at the same port.");
   const busiest = [...shared].sort((a, b) => b[1].length - a[1].length)[0];
   return h("p", { class: "note" }, `Jobs meet at ${counted(shared.size, "port")}. Most meet at ${busiest[0]}: ${names(busiest[1])}.`);
+}
+
+function race(source) {
+  return section("Jobs over time", h("p", { class: "answer" }, reachedSentence(source)), timeline(source), h("p", { class: "muted" }, h("span", { class: "reached example" }), " 90 % of convergence, and the time from arrival to there"));
 }
 
 function waiting(state) {

@@ -11,7 +11,7 @@ const HEIGHT = 26;
  * drawn as a line at its metric between low and high, with a dot at its median.
  */
 export function sparkline(points, target, label) {
-  if (points.length < 2) return h("span", { class: "muted" }, points.length === 1 ? number(points[0][1]) : "–");
+  if (points.length < 2) return h("span", { class: "muted" }, "–");
   const ahead = target !== null && typeof target.metric === "number" && typeof target.iteration === "number";
   const xs = points.map((point) => point[0]);
   const ys = points.map((point) => point[1]);

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from controller.wire.event_stream import Sent
 from topologies.errors import LabError
 from topologies.lab import arm
+from topologies.lab.controller_process import ControllerSilentError
 from topologies.lab.results import PolicyChoice
 
 PLANNED = SimpleNamespace(link_bps=1e8, queues=8, period_seconds=1.0)
@@ -38,6 +41,15 @@ class Controller:
 
     def events(self, _last: str) -> Iterator[Sent]:
         return iter((Sent("5", '{"id":5,"event":"host","time":100.5,"data":{}}'),))
+
+    def reader(self) -> Callable[[str], Any]:
+        def read(path: str) -> Any:
+            if path == "/v1/network":
+                raise ControllerSilentError("it is gone")
+            DID.append(f"asked for {path}")
+            return {"jobs": [{"id": "a", "state": "running"}]}
+
+        return read
 
     def status(self) -> SimpleNamespace:
         return SimpleNamespace(jobs=0, hosts=self.hosts)
@@ -109,6 +121,12 @@ def test_an_arm_that_ends_well_leaves_its_logs_and_nothing_else(emulation: Simpl
     assert (results / "controller" / "controller.log").read_text() == "started"
     first, *_ = (results / "events.jsonl").read_text().splitlines()
     assert first == f'{{"id": 5, "event": "host", "time": {round(100.5 - began, 3)}, "data": {{}}}}'
+    facts = json.loads((results / "facts.json").read_text())
+    assert facts["title"] == "jpas"
+    assert facts["started_at"] == began
+    assert facts["jobs"] == {"a": {"id": "a", "state": "running"}}, "and the rest is missing, as the controller is"
+    assert DID.index("asked for /v1/jobs") < DID.index("controller stopped")
+    assert (results / "explanations.jsonl").read_text() == ""
     assert not list(results.glob("*.part"))
     assert not list(emulation.folder.iterdir())
 

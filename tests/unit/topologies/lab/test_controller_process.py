@@ -23,7 +23,7 @@ from topologies.experiments.earlier import EarlierJob
 from topologies.experiments.experiment import JobPlan
 from topologies.lab import earlier_jobs
 from topologies.lab.controller_process import ControllerProcess
-from topologies.lab.recorder import EventRecorder
+from topologies.lab.recording.events import EventRecorder
 from topologies.trainer.specs import job_spec
 
 CURVES = [tuple(rising(end=0.94 + 0.005 * i, scale=10.0 + i / 2)) for i in range(3)]
@@ -120,7 +120,7 @@ def test_events_are_recorded_over_a_restart_with_times_from_the_start_of_the_exp
     controller = start("fifo")
     recorder = EventRecorder(controller.events, tmp_path)
     recorder.start()
-    recorder.zero = zero = time.time()
+    zero = time.time()
     explained(controller)
     part = tmp_path / "events.jsonl.part"
     controller.stop()
@@ -130,7 +130,7 @@ def test_events_are_recorded_over_a_restart_with_times_from_the_start_of_the_exp
     assert controller.call("PATCH", "/v1/settings", {"policy": "las"})["policy"] == "las"
     time.sleep(0.5)
     controller.stop()
-    recorder.stop()
+    recorder.stop(zero)
     documents = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
     for document in documents:
         EventDocument.model_validate(document)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,30 +20,32 @@ _STOP_SECONDS = 10.0
 class EventRecorder:
     """Follows the events in a thread, from ``start`` to ``stop``, over restarts of the controller.
 
-    ``follow`` yields the events after an id until the stream ends, or raises ControllerSilentError. The times in the
-    file are in seconds since ``zero``, which is set before ``stop``: the start of the experiment.
+    ``follow`` yields the events after an id until the stream ends, or raises ControllerSilentError. ``tell`` is called
+    with each event's JSON as it comes. The times in the file are in seconds since the start of the experiment.
     """
 
-    def __init__(self, follow: Callable[[str], Iterator[Sent]], folder: Path) -> None:
-        self.folder = folder
+    def __init__(
+        self, follow: Callable[[str], Iterator[Sent]], folder: Path, tell: Callable[[str], None] = lambda _event: None
+    ) -> None:
         self._follow = follow
+        self._tell = tell
         self._file = folder / EVENTS
         self._part = folder / f"{EVENTS}.part"
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="events", daemon=True)
-        self.zero = time.time()
 
     def start(self) -> None:
         """Begin to record. The controller may start later."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """Write the file. Call it when the controller has ended, which ends the stream. Raises OSError."""
+    def stop(self, zero: float) -> None:
+        """Write the file. Call it when the controller has ended, which ends the stream. Raises OSError.
+
+        ``zero``: the start of the experiment, in seconds since the epoch.
+        """
         self._is_over.set()
         self._thread.join(_STOP_SECONDS)
-        with self._part.open() as lines, self._file.open("w") as file:
-            file.writelines(relative(line, self.zero) for line in lines)
-        self._part.unlink()
+        finish(self._part, self._file, zero)
 
     def _run(self) -> None:
         last = ALL_KEPT
@@ -55,14 +56,22 @@ class EventRecorder:
                         last = sent.last
                         if sent.data is not None:
                             part.write(sent.data + "\n")
+                            self._tell(sent.data)
                 except ControllerSilentError:
                     pass  # it has not started yet, or starts again
                 part.flush()
                 self._is_over.wait(_PAUSE_SECONDS)
 
 
+def finish(part: Path, file: Path, zero: float) -> None:
+    """Write the lines of ``part`` to ``file`` with times in seconds since ``zero``, and remove ``part``."""
+    with part.open() as lines, file.open("w") as written:
+        written.writelines(relative(line, zero) for line in lines)
+    part.unlink()
+
+
 def relative(line: str, zero: float) -> str:
-    """Returns an event's line with its time in seconds since ``zero``."""
+    """Returns a line, a JSON document with a time, with this time in seconds since ``zero``."""
     document = json.loads(line)
     document["time"] = round(document["time"] - zero, 3)
     return json.dumps(document) + "\n"
