@@ -19,6 +19,7 @@ def test_a_wrong_token_is_refused_with_the_reason_and_a_reload_asks_again(visits
     expect(dialog).to_contain_text("This controller asks for a token")
     expect(dialog.get_by_role("textbox", name="Token")).to_be_focused()
     expect(dialog.get_by_role("alert")).to_have_count(0)
+    expect(page.locator("main")).to_have_text("OverviewConnecting.")
     visit.sign_in(WRONG)
     refused = cluster.call("GET", "/v1/caller", token=WRONG).json()["detail"]
     expect(dialog.get_by_role("alert")).to_have_text(f"It was refused: {refused}")
