@@ -132,6 +132,7 @@ class Trainyard(RyuApp):
             metrics,
             callers,
             certificate_problems=certificates.problems,
+            certificate_ends=certificates.ends,
             audit=self._audit,
         )
         services.feed.most_streams = min(MOST_STREAMS, files // 4)

@@ -20,7 +20,7 @@ class Reply:
     """A reply. ``close`` ends the connection after it, because a part of the request is unread.
 
     ``waited`` is how many seconds the reply was held back because the client asked for that. A large body comes as
-    ``parts``, which follow ``body`` and are neither joined nor sent at once. ``stream`` writes a body without an end to
+    ``parts``, which follow ``body`` and are neither joined nor sent at once. ``stream`` writes a body of any length to
     the client's connection by itself, and returns when the connection is to be ended.
     """
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from controller.api.access import Access
 from controller.api.calls import audit, console, explain, families, jobs, plans, reload, state
+from controller.api.exposition.metrics import read_metrics
 from controller.api.http import Call, Reply
 from controller.api.live.history import KEPT_SECONDS, read_history
 from controller.api.live.network import read_network
@@ -226,7 +227,7 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route("GET", "/v1/network", read_network, Access.READ, {200: Network}),
     Route("GET", "/v1/status", state.status, Access.READ, {200: Status}),
-    Route("GET", "/metrics", state.metrics, Access.READ, {200: None}, media_type="text/plain"),
+    Route("GET", "/metrics", read_metrics, Access.READ, {200: None}, media_type="text/plain"),
     Route("GET", "/healthz", state.healthz, Access.OPEN, {200: Readiness}),
     Route("GET", "/readyz", state.readyz, Access.OPEN, {200: Readiness}),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from controller.access.audit.log import AuditLog
@@ -37,6 +37,8 @@ class Services:
     callers: Callers
     certificate_problems: Callable[[], Sequence[str]] = tuple
     """Returns what is wrong with the controller's certificates."""
+    certificate_ends: Callable[[], Mapping[tuple[str, str], float]] = dict
+    """Returns when the controller's certificates expire, by use and kind, in seconds since the Unix epoch."""
     workers: Workers = field(default_factory=Workers)
     audit: AuditLog = field(default_factory=AuditLog.in_memory)
     feed: Feed = field(init=False)
@@ -49,7 +51,7 @@ class Services:
     """Puts a changed settings file in force."""
 
     def __post_init__(self) -> None:
-        self.feed = Feed(Ring(first_id(time.time())), self.registry.job_user)
+        self.feed = Feed(Ring(first_id(time.time())))
 
     @property
     def config(self) -> Config:

@@ -64,7 +64,8 @@ def describe(event: str, data: Data) -> str:
 
 def _plan(data: Data) -> str:
     order = " > ".join(" = ".join(f"{job} ({data['classes'].get(job, '-')})" for job in band) for band in data["order"])
-    return f"epoch {data['epoch']}, {data['policy']}: {order or 'no jobs'}"
+    number = f"epoch {data['epoch']}, " if data["epoch"] is not None else ""
+    return f"{number}{data['policy']}: {order or 'no jobs'}"
 
 
 def _job(data: Data) -> str:

@@ -152,9 +152,13 @@ class Dataplane:
         self._count()
         return self._bytes.totals()
 
-    def port_bytes(self) -> dict[tuple[int, int], dict[int | None, int]]:
-        """Returns the bytes that each port has sent, by (datapath id, port number) and service class; see above."""
-        self._count()
+    def port_bytes(self, *, anew: bool = True) -> dict[tuple[int, int], dict[int | None, int]]:
+        """Returns the bytes that each port has sent, by (datapath id, port number) and service class; see above.
+
+        Without ``anew`` no switch is asked: the counts are those that were read last.
+        """
+        if anew:
+            self._count()
         return self._bytes.by_port()
 
     def _count(self) -> None:

@@ -7,19 +7,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 Kind = Literal["plan", "job", "stage", "host", "switch", "settings", "problem", "audit"]
 
 
+Users = Mapping[str, str | None]
+"""Jobs, with the user of each at a moment."""
+
+
 class Event(NamedTuple):
-    """An event. ``sent`` is its form in the stream. ``about`` is the job that it tells of, and the user of that job."""
+    """An event. ``sent`` is its form in the stream. ``users`` has the jobs that it tells of."""
 
     id: int
     kind: Kind
     time: float
     sent: bytes
-    about: tuple[str, str | None] | None = None
+    users: Users = MappingProxyType({})
 
     @property
     def line(self) -> bytes:
@@ -33,14 +38,12 @@ class Event(NamedTuple):
         return decoded
 
 
-def event(
-    number: int, kind: Kind, time: float, data: Mapping[str, Any], about: tuple[str, str | None] | None = None
-) -> Event:
+def event(number: int, kind: Kind, time: float, data: Mapping[str, Any], users: Users = MappingProxyType({})) -> Event:
     """Returns an event. ``data`` is what becomes JSON; ``time`` is in seconds since the Unix epoch.
 
     Raises ValueError for numbers that JSON does not have.
     """
-    return Event(number, kind, time, encoded(number, kind, time, data), about)
+    return Event(number, kind, time, encoded(number, kind, time, data), users)
 
 
 def encoded(number: int, kind: str, time: float, data: Mapping[str, Any]) -> bytes:

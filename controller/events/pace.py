@@ -22,6 +22,10 @@ class Pace(Generic[V]):
     def __len__(self) -> int:
         return len(self._waiting)
 
+    def waiting(self, name: str) -> V | None:
+        """Returns the value that waits; None: there is none."""
+        return self._waiting.get(name)
+
     def mark(self, name: str, value: V) -> None:
         """Note a value that is to be told; it takes the place of one that waits."""
         self._waiting[name] = value

@@ -9,13 +9,14 @@ Ids rise by 1. Each run of a controller begins at another number, so that no id 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from controller.events.event import Event, Gap, Kind, event
+from controller.events.event import Event, Gap, Kind, Users, event
 
 MOST = 16_384
 MOST_BYTES = 16 * 2**20
-TOGETHER_BYTES = 65_536
+TOGETHER_BYTES = 32_768
 """Hand out events together until they have this many bytes."""
 
 
@@ -52,14 +53,12 @@ class Ring:
     def __len__(self) -> int:
         return self.newest - self._oldest + 1
 
-    def add(
-        self, kind: Kind, time: float, data: Mapping[str, Any], about: tuple[str, str | None] | None = None
-    ) -> Event:
+    def add(self, kind: Kind, time: float, data: Mapping[str, Any], users: Users = MappingProxyType({})) -> Event:
         """Add an event, and forget the oldest ones where there are too many. Arguments and errors as of ``event``.
 
         The newest event is kept, whatever its size.
         """
-        added = event(self.newest + 1, kind, time, data, about)
+        added = event(self.newest + 1, kind, time, data, users)
         while len(self) >= len(self._slots) or (len(self) and self.bytes + len(added.sent) > self._most_bytes):
             self._forget()
         self.newest = added.id

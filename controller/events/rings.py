@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 SAMPLE_SECONDS = 5.0
 SLOTS = 720
+SET_BACK_SLOTS = 2
+"""A sample that comes so many slots before the newest one shows that the clock was set back."""
 _FEWEST = 16
 
 Numbers = NDArray[np.float32]
@@ -55,18 +57,18 @@ class Rings:
 
     def takes(self, slot: int) -> bool:
         """Returns whether samples can be written in a slot: it is newer than the newest, or the clock was set back."""
-        return self.newest is None or slot > self.newest or self.newest - slot >= self._slots
+        return self.newest is None or slot > self.newest or self.newest - slot >= SET_BACK_SLOTS
 
     def write(self, slot: int, samples: Mapping[str, Sequence[float]]) -> int:
         """Write the sample of each name in a slot; returns how many names were left out.
 
-        A slot that is not taken (see ``takes``) changes nothing. If it is older by all slots that are kept, the clock
-        was set back, and all is forgotten first.
+        A slot that is not taken (see ``takes``) changes nothing. If the clock was set back, the samples from this slot
+        on are forgotten first. A number that is not finite or above 3.4e38, the most of 4 bytes, counts as none.
         """
         if not self.takes(slot):
             return 0
         if self.newest is not None and slot < self.newest:
-            self.forget_all()
+            self._go_back(slot)
         self._clear_until(slot)
         self._drop_old(slot)
         left_out = 0
@@ -80,7 +82,9 @@ class Rings:
             rows.append(row)
             values.append(sample)
         if rows:
-            self._values[slot % self._slots, rows] = np.asarray(values, dtype=np.float32)
+            with np.errstate(over="ignore"):
+                written = np.asarray(values, dtype=np.float64).astype(np.float32)
+            self._values[slot % self._slots, rows] = np.where(np.isfinite(written), written, np.float32(np.nan))
         return left_out
 
     def read(self, name: str, first: int, count: int) -> Numbers:
@@ -113,13 +117,15 @@ class Rings:
             self._values[:, row] = np.nan
             self._free.append(row)
 
-    def forget_all(self) -> None:
-        """Forget all samples."""
-        self._rows.clear()
-        self._latest.clear()
-        self._free = list(range(self._values.shape[1]))
-        self._values.fill(np.nan)
-        self.newest = None
+    def _go_back(self, slot: int) -> None:
+        """Forget the samples from a slot on, and the names that have no other ones."""
+        assert self.newest is not None
+        first = max(slot, self.newest - self._slots + 1)
+        self._values[np.arange(first, self.newest + 1) % self._slots] = np.nan
+        for name in [name for name, row in self._rows.items() if not np.isfinite(self._values[:, row]).any()]:
+            self.forget(name)
+        self._latest = {name: min(latest, slot - 1) for name, latest in self._latest.items()}
+        self.newest = slot - 1
 
     def _clear_until(self, slot: int) -> None:
         """Empty the places of the slots after the newest one, up to ``slot``."""

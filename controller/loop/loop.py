@@ -76,8 +76,8 @@ class Network(Protocol):
     def class_bytes(self) -> dict[tuple[int, int | None], int]:
         """Returns bytes by switch and class."""
 
-    def port_bytes(self) -> dict[tuple[int, int], dict[int | None, int]]:
-        """Returns bytes by switch and port, and by class."""
+    def port_bytes(self, *, anew: bool = True) -> dict[tuple[int, int], dict[int | None, int]]:
+        """Returns bytes by switch and port, and by class; without ``anew`` those that are known already."""
 
 
 class Loop:
@@ -267,8 +267,6 @@ class Loop:
     def _note_fit(self, fitted: Fitted) -> None:
         """Remember how the flows fit into the switches' tables, and log a change of that."""
         before, self.fitted = self.fitted, fitted
-        self._metrics.degraded.set(fitted.step is Step.MARKED)
-        self._metrics.flow_rules.set(fitted.rules)
         if fitted.step is not (before.step if before is not None else Step.LINKS):
             LOG.log(logging.INFO if fitted.step is Step.LINKS else logging.WARNING, "%s", self.distinction)
 
@@ -351,7 +349,6 @@ class Loop:
         old = self.plan
         self.epoch += old is None or new.classes != old.classes or new.ordering.policy != old.ordering.policy
         self.plan, self.snapshot, self.refusals = new, snapshot, ()
-        self._metrics.jobs.set(len(self.classes))
         self.host_plans.update(new.ordering.policy, new_marks, degraded=snapshot.degraded)
         self._store.put(KIND, ID, in_steps(self._record(new)))
         self._store.remove(KIND, REFUSED_ID)

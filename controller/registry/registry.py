@@ -23,7 +23,7 @@ from controller.registry.admission import check_claims, check_room, check_spec
 from controller.registry.job.record import JobRecord
 from controller.registry.job.view import JobProgress, JobView
 from controller.registry.jobs import JobListener, Jobs
-from controller.registry.leases import Leases
+from controller.registry.leases import AgentWord, Leases
 from controller.registry.records import dump, load, save_host
 from controller.registry.report_merge import BatchOrigin
 from controller.registry.reports import BatchOutcome, Reports
@@ -263,6 +263,14 @@ class Registry:
     def host_alive(self, host: str) -> bool:
         """Returns whether the host's lease runs."""
         return self._leases.is_alive(host)
+
+    def agents(self) -> Iterator[AgentWord]:
+        """Yields of each host whether its agent reports, is silent, or was never heard of."""
+        return map(self._leases.agent, list(self.hosts))
+
+    def clock_offset(self, host: str) -> float | None:
+        """Returns what to add to a host's times to get the controller's, in seconds; None before it has reported."""
+        return self._leases.clock_offset(host)
 
     def acknowledging(self) -> frozenset[str]:
         """Returns the hosts that mark acknowledgements and whose leases run."""

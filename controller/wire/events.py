@@ -18,8 +18,8 @@ _Texts = Annotated[tuple[str, ...], Field(strict=False)]
 class PlanEvent(Message):
     """Data of the event ``plan``: a plan is in force, and its order, classes or policy differ from those before."""
 
-    epoch: int
-    """The number of the plan. It rises when the class of a job or the policy changes."""
+    epoch: int | None
+    """The number of the plan. It rises when the class of a job or the policy changes. null: for a tenant."""
     policy: str
     """The policy that ordered the jobs."""
     order: Annotated[tuple[_Texts, ...], Field(strict=False)]

@@ -85,6 +85,9 @@ class HostState(Message):
     """Whether the lease of its agent runs."""
     marks_acknowledgements: bool = False
     """Whether its agent marks acknowledgements now."""
+    clock_offset_seconds: float | None = None
+    """How far the host's clock is behind the controller's, in seconds, with the time that its fastest report took.
+    Below 0: it is ahead. null: it has not reported."""
 
 
 class LatencyState(Message):

@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ from evaluation.bench.support.api_client import Controller
 from evaluation.bench.support.bare_switch_process import SETTINGS, bare_switch
 from evaluation.bench.support.browser import chromium
 from evaluation.bench.support.busy_cluster import busy_cluster
-from evaluation.bench.support.frames import CATEGORIES, TASKS, frame_ms
+from evaluation.bench.support.frames import CATEGORIES, PROCESSOR, TASKS, frame_ms
 
 HOSTS = JOBS = 1000
 MEETING = 10
@@ -59,9 +59,13 @@ _NONE = (float("nan"), float("nan"))
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """Of a page: milliseconds of script in each frame that had some, and of all tasks of the main thread."""
+    """Of a page: milliseconds of script in each frame that had some, by the clock and of the processor alone.
+
+    ``task_ms`` has all tasks of the main thread: also styles, layout and painting.
+    """
 
     script_ms: tuple[float, ...]
+    processor_ms: tuple[float, ...]
     task_ms: tuple[float, ...]
 
 
@@ -96,10 +100,7 @@ def run(folder: Path, _data: Path | None) -> Bench:
         ci95=_NONE,
         limit=LIMIT_HEAP_MB,
     )
-    details = {
-        PAGES[address]: {"script": _digest(page.script_ms), "task": _digest(page.task_ms)}
-        for address, page in pages.items()
-    }
+    details = {PAGES[address]: asdict(page, dict_factory=_digests) for address, page in pages.items()}
     return Bench((*frames, heap), details={"pages": details, "heap_mb": heap_mb})
 
 
@@ -107,14 +108,18 @@ def _p95(values: tuple[float, ...]) -> float:
     return float(np.quantile(values, 0.95))
 
 
-def _digest(values: tuple[float, ...]) -> dict[str, float]:
-    return {"count": len(values)} | {
-        f"p{share}": float(np.quantile(values, share / 100)) for share in (50, 95, 99, 100)
+def _digests(fields: list[tuple[str, tuple[float, ...]]]) -> dict[str, dict[str, float]]:
+    """Returns of each field how many numbers it has, and some of their quantiles."""
+    shares = (50, 95, 99, 100)
+    return {
+        name: {"count": len(values)}
+        | {f"p{share}": round(float(np.quantile(values, share / 100)), 3) for share in shares}
+        for name, values in fields
     }
 
 
 def _measure(scratch: Path) -> tuple[dict[str, Frames], dict[str, float]]:
-    """Returns the frames of each page by its address, and the memory when the page had loaded, later, and at the end."""
+    """Returns the frames of each page by its address, and the memory when all had loaded, later, and at the end."""
     groups = JOBS // MEETING
     places = [(n % groups * MEETING, n % groups * MEETING + 1 + n // groups % (MEETING - 1)) for n in range(JOBS)]
     settings: dict[str, Any] = SETTINGS | {"policy": "jpas", "table_budget": 100_000, "lease_seconds": 3600.0}
@@ -143,7 +148,7 @@ def _measure(scratch: Path) -> tuple[dict[str, Frames], dict[str, float]]:
             elif "later" not in heap_mb and time.monotonic() - began >= HEAP_SECONDS:
                 heap_mb["later"] = _heap_mb(session)
             found[address] = _trace(browser, page)
-            sys.stderr.write(f"bench console: {heading}: {_digest(found[address].script_ms)}\n")
+            sys.stderr.write(f"bench console: {heading}: {asdict(found[address], dict_factory=_digests)}\n")
         heap_mb["end"] = _heap_mb(page.context.new_cdp_session(page))
         assert faults == [], faults
         assert page.get_by_text("No connection for").count() == 0, "the page has lost the controller"
@@ -162,7 +167,7 @@ def _trace(browser: Browser, page: Page) -> Frames:
     browser.start_tracing(page=page, categories=list(CATEGORIES))
     page.wait_for_timeout(1e3 * PAGE_SECONDS)
     events = json.loads(browser.stop_tracing())["traceEvents"]
-    return Frames(frame_ms(events), frame_ms(events, TASKS))
+    return Frames(frame_ms(events), frame_ms(events, length=PROCESSOR), frame_ms(events, TASKS))
 
 
 def _heap_mb(session: CDPSession) -> float:

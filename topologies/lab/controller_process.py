@@ -26,6 +26,9 @@ from topologies.errors import LabError
 
 API_PORT = 8080
 URL = f"http://{management.ROOT_ADDRESS}:{API_PORT}"
+CHOSEN_BY = "TRAINYARD_LAB_TOKEN"
+"""Names the environment variable that may have the token of operators, so that somebody can watch a run. Without it
+each controller has a secret one."""
 GATE_PERIODS = 5
 """The gate lives for so many periods, so several renewals may be late before the priorities end."""
 
@@ -69,7 +72,7 @@ class ControllerProcess:
         folder.mkdir(parents=True, exist_ok=True)
         self.journal = folder / "journal.sqlite"
         self.log = folder / "controller.log"
-        self._token = secrets.token_hex(16)
+        self._token = os.environ.get(CHOSEN_BY) or secrets.token_hex(16)
         self._host_tokens = {host: secrets.token_hex(16) for host in emulation.hosts}
         self._config = folder / "controller.yaml"
         document = self._settings(classes, period_seconds) | settings

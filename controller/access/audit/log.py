@@ -98,10 +98,10 @@ class AuditLog:
         lost, self._unsaid = self._unsaid or None, 0
         for line in self._chain.add({"time": self._clock(), **content, "lost": lost}):
             self._tail.append(line.link)
-            for listener in self._listeners:
-                listener(line.link)
             if self._files is not None:
                 self._waiting.append(line)
+            for listener in self._listeners:
+                listener(line.link)
         if self._waiting and not self._wake.ready():
             self._wake.send()
 
@@ -115,7 +115,7 @@ class AuditLog:
         """What an operator should know, in a sentence; None: nothing."""
         if self.failure is not None:
             lost = f", {self.lost} were lost" if self.lost else ""
-            return f"the audit file cannot be written, {len(self._waiting)} records wait{lost}: {self.failure}"
+            return f"the audit file cannot be written: {self.failure}; {len(self._waiting)} records wait{lost}"
         return None
 
     def newest(self, limit: int) -> list[Link]:

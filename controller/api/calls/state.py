@@ -14,7 +14,6 @@ from controller.policies.registry import available
 from controller.wire import HostState, LatencyState, PortState, Readiness, Status, SwitchState
 
 LOG = logging.getLogger("trainyard.api")
-TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def healthz(_services: Services, _call: Call) -> Reply:
@@ -27,16 +26,23 @@ def readyz(services: Services, _call: Call) -> Reply:
 
     Where enforce names host alone, at least one agent reports. Where it is empty, the status is observing.
     """
-    enforce = services.config.enforce
-    if not enforce:
-        return Reply.of(Readiness(status="observing", problems=tuple(_causeless(all_problems(services)))))
-    if "switch" in enforce and not services.dataplane.switches():
-        missing = _causeless(_switch_problems(services)) or ["no switch has connected"]
+    missing = missing_to_be_ready(services)
+    if missing:
         raise HttpError(HTTPStatus.SERVICE_UNAVAILABLE, "; ".join(missing), headers={"Retry-After": "1"})
-    if "switch" not in enforce and not any(map(services.registry.host_alive, services.registry.hosts)):
-        raise HttpError(HTTPStatus.SERVICE_UNAVAILABLE, "no agent reports", headers={"Retry-After": "1"})
     problems = _causeless(all_problems(services))
+    if not services.config.enforce:
+        return Reply.of(Readiness(status="observing", problems=tuple(problems)))
     return Reply.of(Readiness(status="degraded" if problems else "ready", problems=tuple(problems)))
+
+
+def missing_to_be_ready(services: Services) -> list[str]:
+    """Returns why nothing of what is to enforce the order does so, as sentences; empty: the controller is ready."""
+    enforce = services.config.enforce
+    if "switch" in enforce and not services.dataplane.switches():
+        return _causeless(_switch_problems(services)) or ["no switch has connected"]
+    if enforce and "switch" not in enforce and not any(map(services.registry.host_alive, services.registry.hosts)):
+        return ["no agent reports"]
+    return []
 
 
 def _causeless(problems: list[str]) -> list[str]:
@@ -52,7 +58,7 @@ def status(services: Services, _call: Call) -> Reply:
         sample.labels["cause"]: int(sample.value)
         for family in metrics.plan_causes.collect()
         for sample in family.samples
-        if sample.name.endswith("_total")
+        if sample.name.endswith("_total") and sample.value
     }
     return Reply.of(
         Status(
@@ -70,13 +76,14 @@ def status(services: Services, _call: Call) -> Reply:
             report_to_rule=_latency(metrics.report_to_rule),
             change_to_rule=_latency(metrics.change_to_rule),
             report_to_plan=_latency(metrics.report_to_plan),
-            bytes_by_class=_class_bytes(services),
+            bytes_by_class=class_bytes(services),
             hosts=tuple(
                 HostState(
                     name=name,
                     address=host.address,
                     alive=services.registry.host_alive(name),
                     marks_acknowledgements=name in acknowledging,
+                    clock_offset_seconds=services.registry.clock_offset(name),
                 )
                 for name, host in services.registry.hosts.items()
             ),
@@ -91,22 +98,6 @@ def status(services: Services, _call: Call) -> Reply:
             enforce=services.config.enforce,
         )
     )
-
-
-def metrics(services: Services, _call: Call) -> Reply:
-    """Read all metrics in the format of Prometheus."""
-    services.metrics.class_bytes.merge(_class_bytes(services))
-    services.metrics.journal_degraded.set(services.store.failure is not None)
-    if services.reloader is not None:
-        services.metrics.settings.info({"sha256": services.reloader.sha256 or ""})
-        services.metrics.settings_loaded.set(services.reloader.loaded_at)
-    services.metrics.event_streams.set(sum(services.feed.streams.values()))
-    services.metrics.paused.set(services.loop.settings.is_paused)
-    services.metrics.audit_degraded.set(services.audit.failure is not None)
-    services.metrics.audit_lost.inc(services.audit.lost - counted(services.metrics.audit_lost))
-    used = services.dataplane.switches() if "switch" in services.config.enforce else ()
-    services.metrics.switches_ready.set(len(used))
-    return Reply(HTTPStatus.OK, services.metrics.text(), content_type=TEXT)
 
 
 def all_problems(services: Services) -> list[str]:
@@ -160,7 +151,8 @@ def _latency(samples: Samples) -> LatencyState:
     return LatencyState(count=latency.count, p50_seconds=latency.p50, p99_seconds=latency.p99, max_seconds=latency.max)
 
 
-def _class_bytes(services: Services) -> dict[str, dict[str, int]]:
+def class_bytes(services: Services) -> dict[str, dict[str, int]]:
+    """Returns the bytes that each switch has sent by class, by datapath id; empty where they cannot be read."""
     result: dict[str, dict[str, int]] = {}
     try:
         counts = services.dataplane.class_bytes()

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from http import HTTPStatus
 
 from controller.access.caller import Caller
 from controller.api.bodies.query import number
 from controller.api.errors import summary
 from controller.api.http import Call, HttpError, Reply
+from controller.api.live.writer import in_parts
 from controller.api.services import Services
 from controller.api.tenants import may_see
 from controller.events.history import JOB_FIELDS, PORT_FIELDS, History, texts
 from controller.events.rings import SAMPLE_SECONDS, SLOTS, Numbers, slot_of
-from controller.pieces import Steps
 from controller.refusals import NotFound
-from controller.steps import in_steps
 
 KEPT_SECONDS = SAMPLE_SECONDS * SLOTS
 MOST_NUMBERS = 2_000_000
@@ -45,33 +44,42 @@ def read_history(services: Services, call: Call) -> Reply:
         "steps": count,
         "left_out": history.left_out,
     }
-    return Reply(HTTPStatus.OK, parts=in_steps(_parts(history, head, jobs, ports, (first, count * step, step))))
+    # The answer is made as the client takes it: whole, it has up to 20 MB.
+    pieces = _pieces(history, call.caller, head, (first, count * step, step), jobs=jobs, ports=ports)
+    return Reply(HTTPStatus.OK, stream=in_parts(pieces))
 
 
-def _parts(
+def _pieces(
     history: History,
+    caller: Caller,
     head: dict[str, float],
+    span: tuple[int, int, int],
+    *,
     jobs: Sequence[str],
     ports: Sequence[str],
-    span: tuple[int, int, int],
-) -> Steps[list[bytes]]:
-    """Returns the JSON of a ``wire.HistoryView``, in parts; yields where others may go on."""
-    parts = [json.dumps(head)[:-1].encode(), b',"jobs":{']
-    for place, name in enumerate(jobs):
-        parts.append(_member(place, name, JOB_FIELDS, history.job(name, *span)))
-        yield
-    parts.append(b'},"ports":{')
-    for place, name in enumerate(ports):
-        parts.append(_member(place, name, PORT_FIELDS, history.port(name, *span)))
-        yield
-    parts.append(b"}}")
-    return parts
+) -> Iterator[bytes]:
+    """Yields the JSON of a ``wire.HistoryView``.
+
+    Samples that are forgotten meanwhile are null, and a job whose name others have taken meanwhile is left out.
+    """
+    yield json.dumps(head)[:-1].encode() + b',"jobs":{'
+    between = ""
+    for name in jobs:
+        if may_see(caller, name, history.users.get(name)):
+            yield _member(between, name, JOB_FIELDS, history.job(name, *span))
+            between = ","
+    yield b'},"ports":{'
+    between = ""
+    for name in ports:
+        yield _member(between, name, PORT_FIELDS, history.port(name, *span))
+        between = ","
+    yield b"}}"
 
 
-def _member(place: int, name: str, fields: Sequence[str], values: Numbers) -> bytes:
+def _member(between: str, name: str, fields: Sequence[str], values: Numbers) -> bytes:
     columns = values.T.tolist()
     lists = ",".join(f'"{field}":{texts(column)}' for field, column in zip(fields, columns, strict=True))
-    return f"{',' if place else ''}{json.dumps(name)}:{{{lists}}}".encode()
+    return f"{between}{json.dumps(name)}:{{{lists}}}".encode()
 
 
 def _jobs(services: Services, caller: Caller, asked: str | None) -> list[str]:

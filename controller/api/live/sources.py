@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from types import MappingProxyType
+from typing import get_args
 
 import eventlet
 import eventlet.event
@@ -26,7 +28,7 @@ from controller.api.live.facts import (
 )
 from controller.api.services import Services
 from controller.events.changes import InForce, changed, jobs_of_change, plan_data, problem_data
-from controller.events.event import Kind
+from controller.events.event import Kind, Users
 from controller.events.pace import Pace
 from controller.steps import Pause
 
@@ -53,10 +55,12 @@ class Sources:
         self._read_problems = problems
         self._clock = clock
         self._steady = steady
-        self._jobs: Pace[str | None] = Pace()
-        """The jobs that have news, with their users."""
+        self._jobs: Pace[Users] = Pace()
+        """The jobs that have news, each with its user."""
         self._in_force: InForce | None = None
         self._stages: dict[str, tuple[str, ...]] = services.registry.stages()
+        self._users_of_stages = {stage: self._users(jobs) for stage, jobs in self._stages.items()}
+        self._users_of_plan: Users = {}
         self._hosts = self._present_hosts()
         self._switches: dict[str, Facts] = {}
         self._settings = self._present_settings()
@@ -67,6 +71,8 @@ class Sources:
         """The id of the last event that the streams were woken for."""
         self._news = eventlet.event.Event()
         self._thread: eventlet.greenthread.GreenThread | None = None
+        for kind in get_args(Kind):
+            services.metrics.events.labels(event=kind)
         services.registry.subscribe_to_jobs(self._job_changed)
         services.loop.subscribe(self._loop_has_turned)
         services.dataplane.subscribe(lambda _reason: self._look_soon())
@@ -97,7 +103,10 @@ class Sources:
     # What the parts tell.
 
     def _job_changed(self, job: str, user: str | None) -> None:
-        self._jobs.mark(job, user)
+        before = self._jobs.waiting(job)
+        if before is not None and before != {job: user}:  # whose job it was is told at once that it has none any more
+            self._add("job", job_facts(job, None, None, ()), before)
+        self._jobs.mark(job, {job: user})
         self._has_news()
 
     def _loop_has_turned(self) -> None:
@@ -119,14 +128,11 @@ class Sources:
     # What becomes of it.
 
     def _turn(self) -> None:
-        try:
-            self._tell_plan()
-            self._tell_jobs()
-            if self._is_over or self._steady() >= self._next_look:
-                self._next_look = self._steady() + LOOK_SECONDS
-                self._look()
-        except Exception:  # a fault in one event must not end all others
-            LOG.exception("some events are missing")
+        for tell in (self._tell_plan, self._tell_jobs, self._look):
+            try:
+                tell()
+            except Exception:  # a fault in one event must not end all others
+                LOG.exception("some events are missing")
         feed = self._services.feed
         if feed.ring.newest != self._sent:
             self._sent = feed.ring.newest
@@ -139,28 +145,43 @@ class Sources:
         before, self._in_force = self._in_force, InForce(loop.epoch, loop.plan)
         data = plan_data(before, self._in_force)
         if data is not None:
-            self._add("plan", data)
+            users = self._users(job for band in data["order"] for job in band)
+            if users != self._users_of_plan:  # else the events share them
+                self._users_of_plan = users
+            self._add("plan", data, self._users_of_plan)
         registry = self._services.registry
         for job in jobs_of_change(before, self._in_force):
             if registry.has_job(job):  # one that was removed has been told of, with the user that it had
-                self._jobs.mark(job, registry.job_user(job))
+                self._jobs.mark(job, {job: registry.job_user(job)})
 
     def _tell_jobs(self) -> None:
         plan = self._services.loop.plan
         predictions = plan.ordering.predictions if plan is not None else {}
-        pause = Pause()
-        for job, user in self._jobs.rest() if self._is_over else self._jobs.due(self._steady()):
+        pause, faults = Pause(), []
+        for job, users in self._jobs.rest() if self._is_over else self._jobs.due(self._steady()):
             pause()
             progress = self._services.registry.progress(job)
             service_class = self._services.loop.classes.get(job)
-            facts = job_facts(job, progress, service_class, predictions.get(job, ()))
-            self._add("job", facts, (job, progress.user if progress is not None else user))
+            try:
+                facts = job_facts(job, progress, service_class, predictions.get(job, ()))
+                self._add("job", facts, {job: progress.user} if progress is not None else users)
+            except Exception as fault:  # such as a prediction of another package's policy that is no number
+                faults.append(fault)
+        if faults:
+            LOG.error("the events of %d jobs are missing", len(faults), exc_info=faults[0])
 
     def _look(self) -> None:
+        if not self._is_over and self._steady() < self._next_look:
+            return
+        self._next_look = self._steady() + LOOK_SECONDS
         services = self._services
         stages, before = services.registry.stages(), self._stages
         for stage, jobs in changed(before, stages):
-            self._add("stage", stage_facts(stage, jobs, before.get(stage, ())))
+            users = self._users_of_stages.pop(stage, {})  # those that it had may be gone from the registry
+            if jobs is not None:
+                self._users_of_stages[stage] = self._users(jobs)
+                users = users | self._users_of_stages[stage]
+            self._add("stage", stage_facts(stage, jobs, before.get(stage, ())), users)
         self._stages = stages
         hosts = self._present_hosts()
         for host, state in changed(self._hosts, hosts):
@@ -181,6 +202,9 @@ class Sources:
                 self._add("problem", data)
             self._problems = problems
 
+    def _users(self, jobs: Iterable[str]) -> dict[str, str | None]:
+        return {job: self._services.registry.job_user(job) for job in jobs}
+
     def _present_hosts(self) -> dict[str, tuple[bool, bool]]:
         registry = self._services.registry
         acknowledging = registry.acknowledging()
@@ -190,6 +214,6 @@ class Sources:
         reloader = self._services.reloader
         return settings_facts(self._services.loop.settings.view(), reloader.sha256 if reloader is not None else None)
 
-    def _add(self, kind: Kind, data: Facts, about: tuple[str, str | None] | None = None) -> None:
-        self._services.feed.ring.add(kind, self._clock(), data, about)
+    def _add(self, kind: Kind, data: Facts, users: Users = MappingProxyType({})) -> None:
+        self._services.feed.ring.add(kind, self._clock(), data, users)
         self._services.metrics.events.labels(event=kind).inc()

@@ -5,7 +5,6 @@ Operators see all, viewers all but the audit. A tenant sees what concerns its ow
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Literal
 
 from controller.access.caller import Caller, Role, Tenancy
@@ -13,8 +12,6 @@ from controller.events.event import Event, encoded
 
 Viewer = Literal["operator", "viewer"] | Tenancy
 """Those who see the same of every event."""
-UserOf = Callable[[str], str | None]
-"""Returns the user of a job as it is now; None: none is named, or the job is gone."""
 
 
 def viewer_of(caller: Caller) -> Viewer:
@@ -24,38 +21,38 @@ def viewer_of(caller: Caller) -> Viewer:
     return "operator" if caller.role is Role.OPERATOR else "viewer"
 
 
-def shown(event: Event, viewer: Viewer, user_of: UserOf) -> bytes | None:
+def shown(event: Event, viewer: Viewer) -> bytes | None:
     """Returns the event in the form of the stream, as the viewer sees it; None: it sees nothing of it."""
     if viewer == "operator":
         return event.sent
     if viewer == "viewer":
         return event.sent if event.kind != "audit" else None
-    if event.about is not None:
-        return event.sent if viewer.owns(*event.about) else None
-    data = _own(event, viewer, user_of)
+    own = {job for job, user in event.users.items() if viewer.owns(job, user)}
+    if event.kind == "job":
+        return event.sent if own else None
+    data = _of_jobs(event, own)
     return encoded(event.id, event.kind, event.time, data) if data is not None else None
 
 
-def _own(event: Event, tenancy: Tenancy, user_of: UserOf) -> dict[str, Any] | None:
-    """Returns what an event about several jobs tells of the tenant's own; None: nothing."""
-
-    def is_own(job: str) -> bool:
-        return tenancy.owns(job, user_of(job))
-
+def _of_jobs(event: Event, own: set[str]) -> dict[str, Any] | None:
+    """Returns what an event about several jobs tells of a tenant's own; None: nothing."""
     match event.kind:
         case "plan":
             data = event.data
-            bands = ([job for job in band if is_own(job)] for band in data["order"])
+            bands = ([job for job in band if job in own] for band in data["order"])
             return data | {
+                "epoch": None,
                 "order": [band for band in bands if band],
-                "classes": {job: service_class for job, service_class in data["classes"].items() if is_own(job)},
+                "classes": {job: service_class for job, service_class in data["classes"].items() if job in own},
                 "moves": None,
                 "objective_seconds": None,
                 "lower_bound_seconds": None,
             }
         case "stage":
             data = event.data
-            own = [job for job in data["jobs"] if is_own(job)]
-            return data | {"jobs": own} if own else None
+            jobs = [job for job in data["jobs"] if job in own]
+            if own and not jobs:  # the others in it go on, and that is theirs
+                return data | {"state": "ended", "jobs": sorted(own)}
+            return data | {"jobs": jobs} if own else None
         case _:
             return None

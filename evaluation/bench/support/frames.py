@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 CATEGORIES = (
@@ -15,17 +15,19 @@ CATEGORIES = (
 """What a trace must be asked for."""
 SCRIPTS = frozenset({"EvaluateScript", "FireAnimationFrame", "FunctionCall", "RunMicrotasks", "TimerFire"})
 TASKS = frozenset({"RunTask"})
+WALL, PROCESSOR = "dur", "tdur"
+"""Names the length of an event by the clock, and its processor time."""
 _FRAME = "BeginMainThreadFrame"
 
 Event = Mapping[str, Any]
 
 
-def frame_ms(events: Iterable[Event], names: frozenset[str] = SCRIPTS) -> tuple[float, ...]:
+def frame_ms(events: Iterable[Event], names: frozenset[str] = SCRIPTS, *, length: str = WALL) -> tuple[float, ...]:
     """Returns for each frame in which a script ran how many milliseconds scripts ran, nested ones counted once.
 
     A frame is the time from the begin of one frame of the page's main thread to that of the next one; what comes before
-    the first and after the last begin is left out. ``names``: of other events than those of scripts. Raises ValueError
-    where the trace has no frames.
+    the first and after the last begin is left out. ``names``: of other events than those of scripts. ``length``: what of
+    an event is summed, WALL or PROCESSOR. Raises ValueError where the trace has no frames.
     """
     all_events = list(events)
     begins = Counter((event["pid"], event["tid"]) for event in all_events if event["name"] == _FRAME)
@@ -35,17 +37,17 @@ def frame_ms(events: Iterable[Event], names: frozenset[str] = SCRIPTS) -> tuple[
     own = sorted((event for event in all_events if (event["pid"], event["tid"]) == thread), key=lambda each: each["ts"])
     starts = [event["ts"] for event in own if event["name"] == _FRAME]
     sums: dict[int, float] = {}
-    for begin, length in _outermost(event for event in own if event["name"] in names and event["ph"] == "X"):
-        place = bisect_right(starts, begin)
+    for event in _outermost(event for event in own if event["name"] in names and event["ph"] == "X"):
+        place = bisect_right(starts, event["ts"])
         if 0 < place < len(starts):
-            sums[place] = sums.get(place, 0.0) + length / 1e3
+            sums[place] = sums.get(place, 0.0) + event.get(length, 0) / 1e3
     return tuple(sums[place] for place in sorted(sums))
 
 
-def _outermost(events: Iterable[Event] | Sequence[Event]) -> Iterator[tuple[int, int]]:
-    """Yields begin and length of the events that are in no other one, in microseconds."""
+def _outermost(events: Iterable[Event]) -> Iterator[Event]:
+    """Yields the events that are in no other one."""
     end = -1
     for event in events:
         if event["ts"] >= end:
-            end = event["ts"] + event.get("dur", 0)
-            yield event["ts"], event.get("dur", 0)
+            end = event["ts"] + event.get(WALL, 0)
+            yield event

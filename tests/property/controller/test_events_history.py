@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.events.history import last, steps, total
-from controller.events.rings import Rings
+from controller.events.rings import SET_BACK_SLOTS, Rings
 
 SLOTS, MOST = 6, 3
 VALUES = st.floats(0, 1000, width=32)
@@ -27,9 +28,10 @@ def test_each_sample_that_is_kept_is_read_where_it_was_taken(
     for later, samples in writes:
         slot = (20 if newest is None else newest) + later
         left_out = rings.write(slot, {name: (value,) for name, value in samples.items()})
-        if newest is not None and slot <= newest:
+        if newest is not None and newest - SET_BACK_SLOTS < slot <= newest:
             assert rings.newest == newest
             continue
+        expected = {(name, at): value for (name, at), value in expected.items() if at < slot}
         newest = slot
         kept = [name for name in samples if name in rings]
         assert left_out == len(samples) - len(kept) == max(len(samples) - MOST, 0)
@@ -63,14 +65,20 @@ def test_a_longer_step_has_the_sum_and_the_last_of_its_samples(fields: list[list
                 assert math.isnan(sums[number, field]) and math.isnan(lasts[number, field])
 
 
-def test_a_clock_that_was_set_back_begins_anew() -> None:
+@pytest.mark.parametrize("back", [2, 3, SLOTS - 1, SLOTS, 10 * SLOTS])
+def test_after_a_clock_was_set_back_what_was_before_is_there_and_new_samples_are_taken(back: int) -> None:
     rings = Rings(1, MOST, slots=SLOTS)
-    rings.write(100, {"a": (1.0,)})
-    assert rings.write(100 - SLOTS + 1, {"b": (2.0,)}) == 0
-    assert rings.names() == ("a",)
-    rings.write(100 - SLOTS, {"b": (2.0,)})
-    assert rings.names() == ("b",)
-    assert rings.newest == 100 - SLOTS
+    for slot in range(90, 101):
+        rings.write(slot, {"a": (float(slot),), **({"b": (1.0,)} if slot > 98 else {})})
+    rings.write(100 - back, {"c": (7.0,)})
+    assert rings.newest == 100 - back
+    kept = [float(slot) for slot in range(100 - SLOTS + 1, 100 - back)]
+    found = rings.read("a", 100 - SLOTS + 1, SLOTS)[:, 0]
+    assert found[np.isfinite(found)].tolist() == kept
+    assert set(rings.names()) == {"c", *(["a"] if kept else [])}
+    assert rings.read("c", 100 - back, 1).tolist() == [[7.0]]
+    rings.write(100 - back + 1, {"c": (8.0,)})
+    assert rings.read("c", 100 - back, 2).tolist() == [[7.0], [8.0]]
 
 
 def test_the_memory_grows_with_the_names_up_to_a_bound() -> None:

@@ -13,6 +13,7 @@ from controller.wire.event_stream import sent_events
 from evaluation.bench.support.waiting import wait_until
 
 Document = dict[str, Any]
+EVENTS = "/v1/events"
 
 
 class EventReader:
@@ -66,19 +67,19 @@ class EventReader:
         self._connection.close()
 
 
-def stalled(port: int, token: str | None = None) -> socket.socket:
-    """Returns a client that asks for events, and never reads."""
+def stalled(port: int, token: str | None = None, path: str = EVENTS) -> socket.socket:
+    """Returns a client that asks for events, or for what is at another path, and never reads."""
     client = socket.socket()
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     client.settimeout(30)
     client.connect(("127.0.0.1", port))
-    client.sendall(request(token, None))
+    client.sendall(request(token, None, path))
     return client
 
 
-def request(token: str | None, last: int | None) -> bytes:
-    """Returns the head of a request for events."""
-    lines = ["GET /v1/events HTTP/1.1", "Host: localhost"]
+def request(token: str | None, last: int | None, path: str = EVENTS) -> bytes:
+    """Returns the head of a request for events, or for what is at another path."""
+    lines = [f"GET {path} HTTP/1.1", "Host: localhost"]
     lines += [f"Authorization: Bearer {token}"] if token is not None else []
     lines += [f"Last-Event-ID: {last}"] if last is not None else []
     return "".join(f"{line}\r\n" for line in (*lines, "")).encode()

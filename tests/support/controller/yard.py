@@ -63,7 +63,7 @@ class MemoryNetwork:
     def class_bytes(self) -> dict[tuple[int, int | None], int]:
         return {}
 
-    def port_bytes(self) -> dict[tuple[int, int], dict[int | None, int]]:
+    def port_bytes(self, *, anew: bool = True) -> dict[tuple[int, int], dict[int | None, int]]:
         return {}
 
 

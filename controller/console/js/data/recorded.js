@@ -72,7 +72,7 @@ export class Recorded {
     if (Object.keys(change).length > 0) throw new Error("a recorded run cannot be planned again");
     const found = this.#explanations.findLast((one) => one.job === id && one.time <= this.now);
     if (found === undefined) throw new Error("nothing was recorded of why this job has its place at this moment");
-    return found.explanation;
+    return { ...found.explanation, recordedAt: found.time };
   }
 }
 

@@ -9,6 +9,7 @@ import { makeWhatIf } from "./what_if.js";
 
 const REFRESH_SECONDS = 5;
 const MOST_NAMED = 5;
+const MOST_PORTS = 4;
 
 export function makePage(redraw, [id]) {
   let explained = null;
@@ -72,7 +73,9 @@ function why(job, explained, problem) {
     "Why it waits",
     h("p", { class: "answer", role: "status" }, answer(job, explained, waits, ports)),
     h("p", null, h("span", { class: "muted" }, `${explained.policy} says: `), explained.reason),
-    waits.length > 0 ? waitTable(waits) : null,
+    explained.recordedAt === undefined ? null : h("p", { class: "muted" }, `As it was recorded at ${moment(explained.recordedAt)}.`),
+    waits.length > 0 ? waitTable(waits.slice(0, MOST_PORTS)) : null,
+    waits.length > MOST_PORTS ? h("details", null, h("summary", null, counted(waits.length - MOST_PORTS, "more port")), waitTable(waits.slice(MOST_PORTS))) : null,
     explained.problems.length > 0 ? h("ul", { class: "problems" }, explained.problems.map((text) => h("li", null, text))) : null,
   );
 }

@@ -17,7 +17,7 @@ export function makePage() {
     wants: () => ["network"],
     render: (source) => {
       const { state } = source;
-      return [inForce(source), source.reached ? race(source) : null, waiting(state), ports(state), state.status !== null || state.problems.length > 0 ? section("Problems", problems(state.problems)) : null];
+      return [source.reached ? race(source) : null, inForce(source), waiting(state), ports(state), state.status !== null || state.problems.length > 0 ? section("Problems", problems(state.problems)) : null];
     },
   };
 }

@@ -117,6 +117,16 @@ def test_state_and_metrics(yard: Controller) -> None:
     assert_problem(yard.call("GET", "/readyz", token="wrong"), 503, "no switch has connected")
 
 
+def test_the_status_says_how_far_a_hosts_clock_is_off(yard: Controller) -> None:
+    def offset() -> float | None:
+        hosts = yard.call("GET", "/v1/status").json()["hosts"]
+        return next(host["clock_offset_seconds"] for host in hosts if host["name"] == "h3")
+
+    assert offset() is None
+    yard.call("POST", "/v1/hosts/h3/reports", batch() | {"sent_at": time.time() - 5.0})
+    assert offset() == pytest.approx(5.0, abs=1.0)
+
+
 def refs(node: Any) -> Iterator[str]:
     if isinstance(node, dict):
         for key, value in node.items():
@@ -319,7 +329,7 @@ def test_a_slow_sender_does_not_hold_up_others(yard: Controller) -> None:
             slow[0].recv(100)
         slow[0].settimeout(15)
         assert slow[0].recv(100).startswith(b"HTTP/1.1 408 "), "the head's deadline must end the connection"
-        wait_until(lambda: 'call="refused",status="408"} 50.0' in yard.call("GET", "/metrics").text)
+        wait_until(lambda: 'route="refused",status="408"} 50.0' in yard.call("GET", "/metrics").text)
     finally:
         for connection in slow:
             connection.close()

@@ -106,6 +106,7 @@ def test_what_is_no_id_is_wrong_input(tmp_path: Path, capsys: pytest.CaptureFixt
             {"epoch": 3, "policy": "jpas", "order": [["a", "b"], ["c"]], "classes": {"a": 0, "b": 0, "c": 2}},
             "epoch 3, jpas: a (0) = b (0) > c (2)",
         ),
+        ("plan", {"epoch": None, "policy": "jpas", "order": [["a"]], "classes": {"a": 1}}, "jpas: a (1)"),
         ("stage", {"id": "s", "state": "ended", "jobs": []}, "s: ended: no jobs"),
         ("host", {"name": "h1", "state": "silent"}, "h1: silent"),
         ("switch", {"dpid": "01", "ready": False, "reason": "gone"}, "01: not ready: gone"),

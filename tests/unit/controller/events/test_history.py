@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from controller.events.history import JOB_FIELDS, History, JobSample, texts
@@ -73,6 +74,28 @@ def test_only_so_many_have_room() -> None:
     history.sample(1000.0, {name: job(1.0) for name in "abc"}, {"p": {0: 1}, "q": {0: 1}})
     assert history.left_out == 2
     assert set(history.users) == {"a", "b"}
+
+
+def test_a_number_that_has_no_place_in_four_bytes_is_none() -> None:
+    history = History()
+    with np.errstate(all="raise"):
+        history.sample(1000.0, {"a": job(1.0)._replace(metric=-1e300, iterations_done=1e39)}, {"p": {0: 1}})
+        history.sample(1005.0, {"a": job(math.inf)}, {"p": {0: 10**60}})
+    for values in (history.job("a", slot_of(1000.0), 2, 1), history.job("a", slot_of(1000.0), 2, 2)):
+        assert not np.isinf(values).any()
+    assert math.isnan(field(history, "a", "metric", 1000.0, 1)[0])
+    assert math.isnan(field(history, "a", "bytes", 1005.0, 1)[0])
+    assert "0" not in history.port_bps("p")
+    assert texts(history.job("a", slot_of(1000.0), 1, 1)[0].tolist()) == "[null,2,null,null,70,null,null]"
+
+
+def test_a_clock_that_was_set_back_leaves_no_hour_without_samples() -> None:
+    history = History()
+    for moment in (1000.0, 1005.0, 1600.0, 1010.0, 1015.0):
+        history.sample(moment, {"a": job(moment)}, {"p": {0: int(moment)}})
+    assert field(history, "a", "bytes", 1005.0, 3)[::2] == [5.0, 5.0]
+    assert math.isnan(field(history, "a", "metric", 1600.0, 1)[0])
+    assert history.port_bps("p")["0"] == 8.0
 
 
 def test_numbers_as_json() -> None:

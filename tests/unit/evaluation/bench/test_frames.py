@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from evaluation.bench.support.frames import TASKS, frame_ms
+from evaluation.bench.support.frames import PROCESSOR, TASKS, frame_ms
 
 PAGE, OTHER = (7, 7), (8, 1)
 
@@ -14,7 +14,11 @@ PAGE, OTHER = (7, 7), (8, 1)
 def event(name: str, begin_ms: float, length_ms: float | None = None, thread: tuple[int, int] = PAGE) -> dict[str, Any]:
     pid, tid = thread
     at = {"name": name, "ts": round(begin_ms * 1e3), "pid": pid, "tid": tid}
-    return at | ({"ph": "I"} if length_ms is None else {"ph": "X", "dur": round(length_ms * 1e3)})
+    if length_ms is None:
+        return at | {"ph": "I"}
+    return at | {"ph": "X", "dur": round(length_ms * 1e3), "tdur": round(length_ms * 250)}
+        {"ph": "I"} if length_ms is None else {"ph": "X", "dur": round(length_ms * 1e3), "tdur": round(length_ms * 250)}
+    )
 
 
 TRACE = [
@@ -42,6 +46,10 @@ def test_scripts_of_each_frame_that_has_some() -> None:
 
 def test_other_events_are_summed_in_the_same_way() -> None:
     assert frame_ms(TRACE, TASKS) == (9.0,)
+
+
+def test_processor_time_may_count_in_the_place_of_the_clock() -> None:
+    assert frame_ms(TRACE, length=PROCESSOR) == (8.5, 0.625)
 
 
 def test_a_trace_without_frames_is_none() -> None:

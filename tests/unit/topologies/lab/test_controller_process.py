@@ -114,6 +114,16 @@ def test_a_policy_of_another_folder_is_found_beside_those_that_are_installed(sta
     assert controller.call("PATCH", "/v1/settings", {"policy": "jpas"})["policy"] == "jpas"
 
 
+def test_who_chooses_a_token_can_watch_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def token(folder: str) -> str:
+        ControllerProcess(Network(), tmp_path / folder, "fifo", classes=7, period_seconds=0.5)  # type: ignore[arg-type]
+        return str(json.loads((tmp_path / folder / "controller.yaml").read_text())["api"]["token"])
+
+    assert token("first") != token("second")
+    monkeypatch.setenv("TRAINYARD_LAB_TOKEN", "look")
+    assert token("third") == "look"
+
+
 def test_events_are_recorded_over_a_restart_with_times_from_the_start_of_the_experiment(
     start: Start, tmp_path: Path
 ) -> None:
@@ -123,6 +133,7 @@ def test_events_are_recorded_over_a_restart_with_times_from_the_start_of_the_exp
     zero = time.time()
     explained(controller)
     part = tmp_path / "events.jsonl.part"
+    wait_until(lambda: part.exists() and '"event":"plan"' in part.read_text(), what="the recorder follows")
     controller.stop()
     wait_until(lambda: f'"id":"{JOB.id}"' in part.read_text(), what="the job's event")
     controller.start()

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import json
+import math
 import time
 from collections.abc import Iterator
 from typing import Any
 
+import eventlet
+import eventlet.tpool
 import pytest
 
+from controller.access.caller import Caller, Role, Tenancy
 from controller.api.live import history as history_calls
+from controller.api.live import writer
 from controller.api.live.sampler import Sampler
 from controller.dataplane.values import PortProof, SwitchStatus
-from controller.events.rings import SAMPLE_SECONDS
+from controller.events.history import PORT_FIELDS, History, JobSample, texts
+from controller.events.rings import SAMPLE_SECONDS, slot_of
+from controller.model import Prediction
 from controller.wire import HistoryView, Network
+from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.api_cases import assert_problem, batch
+from tests.support.controller.event_reader import stalled
 from tests.support.controller.served import Served, served
 
 NOW = 1_700_000_000.0
@@ -50,7 +60,7 @@ def sampled(api: Served, clock: Clock, *counts: int) -> None:
     """Take a sample for each count of bytes, which port 2 sends in class 0."""
     sampler = Sampler(api.services, clock)
     for count in counts:
-        api.yard.network.port_bytes = lambda count=count: {(1, 2): {0: count, None: 2 * count}}
+        api.yard.network.port_bytes = lambda anew=True, count=count: {(1, 2): {0: count, None: 2 * count}}
         sampler.sample()
         clock.now += SAMPLE_SECONDS
 
@@ -135,6 +145,51 @@ def test_an_answer_has_a_size(api: Served, clock: Clock, monkeypatch: pytest.Mon
         assert answer["step_seconds"] == 30
         assert answer["steps"] * len(answer["ports"][PORT]) <= 1000
     assert api.call("GET", f"/v1/history?since={NOW:.0f}&step=5").ok
+
+
+def test_a_target_that_is_never_reached_has_no_iteration_and_the_answer_is_json(api: Served) -> None:
+    never = Prediction("t90", 0.9, math.inf, 50.0, math.inf)
+    api.services.history.sample(NOW, {"a": JobSample(None, 1.0, 0, 5.0, 0.5, (never,))}, {})
+
+    def refuse(name: str) -> None:
+        raise AssertionError(f"{name} is no JSON")
+
+    answer = json.loads(api.call("GET", "/v1/history?step=3600").text, parse_constant=refuse)
+    view = HistoryView.model_validate(answer)
+    assert set(view.jobs["a"].t90) == {None}
+    assert 5.0 in view.jobs["a"].iterations_done
+
+
+def test_who_does_not_read_an_answer_holds_a_part_of_it_alone(
+    api: Served, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+    monkeypatch.setattr(history_calls, "texts", lambda values: made.append(1) or texts(values))
+    monkeypatch.setattr(writer, "WRITE_SECONDS", 0.5)
+    ports = {(1, port): {0: port} for port in range(400)}
+    api.yard.network.port_bytes = lambda: ports
+    Sampler(api.services, clock).sample()
+    client = eventlet.tpool.execute(stalled, int(api.url.rpartition(":")[2]), path="/v1/history")
+    wait_until(lambda: made, sleep=eventlet.sleep, what="the beginning of the answer")
+    eventlet.sleep(1.0)
+    assert len(made) < 400 * len(PORT_FIELDS) / 2
+    with pytest.raises(ConnectionResetError):
+        while eventlet.tpool.execute(client.recv, 65536):
+            pass
+    client.close()
+    assert len(api.call("GET", "/v1/history").json()["ports"]) == 400
+
+
+def test_a_name_that_others_take_while_an_answer_is_read_is_left_out(api: Served) -> None:
+    history = History()
+    sample = {name: JobSample("ann", 1.0, 0, 1.0, 0.5) for name in ("a", "b")}
+    history.sample(NOW, sample, {})
+    ann = Caller("ann", Role.TENANT, tenancy=Tenancy(("ann",)))
+    slot = slot_of(NOW)
+    pieces = history_calls._pieces(history, ann, {"since": NOW}, (slot, 2, 1), jobs=["a", "b"], ports=[])
+    read = [next(pieces), next(pieces)]
+    history.sample(NOW + SAMPLE_SECONDS, sample | {"b": sample["b"]._replace(user="cem", metric=0.25)}, {})
+    assert set(json.loads(b"".join([*read, *pieces]))["jobs"]) == {"a"}
 
 
 def test_the_network_is_a_graph_with_rates_load_and_proofs(api: Served, clock: Clock) -> None:

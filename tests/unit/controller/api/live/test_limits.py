@@ -11,8 +11,11 @@ import eventlet
 import eventlet.tpool
 import pytest
 
-from controller.api.live import feed, stream
+from controller.access.caller import Caller, Role, Tenancy
+from controller.api.http import Call, HttpError
+from controller.api.live import feed, stream, writer
 from controller.events.ring import Ring
+from controller.loop.metrics import counted
 from controller.wire.event_stream import sent_events
 from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.api_cases import assert_problem
@@ -20,6 +23,7 @@ from tests.support.controller.event_reader import stalled
 from tests.support.controller.served import Served, served
 
 FIRST = 5000
+ANN = Tenancy(("ann",))
 LARGE = {"text": "x" * 20_000}
 
 
@@ -79,11 +83,12 @@ def test_a_client_that_is_too_slow_gets_a_gap_with_the_ids_that_it_missed(api: S
     assert sorted(missed | set(events)) == list(range(FIRST, newest + 1))
     assert [document["id"] for document in got] == sorted(document["id"] for document in got)
     assert len(missed) > 200
+    assert counted(api.services.metrics.event_gaps) == len(gaps)
     client.close()
 
 
 def test_a_client_that_takes_nothing_is_disconnected(api: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "WRITE_SECONDS", 0.5)
+    monkeypatch.setattr(writer, "WRITE_SECONDS", 0.5)
     clients = connected(api, 3)
     add(api, 100)
     wait_until(lambda: streams(api) == 0, sleep=eventlet.sleep, what="the end of the streams")
@@ -134,6 +139,39 @@ def test_what_is_put_together_is_forgotten_when_it_is_much(api: Served, monkeypa
         assert live.together(batch, "viewer") == batch.events[0].sent
     kept = live._together
     assert sum(map(len, kept.values())) <= 50_000 and len(kept) == 2
+
+
+def test_what_a_tenant_sees_nothing_of_is_forgotten_too(api: Served) -> None:
+    live = api.services.feed
+    for _ in range(3 * feed.CACHE_BATCHES):
+        live.ring.add("switch", 1.0, {})
+        assert live.together(live.ring.after(live.ring.newest - 1), Tenancy(("ann",))) == b""
+    assert len(live._together) == feed.CACHE_BATCHES
+
+
+def test_who_waits_for_long_leaves_nothing_behind(api: Served) -> None:
+    live = api.services.feed
+    clients = [eventlet.spawn(live.wait, live.ring.newest, 0.01 * (1 + number % 3)) for number in range(200)]
+    for client in clients:
+        client.wait()
+    assert not live._waiting
+
+
+def test_a_tenant_has_its_own_limit_whatever_others_of_its_name_do(api: Served) -> None:
+    live = api.services.feed
+    tenant, other = Caller("ann", Role.TENANT, tenancy=ANN), Caller("ann", Role.VIEWER, proof="oidc")
+    for _ in range(stream.TENANT_STREAMS):
+        live.enter(other)
+    assert stream.follow_events(api.services, asks(tenant)).stream is not None
+    for _ in range(stream.TENANT_STREAMS):
+        live.enter(tenant)
+    with pytest.raises(HttpError, match="ann has 64 streams, which is the most for a tenant"):
+        stream.follow_events(api.services, asks(tenant))
+    assert stream.follow_events(api.services, asks(other)).stream is not None
+
+
+def asks(caller: Caller) -> Call:
+    return Call({}, {}, {}, caller=caller, received_at=0.0)
 
 
 def test_a_fault_in_a_stream_ends_it_and_nothing_else(

@@ -53,13 +53,15 @@ def test_a_tenant_follows_its_own_jobs_and_finds_no_other_name(
     assert own["id"] == whole["id"]
     assert own["data"]["order"] == [["vision-1"], ["shared"]]
     assert own["data"]["classes"] == {job: whole["data"]["classes"][job] for job in ("vision-1", "shared")}
-    hidden = ("moves", "objective_seconds", "lower_bound_seconds")
-    assert [own["data"][name] for name in hidden] == [None] * 3
+    hidden = ("moves", "objective_seconds", "lower_bound_seconds", "epoch")
+    assert {own["data"][name] for name in hidden} == {None}
     assert None not in [whole["data"][name] for name in hidden]
-    assert own["data"]["epoch"] == whole["data"]["epoch"]
     readers["vision"].wait("job", lambda data: data["id"] == "shared")
     readers["vision"].wait("stage", lambda data: data["id"] == "secret-stage" and data["jobs"] == ["shared"])
     readers["speech"].wait("job", lambda data: data["id"] == "secret-name")
+    yard.call("DELETE", "/v1/jobs/shared")
+    readers["vision"].wait("stage", lambda data: data == {"id": "secret-stage", "state": "ended", "jobs": ["shared"]})
+    assert readers["night"].wait("stage", lambda data: data["jobs"] == ["secret-name"])["data"]["state"] == "running"
     assert {document["data"]["id"] for document in readers["vision"].of("job")} == {"vision-1", "shared"}
     assert {document["data"]["id"] for document in readers["speech"].of("job")} == {"secret-name"}
     assert "secret-name" not in json.dumps(readers["vision"].documents)
@@ -77,12 +79,13 @@ def test_operators_alone_see_the_audit(yard: RolesYard, readers: dict[str, Event
 
 def test_an_event_of_a_job_is_of_the_user_that_it_had(yard: RolesYard) -> None:
     """A name that another tenant takes later shows nothing of the job before."""
-    put(yard, "night", "name", 5003, user="cem")
+    put(yard, "night", "name", 5003, user="cem", stage="cems-stage")
     reader = EventReader(yard.port, token=yard.tokens["speech"])
     put(yard, "night", "other", 5004, user="cem")
     reader.wait("job", lambda data: data["id"] == "other")
     yard.call("DELETE", "/v1/jobs/name")
     reader.wait("job", lambda data: data["id"] == "name" and data["state"] == "removed")
+    reader.wait("stage", lambda data: data == {"id": "cems-stage", "state": "ended", "jobs": ["name"]})
     time.sleep(1.1)  # else one event would tell of both
     put(yard, "night", "name", 5003, user="ann")
     reader.close()
@@ -90,7 +93,25 @@ def test_an_event_of_a_job_is_of_the_user_that_it_had(yard: RolesYard) -> None:
         again = EventReader(yard.port, token=yard.tokens[name], last=0)
         wait_until(lambda again=again: [d for d in again.of("job") if d["data"]["id"] == "name"])
         assert {d["data"]["state"] for d in again.of("job") if d["data"]["id"] == "name"} == states
+        again.wait("plan", lambda data: "name" in data["classes"])
+        taken = again.of("job")[-1]["time"] - 1
+        plans = [d["time"] < taken for d in again.of("plan") if "name" in d["data"]["classes"]]
+        assert set(plans) == {name == "speech"}, "of the run of its own job alone"
+        assert bool([d for d in again.of("stage") if "name" in d["data"]["jobs"]]) == (name == "speech")
         again.close()
+
+
+def test_who_loses_a_name_to_others_at_once_is_told(yard: RolesYard, readers: dict[str, EventReader]) -> None:
+    put(yard, "night", "taken", 5003, user="cem")
+    readers["speech"].wait("job", lambda data: data["id"] == "taken")
+    yard.call("DELETE", "/v1/jobs/taken")
+    put(yard, "night", "taken", 5003, user="ann")
+    readers["speech"].wait("job", lambda data: data["id"] == "taken" and data["state"] == "removed")
+    readers["vision"].wait("job", lambda data: data["id"] == "taken" and data["state"] == "waiting")
+    time.sleep(1.2)
+    assert [document["data"]["state"] for document in readers["night"].of("job")][-2:] == ["removed", "waiting"]
+    own = [document["data"] for document in readers["vision"].of("job") if document["data"]["id"] == "taken"]
+    assert {data["state"] for data in own} == {"waiting"}
 
 
 def test_a_stream_ends_when_tokens_change_and_a_withdrawn_one_gets_no_other(yard: RolesYard) -> None:

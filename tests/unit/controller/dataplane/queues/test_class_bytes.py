@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from prometheus_client.parser import text_string_to_metric_families
-
 from controller.dataplane.queues.byte_counts import ByteCounts
-from controller.loop.metrics import Metrics
 from tests.support.controller.dataplane.dataplane_world import connect, make_plane, ready
 
 
@@ -39,43 +36,14 @@ def test_a_switch_that_is_away_or_makes_its_queues_anew_takes_no_bytes_back() ->
     ready(plane)
     before = plane.class_bytes()
     assert set(before.values()) == {600}
-    assert plane.port_bytes() == {(1, port): {each: 300 for _, each in before} for port in (1, 2)}
+    ports = {(1, port): {each: 300 for _, each in before} for port in (1, 2)}
+    assert plane.port_bytes() == ports
     switch._counts = dict.fromkeys(switch._counts, 1)
+    assert plane.port_bytes(anew=False) == ports, "the switch was not asked"
     assert plane.class_bytes() == dict.fromkeys(before, 800), "two ports have sent a packet of 100 B since"
     plane.disconnected(switch)
     assert plane.class_bytes() == dict.fromkeys(before, 800)
     plane.close()
-
-
-def test_they_are_shown_as_a_counter() -> None:
-    metrics = Metrics()
-    metrics.class_bytes.merge({"0000000000000001": {"0": 5, "other": 7}})
-    metrics.class_bytes.merge({})
-    families = {family.name: family for family in text_string_to_metric_families(metrics.text().decode())}
-    family = families["trainyard_switch_class_bytes"]
-    assert family.type == "counter"
-    assert [(sample.name, sample.labels["service_class"], sample.value) for sample in family.samples] == [
-        ("trainyard_switch_class_bytes_total", "0", 5.0),
-        ("trainyard_switch_class_bytes_total", "other", 7.0),
-    ]
-
-
-def test_nothing_that_only_rises_is_a_gauge() -> None:
-    shown = text_string_to_metric_families(Metrics().text().decode())
-    ours = (family for family in shown if family.name.startswith("trainyard_"))
-    gauges = {family.name for family in ours if family.type == "gauge" and not family.name.endswith("_created")}
-    assert gauges == {
-        "trainyard_audit_degraded",
-        "trainyard_event_streams",
-        "trainyard_settings_info",
-        "trainyard_settings_loaded_timestamp_seconds",
-        "trainyard_journal_degraded",
-        "trainyard_paused",
-        "trainyard_jobs",
-        "trainyard_degraded_to_marked",
-        "trainyard_flow_rules",
-        "trainyard_switches_ready",
-    }
 
 
 def test_queues_and_ports_that_a_switch_cannot_have_count_nothing() -> None:
