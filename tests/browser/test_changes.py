@@ -94,6 +94,19 @@ def test_what_happens_appears_by_itself(visits: Visits, changing: Cluster) -> No
     expect(row).to_have_count(0)
 
 
+def test_what_was_unfolded_stays_so_when_something_happens(visits: Visits, changing: Cluster) -> None:
+    page = visits(changing).go("events", "Events and audit")
+    record = page.get_by_role("row").filter(has_text="PUT /v1/jobs/lonely")
+    expect(record.locator("pre")).to_be_hidden()
+    record.get_by_text("before and after").click()
+    expect(record.locator("pre")).to_be_visible()
+    changing.report(4, "vision-small")
+    changing.call("PUT", "/v1/jobs/passer-by", spec(5101))
+    expect(page.get_by_role("cell", name="passer-by is waiting")).to_be_visible()
+    expect(record.locator("pre")).to_be_visible()
+    changing.call("DELETE", "/v1/jobs/passer-by")
+
+
 def test_a_problem_appears_and_goes_by_itself(visits: Visits, changing: Cluster) -> None:
     page = visits(changing).go("", "Overview")
     problems = part(page, "Problems").get_by_role("listitem")

@@ -183,6 +183,7 @@ def test_the_audit_says_who_has_changed_what(visits: Visits, cluster: Cluster) -
     record = page.get_by_role("row").filter(has_text="PUT /v1/jobs/lonely")
     expect(record).to_contain_text("night (operator)127.0.0.1")
     record.get_by_text("before and after").click()
+    expect(record.locator("pre")).to_be_visible()
     expect(record.locator("pre")).to_contain_text('"bytes": 1000000')
 
 

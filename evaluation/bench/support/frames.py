@@ -26,8 +26,8 @@ def frame_ms(events: Iterable[Event], names: frozenset[str] = SCRIPTS, *, length
     """Returns for each frame in which a script ran how many milliseconds scripts ran, nested ones counted once.
 
     A frame is the time from the begin of one frame of the page's main thread to that of the next one; what comes before
-    the first and after the last begin is left out. ``names``: of other events than those of scripts. ``length``: what of
-    an event is summed, WALL or PROCESSOR. Raises ValueError where the trace has no frames.
+    the first and after the last begin is left out. ``names``: of other events than those of scripts. ``length``: what
+    of an event is summed, WALL or PROCESSOR. Raises ValueError where the trace has no frames.
     """
     all_events = list(events)
     begins = Counter((event["pid"], event["tid"]) for event in all_events if event["name"] == _FRAME)

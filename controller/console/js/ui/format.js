@@ -96,3 +96,6 @@ export function names(list, most = 3) {
   if (list.length > most) return `${list.slice(0, most).join(", ")} and ${count(list.length - most)} more`;
   return list.length === 1 ? list[0] : `${list.slice(0, -1).join(", ")} and ${list[list.length - 1]}`;
 }
+
+/** Compares names as people do: a2 before a10. */
+export const compareNames = new Intl.Collator("en", { numeric: true }).compare;

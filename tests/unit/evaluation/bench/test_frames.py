@@ -17,8 +17,6 @@ def event(name: str, begin_ms: float, length_ms: float | None = None, thread: tu
     if length_ms is None:
         return at | {"ph": "I"}
     return at | {"ph": "X", "dur": round(length_ms * 1e3), "tdur": round(length_ms * 250)}
-        {"ph": "I"} if length_ms is None else {"ph": "X", "dur": round(length_ms * 1e3), "tdur": round(length_ms * 250)}
-    )
 
 
 TRACE = [
