@@ -23,9 +23,11 @@ MOST_ROWS = 60
 def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
     places = [(number % HOSTS, (number + 1 + number // HOSTS) % HOSTS) for number in range(JOBS)]
     folder = tmp_path_factory.mktemp("busy") / "controller"
-    with busy_cluster(folder, hosts=HOSTS, places=places, table_budget=10_000, **SETTINGS) as controller:
-        with bare_switch(controller, HOSTS):
-            yield controller
+    with (
+        busy_cluster(folder, hosts=HOSTS, places=places, table_budget=10_000, **SETTINGS) as controller,
+        bare_switch(controller, HOSTS),
+    ):
+        yield controller
 
 
 def test_the_table_draws_few_rows_and_finds_each_job(visits: Visits, busy: Controller) -> None:
