@@ -26,6 +26,11 @@ FRAME_MS = 180
 LAST_FRAME_MS = 3000
 MOVING_WIDTH = 960
 QUALITY = 82
+STILL = 0.4
+"""The other pages are shown at this share of the runs."""
+PAGES = ("Plan", "Network")
+JOB = "job05-gpt2-small"
+SETTLE_MS = 1500
 
 
 @contextmanager
@@ -48,7 +53,7 @@ def go(page: Page, share: float) -> None:
         "(bar, time) => { bar.value = time; bar.dispatchEvent(new Event('input', {bubbles: true})); }",
         round(share * most, 1),
     )
-    page.wait_for_timeout(150)
+    page.wait_for_timeout(FRAME_MS)
 
 
 def moving(page: Page) -> None:
@@ -71,6 +76,12 @@ def moving(page: Page) -> None:
     )
 
 
+def still(page: Page, name: str) -> None:
+    """Write the page as it is."""
+    picture = Image.open(BytesIO(page.screenshot())).convert("RGB")
+    picture.save(FIGURES / f"console-{name}.webp", quality=QUALITY, method=6)
+
+
 def main(results: Path) -> None:
     """Write the pictures."""
     options = ["--no-sandbox"] if os.geteuid() == 0 else []
@@ -80,10 +91,15 @@ def main(results: Path) -> None:
         page.goto(url)
         page.get_by_role("button", name="Pause").click()
         moving(page)
-        go(page, 0.5)
-        page.get_by_role("link", name="Plan").click()
-        page.wait_for_timeout(500)
-        page.screenshot(path=FIGURES / "console-plan.png")
+        go(page, STILL)
+        for name in PAGES:
+            page.get_by_role("link", name=name, exact=True).click()
+            page.wait_for_timeout(SETTLE_MS)
+            still(page, name.lower())
+        page.get_by_role("link", name="Jobs", exact=True).click()
+        page.get_by_role("link", name=JOB).last.click()
+        page.wait_for_timeout(SETTLE_MS)
+        still(page, "job")
         browser.close()
 
 

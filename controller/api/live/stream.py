@@ -87,7 +87,9 @@ def _follow(
     """
     until = time.monotonic() + LONGEST_SECONDS
     writer.write(alive(last))
-    while not feed.is_closed and not is_over() and time.monotonic() < until:
+    while not is_over() and time.monotonic() < until:
+        # What was told before the end is sent: after a restart it is not known any more.
+        is_last = feed.is_closed
         batch = feed.ring.after(last)
         sent = feed.together(batch, viewer)
         if batch.missed is not None:
@@ -96,6 +98,8 @@ def _follow(
         last = batch.last
         if sent:
             writer.write(sent)
+        if is_last and not batch.events:
+            return
         if sent or batch.events:
             eventlet.sleep(0)
         else:

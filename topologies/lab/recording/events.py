@@ -49,7 +49,7 @@ class EventRecorder:
 
     def _run(self) -> None:
         last = ALL_KEPT
-        with self._part.open("w") as part:
+        with self._part.open("w", buffering=1) as part:
             while not self._is_over.is_set():
                 try:
                     for sent in self._follow(last):

@@ -70,6 +70,17 @@ def documents(client: socket.socket, last: int) -> list[dict[str, Any]]:
     return found
 
 
+def test_what_was_told_before_the_end_of_all_streams_is_sent(api: Served) -> None:
+    (client,) = connected(api, 1)
+    for _ in range(40):  # more than are sent together
+        api.services.feed.ring.add("switch", 1.0, LARGE)
+    api.services.feed.close()
+    with client:
+        told = eventlet.tpool.execute(documents, client, FIRST + 39)
+    assert [one["id"] for one in told] == list(range(FIRST, FIRST + 40))
+    wait_until(lambda: streams(api) == 0, sleep=eventlet.sleep, what="the end of the stream")
+
+
 def test_a_client_that_is_too_slow_gets_a_gap_with_the_ids_that_it_missed(api: Served) -> None:
     (client,) = connected(api, 1)
     add(api, 400)
