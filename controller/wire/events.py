@@ -201,7 +201,7 @@ class HistoryView(Message):
     steps: int
     """How many steps there are."""
     jobs: dict[str, JobHistory]
-    """The samples by job, also of jobs that are gone."""
+    """The samples by job, also of jobs that are gone. A job without a sample yet is left out."""
     ports: dict[str, dict[str, Numbers]]
     """The bytes that a port has sent in each step, by class (other: all other traffic). A port is named by the datapath
     id of its switch, a colon, and its number."""

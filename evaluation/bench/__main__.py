@@ -17,6 +17,7 @@ from evaluation.bench import (
     agent,
     agreement,
     callbacks,
+    console,
     control,
     curve_fits,
     demo_agreement,
@@ -45,6 +46,7 @@ BENCHES: Mapping[str, Callable[[Path, Path | None], Bench]] = {
     "large-jobs": large_jobs.run,
     "tls-renewal": tls_renewal.run,
     "events": events.run,
+    "console": console.run,
     "reload": reloads.run,
 }
 

@@ -18,26 +18,24 @@ The aims, which were set before the first measurement:
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import numpy as np
-import requests
 
 from evaluation.bench.figures import Bench, Figure
 from evaluation.bench.support.api_client import Controller
+from evaluation.bench.support.busy_cluster import busy_cluster
 from simulator.reports.statistics import mean_interval
 
 READERS = 1000
@@ -45,7 +43,6 @@ STALLED = 100
 FEW_JOBS, MANY_JOBS = 100, 1000
 JOBS_A_HOST = 50
 CLIENTS = 5
-REPORT_SECONDS = 5.0
 MARKS = 60
 MARK_SECONDS = 1.0
 LAST_SECONDS = 5.0
@@ -249,43 +246,10 @@ def _memory_mb(controller: Controller) -> float:
 @contextmanager
 def _running(folder: Path, jobs: int, policy: str) -> Iterator[Controller]:
     """A controller with so many jobs that report."""
-    folder.mkdir()
     count = max(jobs // JOBS_A_HOST, 2)
-    hosts = [{"name": f"h{n}", "address": f"10.0.{n // 250}.{n % 250 + 1}"} for n in range(count)]
-    controller = Controller(folder, token=False, hosts=hosts, policy=policy, period_seconds=5.0, enforce=["host"])
-    with ExitStack() as stack:
-        stack.callback(controller.stop)
-        controller.start()
-        for number in range(jobs):
-            host, other = f"h{number % count}", f"h{(number + 1) % count}"
-            body = {
-                "tasks": [{"role": "ps", "host": host, "port": 10_000 + number}, {"role": "worker", "host": other}],
-                "demand": [{"src": host, "dst": other, "bytes": 1e6}],
-                "iterations": 1000,
-            }
-            answer = controller.call("PUT", f"/v1/jobs/j{number}", body)
-            assert answer.ok, answer.text
-        ended = threading.Event()
-        thread = threading.Thread(target=_report, args=(controller, jobs, count, ended))
-        thread.start()
-        stack.callback(thread.join)
-        stack.callback(ended.set)
+    places = [(number % count, (number + 1) % count) for number in range(jobs)]
+    with busy_cluster(folder, hosts=count, places=places, policy=policy, enforce=["host"]) as controller:
         yield controller
-
-
-def _report(controller: Controller, jobs: int, hosts: int, ended: threading.Event) -> None:
-    """Report each job once in ``REPORT_SECONDS``, each host at its own moment."""
-    session = requests.Session()
-    session.trust_env = False
-    for turn in itertools.count():
-        host, seq = turn % hosts, turn // hosts + 1
-        if ended.wait(REPORT_SECONDS / hosts):
-            session.close()
-            return
-        point = {"iteration": float(seq), "time": time.time(), "metric": seq / (seq + 10.0)}
-        parts = [{"job": f"j{number}", "points": [point]} for number in range(host, jobs, hosts)]
-        body = {"session": "bench", "seq": seq, "sent_at": time.time(), "jobs": parts}
-        session.post(f"{controller.url}/v1/hosts/h{host}/reports", json=body, timeout=60)
 
 
 @contextmanager

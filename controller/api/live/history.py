@@ -29,7 +29,7 @@ def read_history(services: Services, call: Call) -> Reply:
     history, now = services.history, services.loop.now()
     since = max(number(call.query, "since", 0.0, _LATEST, default=0.0), now - KEPT_SECONDS)
     wanted = number(call.query, "step", SAMPLE_SECONDS, KEPT_SECONDS, default=SAMPLE_SECONDS)
-    jobs = _jobs(history, call.caller, call.query.get("jobs"))
+    jobs = _jobs(services, call.caller, call.query.get("jobs"))
     ports = _ports(history, call.caller, call.query.get("ports"))
     # A step more than what is asked for, because the first and the last one may be parts of a step.
     whole = (slot_of(now) - slot_of(min(since, now)) + 2) * (
@@ -82,10 +82,23 @@ def _member(between: str, name: str, fields: Sequence[str], values: Numbers) -> 
     return f"{between}{json.dumps(name)}:{{{lists}}}".encode()
 
 
-def _jobs(history: History, caller: Caller, asked: str | None) -> list[str]:
-    """Returns the jobs to show: those asked for, or all that the caller may see. Raises NotFound."""
-    visible = {name for name, user in history.users.items() if may_see(caller, name, user)}
-    return _chosen(visible, asked, "job")
+def _jobs(services: Services, caller: Caller, asked: str | None) -> list[str]:
+    """Returns the jobs to show: those asked for, or all that the caller may see. Raises NotFound.
+
+    A registered job that has no sample yet is left out.
+    """
+    sampled = {name for name, user in services.history.users.items() if may_see(caller, name, user)}
+    new = {name for name in _names(asked or "") if name not in sampled and _is_seen(services, caller, name)}
+    return [name for name in _chosen(sampled | new, asked, "job") if name in sampled]
+
+
+def _is_seen(services: Services, caller: Caller, name: str) -> bool:
+    """Returns whether a job is registered, and the caller may see it."""
+    try:
+        services.registry.job_state(name)
+    except NotFound:
+        return False
+    return may_see(caller, name, services.registry.job_user(name))
 
 
 def _ports(history: History, caller: Caller, asked: str | None) -> list[str]:
@@ -96,11 +109,15 @@ def _ports(history: History, caller: Caller, asked: str | None) -> list[str]:
 def _chosen(visible: Collection[str], asked: str | None, what: str) -> list[str]:
     if asked is None:
         return sorted(visible)
-    names = list(dict.fromkeys(name for name in asked.split(",") if name))
+    names = _names(asked)
     unknown = [name[:80] for name in names if name not in visible]
     if unknown:
         raise NotFound(f"the history has no {what} {', '.join(unknown[:20])}")
     return names
+
+
+def _names(asked: str) -> list[str]:
+    return list(dict.fromkeys(name for name in asked.split(",") if name))
 
 
 def _step(wanted: int, least: int, *, is_asked: bool) -> int:

@@ -53,7 +53,7 @@ function draw() {
       menu: menu.map((entry) => ({ path: entry.path, title: entry.page.title })),
       path,
       heading,
-      content: sources.map((source, i) => pages[i].render(source)),
+      content: sources.map((source, i) => (source.state.time === null ? null : pages[i].render(source))),
       timebar: timebar?.render() ?? null,
       chooser: recordings.length > 2 ? chooser() : null,
       theme: document.documentElement.dataset.theme ?? "system",
@@ -111,6 +111,11 @@ function startLive(api) {
 }
 
 addEventListener("hashchange", redraw);
+// The address of this link would be taken for a page's.
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  document.querySelector("main").focus();
+});
 const api = new Api();
 if (document.documentElement.dataset.source === "recorded") await startRecorded(api);
 else startLive(api);

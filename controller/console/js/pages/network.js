@@ -12,6 +12,7 @@ export const title = "Network";
 
 export function makePage(redraw) {
   let placed = { stamp: null, places: null };
+  let drawn = { network: null, parts: null };
   const links = makeTable({
     label: "links",
     sortBy: "use",
@@ -40,13 +41,19 @@ export function makePage(redraw) {
       const { network } = state;
       if (network === null) return empty("The network is not known, or not shown to your role.");
       const all = directions(network);
+      if (drawn.network !== network) drawn = { network, parts: picture(network, placesOf(network), all) };
       return [
-        section("Links by load and class", network.switches.length === 0 ? empty("No switch has connected, and the settings name none.") : graph(network, placesOf(network), all), legend(classesOf(state))),
+        section("Links by load and class", drawn.parts, legend(classesOf(state))),
         ...network.switches.map((one) => switchPart(one, state.switches.get(one.dpid))),
         section("All links", links(all)),
       ];
     },
   };
+}
+
+function picture(network, places, all) {
+  if (network.switches.length === 0) return empty("No switch has connected, and the settings name none.");
+  return [graph(network, places, all), places.isDense ? h("p", { class: "muted" }, "A square is a host, in the colour of the class of which it receives most, and the fuller the more.") : null];
 }
 
 function graph(network, places, all) {
@@ -57,13 +64,43 @@ function graph(network, places, all) {
   return h(
     "svg",
     { class: places.isDense ? "graph dense" : "graph", viewBox: `0 0 ${places.width} ${places.height}`, role: "img", "aria-label": text },
-    h("g", null, all.map((one) => line(one, places))),
+    h("g", null, all.filter((one) => !places.isDense || isInner(one)).map((one) => line(one, places))),
+    places.isDense ? h("g", null, squares(network, places, all)) : null,
     h(
       "g",
       null,
-      [...places.nodes].map(([name, at]) => (at.kind === "switch" ? switchNode(name, at, ready.get(name)) : hostNode(name, at, alive.get(name), places.isDense))),
+      [...places.nodes].map(([name, at]) => (at.kind === "switch" ? switchNode(name, at, ready.get(name)) : places.isDense ? null : hostNode(name, at, alive.get(name)))),
     ),
   );
+}
+
+/** Returns whether both ends are switches. */
+function isInner(one) {
+  return one.from.port !== null && one.to.port !== null;
+}
+
+/** Many hosts are squares. All of one look are one path, because a thousand elements take long to change. */
+function squares(network, places, all) {
+  const received = new Map(all.filter((one) => one.to.port === null).map((one) => [one.to.node, one]));
+  const paths = new Map();
+  for (const host of network.hosts) {
+    const at = places.nodes.get(host.name);
+    const look = lookOf(host, received.get(host.name));
+    paths.set(look, `${paths.get(look) ?? ""}M${(at.x - 8).toFixed(1)} ${at.y - 8}h16v16h-16z`);
+  }
+  return [...paths].map(([look, d]) => h("path", { key: look, class: look, d }));
+}
+
+function lookOf(host, link) {
+  if (!host.alive) return "square silent";
+  const top = busiest(link?.load ?? {});
+  return top === null ? "square" : `square stroke-${top} use-${Math.ceil((link.use ?? 0) * 4)}`;
+}
+
+/** Returns the class with the most load, or null where there is none. */
+function busiest(load) {
+  const top = Object.entries(load).reduce((most, one) => (most === null || one[1] > most[1] ? one : most), null);
+  return top === null || top[1] === 0 ? null : top[0];
 }
 
 /** A link has two lines beside each other, one a direction; the line of a direction is as wide as its use. */
@@ -73,11 +110,11 @@ function line(one, places) {
   if (from === undefined || to === undefined) return null;
   const length = Math.hypot(to.x - from.x, to.y - from.y) || 1;
   const [dx, dy] = [(-(to.y - from.y) / length) * 2.5, ((to.x - from.x) / length) * 2.5];
-  const top = Object.entries(one.load ?? {}).sort((a, b) => b[1] - a[1])[0];
-  const isIdle = top === undefined || top[1] === 0;
+  const top = busiest(one.load ?? {});
+  const isIdle = top === null;
   return h(
     "line",
-    { key: one.name, class: isIdle ? "link" : `link stroke-${top[0]}`, x1: from.x + dx, y1: from.y + dy, x2: to.x + dx, y2: to.y + dy, "stroke-width": isIdle ? 1 : (1 + (one.use ?? 0) * 5).toFixed(1) },
+    { key: one.name, class: isIdle ? "link" : `link stroke-${top}`, x1: from.x + dx, y1: from.y + dy, x2: to.x + dx, y2: to.y + dy, "stroke-width": isIdle ? 1 : (1 + (one.use ?? 0) * 5).toFixed(1) },
     h("title", null, `${one.name}: ${one.total === null ? "not counted" : `${rate(one.total)}, ${percent(one.use)}`}`),
   );
 }
@@ -92,9 +129,8 @@ function switchNode(name, at, isReady) {
   );
 }
 
-function hostNode(name, at, isAlive, isDense) {
+function hostNode(name, at, isAlive) {
   const kind = isAlive ? "node host" : "node host silent";
-  if (isDense) return h("rect", { key: name, class: kind, x: at.x - 8, y: at.y - 8, width: 16, height: 16, rx: 3 }, h("title", null, `host ${name}${isAlive ? "" : ": its agent is silent"}`));
   return h("g", { key: name, class: kind, transform: `translate(${at.x} ${at.y})` }, h("circle", { r: 8 }), h("text", { "text-anchor": "middle", y: 24 }, name), h("title", null, `host ${name}${isAlive ? "" : ": its agent is silent"}`));
 }
 

@@ -2,7 +2,7 @@
 
 import { contended, directions, liveJobs, nextTarget, overBound, share } from "../data/select.js";
 import { h } from "../ui/dom.js";
-import { clock, counted, duration, moment, names, number, percent, rate } from "../ui/format.js";
+import { clock, compareNames, counted, duration, moment, names, number, percent, rate } from "../ui/format.js";
 import { badge, bar, classChip, empty, fact, facts, jobLink, legend, loadBar, problems, section } from "../ui/parts.js";
 import { sparkline } from "../ui/spark.js";
 import { reachedSentence, timeline } from "../ui/timeline.js";
@@ -66,7 +66,7 @@ function race(source) {
 
 function waiting(state) {
   const order = new Map((state.plan?.order ?? []).flatMap((band, i) => band.map((job) => [job, i])));
-  const jobs = liveJobs(state).sort((a, b) => (order.get(a.id) ?? Infinity) - (order.get(b.id) ?? Infinity) || a.id.localeCompare(b.id, "en", { numeric: true }));
+  const jobs = liveJobs(state).sort((a, b) => (order.get(a.id) ?? Infinity) - (order.get(b.id) ?? Infinity) || compareNames(a.id, b.id));
   if (jobs.length === 0) return section("Jobs in their order", empty("No job is running."));
   return section(
     "Jobs in their order",
@@ -91,7 +91,7 @@ function waiting(state) {
 function ports(state) {
   const all = directions(state.network).filter((one) => one.use !== null);
   if (all.length === 0) return section("Busiest ports", empty("No switch counts traffic by class."));
-  const busiest = all.sort((a, b) => b.use - a.use || a.name.localeCompare(b.name)).slice(0, MOST_PORTS);
+  const busiest = all.sort((a, b) => b.use - a.use || compareNames(a.name, b.name)).slice(0, MOST_PORTS);
   return section(
     "Busiest ports",
     h(

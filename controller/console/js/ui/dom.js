@@ -3,6 +3,9 @@
 const SVG = "http://www.w3.org/2000/svg";
 const HANDLERS = Symbol("handlers");
 const KEY = Symbol("key");
+const DESCRIBED = Symbol("described");
+/** Attributes that people change by themselves: they stay. */
+const OF_PEOPLE = { details: "open" };
 const AS_PROPERTY = new Set(["value", "checked", "disabled", "selected", "indeterminate"]);
 
 /**
@@ -10,7 +13,8 @@ const AS_PROPERTY = new Set(["value", "checked", "disabled", "selected", "indete
  *
  * `props` are attributes. `on` has handlers by event. `key` identifies a child among its siblings. `style` has
  * properties by name. With `keep` the element's children are not touched: `keep(element)` is called after each change,
- * and takes care of them.
+ * and takes care of them. An element that is described by the same object as before is left as it is: whoever keeps a
+ * description may save the work of both.
  */
 export function h(tag, props, ...children) {
   return { tag, props: props ?? {}, children: children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false) };
@@ -59,6 +63,8 @@ function update(node, child) {
     if (node.data !== text) node.data = text;
     return;
   }
+  if (node[DESCRIBED] === child) return;
+  node[DESCRIBED] = child;
   const { key: _key, on, style, keep, ...attributes } = child.props;
   setAttributes(node, attributes, style !== undefined);
   if (style !== undefined) setStyle(node, style);
@@ -73,7 +79,7 @@ function update(node, child) {
 
 function setAttributes(node, attributes, hasStyle) {
   for (const name of node.getAttributeNames()) {
-    if (!(name in attributes) && !(name === "style" && hasStyle)) node.removeAttribute(name);
+    if (!(name in attributes) && !(name === "style" && hasStyle) && OF_PEOPLE[node.localName] !== name) node.removeAttribute(name);
   }
   for (const [name, value] of Object.entries(attributes)) {
     if (AS_PROPERTY.has(name) && node.localName !== "option") {

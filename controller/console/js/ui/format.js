@@ -48,6 +48,7 @@ export function duration(seconds) {
   if (!isNumber(seconds)) return NOTHING;
   const size = Math.abs(seconds);
   const sign = seconds < 0 ? "-" : "";
+  if (size === 0) return "0 s";
   if (size < 1e-3) return `${sign}${number(size * 1e6)} µs`;
   if (size < 1) return `${sign}${number(size * 1e3)} ms`;
   if (size < 60) return `${sign}${number(size, size < 10 ? 2 : 3)} s`;
@@ -95,3 +96,6 @@ export function names(list, most = 3) {
   if (list.length > most) return `${list.slice(0, most).join(", ")} and ${count(list.length - most)} more`;
   return list.length === 1 ? list[0] : `${list.slice(0, -1).join(", ")} and ${list[list.length - 1]}`;
 }
+
+/** Compares names as people do: a2 before a10. */
+export const compareNames = new Intl.Collator("en", { numeric: true }).compare;

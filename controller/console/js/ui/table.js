@@ -1,7 +1,7 @@
 /** A table that sorts and filters, and draws only the rows that are on the screen. */
 
 import { h } from "./dom.js";
-import { count } from "./format.js";
+import { compareNames, count } from "./format.js";
 
 const ROW_HEIGHT = 40;
 const SPARE_ROWS = 8;
@@ -16,7 +16,16 @@ export function makeTable({ label, columns, key, text, sortBy, descending = fals
 
   const byName = new Map(columns.map((column) => [column.name, column]));
 
+  let last = { rows: null, stamp: null, arranged: null };
+
+  /** Returns the rows that are wanted in their order; those of the last time where nothing differs. */
   function arranged(rows) {
+    const stamp = `${view.sortBy} ${view.descending} ${view.filter}`;
+    if (last.rows !== rows || last.stamp !== stamp) last = { rows, stamp, arranged: arrange(rows) };
+    return last.arranged;
+  }
+
+  function arrange(rows) {
     const wanted = view.filter.trim().toLowerCase().split(/\s+/).filter(Boolean);
     const kept = wanted.length === 0 ? [...rows] : rows.filter((row) => wanted.every((word) => text(row).toLowerCase().includes(word)));
     const value = byName.get(view.sortBy)?.sort;
@@ -97,5 +106,5 @@ export function makeTable({ label, columns, key, text, sortBy, descending = fals
 function order(a, b, sign) {
   const [leftMissing, rightMissing] = [a, b].map((value) => value === null || value === undefined || Number.isNaN(value));
   if (leftMissing || rightMissing) return leftMissing - rightMissing;
-  return sign * (typeof a === "string" ? a.localeCompare(b, "en", { numeric: true }) : a - b);
+  return sign * (typeof a === "string" ? compareNames(a, b) : a - b);
 }

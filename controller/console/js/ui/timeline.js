@@ -3,7 +3,7 @@
 import { classIntervals } from "../data/select.js";
 import { classChip, jobLink } from "./parts.js";
 import { h } from "./dom.js";
-import { counted, duration, moment } from "./format.js";
+import { compareNames, counted, duration, moment } from "./format.js";
 
 const LEAST_NUMBERED = 0.03;
 
@@ -12,7 +12,7 @@ export function timeline(source) {
   const { state, now, reached, span } = source;
   const jobs = Object.entries(reached)
     .filter(([, at]) => at.arrival <= now)
-    .sort(([a, left], [b, right]) => left.arrival - right.arrival || a.localeCompare(b, "en", { numeric: true }));
+    .sort(([a, left], [b, right]) => left.arrival - right.arrival || compareNames(a, b));
   return h("ol", { class: "timeline" }, jobs.map(([id, at]) => row(state, id, at, now, span)));
 }
 

@@ -95,6 +95,15 @@ def test_samples_of_a_job_and_a_port(api: Served, clock: Clock) -> None:
     assert set(api.call("GET", f"/v1/history?jobs=&ports={PORT}").json()["jobs"]) == set()
 
 
+def test_a_job_without_a_sample_yet_is_left_out(api: Served, clock: Clock) -> None:
+    api.yard.put("a", 5000)
+    sampled(api, clock, 0)
+    api.yard.put("b", 5001)
+    answer = api.call("GET", "/v1/history?jobs=a,b")
+    assert set(HistoryView.model_validate(answer.json()).jobs) == {"a"}
+    assert_problem(api.call("GET", "/v1/history?jobs=a,nobody"), 404, "the history has no job nobody")
+
+
 def test_a_step_is_at_the_same_moments_whenever_it_is_asked_for(api: Served, clock: Clock) -> None:
     api.yard.put("a", 5000)
     sampled(api, clock, *range(0, 1000, 100))

@@ -163,6 +163,8 @@ def test_the_history_has_a_tenants_own_jobs_and_no_ports(yard: RolesYard) -> Non
     missing = yard.by("vision", "GET", "/v1/history?jobs=nobody")
     assert_problem(theirs, 404, "the history has no job secret-name")
     assert theirs.text.replace("secret-name", "nobody") == missing.text
+    put(yard, "speech", "secret-and-new", 5002, user="cem")
+    assert_problem(yard.by("vision", "GET", "/v1/history?jobs=secret-and-new"), 404, "has no job secret-and-new")
     assert_problem(yard.by("vision", "GET", "/v1/history?ports=x:1"), 404, "the history has no port x:1")
 
 
