@@ -7,6 +7,7 @@ EXTRA_OF = {
     "plan": "client",
     "explain": "client",
     "probe": "client",
+    "top": "client",
     "certs": "controller",
     "check-config": "controller",
     "controller": "controller",

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from controller.wire.audit import AuditRecord
 from controller.wire.base import Message, Name
+from controller.wire.jobs import PredictedTarget
 from controller.wire.plans import Settings
 from controller.wire.state import PortState
 
@@ -46,19 +47,6 @@ class JobProgress(Message):
     """When it was reported last, in seconds since the Unix epoch. null: never."""
     diverged: bool
     """Whether this run has diverged."""
-
-
-class PredictedTarget(Message):
-    """When a job is expected to reach a target."""
-
-    metric: float | None
-    """The value of the metric at the target. null: it is not known."""
-    iteration: float | None
-    """The iteration, from the start of the job, as a median. null: it is not known."""
-    low: float | None
-    """The iteration before which it comes with a chance of 10 %."""
-    high: float | None
-    """The iteration before which it comes with a chance of 90 %."""
 
 
 class JobEvent(Message):
