@@ -19,7 +19,7 @@ USUAL_BPS = 1e9
 class Wait(NamedTuple):
     """The port that a job keeps busy for longest, and the jobs that use it and are served before it, first one first.
 
-    ``shares``: how many jobs beside it use the port.
+    Of several such ports it is the one with most jobs before. ``shares``: how many jobs beside it use the port.
     """
 
     port: Port
@@ -68,6 +68,6 @@ def waits(classes: Iterable[Sequence[str]], loads: Mapping[str, Load]) -> dict[s
                 users.setdefault(port, []).append(job)
     found = {}
     for job, counts in before.items():
-        port = max(counts, key=lambda each: (loads[job][each], each.host, each.direction))
+        port = max(counts, key=lambda each: (loads[job][each], counts[each], each.host, each.direction))
         found[job] = Wait(port, tuple(users[port][: counts[port]]), len(users[port]) - 1)
     return found

@@ -47,7 +47,7 @@ def frame(picture: Picture, now: float, paper: Paper, *, gone: str | None = None
     if paper.height is None:
         shown = [*head, (), *jobs, *([()] if ports else []), *ports]
     else:
-        left = max(paper.height - len(head) - 2, 0)
+        left = max(paper.height - len(head) - (2 if ports else 1), 0)
         for_ports = min(len(ports), max(left - len(jobs), left // 3)) if ports else 0
         shown = [*head, (), *_cut(jobs, left - for_ports), *([()] if for_ports else []), *_cut(ports, for_ports)]
         shown = shown[: paper.height]
@@ -76,7 +76,12 @@ def _in_force(picture: Picture, now: float) -> list[Line]:
     if status is not None:
         spans += [(", ", ""), _enforced(status.paused, status.enforce)]
     first = tuple(spans)
-    return [line for line in (first, _plan(plan, now)) if line]
+    lines = [first] if first else []
+    if plan is not None:
+        lines.append(_plan(plan, now))
+    elif status is not None:
+        lines.append((("no plan is in force yet", "dim"),))
+    return lines
 
 
 def _enforced(is_paused: bool, enforce: tuple[str, ...]) -> Span:
@@ -87,9 +92,7 @@ def _enforced(is_paused: bool, enforce: tuple[str, ...]) -> Span:
     return f"enforced at {' and '.join(_PLACES.get(place, place) for place in enforce)}", "green"
 
 
-def _plan(plan: InForce | None, now: float) -> Line:
-    if plan is None:
-        return (("no plan is in force yet", "dim"),)
+def _plan(plan: InForce, now: float) -> Line:
     since = plan.since if plan.since is not None else plan.at_least
     longer = "" if plan.since is not None else "at least "
     text = f"plan {plan.epoch} for {longer}{words.seconds(int(now - since))}"
@@ -102,7 +105,7 @@ def _plan(plan: InForce | None, now: float) -> Line:
 
 def _contention(found: dict[str, Wait]) -> list[Line]:
     if found and not any(wait.shares for wait in found.values()):
-        return [(("no two jobs meet at their busiest port: ordering cannot help here", "dim"),)]
+        return [(("no two running jobs meet at their busiest port: ordering cannot help here", "dim"),)]
     return []
 
 
@@ -164,7 +167,7 @@ def _jobs(picture: Picture, found: dict[str, Wait], paper: Paper) -> list[Line]:
         Column("metric", [(words.metric(job, is_short=is_short), "") for job in jobs], 6, 6),
         Column("target", [(words.target(job, is_short=is_short), "") for job in jobs], 7, 18),
         Column("sends", [(_sends(job, picture), "") for job in jobs], 4, 9, is_right=True),
-        Column("waits for", [(_wait(job, found), "") for job in jobs], 5, 12),
+        Column("waits for", [(_wait(job, found), "") for job in jobs], 5, 16),
     ]
     return table(columns, paper.width)
 

@@ -1,0 +1,187 @@
+"""``trainyard top`` in a pseudo-terminal: a resize, keys, the end, and a restart of the controller."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import sys
+import termios
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from evaluation.bench.support.api_client import Controller
+from evaluation.bench.support.waiting import wait_until
+from tests.support.controller.api_cases import batch, spec
+
+SWITCHED, BACK = "\x1b[?1049h", "\x1b[?1049l"
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+_SHELLS_KEYS = termios.ICANON | termios.ECHO
+
+
+class TopProcess:
+    """The command in a terminal of its own, whose output is collected."""
+
+    def __init__(self, url: str, columns: int = 100, rows: int = 24, **environment: str) -> None:
+        self.pid, self._terminal = pty.fork()
+        if self.pid == 0:
+            for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
+                os.environ.pop(name, None)
+            command = [sys.executable, "-m", "controller.cli.main", "top", "--url", url]
+            os.execve(sys.executable, command, os.environ | {"TERM": "xterm-256color"} | environment)
+        self.resize(columns, rows)
+        self.before = termios.tcgetattr(self._terminal)[3] & _SHELLS_KEYS
+        self.text = ""
+        self._thread = threading.Thread(target=self._collect)
+        self._thread.start()
+
+    def _collect(self) -> None:
+        with contextlib.suppress(OSError):  # the other end is closed
+            while part := os.read(self._terminal, 65_536):
+                self.text += part.decode(errors="replace")
+
+    def resize(self, columns: int, rows: int) -> None:
+        fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def press(self, keys: bytes) -> None:
+        os.write(self._terminal, keys)
+
+    @property
+    def frames(self) -> list[list[str]]:
+        """The lines of each frame that was shown whole, without colours."""
+        parts = self.text.partition(SWITCHED)[2].partition(BACK)[0].split("\x1b[H")[1:]
+        return [_CONTROL.sub("", part).replace("\r", "").split("\n") for part in parts]
+
+    def wait(self, text: str, seconds: float = 30.0) -> list[str]:
+        """Returns the first new frame that has a text."""
+        seen = len(self.frames)
+
+        def found() -> list[str] | None:
+            new = self.frames[max(seen - 1, 0) : -1]  # the last one may not have come as a whole
+            return next((frame for frame in new if any(text in line for line in frame)), None)
+
+        frame = wait_until(found, seconds, what=f"a frame with {text}")
+        assert frame is not None
+        return frame
+
+    @property
+    def shells_keys(self) -> int:
+        return int(termios.tcgetattr(self._terminal)[3]) & _SHELLS_KEYS
+
+    def status(self) -> int:
+        """Wait for the end; the exit status, below 0 that of a signal."""
+
+        def ended() -> tuple[int, int] | None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            return (pid, status) if pid else None
+
+        found = wait_until(ended, 20.0, what="the end of the command")
+        self._thread.join(10)
+        os.close(self._terminal)
+        assert found is not None
+        return os.waitstatus_to_exitcode(found[1])
+
+
+@pytest.fixture
+def yard(tmp_path: Path) -> Iterator[Controller]:
+    controller = Controller(tmp_path, token=False, journal=str(tmp_path / "journal")).start()
+    assert controller.call("PUT", "/v1/jobs/first", spec(5000)).ok
+    yield controller
+    controller.stop()
+
+
+def report(yard: Controller, job: str, iteration: float) -> None:
+    points = [{"iteration": iteration, "time": time.time(), "metric": 0.5}]
+    assert yard.call("POST", "/v1/hosts/h1/reports", batch({"job": job, "points": points})).json()["refused"] == []
+
+
+def test_it_is_live_follows_the_size_and_ends_by_q(yard: Controller) -> None:
+    top = TopProcess(yard.url)
+    top.wait("first")
+    assert top.shells_keys == 0, "keys come as they are pressed, and are not shown"
+    report(yard, "first", 25.0)
+    assert any("###" in line or "███" in line for line in top.wait("50 %"))
+    yard.call("PUT", "/v1/jobs/second", spec(5001))
+    top.wait("second")
+    for number in range(20):
+        yard.call("PUT", f"/v1/jobs/more-{number}", spec(6000 + number))
+    top.resize(60, 12)
+    small = top.wait("17 more")
+    assert len(small) <= 12 and max(map(len, small)) <= 60
+    top.press(b"x")
+    top.press(b"q")
+    assert top.status() == 0
+    assert "Traceback" not in top.text
+    assert top.text.rstrip().endswith(BACK), "what was shown before is there again"
+
+
+def test_it_shows_at_most_two_frames_a_second_whatever_is_pressed(yard: Controller) -> None:
+    top = TopProcess(yard.url)
+    top.wait("first")
+    began, shown = time.monotonic(), len(top.frames)
+    for _ in range(30):
+        top.press(b"x")
+        time.sleep(0.05)
+    frames, seconds = len(top.frames) - shown, time.monotonic() - began
+    top.press(b"Q")
+    assert top.status() == 0
+    assert 1 <= frames <= 2 * seconds + 1
+
+
+@pytest.mark.parametrize(("end", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_it_and_the_terminal_is_as_before(yard: Controller, end: signal.Signals, status: int) -> None:
+    top = TopProcess(yard.url)
+    top.wait("first")
+    if end is signal.SIGINT:
+        top.press(b"\x03")
+    else:
+        os.kill(top.pid, end)
+    wait_until(lambda: BACK in top.text, what="the screen before")
+    wait_until(lambda: top.shells_keys == top.before, what="the modes before")
+    assert top.status() == status
+    assert "Traceback" not in top.text
+
+
+def test_it_outlives_a_restart_of_the_controller(yard: Controller) -> None:
+    top = TopProcess(yard.url)
+    top.wait("first")
+    yard.stop()
+    frame = top.wait("controller gone since")
+    assert "trying again" in frame[0] and any("first" in line for line in frame), "what was known stays"
+    top.wait("controller gone since 2 s")
+    yard.start()
+    yard.call("PUT", "/v1/jobs/later", spec(5001))
+    assert not any("controller gone" in line for line in top.wait("later"))
+    top.press(b"q")
+    assert top.status() == 0
+
+
+def test_without_a_controller_the_terminal_is_left_alone(yard: Controller) -> None:
+    yard.stop()
+    top = TopProcess(yard.url)
+    assert top.status() == 1
+    assert "no controller answers" in top.text and SWITCHED not in top.text
+
+
+def test_colours_are_shown_only_where_they_are_wanted(yard: Controller) -> None:
+    colourful, plain = TopProcess(yard.url), TopProcess(yard.url, NO_COLOR="1")
+    for top in (colourful, plain):
+        top.wait("first")
+        top.press(b"q")
+        assert top.status() == 0
+    colours = re.compile(r"\x1b\[[0-9;]*3[1-7]")
+    assert colours.search(colourful.text) and not colours.search(plain.text)
+
+
+def test_a_dumb_terminal_is_refused(yard: Controller) -> None:
+    top = TopProcess(yard.url, TERM="dumb")
+    assert top.status() == 2
+    assert "--once prints one picture" in top.text
