@@ -29,6 +29,15 @@ class JobProgress(NamedTuple):
     diverged: bool
 
 
+class JobDescription(NamedTuple):
+    """What a job is. ``measured`` is the demand of an iteration as hosts have measured it; empty: they have not."""
+
+    spec: Declared
+    arrival: float
+    stage: str | None
+    measured: Sequence[Demand]
+
+
 @dataclass(frozen=True, slots=True)
 class JobView:
     """The fields of ``wire.JobState``, with the spec in the controller's own form."""
