@@ -87,6 +87,8 @@ def test_what_a_job_is_is_told_with_each_change_of_its_state_alone(yard: Control
     assert states == ["waiting", "running"]
     yard.call("PUT", "/v1/jobs/a", spec(5000, weight=3.0))
     reader.wait("job", lambda data: data.get("description", {}).get("weight") == 3.0)
+    yard.call("DELETE", "/v1/jobs/a")
+    reader.wait("job", lambda data: data["state"] == "removed")
 
 
 def test_the_demand_of_very_many_hosts_is_no_part_of_events(yard: Controller, reader: EventReader) -> None:
@@ -97,6 +99,9 @@ def test_the_demand_of_very_many_hosts_is_no_part_of_events(yard: Controller, re
     event = reader.wait("job", lambda data: data["id"] == "many")
     assert event["data"]["description"]["demand"] is None
     JobEvent.model_validate(event["data"])
+    for job in ("few", "many"):
+        yard.call("DELETE", f"/v1/jobs/{job}")
+        reader.wait("job", lambda data, job=job: data["id"] == job and data["state"] == "removed")
 
 
 def test_each_event_is_as_it_is_described(yard: Controller, reader: EventReader) -> None:
