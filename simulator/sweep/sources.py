@@ -1,0 +1,16 @@
+"""What a sweep simulates: a trace or a generated workload by its name, or a recording."""
+
+from __future__ import annotations
+
+from simulator.recorded.source import Recorded, reading
+from simulator.workloads import catalogue
+from simulator.workloads.scenario import Scenario
+
+Source = catalogue.Source | Recorded
+
+
+def build(source: Source, offline: bool = False) -> Scenario:
+    """Returns the workload of a source; ``offline`` puts the arrivals of all but a recording at 0. Raises InputError."""
+    if isinstance(source, Recorded):
+        return Scenario(reading(source)[1].workload)
+    return catalogue.build(source, offline)
