@@ -10,7 +10,10 @@ Source = catalogue.Source | Recorded
 
 
 def build(source: Source, offline: bool = False) -> Scenario:
-    """Returns the workload of a source; ``offline`` puts the arrivals of all but a recording at 0. Raises InputError."""
+    """Returns the workload of a source. Raises InputError.
+
+    ``offline`` puts all arrivals at 0. Those of a recording stay.
+    """
     if isinstance(source, Recorded):
         return Scenario(reading(source)[1].workload)
     return catalogue.build(source, offline)
