@@ -78,8 +78,7 @@ class Estimate:
             "jobs arrive when they did, and do as many iterations as were seen",
             "the bytes of an iteration are those that the job declares, or else those that hosts have measured",
             "workers wait for each other in each iteration; a job with parameter servers pushes, then pulls",
-            "computing takes what is left of an iteration of the fastest stretch without its transfers, and no longer "
-            "than the job declares",
+            self._computing(),
             self.limits,
         ]
         if len(recording.policies) > 1:
@@ -99,6 +98,17 @@ class Estimate:
         if self.why is not None:
             sentences.append(self.why)
         return sentences
+
+    def _computing(self) -> str:
+        if self.why is not None:
+            return (
+                "an iteration computes for what its transfers alone leave of one in the fastest stretch, and no longer "
+                "than the job declares"
+            )
+        return (
+            f"an iteration computes for so long that the fastest stretch of its job, simulated under {self.policy}, "
+            "takes as long as was observed, and no longer than the job declares"
+        )
 
     def document(self) -> dict[str, Any]:
         """Returns the part of the JSON document that is about the recording."""

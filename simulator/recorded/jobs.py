@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -11,27 +12,32 @@ from controller.model import Demand, Host, Metric, Role, Task
 from simulator.jobs import Compute, SimJob, Step, Transfer, Workload
 from simulator.network import PAYLOAD_SHARE, Hose
 from simulator.recorded.lines import Description
-from simulator.recorded.pace import Array, begin_of, end_of, least_seconds, metrics_at, times_at
+from simulator.recorded.pace import Array, begin_of, end_of, gap_of, least_seconds, metrics_at, times_at
 from simulator.recorded.recording import Recording, Run
 
 MOST_ITERATIONS = 4000
 """A job with more iterations is simulated with so many, each of which stands for several."""
 FEWEST_ITERATIONS = 2
+_NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Estimated:
     """A job that ran, as it is simulated.
 
-    ``iterations`` were seen of it, and ``bytes`` and ``compute_seconds`` are those of one iteration. ``ends`` are when
-    the iterations of ``job`` were done, in the recording's clock, shape (job.iterations,). ``is_whole``: its start and
-    its end are in the recording.
+    ``iterations`` were seen of it, and ``bytes`` and ``compute_seconds`` are those of one iteration, which computes for
+    at most ``most_compute``. ``least_seconds`` are those of an iteration when least slowed. ``gap`` is the time between
+    two events that show progress. ``ends`` are when the iterations of ``job`` were done, in the recording's clock,
+    shape (job.iterations,). ``is_whole``: its start and its end are in the recording.
     """
 
     job: SimJob
     iterations: float
     bytes: float
     compute_seconds: float
+    most_compute: float
+    least_seconds: float
+    gap: float
     ends: Array
     is_whole: bool
 
@@ -52,8 +58,14 @@ class RecordedWorkload:
     """The hosts whose rates the recording does not have."""
 
 
-def workload_of(recording: Recording, port_rate_bps: float) -> RecordedWorkload:
-    """Returns the jobs of a recording. A host without known rates has ``port_rate_bps`` each way."""
+def workload_of(
+    recording: Recording, port_rate_bps: float, computes: Mapping[str, float] = _NOTHING
+) -> RecordedWorkload:
+    """Returns the jobs of a recording. A host without known rates has ``port_rate_bps`` each way.
+
+    ``computes`` has the seconds that an iteration of some jobs computes. One of another job computes for all the time
+    that its transfers would leave it if the job had the network alone.
+    """
     left_out: dict[str, str] = {}
     usable: list[tuple[Run, Description, tuple[Demand, ...]]] = []
     for run in recording.runs:
@@ -66,7 +78,9 @@ def workload_of(recording: Recording, port_rate_bps: float) -> RecordedWorkload:
     names = sorted({host for _, _, demand in usable for pair in demand for host in (pair.src, pair.dst)})
     hosts = {name: _host(name, recording.rates.get(name), port_rate_bps) for name in names}
     network = Hose(hosts)
-    estimated = {run.id: _estimated(run, described, demand, network) for run, described, demand in usable}
+    estimated = {
+        run.id: _estimated(run, described, demand, network, computes.get(run.id)) for run, described, demand in usable
+    }
     jobs = tuple(each.job for each in estimated.values())
     stages: dict[str, tuple[str, ...]] = {}
     for job in jobs:
@@ -101,7 +115,9 @@ def _host(name: str, rates: tuple[float, float] | None, port_rate_bps: float) ->
     return Host(name, ingress_bps=ingress * PAYLOAD_SHARE, egress_bps=egress * PAYLOAD_SHARE)
 
 
-def _estimated(run: Run, described: Description, demand: Sequence[Demand], network: Hose) -> Estimated:
+def _estimated(
+    run: Run, described: Description, demand: Sequence[Demand], network: Hose, computes: float | None
+) -> Estimated:
     begin, last = begin_of(run), end_of(run)
     seen = last.done - begin.done
     iterations = min(max(round(seen), 1), MOST_ITERATIONS)
@@ -109,9 +125,11 @@ def _estimated(run: Run, described: Description, demand: Sequence[Demand], netwo
     done = np.arange(1, iterations + 1, dtype=np.float64) * each
     steps = _transfers(demand, described.servers or ())
     alone = sum(float((network.bytes_on(step.flows) / network.capacity).max(initial=0.0)) for step in steps)
-    compute = max(least_seconds(run.points) - alone, 0.0)
+    least = least_seconds(run.points)
+    most_compute = max(least - alone, 0.0)
     if described.compute_seconds > 0:
-        compute = min(compute, described.compute_seconds)
+        most_compute = min(most_compute, described.compute_seconds)
+    compute = most_compute if computes is None else min(computes, most_compute)
     job = SimJob(
         id=run.id,
         lanes=((Compute(compute * each), *(_times(step, each) for step in steps)),),
@@ -130,6 +148,9 @@ def _estimated(run: Run, described: Description, demand: Sequence[Demand], netwo
         iterations=seen,
         bytes=sum(pair.bytes for pair in demand),
         compute_seconds=compute,
+        most_compute=most_compute,
+        least_seconds=least,
+        gap=gap_of(run.points),
         ends=times_at(begin, run.points, done),
         is_whole=run.begun_seen and run.ended,
     )

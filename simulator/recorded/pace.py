@@ -38,11 +38,15 @@ def end_of(run: Run) -> Point:
     return next(point for point in run.points if point.done == run.points[-1].done)
 
 
+def gap_of(points: Sequence[Point]) -> float:
+    """Returns the median time between two points, of which there are at least two."""
+    return float(np.median(np.diff([point.time for point in points])))
+
+
 def least_seconds(points: Sequence[Point]) -> float:
     """Returns the seconds of an iteration when least slowed. ``points`` show at least one iteration."""
     time, done = np.array([point.time for point in points]), np.array([point.done for point in points])
-    gaps = np.diff(time)
-    shortest = max(STRETCH_SECONDS, STRETCH_GAPS * float(np.median(gaps)) if len(gaps) else 0.0)
+    shortest = max(STRETCH_SECONDS, STRETCH_GAPS * gap_of(points))
     paces = []
     later = 0
     for begin in range(len(points)):

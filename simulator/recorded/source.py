@@ -19,12 +19,14 @@ MOST_BYTES = 1 << 30
 class Recorded:
     """A recording: its text, so that whoever simulates it needs no file; ``source`` is what errors call it.
 
-    ``port_rate_bps`` is the rate of each host whose rate the recording does not have.
+    ``port_rate_bps`` is the rate of each host whose rate the recording does not have. ``computes`` are the seconds that
+    an iteration of jobs computes, by job, as far as they are known.
     """
 
     source: str
     text: str
     port_rate_bps: float
+    computes: tuple[tuple[str, float], ...] = ()
 
 
 def read(path: Path, port_rate_bps: float) -> Recorded:
@@ -37,10 +39,15 @@ def read(path: Path, port_rate_bps: float) -> Recorded:
 
 
 @lru_cache(maxsize=1)
+def _recording(source: str, text: str) -> Recording:
+    return recording(events(text, source), source)
+
+
+@lru_cache(maxsize=1)
 def reading(source: Recorded) -> tuple[Recording, RecordedWorkload]:
     """Returns what a recording shows, and its jobs. The last one is kept. Raises InputError where none can be used."""
-    found = recording(events(source.text, source.source), source.source)
-    jobs = workload_of(found, source.port_rate_bps)
+    found = _recording(source.source, source.text)
+    jobs = workload_of(found, source.port_rate_bps, dict(source.computes))
     if not jobs.estimated:
         why = "; ".join(f"{job}: {reason}" for job, reason in jobs.left_out.items()) or "there is none"
         raise InputError(f"{source.source}: no job of the recording can be simulated: {why}")

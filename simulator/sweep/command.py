@@ -10,6 +10,7 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -166,7 +167,7 @@ def run(options: argparse.Namespace) -> int:
     from simulator.sweep.sweep import SweepError
 
     try:
-        wanted = request(options)
+        wanted = with_fit(request(options))
         runs = simulate(wanted, options)
         tell(wanted, runs, options)
     except (InputError, PolicyError) as error:
@@ -178,6 +179,17 @@ def run(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         return _fail("stopped; nothing was written", INTERRUPTED)
     return 0
+
+
+def with_fit(wanted: Request) -> Request:
+    """Returns the request with what only a simulation shows of a recording."""
+    from simulator.compiling import prepare
+    from simulator.sweep import recorded_request
+
+    if wanted.followed is None or wanted.followed.why is not None:
+        return wanted
+    prepare(_say)
+    return replace(wanted, tasks=recorded_request.with_fit(wanted.tasks))
 
 
 def simulate(wanted: Request, options: argparse.Namespace) -> list[Run]:

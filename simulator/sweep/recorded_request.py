@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,9 @@ from controller.model import MAX_CLASSES
 from controller.policies.registry import PolicyError, make
 from simulator.errors import InputError
 from simulator.limits import Limits
+from simulator.recorded.fit import fitted
 from simulator.recorded.source import Recorded, reading
+from simulator.sweep.sweep import Task, network_of
 
 USUAL_PERIOD_SECONDS = 5.0
 """The period of a controller whose settings are not in the recording: the default of the settings."""
@@ -54,6 +56,14 @@ def recorded_limits(source: Recorded, asked: Limits, options: Namespace) -> Limi
         classes=asked.classes if asked.classes is not None else classes,
         period=asked.period if asked.period is not None else period,
     )
+
+
+def with_fit(tasks: Sequence[Task]) -> tuple[Task, ...]:
+    """Returns the tasks with the seconds that the recorded jobs compute. The first task has the followed policy."""
+    first = tasks[0]
+    assert isinstance(first.source, Recorded)
+    source = fitted(first.source, make(first.policy, first.options), first.limits, network_of(first))
+    return tuple(replace(task, source=source) for task in tasks)
 
 
 def said(limits: Limits) -> str:

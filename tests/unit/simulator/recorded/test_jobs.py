@@ -66,6 +66,14 @@ def test_computing_takes_no_longer_than_the_job_declares_and_no_less_than_nothin
     assert found.estimated["busy"].compute_seconds == 0.0
 
 
+def test_how_long_an_iteration_computes_may_be_known_better() -> None:
+    runs = [run("a", described(*PS, servers=("ps",)), *steady(20, 5.0))]
+    found = workload_of(Recording("f", 100.0, tuple(runs), {}, {"fair": 100.0}, {}, None, None, 0), RATE, {"a": 1.25})
+    assert (found.estimated["a"].compute_seconds, found.estimated["a"].most_compute) == (1.25, pytest.approx(2.0))
+    more = workload_of(Recording("f", 100.0, tuple(runs), {}, {"fair": 100.0}, {}, None, None, 0), RATE, {"a": 9.0})
+    assert more.estimated["a"].compute_seconds == pytest.approx(2.0)
+
+
 def test_the_rates_are_those_of_the_recording_and_else_as_asked() -> None:
     found = jobs_of(run("a", described(*PS), *steady(20, 5.0)), w1=(2 * RATE, 4 * RATE))
     hosts = found.workload.hosts
