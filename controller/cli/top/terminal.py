@@ -28,7 +28,7 @@ class Terminal:
     def __init__(self) -> None:
         self._console = Console()
         self._live = Live(console=self._console, screen=True, auto_refresh=False, vertical_overflow="crop")
-        self._has_keys = sys.stdin.isatty()
+        self._has_keys = sys.stdin is not None and sys.stdin.isatty()
 
     @property
     def is_usable(self) -> bool:
