@@ -9,11 +9,12 @@ import pty
 import re
 import signal
 import struct
+import subprocess
 import sys
 import termios
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from tests.support.controller.api_cases import batch, spec
 
 SWITCHED, BACK = "\x1b[?1049h", "\x1b[?1049l"
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+_SIZES_AND_COLOURS = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR")
 _SHELLS_KEYS = termios.ICANON | termios.ECHO
 
 
@@ -31,14 +33,16 @@ class TopProcess:
     """The command in a terminal of its own, whose output is collected."""
 
     def __init__(self, url: str, columns: int = 100, rows: int = 24, **environment: str) -> None:
-        self.pid, self._terminal = pty.fork()
-        if self.pid == 0:
-            for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
-                os.environ.pop(name, None)
-            command = [sys.executable, "-m", "controller.cli.main", "top", "--url", url]
-            os.execve(sys.executable, command, os.environ | {"TERM": "xterm-256color"} | environment)
+        self._terminal, child = pty.openpty()
         self.resize(columns, rows)
-        self.before = termios.tcgetattr(self._terminal)[3] & _SHELLS_KEYS
+        self.before = self.shells_keys
+        kept = {name: value for name, value in os.environ.items() if name not in _SIZES_AND_COLOURS}
+        # setsid makes the terminal that of the command, so that Ctrl-C comes as a signal.
+        command = ["setsid", "--ctty", sys.executable, "-m", "controller.cli.main", "top", "--url", url]
+        self.process = subprocess.Popen(
+            command, stdin=child, stdout=child, stderr=child, env=kept | {"TERM": "xterm-256color"} | environment
+        )
+        os.close(child)
         self.text = ""
         self._thread = threading.Thread(target=self._collect)
         self._thread.start()
@@ -77,17 +81,34 @@ class TopProcess:
         return int(termios.tcgetattr(self._terminal)[3]) & _SHELLS_KEYS
 
     def status(self) -> int:
-        """Wait for the end; the exit status, below 0 that of a signal."""
+        """Wait for the end; the exit status."""
+        status = self.process.wait(20.0)
+        self._thread.join(10)  # all that it has shown is there
+        return status
 
-        def ended() -> tuple[int, int] | None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            return (pid, status) if pid else None
-
-        found = wait_until(ended, 20.0, what="the end of the command")
+    def close(self) -> None:
+        """End the command, if it still runs."""
+        self.process.kill()
+        self.process.wait()
         self._thread.join(10)
         os.close(self._terminal)
-        assert found is not None
-        return os.waitstatus_to_exitcode(found[1])
+
+
+Start = Callable[..., TopProcess]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Returns what starts the command."""
+    started: list[TopProcess] = []
+
+    def begin(url: str, **environment: str) -> TopProcess:
+        started.append(TopProcess(url, **environment))
+        return started[-1]
+
+    yield begin
+    for top in started:
+        top.close()
 
 
 @pytest.fixture
@@ -103,8 +124,8 @@ def report(yard: Controller, job: str, iteration: float) -> None:
     assert yard.call("POST", "/v1/hosts/h1/reports", batch({"job": job, "points": points})).json()["refused"] == []
 
 
-def test_it_is_live_follows_the_size_and_ends_by_q(yard: Controller) -> None:
-    top = TopProcess(yard.url)
+def test_it_is_live_follows_the_size_and_ends_by_q(yard: Controller, start: Start) -> None:
+    top = start(yard.url)
     top.wait("first")
     assert top.shells_keys == 0, "keys come as they are pressed, and are not shown"
     report(yard, "first", 25.0)
@@ -123,8 +144,8 @@ def test_it_is_live_follows_the_size_and_ends_by_q(yard: Controller) -> None:
     assert top.text.rstrip().endswith(BACK), "what was shown before is there again"
 
 
-def test_it_shows_at_most_two_frames_a_second_whatever_is_pressed(yard: Controller) -> None:
-    top = TopProcess(yard.url)
+def test_it_shows_at_most_two_frames_a_second_whatever_is_pressed(yard: Controller, start: Start) -> None:
+    top = start(yard.url)
     top.wait("first")
     began, shown = time.monotonic(), len(top.frames)
     for _ in range(30):
@@ -137,21 +158,23 @@ def test_it_shows_at_most_two_frames_a_second_whatever_is_pressed(yard: Controll
 
 
 @pytest.mark.parametrize(("end", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_it_and_the_terminal_is_as_before(yard: Controller, end: signal.Signals, status: int) -> None:
-    top = TopProcess(yard.url)
+def test_a_signal_ends_it_and_the_terminal_is_as_before(
+    yard: Controller, start: Start, end: signal.Signals, status: int
+) -> None:
+    top = start(yard.url)
     top.wait("first")
     if end is signal.SIGINT:
         top.press(b"\x03")
     else:
-        os.kill(top.pid, end)
+        top.process.send_signal(end)
     wait_until(lambda: BACK in top.text, what="the screen before")
     wait_until(lambda: top.shells_keys == top.before, what="the modes before")
     assert top.status() == status
     assert "Traceback" not in top.text
 
 
-def test_it_outlives_a_restart_of_the_controller(yard: Controller) -> None:
-    top = TopProcess(yard.url)
+def test_it_outlives_a_restart_of_the_controller(yard: Controller, start: Start) -> None:
+    top = start(yard.url)
     top.wait("first")
     yard.stop()
     frame = top.wait("controller gone since")
@@ -165,15 +188,15 @@ def test_it_outlives_a_restart_of_the_controller(yard: Controller) -> None:
     assert top.status() == 0
 
 
-def test_without_a_controller_the_terminal_is_left_alone(yard: Controller) -> None:
+def test_without_a_controller_the_terminal_is_left_alone(yard: Controller, start: Start) -> None:
     yard.stop()
-    top = TopProcess(yard.url)
+    top = start(yard.url)
     assert top.status() == 1
     assert "no controller answers" in top.text and SWITCHED not in top.text
 
 
-def test_colours_are_shown_only_where_they_are_wanted(yard: Controller) -> None:
-    colourful, plain = TopProcess(yard.url), TopProcess(yard.url, NO_COLOR="1")
+def test_colours_are_shown_only_where_they_are_wanted(yard: Controller, start: Start) -> None:
+    colourful, plain = start(yard.url), start(yard.url, NO_COLOR="1")
     for top in (colourful, plain):
         top.wait("first")
         top.press(b"q")
@@ -182,7 +205,7 @@ def test_colours_are_shown_only_where_they_are_wanted(yard: Controller) -> None:
     assert colours.search(colourful.text) and not colours.search(plain.text)
 
 
-def test_a_dumb_terminal_is_refused(yard: Controller) -> None:
-    top = TopProcess(yard.url, TERM="dumb")
+def test_a_dumb_terminal_is_refused(yard: Controller, start: Start) -> None:
+    top = start(yard.url, TERM="dumb")
     assert top.status() == 2
     assert "--once prints one picture" in top.text
