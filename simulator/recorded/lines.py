@@ -15,7 +15,7 @@ from simulator.errors import InputError
 
 FORMAT = 'an event a line: {"id": 12, "event": "plan", "time": 1.25, "data": {...}}'
 """Errors describe the format in these words."""
-_MOST_JOBS_NAME = 63
+_LONGEST_NAME = 63
 _Positive = Annotated[float, Field(gt=0, le=1e18)]
 _Count = Annotated[float, Field(ge=0, le=1e18)]
 
@@ -65,7 +65,7 @@ class Progress(_Part):
 class Job(_Part):
     """Data of the event ``job``."""
 
-    id: Annotated[str, Field(max_length=_MOST_JOBS_NAME)]
+    id: Annotated[str, Field(max_length=_LONGEST_NAME)]
     state: Literal["waiting", "running", "ended", "lost", "removed"]
     progress: Progress | None = None
     description: Description | None = None
