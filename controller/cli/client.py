@@ -27,6 +27,10 @@ class UnreachableError(CommandError):
     """The controller does not answer now; it may later."""
 
 
+class ForbiddenError(CommandError):
+    """The caller's role may not make the call."""
+
+
 class Client:
     """A client of the controller at ``url``. Raises CommandError for all errors."""
 
@@ -127,9 +131,15 @@ class Client:
             raise CommandError(f"{self._url}: {error}", 2) from None
         if not reply.ok:
             status = 2 if reply.status_code in WRONG_INPUT else 1
-            kind = UnreachableError if reply.status_code in NOT_NOW else CommandError
-            raise kind(f"{self._url}: {_detail(reply)}", status)
+            raise _kind(reply.status_code)(f"{self._url}: {_detail(reply)}", status)
         return reply
+
+
+def _kind(status: int) -> type[CommandError]:
+    """Returns the error that an HTTP status stands for."""
+    if status == HTTPStatus.FORBIDDEN:
+        return ForbiddenError
+    return UnreachableError if status in NOT_NOW else CommandError
 
 
 def _detail(reply: requests.Response) -> str:

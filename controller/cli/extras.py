@@ -8,6 +8,7 @@ EXTRA_OF = {
     "explain": "client",
     "console": "client",
     "probe": "client",
+    "top": "client",
     "certs": "controller",
     "check-config": "controller",
     "controller": "controller",

@@ -31,6 +31,7 @@ from controller.cli.console import command as console_command
 from controller.cli.extras import what_is_missing
 from controller.cli.ordering import order_options
 from controller.cli.output import CommandError, fail, show_document, show_facts, show_table
+from controller.cli.top import command as top_command
 
 if TYPE_CHECKING:
     from controller.cli.client import Client
@@ -88,6 +89,7 @@ def parser(given: Sequence[str] = ()) -> argparse.ArgumentParser:
     events_command.add_command(commands, remote, _client)
     pause_command.add_command(commands, remote, _client)
     reload_command.add_command(commands, remote, _client)
+    top_command.add_command(commands, remote, _client)
 
     probe = commands.add_parser("probe", parents=[remote], help="the switches, and whether their queues are proven")
     probe.set_defaults(run=run_probe)

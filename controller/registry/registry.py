@@ -21,7 +21,7 @@ from controller.pieces import Steps
 from controller.refusals import NotFound
 from controller.registry.admission import check_claims, check_room, check_spec
 from controller.registry.job.record import JobRecord
-from controller.registry.job.view import JobProgress, JobView
+from controller.registry.job.view import JobDescription, JobProgress, JobView
 from controller.registry.jobs import JobListener, Jobs
 from controller.registry.leases import AgentWord, Leases
 from controller.registry.records import dump, load, save_host
@@ -209,6 +209,11 @@ class Registry:
         """Returns how a job fares; None where there is none."""
         job = self._jobs.get(job_id)
         return job.progress() if job is not None else None
+
+    def description(self, job_id: str) -> JobDescription | None:
+        """Returns what a job is; None where there is none."""
+        job = self._jobs.get(job_id)
+        return job.description() if job is not None else None
 
     def progress_and_bytes(self) -> Iterator[tuple[JobProgress, float | None]]:
         """Yields how each job that has not ended fares, and the bytes that it has sent; None: nobody counts them."""

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from controller.wire.audit import AuditRecord
 from controller.wire.base import Message, Name
+from controller.wire.jobs import DemandSpec, MetricSpec, PredictedTarget
 from controller.wire.plans import Settings
 from controller.wire.state import PortState
 
@@ -50,17 +51,32 @@ class JobProgress(Message):
     """Whether this run has diverged."""
 
 
-class PredictedTarget(Message):
-    """When a job is expected to reach a target."""
+class JobDescription(Message):
+    """What a job is: what it declares, and the bytes that it sends."""
 
-    metric: float | None
-    """The value of the metric at the target. null: it is not known."""
-    iteration: float | None
-    """The iteration, from the start of the job, as a median. null: it is not known."""
-    low: float | None
-    """The iteration before which it comes with a chance of 10 %."""
-    high: float | None
-    """The iteration before which it comes with a chance of 90 %."""
+    arrival: float
+    """When it was submitted, in seconds since the Unix epoch."""
+    user: str | None
+    """The Unix user whose job it is."""
+    stage: Name | None
+    """The hyper-parameter stage that it is in."""
+    family: str | None
+    """The name under which its runs are kept. null: it has no family."""
+    weight: float
+    """How much it counts against others."""
+    metric: MetricSpec
+    """The metric that it reports."""
+    target: float | None
+    """The value of the metric that its user calls done."""
+    compute_seconds: float
+    """The seconds of one iteration without communication, as declared. 0: it is not declared."""
+    hosts: _Texts | None
+    """The hosts that it names. null: there are more than 256."""
+    servers: _Texts | None
+    """Those of them that run a parameter server. null: there are more than 256."""
+    demand: Annotated[tuple[DemandSpec, ...], Field(strict=False)] | None
+    """The bytes that one iteration sends between hosts, as declared; without it, as measured. null: it is not known, or
+    it has more than 256 pairs of hosts."""
 
 
 class JobEvent(Message):
@@ -80,6 +96,9 @@ class JobEvent(Message):
     targets: dict[str, PredictedTarget]
     """The targets that the policy predicts: t90 and t95 (90 % and 95 % of convergence), and target (the value that the
     job declares). Only some policies predict."""
+    description: JobDescription | None = None
+    """What the job is. It comes after a registration, with each change of the state, and once a minute. null: it was
+    told before."""
 
 
 class StageEvent(Message):
@@ -94,7 +113,10 @@ class StageEvent(Message):
 
 
 class HostEvent(Message):
-    """Data of the event ``host``: the agent of a host reports again or is silent, or the settings have changed."""
+    """Data of the event ``host``: the agent of a host reports again or is silent, or the settings have changed.
+
+    A controller that starts tells of each host.
+    """
 
     name: Name
     """The name of the host."""
@@ -102,6 +124,10 @@ class HostEvent(Message):
     """alive: the lease of its agent runs. removed: it is not in the settings any more."""
     marks_acknowledgements: bool
     """Whether its agent marks acknowledgements now."""
+    egress_bps: float | None = None
+    """The rate of its link from the host, in bit/s. null: it was removed."""
+    ingress_bps: float | None = None
+    """The rate of its link to the host, in bit/s. null: it was removed."""
 
 
 class SwitchEvent(Message):
@@ -122,10 +148,17 @@ class SwitchEvent(Message):
 
 
 class SettingsEvent(Settings):
-    """Data of the event ``settings``: the settings that can change at run time, or the settings file, have changed."""
+    """Data of the event ``settings``: the settings that can change at run time, or the settings file, have changed.
+
+    A controller that starts tells of its settings.
+    """
 
     settings_sha256: str | None = None
     """The SHA-256 of the settings file in force, in hexadecimal. null: there is none."""
+    classes: int
+    """How many classes the order is cut into."""
+    enforce: _Texts
+    """Where the order is enforced by the settings: switch, host. Empty: the controller only observes."""
 
 
 class ProblemEvent(Message):

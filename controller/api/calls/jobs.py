@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from http import HTTPStatus
+from typing import Any
 
 from controller.access.caller import Caller
 from controller.api.auth import check_host_privileges, require_free, require_involved, require_known, require_own
@@ -11,6 +12,7 @@ from controller.api.bodies.body import read_job, read_stage
 from controller.api.http import Call, Reply
 from controller.api.services import Services
 from controller.api.tenants import check_bounds, may_see, require_name, require_seen
+from controller.events.changes import targets_data
 from controller.pieces import Steps
 from controller.registry.registry import Change
 from controller.steps import in_steps
@@ -54,7 +56,7 @@ def put_job(services: Services, call: Call) -> Reply:
     )
     services.journal.commit()
     state = registry.job_state(job_id, services.loop.classes.get(job_id))
-    return Reply(_STATUS[change], in_steps(state.to_json()).encode())
+    return Reply(_STATUS[change], in_steps(state.to_json(_targets(services, job_id))).encode())
 
 
 def list_jobs(services: Services, call: Call) -> Reply:
@@ -70,7 +72,7 @@ def _listed(services: Services, caller: Caller) -> Steps[list[bytes]]:
             continue
         if len(parts) > 1:
             parts.append(b",")
-        parts.append((yield from state.to_json()).encode())
+        parts.append((yield from state.to_json(_targets(services, state.id))).encode())
         yield
     return [*parts, b"]}"]
 
@@ -80,7 +82,13 @@ def get_job(services: Services, call: Call) -> Reply:
     job_id = call.path["id"]
     require_seen(call.caller, job_id, services.registry.job_user(job_id))
     state = services.registry.job_state(job_id, services.loop.classes.get(job_id))
-    return Reply(HTTPStatus.OK, in_steps(state.to_json()).encode())
+    return Reply(HTTPStatus.OK, in_steps(state.to_json(_targets(services, job_id))).encode())
+
+
+def _targets(services: Services, job_id: str) -> dict[str, Any]:
+    """Returns the targets that the plan in force predicts for a job."""
+    plan = services.loop.plan
+    return targets_data(plan.ordering.predictions.get(job_id, ())) if plan is not None else {}
 
 
 def delete_job(services: Services, call: Call) -> Reply:

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from controller.dataplane.values import SwitchStatus
 from controller.events.changes import targets_data
-from controller.model import Prediction
-from controller.registry.job.view import JobProgress
+from controller.model import Prediction, Role
+from controller.registry.job.view import JobDescription, JobProgress
 from controller.wire import Settings
 
 Facts = dict[str, Any]
+MOST_HOSTS = MOST_PAIRS = 256
+"""Events name at most so many hosts of a job, or pairs of them: the newest events must have room together."""
+
+
+class HostFacts(NamedTuple):
+    """A host of the settings: whether its agent is alive and marks acknowledgements, and its rates in bit/s."""
+
+    is_alive: bool
+    marks_acknowledgements: bool
+    egress_bps: float
+    ingress_bps: float
 
 
 def job_facts(
@@ -35,6 +46,26 @@ def job_facts(
     }
 
 
+def description_facts(described: JobDescription) -> Facts:
+    """Returns what a job is, for the event ``job``."""
+    spec = described.spec
+    demand = spec.demand or described.measured
+    servers = {task.host for task in spec.tasks if task.role is Role.PS}
+    return {
+        "arrival": described.arrival,
+        "user": spec.user,
+        "stage": described.stage,
+        "family": spec.family,
+        "weight": spec.weight,
+        "metric": {"name": spec.metric.name, "direction": spec.metric.direction},
+        "target": spec.target,
+        "compute_seconds": spec.compute_seconds,
+        "hosts": sorted(spec.hosts) if len(spec.hosts) <= MOST_HOSTS else None,
+        "servers": sorted(servers) if len(servers) <= MOST_HOSTS else None,
+        "demand": [each._asdict() for each in demand] if 0 < len(demand) <= MOST_PAIRS else None,
+    }
+
+
 def stage_facts(stage: str, jobs: Sequence[str] | None, before: Sequence[str]) -> Facts:
     """Returns the data of the event ``stage``. ``jobs`` of None: it has ended, and had the jobs ``before``."""
     if jobs is None:
@@ -42,15 +73,17 @@ def stage_facts(stage: str, jobs: Sequence[str] | None, before: Sequence[str]) -
     return {"id": stage, "state": "running", "jobs": list(jobs)}
 
 
-def host_facts(host: str, state: tuple[bool, bool] | None) -> Facts:
-    """Returns the data of the event ``host``.
-
-    ``state``: whether the host is alive, and whether it marks acknowledgements; None: it is not in the settings.
-    """
+def host_facts(host: str, state: HostFacts | None) -> Facts:
+    """Returns the data of the event ``host``. ``state`` of None: it is not in the settings."""
     if state is None:
         return {"name": host, "state": "removed", "marks_acknowledgements": False}
-    is_alive, marks = state
-    return {"name": host, "state": "alive" if is_alive else "silent", "marks_acknowledgements": marks}
+    return {
+        "name": host,
+        "state": "alive" if state.is_alive else "silent",
+        "marks_acknowledgements": state.marks_acknowledgements,
+        "egress_bps": state.egress_bps,
+        "ingress_bps": state.ingress_bps,
+    }
 
 
 def switches(statuses: Sequence[SwitchStatus]) -> dict[str, Facts]:
@@ -73,6 +106,7 @@ def gone_switch(before: Mapping[str, Any]) -> Facts:
     return {**before, "connected": False, "ready": False, "reason": "not connected", "problems": []}
 
 
-def settings_facts(settings: Settings, sha256: str | None) -> Facts:
+def settings_facts(settings: Settings, sha256: str | None, classes: int, enforce: Sequence[str]) -> Facts:
     """Returns the data of the event ``settings``."""
-    return settings.model_dump(mode="json") | {"settings_sha256": sha256}
+    present = {"settings_sha256": sha256, "classes": classes, "enforce": list(enforce)}
+    return settings.model_dump(mode="json") | present

@@ -19,6 +19,8 @@ import eventlet.event
 from controller.access.audit.record import Link
 from controller.api.live.facts import (
     Facts,
+    HostFacts,
+    description_facts,
     gone_switch,
     host_facts,
     job_facts,
@@ -30,6 +32,8 @@ from controller.api.services import Services
 from controller.events.changes import InForce, changed, jobs_of_change, plan_data, problem_data
 from controller.events.event import Kind, Users
 from controller.events.pace import Pace
+from controller.events.repeated import Repeated
+from controller.registry.job.view import JobProgress
 from controller.steps import Pause
 
 LOG = logging.getLogger("trainyard.events")
@@ -57,13 +61,16 @@ class Sources:
         self._steady = steady
         self._jobs: Pace[Users] = Pace()
         """The jobs that have news, each with its user."""
+        self._described = Repeated()
+        """The jobs whose description was told."""
         self._in_force: InForce | None = None
         self._stages: dict[str, tuple[str, ...]] = services.registry.stages()
         self._users_of_stages = {stage: self._users(jobs) for stage, jobs in self._stages.items()}
         self._users_of_plan: Users = {}
-        self._hosts = self._present_hosts()
+        # A recording from the start on has all hosts and the settings, because none of them was told of yet.
+        self._hosts: dict[str, HostFacts] = {}
         self._switches: dict[str, Facts] = {}
-        self._settings = self._present_settings()
+        self._settings: Facts = {}
         self._problems: list[str] = []
         self._is_over = False
         self._next_look = self._next_problems = 0.0
@@ -164,11 +171,21 @@ class Sources:
             service_class = self._services.loop.classes.get(job)
             try:
                 facts = job_facts(job, progress, service_class, predictions.get(job, ()))
+                facts |= self._description(job, progress)
                 self._add("job", facts, {job: progress.user} if progress is not None else users)
             except Exception as fault:  # such as a prediction of another package's policy that is no number
                 faults.append(fault)
         if faults:
             LOG.error("the events of %d jobs are missing", len(faults), exc_info=faults[0])
+
+    def _description(self, job: str, progress: JobProgress | None) -> Facts:
+        """Returns what a job is, where that is to be told now."""
+        described = self._services.registry.description(job)
+        if progress is None or described is None:
+            self._described.forget(job)
+            return {}
+        is_due = self._described.is_due(job, (progress.state, described.spec), self._steady())
+        return {"description": description_facts(described)} if is_due else {}
 
     def _look(self) -> None:
         if not self._is_over and self._steady() < self._next_look:
@@ -205,14 +222,18 @@ class Sources:
     def _users(self, jobs: Iterable[str]) -> dict[str, str | None]:
         return {job: self._services.registry.job_user(job) for job in jobs}
 
-    def _present_hosts(self) -> dict[str, tuple[bool, bool]]:
+    def _present_hosts(self) -> dict[str, HostFacts]:
         registry = self._services.registry
         acknowledging = registry.acknowledging()
-        return {host: (registry.host_alive(host), host in acknowledging) for host in registry.hosts}
+        return {
+            name: HostFacts(registry.host_alive(name), name in acknowledging, host.egress_bps, host.ingress_bps)
+            for name, host in registry.hosts.items()
+        }
 
     def _present_settings(self) -> Facts:
-        reloader = self._services.reloader
-        return settings_facts(self._services.loop.settings.view(), reloader.sha256 if reloader is not None else None)
+        services, reloader = self._services, self._services.reloader
+        sha256 = reloader.sha256 if reloader is not None else None
+        return settings_facts(services.loop.settings.view(), sha256, services.config.classes, services.config.enforce)
 
     def _add(self, kind: Kind, data: Facts, users: Users = MappingProxyType({})) -> None:
         self._services.feed.ring.add(kind, self._clock(), data, users)

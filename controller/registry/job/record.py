@@ -20,7 +20,7 @@ from controller.registry.job.history import History
 from controller.registry.job.measured_demand import Measured, Measurement, disagreements
 from controller.registry.job.sent_counts import SentCounts
 from controller.registry.job.traffic import Finding, FoundTraffic
-from controller.registry.job.view import JobProgress, JobView, StateWord
+from controller.registry.job.view import JobDescription, JobProgress, JobView, StateWord
 
 LOG = logging.getLogger("trainyard.registry")
 MAX_SEEN_FLOWS = 4096
@@ -319,6 +319,11 @@ class JobRecord:
             measured_iterations=0.0 if demand is None else demand.iterations,
             problems=self.problems,
         )
+
+    def description(self) -> JobDescription:
+        """Returns what the job is."""
+        measured = self.measured.value
+        return JobDescription(self.spec, self.arrival, self.stage, () if measured is None else measured.demand)
 
     def progress(self) -> JobProgress:
         """Returns how the job fares."""

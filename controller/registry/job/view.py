@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from controller.declared.declared import Declared
 from controller.declared.demand_texts import texts_of
@@ -29,6 +29,15 @@ class JobProgress(NamedTuple):
     diverged: bool
 
 
+class JobDescription(NamedTuple):
+    """What a job is. ``measured`` is the demand of an iteration as hosts have measured it; empty: they have not."""
+
+    spec: Declared
+    arrival: float
+    stage: str | None
+    measured: Sequence[Demand]
+
+
 @dataclass(frozen=True, slots=True)
 class JobView:
     """The fields of ``wire.JobState``, with the spec in the controller's own form."""
@@ -47,8 +56,8 @@ class JobView:
     measured_iterations: float
     problems: tuple[str, ...]
 
-    def to_json(self) -> Steps[str]:
-        """Returns the text of a ``wire.JobState``; yields where others may go on."""
+    def to_json(self, targets: Mapping[str, Any]) -> Steps[str]:
+        """Returns the text of a ``wire.JobState`` with its predicted targets; yields where others may go on."""
         measured = yield from texts_of(self.measured_demand)
         rest = {
             "arrival": self.arrival,
@@ -61,6 +70,7 @@ class JobView:
             "connections": self.connections,
             "measured_iterations": self.measured_iterations,
             "problems": self.problems,
+            "targets": targets,
         }
         text = json.dumps(rest, separators=(",", ":"), ensure_ascii=False)
         return with_members(text, id=json.dumps(self.id), spec=self.spec.text, measured_demand=measured.as_specs)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from simulator.recorded.source import Recorded, reading
 from simulator.workloads import curves
 from topologies.experiments.experiment import Experiment, JobPlan
 from topologies.lab.lab import run_arms
@@ -123,6 +124,22 @@ def test_what_happened_is_recorded(result: LabResult, results_dir: Path) -> None
         told = [json.loads(line) for line in file.with_name("explanations.jsonl").read_text().splitlines()]
         assert {line["job"] for line in told} <= {"ps", "ring"}
         assert all(line["explanation"]["policy"] == arm.policy for line in told)
+
+
+def test_a_recording_says_what_the_jobs_of_the_arm_did(result: LabResult, results_dir: Path) -> None:
+    for arm in result.arms:
+        (file,) = results_dir.glob(f"*/{arm.policy}/events.jsonl")
+        recording, recorded = reading(Recorded(str(file), file.read_text(), 1.0))
+        assert (recording.policy, recording.period, recorded.left_out) == (arm.policy, 0.5, {})
+        assert recorded.unknown_rates == ()
+        for job in experiment().jobs:
+            found = recorded.estimated[job.id]
+            assert (found.iterations, found.is_whole) == (ITERATIONS, True)
+            assert found.compute_seconds <= job.compute_seconds
+            measured = arm.jobs[job.id].jct_seconds
+            assert measured is not None
+            # An event comes up to a second late, and these jobs take a few.
+            assert found.seconds == pytest.approx(measured, abs=2.5)
 
 
 def test_progress_is_told(result: LabResult, events: list[LabEvent]) -> None:

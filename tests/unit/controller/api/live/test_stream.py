@@ -74,6 +74,37 @@ def test_a_job_from_its_registration_to_its_removal(yard: Controller, reader: Ev
         EventDocument.model_validate(document)
 
 
+def test_what_a_job_is_is_told_with_each_change_of_its_state_alone(yard: Controller, reader: EventReader) -> None:
+    yard.call("PUT", "/v1/jobs/a", spec(5000, user="ann", stage="rung", weight=2.0, target=0.9, family="digits"))
+    told = reader.wait("job")["data"]["description"]
+    assert (told["user"], told["stage"], told["weight"], told["family"]) == ("ann", "rung", 2.0, "digits")
+    assert (told["hosts"], told["servers"]) == (["h1", "h2"], ["h1"])
+    assert told["demand"] == [{"src": "h2", "dst": "h1", "bytes": 1e6}]
+    assert (told["metric"], told["target"]) == ({"name": "accuracy", "direction": "max"}, 0.9)
+    for iteration in (1.0, 2.0, 3.0):
+        report(yard, "a", iteration)
+        reader.wait("job", lambda data, done=iteration: data["progress"]["iterations_done"] == done)
+    states = [event["data"]["state"] for event in reader.of("job") if "description" in event["data"]]
+    assert states == ["waiting", "running"]
+    yard.call("PUT", "/v1/jobs/a", spec(5000, weight=3.0))
+    reader.wait("job", lambda data: data.get("description", {}).get("weight") == 3.0)
+    yard.call("DELETE", "/v1/jobs/a")
+    reader.wait("job", lambda data: data["state"] == "removed")
+
+
+def test_the_demand_of_very_many_hosts_is_no_part_of_events(yard: Controller, reader: EventReader) -> None:
+    demand = [{"src": f"h{a}", "dst": f"h{b}", "bytes": 1.0} for a in (1, 2, 3) for b in (1, 2, 3) if a != b]
+    yard.call("PUT", "/v1/jobs/few", spec(5000, demand=demand))
+    assert len(reader.wait("job", lambda data: data["id"] == "few")["data"]["description"]["demand"]) == 6
+    assert yard.call("PUT", "/v1/jobs/many", spec(5001, demand=demand * 43)).ok
+    event = reader.wait("job", lambda data: data["id"] == "many")
+    assert event["data"]["description"]["demand"] is None
+    JobEvent.model_validate(event["data"])
+    for job in ("few", "many"):
+        yard.call("DELETE", f"/v1/jobs/{job}")
+        reader.wait("job", lambda data, job=job: data["id"] == job and data["state"] == "removed")
+
+
 def test_each_event_is_as_it_is_described(yard: Controller, reader: EventReader) -> None:
     yard.call("PUT", "/v1/jobs/a", spec(5000))
     yard.call("PATCH", "/v1/settings", {"policy": "jpas"})
@@ -130,6 +161,12 @@ def test_zero_asks_for_all_that_is_kept(yard: Controller) -> None:
     reader = EventReader(yard.port, last=0)
     try:
         assert reader.wait("audit", lambda data: data["action"] == "start")["data"]["number"] == 1
+        settings = reader.wait("settings")["data"]
+        assert (settings["policy"], settings["period_seconds"], settings["classes"]) == ("fifo", 0.5, 7)
+        assert settings["enforce"] == ["switch", "host"]
+        for host in ("h1", "h2", "h3"):
+            data = reader.wait("host", lambda data, name=host: data["name"] == name)["data"]
+            assert (data["state"], data["egress_bps"], data["ingress_bps"]) == ("silent", 1e9, 1e9)
         assert not reader.of("gap")
     finally:
         reader.close()
