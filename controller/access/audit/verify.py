@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from controller.access.audit.record import FILE, Link, read
+from controller.access.audit.record import BEGINNING, FILE, Link, read
 
 SHOWN = 20
 """Name at most this many breaks."""
@@ -77,13 +77,15 @@ class Verifier:
     def _accept(self, found: Link, place: str) -> None:
         before, unread = self._last, self._unread
         self._unread = []
+        cut = [f"{where}: the line is no record: a crash or a full disk has cut it off" for where in unread]
         if before is None:
             self._first = found
-            self._breaks += [f"{where}: the line is not as it was written" for where in unread]
+            if found.number == 1 and found.previous == BEGINNING:
+                self._notes += cut  # nothing can have been before the first record of all
+            else:
+                self._breaks += [f"{where}: the line is not as it was written" for where in unread]
         elif found.number == before.number + 1 and found.previous == before.hash:
-            self._notes += [
-                f"{where}: the line is no record: a crash or a full disk has cut it off" for where in unread
-            ]
+            self._notes += cut
         else:
             self._breaks.append(_break(before, found, place, unread))
         self._last = found

@@ -76,6 +76,14 @@ def test_records_that_are_removed_or_moved_are_found(order: list[int], said: str
     assert said in " ".join(verdict([lines[i] for i in order]).breaks)
 
 
+def test_a_cut_off_line_before_the_first_record_of_all_is_no_break() -> None:
+    lines = [line.data for line in chain(3)]
+    at_the_beginning = verdict([b"{\n", *lines])
+    assert at_the_beginning.breaks == ()
+    assert at_the_beginning.notes == ("f1:1: the line is no record: a crash or a full disk has cut it off",)
+    assert verdict([b"{\n", *lines[1:]]).breaks[0] == "f1:1: the line is not as it was written"
+
+
 def test_a_line_that_a_crash_has_cut_off_is_no_break() -> None:
     lines = [line.data for line in chain(4)]
     at_the_end = verdict([*lines[:4], lines[4][:40]])
