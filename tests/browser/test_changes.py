@@ -75,7 +75,7 @@ def test_what_happens_appears_by_itself(visits: Visits, changing: Cluster) -> No
     page = visit.go("events", "Events and audit")
     expect(page.get_by_text("Nothing has happened since this page was opened.")).to_be_visible()
     changing.call("PUT", "/v1/jobs/newcomer", spec(5100))
-    lines = page.get_by_role("region", name="events, the newest first").locator("tbody tr")
+    lines = page.get_by_role("group", name="events, the newest first").locator("tbody tr")
     waiting = lines.filter(has_text="newcomer is waiting")
     expect(waiting).to_have_count(1)
     expect(lines.filter(has_text=re.compile(r"sincronia put plan \d+ in force"))).not_to_have_count(0)

@@ -98,7 +98,7 @@ def test_a_dialog_is_opened_and_left(visits: Visits, cluster: Cluster) -> None:
 
 def test_events_are_hidden_by_space_and_scrolled_by_arrows(visits: Visits, cluster: Cluster) -> None:
     page = visits(cluster).go("events", "Events and audit")
-    audit = page.get_by_role("region", name="audit, the newest first")
+    audit = page.get_by_role("group", name="audit, the newest first")
     expect(audit).to_be_visible()
     _tab_to(page, "plan")
     page.keyboard.press("Space")

@@ -38,7 +38,7 @@ def test_the_table_draws_few_rows_and_finds_each_job(visits: Visits, busy: Contr
     assert drawn.count() < MOST_ROWS
     page.get_by_role("button", name="Job", exact=True).click()
     expect(drawn.first).to_contain_text("j0")
-    table = page.get_by_role("region", name="jobs")
+    table = page.get_by_role("group", name="jobs")
     table.evaluate("(table) => table.scrollTo(0, table.scrollHeight)")
     expect(drawn.last).to_contain_text(f"j{JOBS - 1}")
     expect(drawn.last).to_have_attribute("aria-rowindex", str(JOBS + 1))
@@ -54,7 +54,7 @@ def test_the_table_draws_few_rows_and_finds_each_job(visits: Visits, busy: Contr
 def test_the_table_is_scrolled_by_the_keyboard(visits: Visits, busy: Controller) -> None:
     page = visits(busy).go("jobs", "Jobs")
     page.get_by_role("button", name="Job", exact=True).click()
-    table = page.get_by_role("region", name="jobs")
+    table = page.get_by_role("group", name="jobs")
     table.focus()
     page.keyboard.press("End")
     expect(rows(page, "jobs").last).to_contain_text(f"j{JOBS - 1}")
