@@ -7,8 +7,6 @@ files ``docs/figures/console*``. It takes Debian's Chromium, which ``scripts/set
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,7 +15,9 @@ from io import BytesIO
 from pathlib import Path
 
 from PIL import Image
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
+
+from evaluation.bench.support.browser import chromium
 
 FIGURES = Path(__file__).parent / "figures"
 WIDTH, HEIGHT = 1280, 800
@@ -84,9 +84,7 @@ def still(page: Page, name: str) -> None:
 
 def main(results: Path) -> None:
     """Write the pictures."""
-    options = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with served(results) as url, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=options)
+    with served(results) as url, chromium() as browser:
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
         page.goto(url)
         page.get_by_role("button", name="Pause").click()
@@ -100,7 +98,6 @@ def main(results: Path) -> None:
         page.get_by_role("link", name=JOB).last.click()
         page.wait_for_timeout(SETTLE_MS)
         still(page, "job")
-        browser.close()
 
 
 if __name__ == "__main__":

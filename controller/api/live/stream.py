@@ -43,7 +43,9 @@ def follow_events(services: Services, call: Call) -> Reply:
     caller, viewer = call.caller, viewer_of(call.caller)
     last = _last_id(call, feed)
     open_streams = sum(feed.streams.values())
-    if feed.is_closed or open_streams >= feed.most_streams:
+    if feed.is_closed:
+        raise _busy("the controller stops")
+    if open_streams >= feed.most_streams:
         raise _busy(f"there are {open_streams} streams, which is the most")
     if caller.role is Role.TENANT and feed.streams[caller] >= TENANT_STREAMS:
         raise _busy(f"{caller.name} has {TENANT_STREAMS} streams, which is the most for a tenant")

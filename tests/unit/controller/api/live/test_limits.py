@@ -70,17 +70,6 @@ def documents(client: socket.socket, last: int) -> list[dict[str, Any]]:
     return found
 
 
-def test_what_was_told_before_the_end_of_all_streams_is_sent(api: Served) -> None:
-    (client,) = connected(api, 1)
-    for _ in range(40):  # more than are sent together
-        api.services.feed.ring.add("switch", 1.0, LARGE)
-    api.services.feed.close()
-    with client:
-        told = eventlet.tpool.execute(documents, client, FIRST + 39)
-    assert [one["id"] for one in told] == list(range(FIRST, FIRST + 40))
-    wait_until(lambda: streams(api) == 0, sleep=eventlet.sleep, what="the end of the stream")
-
-
 def test_a_client_that_is_too_slow_gets_a_gap_with_the_ids_that_it_missed(api: Served) -> None:
     (client,) = connected(api, 1)
     add(api, 400)
@@ -118,6 +107,20 @@ def test_there_are_only_so_many_streams(api: Served) -> None:
     assert refused.headers["Retry-After"] == "5"
     for client in clients:
         client.close()
+
+
+def test_who_follows_gets_all_that_is_left_when_the_controller_stops(api: Served) -> None:
+    clients = connected(api, 3)
+    for number in range(20):
+        api.services.feed.ring.add("switch", 1.0, LARGE | {"number": number})
+    api.services.feed.close()
+    for client in clients:
+        assert [document["id"] for document in eventlet.tpool.execute(documents, client, FIRST + 19)] == [
+            *range(FIRST, FIRST + 20)
+        ]
+        client.close()
+    wait_until(lambda: streams(api) == 0, sleep=eventlet.sleep, what="the end of the streams")
+    assert_problem(api.call("GET", "/v1/events"), 503, "the controller stops; ask again later")
 
 
 def test_a_stream_ends_after_a_while_so_that_the_client_shows_again_who_it_is(

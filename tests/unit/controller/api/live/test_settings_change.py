@@ -44,6 +44,12 @@ def report(yard: RolesYard, host: str, *jobs: dict[str, Any]) -> None:
     assert answer.ok, answer.text
 
 
+def samples(yard: RolesYard, field: str) -> list[float | None]:
+    """Returns what the history has of the job "a"; nothing before the first sample."""
+    found: list[float | None] = yard.call("GET", "/v1/history").json()["jobs"].get("a", {field: []})[field]
+    return found
+
+
 def test_the_feed_goes_on_after_hosts_policy_links_and_tokens_have_changed(yard: RolesYard) -> None:
     reader = follow(yard)
     assert yard.call("PUT", "/v1/jobs/a", spec(5000, user="cem")).ok
@@ -73,7 +79,7 @@ def test_the_feed_goes_on_after_hosts_policy_links_and_tokens_have_changed(yard:
         point = {"iteration": 5, "time": time.time(), "metric": 0.25}
         report(yard, "h1", {"job": "a", "points": [point], "sent_bytes": 1000.0})
         again.wait("job", lambda data: data["state"] == "running")
-        wait_until(lambda: 0.25 in yard.call("GET", "/v1/history").json()["jobs"]["a"]["metric"], 15.0)
+        wait_until(lambda: 0.25 in samples(yard, "metric"), 15.0)
         for document in (*reader.documents, *again.documents):
             EventDocument.model_validate(document)
     finally:
@@ -108,9 +114,7 @@ def test_who_enforces_nothing_tells_of_jobs_and_plans_all_the_same(tmp_path: Pat
         report(yard, "h1", {"job": "a", "points": [{"iteration": 5, "time": time.time(), "metric": 0.25}]})
         reader.wait("plan", lambda data: data["order"] == [["a"]])
         reader.wait("job", lambda data: data["state"] == "running" and data["service_class"] == 0)
-        wait_until(
-            lambda: 5.0 in yard.call("GET", "/v1/history").json()["jobs"].get("a", {}).get("iterations_done", [])
-        )
+        wait_until(lambda: 5.0 in samples(yard, "iterations_done"))
     finally:
         reader.close()
         yard.stop()
