@@ -17,6 +17,7 @@ _FOCUSED = """() => {
 
 def test_the_first_stop_skips_the_menu(visits: Visits, cluster: Cluster) -> None:
     page = visits(cluster).go("jobs", "Jobs")
+    expect(rows(page, "jobs").first).to_be_visible()
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to the page")).to_be_focused()
     page.keyboard.press("Enter")

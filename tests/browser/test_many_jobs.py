@@ -75,6 +75,15 @@ def test_pages_name_the_first_and_count_the_others(visits: Visits, busy: Control
     )
 
 
+def test_the_past_of_many_jobs_is_read_minute_by_minute(visits: Visits, busy: Controller) -> None:
+    visit = visits(busy)
+    asked: list[str] = []
+    visit.page.on("request", lambda request: asked.append(request.url))
+    visit.go("jobs", "Jobs")
+    expect(rows(visit.page, "jobs").first).to_be_visible()
+    assert [url for url in asked if "/v1/history" in url] == [f"{busy.url}/v1/history?ports=&step=60"]
+
+
 def test_many_hosts_are_squares_in_the_colour_of_their_class(visits: Visits, busy: Controller) -> None:
     page = visits(busy).go("network", "Network")
     graph = page.get_by_role("img", name=f"{HOSTS} hosts, 1 switch, {HOSTS} links")
