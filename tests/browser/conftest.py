@@ -12,6 +12,7 @@ from evaluation.bench.support.api_client import Controller
 from evaluation.bench.support.browser import chromium
 from tests.support.browser.cluster import Cluster, running_cluster
 from tests.support.browser.visit import Visit
+from tests.support.controller.console_process import Console
 from tests.support.controller.roles_yard import RolesYard
 
 expect.set_options(timeout=20_000)
@@ -37,7 +38,7 @@ def visits(browser: Browser) -> Iterator[Visits]:
     """Begins a visit to a controller: with the token of the operator or of another name, where it asks for one."""
     begun: list[Visit] = []
 
-    def visit(yard: Controller, name: str = "night", **options: Any) -> Visit:
+    def visit(yard: Controller | Console, name: str = "night", **options: Any) -> Visit:
         token = yard.tokens[name] if isinstance(yard, RolesYard) else None
         begun.append(Visit(browser, yard.url, token=token, **options))
         return begun[-1]

@@ -16,8 +16,8 @@ SIZES = {"wide": WIDE, "phone": PHONE}
 
 def test_axe_would_find_something(visits: Visits, cluster: Cluster) -> None:
     page = visits(cluster).go("", "Overview")
-    page.locator("main").evaluate("(main) => main.append(document.createElement('img'))")
-    assert [text.partition(" at ")[0] for text in findings(page)] == ["critical: image-alt"]
+    page.evaluate("() => document.body.append(document.createElement('img'))")
+    assert "critical: image-alt" in [text.partition(" at ")[0] for text in findings(page)]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -10,6 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from evaluation.bench.support.waiting import wait_until
 from tests.browser.conftest import Visits
+from tests.support.browser.axe import findings
 from tests.support.browser.cluster import Cluster, running_cluster
 from tests.support.browser.pages import fact, part, rows
 from tests.support.controller.api_cases import spec
@@ -75,7 +76,7 @@ def test_what_happens_appears_by_itself(visits: Visits, changing: Cluster) -> No
     page = visit.go("events", "Events and audit")
     expect(page.get_by_text("Nothing has happened since this page was opened.")).to_be_visible()
     changing.call("PUT", "/v1/jobs/newcomer", spec(5100))
-    lines = page.get_by_role("region", name="events, the newest first").locator("tbody tr")
+    lines = page.get_by_role("group", name="events, the newest first").locator("tbody tr")
     waiting = lines.filter(has_text="newcomer is waiting")
     expect(waiting).to_have_count(1)
     expect(lines.filter(has_text=re.compile(r"sincronia put plan \d+ in force"))).not_to_have_count(0)
@@ -92,6 +93,21 @@ def test_what_happens_appears_by_itself(visits: Visits, changing: Cluster) -> No
     expect(row.get_by_role("img", name=re.compile("^accuracy: 0.57"))).to_be_visible()
     changing.call("DELETE", "/v1/jobs/newcomer")
     expect(row).to_have_count(0)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_metric_of_a_job_is_drawn_as_it_comes(visits: Visits, changing: Cluster, scheme: str) -> None:
+    page = visits(changing, scheme=scheme).go("jobs/vision-small", "Job vision-small")
+    before = changing.call("GET", "/v1/jobs/vision-small").json()["iterations_done"]
+    expect(part(page, "Why it waits").get_by_role("status")).to_be_visible()
+    for step in (1, 2):
+        changing.report(before + step, "vision-small")
+        progress = fact(part(page, "State"), "Progress")
+        expect(progress).to_contain_text(f"iteration {before + step:.0f} of 50")
+    chart = page.get_by_role("img", name="accuracy by iteration, now 0.")
+    expect(chart.locator("svg.main-svg").first).to_be_visible()
+    expect(chart.locator(".scatterlayer path.js-line")).to_have_count(1)
+    assert findings(page) == []
 
 
 def test_what_was_unfolded_stays_so_when_something_happens(visits: Visits, changing: Cluster) -> None:

@@ -17,6 +17,7 @@ _FOCUSED = """() => {
 
 def test_the_first_stop_skips_the_menu(visits: Visits, cluster: Cluster) -> None:
     page = visits(cluster).go("jobs", "Jobs")
+    expect(rows(page, "jobs").first).to_be_visible()
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to the page")).to_be_focused()
     page.keyboard.press("Enter")
@@ -98,7 +99,7 @@ def test_a_dialog_is_opened_and_left(visits: Visits, cluster: Cluster) -> None:
 
 def test_events_are_hidden_by_space_and_scrolled_by_arrows(visits: Visits, cluster: Cluster) -> None:
     page = visits(cluster).go("events", "Events and audit")
-    audit = page.get_by_role("region", name="audit, the newest first")
+    audit = page.get_by_role("group", name="audit, the newest first")
     expect(audit).to_be_visible()
     _tab_to(page, "plan")
     page.keyboard.press("Space")

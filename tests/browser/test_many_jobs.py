@@ -38,7 +38,7 @@ def test_the_table_draws_few_rows_and_finds_each_job(visits: Visits, busy: Contr
     assert drawn.count() < MOST_ROWS
     page.get_by_role("button", name="Job", exact=True).click()
     expect(drawn.first).to_contain_text("j0")
-    table = page.get_by_role("region", name="jobs")
+    table = page.get_by_role("group", name="jobs")
     table.evaluate("(table) => table.scrollTo(0, table.scrollHeight)")
     expect(drawn.last).to_contain_text(f"j{JOBS - 1}")
     expect(drawn.last).to_have_attribute("aria-rowindex", str(JOBS + 1))
@@ -54,7 +54,7 @@ def test_the_table_draws_few_rows_and_finds_each_job(visits: Visits, busy: Contr
 def test_the_table_is_scrolled_by_the_keyboard(visits: Visits, busy: Controller) -> None:
     page = visits(busy).go("jobs", "Jobs")
     page.get_by_role("button", name="Job", exact=True).click()
-    table = page.get_by_role("region", name="jobs")
+    table = page.get_by_role("group", name="jobs")
     table.focus()
     page.keyboard.press("End")
     expect(rows(page, "jobs").last).to_contain_text(f"j{JOBS - 1}")
@@ -73,6 +73,15 @@ def test_pages_name_the_first_and_count_the_others(visits: Visits, busy: Control
     expect(part(page, "Why it waits").get_by_role("status")).to_contain_text(
         re.compile(r"j999 waits at h\d+ (in|e)gress")
     )
+
+
+def test_the_past_of_many_jobs_is_read_minute_by_minute(visits: Visits, busy: Controller) -> None:
+    visit = visits(busy)
+    asked: list[str] = []
+    visit.page.on("request", lambda request: asked.append(request.url))
+    visit.go("jobs", "Jobs")
+    expect(rows(visit.page, "jobs").first).to_be_visible()
+    assert [url for url in asked if "/v1/history" in url] == [f"{busy.url}/v1/history?ports=&step=60"]
 
 
 def test_many_hosts_are_squares_in_the_colour_of_their_class(visits: Visits, busy: Controller) -> None:

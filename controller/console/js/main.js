@@ -19,21 +19,23 @@ let timebar = null;
 let pages = [];
 let shown = null;
 let drawnAt = 0;
-let pending = null;
+let timer = null;
+let frame = null;
 
 /** Draws soon: at once where the last drawing is a while ago, else when `LEAST_MS` have passed. */
 function redrawSoon() {
-  pending ??= setTimeout(() => requestAnimationFrame(draw), Math.max(0, LEAST_MS - (performance.now() - drawnAt)));
+  if (frame === null) timer ??= setTimeout(redraw, Math.max(0, LEAST_MS - (performance.now() - drawnAt)));
 }
 
 /** Draws in the next frame. */
 function redraw() {
-  clearTimeout(pending);
-  pending = requestAnimationFrame(draw);
+  clearTimeout(timer);
+  timer = null;
+  frame ??= requestAnimationFrame(draw);
 }
 
 function draw() {
-  pending = null;
+  frame = null;
   drawnAt = performance.now();
   const { path, page, parts } = route(location.hash);
   const stamp = location.hash;

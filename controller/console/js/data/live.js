@@ -7,6 +7,9 @@ import { follow } from "./stream.js";
 const REFRESH_MS = 5000;
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 10000;
+/** The history of more jobs is read minute by minute: an hour of 1,000 jobs is 12 MB otherwise. */
+const MANY_JOBS = 100;
+const [SAMPLE, MINUTE] = [5, 60];
 /** The stream says every 15 s that it is alive. */
 const SILENCE_MS = 40000;
 
@@ -116,9 +119,11 @@ export class Live {
   }
 
   async #load() {
-    const paths = { caller: "/v1/caller", jobs: "/v1/jobs", status: "/v1/status", plan: "/v1/plan", settings: "/v1/settings", network: "/v1/network", past: "/v1/history?ports=" };
+    const paths = { caller: "/v1/caller", jobs: "/v1/jobs", status: "/v1/status", plan: "/v1/plan", settings: "/v1/settings", network: "/v1/network" };
     const documents = {};
     await Promise.all(Object.entries(paths).map(async ([name, path]) => (documents[name] = await this.#allowed(path))));
+    const isMany = (documents.jobs?.jobs.length ?? 0) > MANY_JOBS;
+    documents.past = await this.#allowed(`/v1/history?ports=&step=${isMany ? MINUTE : SAMPLE}`);
     load(this.state, documents, this.now);
   }
 

@@ -49,7 +49,7 @@ function lines(source, shown) {
   const newest = shown.slice(-MOST_LINES).reverse();
   return h(
     "div",
-    { class: "scroll long", tabindex: "0", role: "region", "aria-label": "events, the newest first" },
+    { class: "scroll long", tabindex: "0", role: "group", "aria-label": "events, the newest first" },
     h(
       "table",
       { class: "plain", "aria-label": `${counted(newest.length, "event")}, the newest first` },
@@ -70,7 +70,7 @@ function auditPart(trail, problem) {
   if (trail.records.length === 0) return empty("Nobody has changed anything yet.");
   return h(
     "div",
-    { class: "scroll long", tabindex: "0", role: "region", "aria-label": "audit, the newest first" },
+    { class: "scroll long", tabindex: "0", role: "group", "aria-label": "audit, the newest first" },
     h(
       "table",
       { class: "plain", "aria-label": "records of the audit" },

@@ -78,7 +78,7 @@ export function makeTable({ label, columns, key, text, sortBy, descending = fals
       ),
       h(
         "div",
-        { class: isShort ? "scroll" : "scroll long", tabindex: isShort ? null : "0", role: isShort ? null : "region", "aria-label": isShort ? null : label, on: isShort ? {} : { scroll: scrolled } },
+        { class: isShort ? "scroll" : "scroll long", tabindex: isShort ? null : "0", role: isShort ? null : "group", "aria-label": isShort ? null : label, on: isShort ? {} : { scroll: scrolled } },
         h(
           "table",
           { "aria-label": label, "aria-rowcount": all.length + 1 },

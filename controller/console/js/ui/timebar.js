@@ -13,7 +13,8 @@ export class TimeBar {
 
   /** `seek(time)` shows a moment. `seconds` is the length of the longest run. */
   constructor(seconds, seek) {
-    this.seconds = seconds;
+    // A whole number of the slider's steps, or it could not be moved to the end.
+    this.seconds = Math.ceil(seconds * 10) / 10;
     this.time = 0;
     this.speed = 2;
     this.isPlaying = false;
