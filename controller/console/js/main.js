@@ -47,7 +47,13 @@ function draw() {
   const heading = pages[0]?.title ?? page.title;
   document.title = `${heading} – Trainyard`;
   sources.forEach((source, i) => source.want(pages[i].wants(source.state)));
-  const menu = MENU.filter((entry) => sources[0].isRecorded || entry.needs === undefined || sources[0].state.caller === null || sources[0].may(entry.needs));
+  const menu = MENU.filter(
+    (entry) =>
+      sources[0].isRecorded ||
+      entry.needs === undefined ||
+      sources[0].state.caller === null ||
+      sources[0].may(entry.needs),
+  );
   patch(
     app,
     shell({
@@ -78,7 +84,11 @@ function chooser() {
   return sources.map((source, i) =>
     h(
       "select",
-      { "aria-label": i === 0 ? "run on the left" : "run on the right", value: String(recordings.indexOf(source)), on: { change: (event) => choose(i, Number(event.target.value)) } },
+      {
+        "aria-label": i === 0 ? "run on the left" : "run on the right",
+        value: String(recordings.indexOf(source)),
+        on: { change: (event) => choose(i, Number(event.target.value)) },
+      },
       recordings.map((one, number) => h("option", { value: String(number) }, one.title)),
     ),
   );

@@ -24,7 +24,10 @@ export const MENU = [
 
 /** Returns `{path, page, parts}` for an address such as `#/jobs/a`: the module of its page, and the parts behind its name. */
 export function route(address) {
-  const [path, ...parts] = address.replace(/^#?\/?/, "").split("/").map(decoded);
+  const [path, ...parts] = address
+    .replace(/^#?\/?/, "")
+    .split("/")
+    .map(decoded);
   if (path === "jobs" && parts.length > 0 && parts[0] !== "") return { path, page: job, parts };
   const found = MENU.find((entry) => entry.path === path);
   return found === undefined ? { path: "", page: overview, parts: [] } : { path, page: found.page, parts };

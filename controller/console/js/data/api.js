@@ -28,7 +28,11 @@ export class Api {
   /** Sends a document, and returns the answer's, or null. Raises ApiError. */
   async send(method, path, body) {
     const headers = body === undefined ? {} : { "Content-Type": "application/json" };
-    const response = await this.open(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+    const response = await this.open(path, {
+      method,
+      headers,
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
     return response.status === 204 ? null : response.json();
   }
 
@@ -38,7 +42,13 @@ export class Api {
     if (this.#token !== null) headers.Authorization = `Bearer ${this.#token}`;
     let response;
     try {
-      response = await fetch(path, { ...options, headers, cache: "no-store", credentials: "same-origin", referrerPolicy: "no-referrer" });
+      response = await fetch(path, {
+        ...options,
+        headers,
+        cache: "no-store",
+        credentials: "same-origin",
+        referrerPolicy: "no-referrer",
+      });
     } catch (error) {
       if (error.name === "AbortError") throw error;
       throw new ApiError(0, "the controller does not answer");

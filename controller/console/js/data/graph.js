@@ -27,10 +27,19 @@ export function arrange(network) {
   }
   const layers = layersOf(switches, hosts, next);
   const nodes = new Map();
-  layers.forEach((layer, i) => spread(layer, WIDTH).forEach(([dpid, x]) => nodes.set(dpid, { x, y: 40 + (layers.length - 1 - i) * LAYER, kind: "switch" })));
+  layers.forEach((layer, i) =>
+    spread(layer, WIDTH).forEach(([dpid, x]) =>
+      nodes.set(dpid, { x, y: 40 + (layers.length - 1 - i) * LAYER, kind: "switch" }),
+    ),
+  );
   const isDense = network.hosts.length > MOST_NAMED_HOSTS;
   const base = 40 + layers.length * LAYER;
-  const bottom = place([...(layers[0] ?? []).map((dpid) => hosts.get(dpid)), [...loose]].filter((group) => group.length > 0), nodes, base, isDense);
+  const bottom = place(
+    [...(layers[0] ?? []).map((dpid) => hosts.get(dpid)), [...loose]].filter((group) => group.length > 0),
+    nodes,
+    base,
+    isDense,
+  );
   return { width: WIDTH, height: bottom + 40, nodes, isDense };
 }
 

@@ -67,7 +67,8 @@ export class Live {
   }
 
   #closed(error) {
-    if (this.connection.isOpen || this.connection.problem === null) this.connection = { isOpen: false, since: this.now, problem: null };
+    if (this.connection.isOpen || this.connection.problem === null)
+      this.connection = { isOpen: false, since: this.now, problem: null };
     if (error !== null) this.connection.problem = error.message;
     this.#onChange();
   }
@@ -119,7 +120,14 @@ export class Live {
   }
 
   async #load() {
-    const paths = { caller: "/v1/caller", jobs: "/v1/jobs", status: "/v1/status", plan: "/v1/plan", settings: "/v1/settings", network: "/v1/network" };
+    const paths = {
+      caller: "/v1/caller",
+      jobs: "/v1/jobs",
+      status: "/v1/status",
+      plan: "/v1/plan",
+      settings: "/v1/settings",
+      network: "/v1/network",
+    };
     const documents = {};
     await Promise.all(Object.entries(paths).map(async ([name, path]) => (documents[name] = await this.#allowed(path))));
     const isMany = (documents.jobs?.jobs.length ?? 0) > MANY_JOBS;
@@ -143,7 +151,8 @@ export class Live {
     try {
       const job = await this.#api.get(`/v1/jobs/${encodeURIComponent(id)}`);
       const known = this.state.jobs.get(id);
-      if (known !== undefined) this.state.jobs.set(id, { ...job, ...known, spec: job.spec, measured_demand: job.measured_demand });
+      if (known !== undefined)
+        this.state.jobs.set(id, { ...job, ...known, spec: job.spec, measured_demand: job.measured_demand });
       this.#onChange();
     } catch {
       // It is gone again; an event says so.

@@ -28,8 +28,13 @@ export class Recorded {
     const { recordings } = await api.get("/recordings");
     return Promise.all(
       recordings.map(async (recording, number) => {
-        const read = async (file) => (recording.files.includes(file) ? (await api.open(`/recordings/${number}/${file}`)).text() : null);
-        const [events, facts, explanations] = await Promise.all([read("events.jsonl"), read("facts.json"), read("explanations.jsonl")]);
+        const read = async (file) =>
+          recording.files.includes(file) ? (await api.open(`/recordings/${number}/${file}`)).text() : null;
+        const [events, facts, explanations] = await Promise.all([
+          read("events.jsonl"),
+          read("facts.json"),
+          read("explanations.jsonl"),
+        ]);
         return new Recorded(recording, lines(events), facts === null ? null : JSON.parse(facts), lines(explanations));
       }),
     );
@@ -61,7 +66,8 @@ export class Recorded {
     this.state.time = this.now;
     for (const job of this.state.jobs.values()) {
       const known = this.#facts?.jobs?.[job.id];
-      if (known !== undefined && job.spec === null) Object.assign(job, { spec: known.spec, measured_demand: known.measured_demand });
+      if (known !== undefined && job.spec === null)
+        Object.assign(job, { spec: known.spec, measured_demand: known.measured_demand });
     }
     this.state.history = until(this.#facts?.history ?? null, this.now);
     if (this.state.network !== null) this.state.network = loaded(this.state.network, this.state.history);
@@ -94,7 +100,8 @@ function lines(text) {
 function until(history, now) {
   if (history === null) return null;
   const steps = Math.max(0, Math.min(history.steps, Math.floor((now - history.since) / history.step_seconds)));
-  const cut = (columns) => Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, values.slice(0, steps)]));
+  const cut = (columns) =>
+    Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, values.slice(0, steps)]));
   const all = (group) => Object.fromEntries(Object.entries(group).map(([name, columns]) => [name, cut(columns)]));
   return { ...history, steps, jobs: all(history.jobs), ports: all(history.ports) };
 }
@@ -105,7 +112,12 @@ function loaded(network, history) {
   const load = (end) => {
     const columns = end.port === null ? undefined : history.ports[`${end.node}:${end.port}`];
     if (columns === undefined || history.steps === 0) return null;
-    return Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, ((values.at(-1) ?? 0) * 8) / history.step_seconds]));
+    return Object.fromEntries(
+      Object.entries(columns).map(([name, values]) => [name, ((values.at(-1) ?? 0) * 8) / history.step_seconds]),
+    );
   };
-  return { ...network, links: network.links.map((link) => ({ ...link, a_to_b_load_bps: load(link.a), b_to_a_load_bps: load(link.b) })) };
+  return {
+    ...network,
+    links: network.links.map((link) => ({ ...link, a_to_b_load_bps: load(link.a), b_to_a_load_bps: load(link.b) })),
+  };
 }

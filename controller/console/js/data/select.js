@@ -71,7 +71,9 @@ export function directions(network) {
 const directionsOf = remembering((network) => {
   const all = [];
   for (const link of network.links) {
-    const ends = [link.a, link.b].map((end) => (end.port === null ? end.node : `${shortDpid(end.node)} port ${end.port}`));
+    const ends = [link.a, link.b].map((end) =>
+      end.port === null ? end.node : `${shortDpid(end.node)} port ${end.port}`,
+    );
     all.push(direction(link, `${ends[0]} → ${ends[1]}`, link.a_to_b_bps, link.a_to_b_load_bps, link.a, link.b));
     all.push(direction(link, `${ends[1]} → ${ends[0]}`, link.b_to_a_bps, link.b_to_a_load_bps, link.b, link.a));
   }
@@ -80,7 +82,16 @@ const directionsOf = remembering((network) => {
 
 function direction(link, name, bps, load, from, to) {
   const total = load === null ? null : Object.values(load).reduce((sum, value) => sum + value, 0);
-  return { name, from, to, bps, load, total, use: total !== null && bps ? Math.min(total / bps, 1) : null, problems: link.problems };
+  return {
+    name,
+    from,
+    to,
+    bps,
+    load,
+    total,
+    use: total !== null && bps ? Math.min(total / bps, 1) : null,
+    problems: link.problems,
+  };
 }
 
 /** Returns the datapath id of a switch without its leading zeros. */
@@ -98,7 +109,8 @@ export function share(job) {
 export function nextTarget(job) {
   for (const name of ["target", "t90", "t95"]) {
     const found = job.targets?.[name];
-    if (found && typeof found.iteration === "number" && found.iteration > job.iterations_done) return { name, ...found };
+    if (found && typeof found.iteration === "number" && found.iteration > job.iterations_done)
+      return { name, ...found };
   }
   return null;
 }
@@ -112,18 +124,27 @@ export function studies(state) {
   }
   for (const [id, stage] of state.stages) {
     const known = members.get(id) ?? [];
-    const more = stage.jobs.map((job) => state.jobs.get(job)).filter((job) => job !== undefined && !known.includes(job));
+    const more = stage.jobs
+      .map((job) => state.jobs.get(job))
+      .filter((job) => job !== undefined && !known.includes(job));
     members.set(id, [...known, ...more]);
   }
   return [...members]
-    .map(([id, jobs]) => ({ id, state: state.stages.get(id)?.state ?? (jobs.some((job) => job.state === "running" || job.state === "waiting") ? "running" : "ended"), jobs: jobs.sort(better) }))
+    .map(([id, jobs]) => ({
+      id,
+      state:
+        state.stages.get(id)?.state ??
+        (jobs.some((job) => job.state === "running" || job.state === "waiting") ? "running" : "ended"),
+      jobs: jobs.sort(better),
+    }))
     .sort((a, b) => (a.state === b.state ? a.id.localeCompare(b.id) : a.state === "running" ? -1 : 1));
 }
 
 function better(a, b) {
   const sign = a.spec?.metric?.direction === "min" ? 1 : -1;
   const [left, right] = [a.last_metric, b.last_metric];
-  if (typeof left !== "number" || typeof right !== "number") return (typeof left === "number" ? 0 : 1) - (typeof right === "number" ? 0 : 1);
+  if (typeof left !== "number" || typeof right !== "number")
+    return (typeof left === "number" ? 0 : 1) - (typeof right === "number" ? 0 : 1);
   return sign * (left - right);
 }
 
@@ -133,7 +154,11 @@ export function compared(plan, other) {
   return plan.order.map((band, i) =>
     band.map((job) => {
       const there = place.get(job);
-      return { job, service: plan.classes[job], move: there === undefined ? "new" : there === i ? "same" : i < there ? "earlier" : "later" };
+      return {
+        job,
+        service: plan.classes[job],
+        move: there === undefined ? "new" : there === i ? "same" : i < there ? "earlier" : "later",
+      };
     }),
   );
 }

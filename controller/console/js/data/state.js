@@ -76,7 +76,8 @@ function takePast(state, history) {
     if (!state.jobs.has(id)) continue;
     state.lines.delete(id);
     columns.iterations_done.forEach((done, i) => {
-      if (done !== null && columns.metric[i] !== null) notePoint(state, { id, iterations_done: done, last_metric: columns.metric[i] });
+      if (done !== null && columns.metric[i] !== null)
+        notePoint(state, { id, iterations_done: done, last_metric: columns.metric[i] });
     });
   }
 }
@@ -119,7 +120,11 @@ const CHANGES = {
     if (data.state === "removed") state.hosts.delete(data.name);
     else {
       const before = state.hosts.get(data.name) ?? { name: data.name, address: null };
-      state.hosts.set(data.name, { ...before, alive: data.state === "alive", marks_acknowledgements: data.marks_acknowledgements });
+      state.hosts.set(data.name, {
+        ...before,
+        alive: data.state === "alive",
+        marks_acknowledgements: data.marks_acknowledgements,
+      });
     }
   },
   switch(state, data) {
@@ -127,7 +132,8 @@ const CHANGES = {
   },
   settings(state, data) {
     state.settings = { ...state.settings, ...data };
-    if (state.status !== null && typeof data.pause === "boolean") state.status = { ...state.status, paused: data.pause };
+    if (state.status !== null && typeof data.pause === "boolean")
+      state.status = { ...state.status, paused: data.pause };
   },
   problem(state, data) {
     const kind = (text) => text.split(": ")[0];
@@ -137,7 +143,17 @@ const CHANGES = {
 };
 
 function unknownJob(id, time) {
-  return { id, spec: null, arrival: time, iterations_done: 0, last_metric: null, service_class: null, measured_demand: [], problems: [], targets: {} };
+  return {
+    id,
+    spec: null,
+    arrival: time,
+    iterations_done: 0,
+    last_metric: null,
+    service_class: null,
+    measured_demand: [],
+    problems: [],
+    targets: {},
+  };
 }
 
 function notePoint(state, job) {
@@ -147,7 +163,10 @@ function notePoint(state, job) {
   if (last !== undefined && last[0] >= job.iterations_done) return;
   line.push([job.iterations_done, job.last_metric]);
   // A long line keeps its shape with every other point.
-  state.lines.set(job.id, line.length > POINTS ? line.filter((_point, i) => i % 2 === 0 || i === line.length - 1) : line);
+  state.lines.set(
+    job.id,
+    line.length > POINTS ? line.filter((_point, i) => i % 2 === 0 || i === line.length - 1) : line,
+  );
 }
 
 function noteClasses(state, classes, time) {

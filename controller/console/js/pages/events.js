@@ -31,7 +31,18 @@ export function makePage(redraw) {
       "fieldset",
       { class: "row" },
       h("legend", { class: "hidden" }, "kinds of events"),
-      KINDS.map((kind) => h("label", { key: kind, class: "check" }, h("input", { type: "checkbox", checked: !hidden.has(kind), on: { change: (event) => (event.target.checked ? hidden.delete(kind) : hidden.add(kind), redraw()) } }), kind)),
+      KINDS.map((kind) =>
+        h(
+          "label",
+          { key: kind, class: "check" },
+          h("input", {
+            type: "checkbox",
+            checked: !hidden.has(kind),
+            on: { change: (event) => (event.target.checked ? hidden.delete(kind) : hidden.add(kind), redraw()) },
+          }),
+          kind,
+        ),
+      ),
     );
 
   return {
@@ -39,7 +50,14 @@ export function makePage(redraw) {
     render: (source) => {
       askForAudit(source);
       const shown = source.state.log.filter((event) => !hidden.has(event.event));
-      return [section("Events", filter(), shown.length === 0 ? empty("Nothing has happened since this page was opened.") : lines(source, shown)), source.may("GET /v1/audit") ? section("Audit", auditPart(trail, problem)) : null];
+      return [
+        section(
+          "Events",
+          filter(),
+          shown.length === 0 ? empty("Nothing has happened since this page was opened.") : lines(source, shown),
+        ),
+        source.may("GET /v1/audit") ? section("Audit", auditPart(trail, problem)) : null,
+      ];
     },
   };
 }
@@ -53,8 +71,28 @@ function lines(source, shown) {
     h(
       "table",
       { class: "plain", "aria-label": `${counted(newest.length, "event")}, the newest first` },
-      h("thead", null, h("tr", null, ["Time", "Kind", "What"].map((text) => h("th", { scope: "col" }, text)))),
-      h("tbody", null, newest.map((event) => h("tr", { key: event.id }, h("td", { class: "time" }, when(event.time)), h("td", null, badge(event.event)), h("td", null, what(event))))),
+      h(
+        "thead",
+        null,
+        h(
+          "tr",
+          null,
+          ["Time", "Kind", "What"].map((text) => h("th", { scope: "col" }, text)),
+        ),
+      ),
+      h(
+        "tbody",
+        null,
+        newest.map((event) =>
+          h(
+            "tr",
+            { key: event.id },
+            h("td", { class: "time" }, when(event.time)),
+            h("td", null, badge(event.event)),
+            h("td", null, what(event)),
+          ),
+        ),
+      ),
     ),
   );
 }
@@ -74,22 +112,32 @@ function auditPart(trail, problem) {
     h(
       "table",
       { class: "plain", "aria-label": "records of the audit" },
-      h("thead", null, h("tr", null, ["Time", "Who", "From", "What", "Outcome", "Change"].map((text) => h("th", { scope: "col" }, text)))),
+      h(
+        "thead",
+        null,
+        h(
+          "tr",
+          null,
+          ["Time", "Who", "From", "What", "Outcome", "Change"].map((text) => h("th", { scope: "col" }, text)),
+        ),
+      ),
       h(
         "tbody",
         null,
-        [...trail.records].reverse().map((one) =>
-          h(
-            "tr",
-            { key: one.number },
-            h("td", { class: "time" }, clock(one.time)),
-            h("td", null, `${one.who} (${one.role})`),
-            h("td", null, one.address ?? "–"),
-            h("td", null, one.path ? `${one.action.split(" ")[0]} ${one.path}` : one.action),
-            h("td", null, badge(one.outcome, OUTCOMES[one.outcome]), one.detail ? ` ${one.detail}` : null),
-            h("td", null, change(one)),
+        [...trail.records]
+          .reverse()
+          .map((one) =>
+            h(
+              "tr",
+              { key: one.number },
+              h("td", { class: "time" }, clock(one.time)),
+              h("td", null, `${one.who} (${one.role})`),
+              h("td", null, one.address ?? "–"),
+              h("td", null, one.path ? `${one.action.split(" ")[0]} ${one.path}` : one.action),
+              h("td", null, badge(one.outcome, OUTCOMES[one.outcome]), one.detail ? ` ${one.detail}` : null),
+              h("td", null, change(one)),
+            ),
           ),
-        ),
       ),
     ),
   );
@@ -97,5 +145,10 @@ function auditPart(trail, problem) {
 
 function change(one) {
   if (one.before === null && one.after === null) return "–";
-  return h("details", null, h("summary", null, "before and after"), h("pre", null, `${JSON.stringify(one.before, null, 1)}\n→\n${JSON.stringify(one.after, null, 1)}`));
+  return h(
+    "details",
+    null,
+    h("summary", null, "before and after"),
+    h("pre", null, `${JSON.stringify(one.before, null, 1)}\n→\n${JSON.stringify(one.after, null, 1)}`),
+  );
 }

@@ -34,12 +34,15 @@ export function makePage(redraw, [id]) {
     wants: () => [`job:${id}`, `history:jobs=${encodeURIComponent(id)}&step=15&ports=`],
     render: (source) => {
       const job = source.state.jobs.get(id);
-      if (job === undefined) return empty(source.connection.isOpen ? `There is no job ${id} now.` : "Waiting for the controller.");
+      if (job === undefined)
+        return empty(source.connection.isOpen ? `There is no job ${id} now.` : "Waiting for the controller.");
       ask(source);
       const isLive = job.state === "running" || job.state === "waiting";
       return [
         header(source, job),
-        isLive ? why(job, explained, problem) : section("Why it waits", empty(`The job is ${job.state}: it is not in the plan.`)),
+        isLive
+          ? why(job, explained, problem)
+          : section("Why it waits", empty(`The job is ${job.state}: it is not in the plan.`)),
         known(job, explained),
         metricChart(source, job),
         classes(source, job),
@@ -56,9 +59,27 @@ function header(source, job) {
     "State",
     facts(
       fact("State", jobState(job), source.isRecorded ? null : `since ${clock(job.arrival)}`),
-      fact("Class", classChip(job.service_class), job.service_class === null ? "not in the plan" : job.service_class === 0 ? "served first" : `served after ${counted(job.service_class, "class", "classes")}`),
-      fact("Progress", done === null ? number(job.iterations_done, 4) : bar(done, "progress"), total ? `iteration ${number(job.iterations_done, 5)} of ${number(total, 5)}` : "the length of the run is not declared"),
-      fact(job.spec?.metric?.name ?? "Metric", number(job.last_metric), job.spec?.target ? `target ${number(job.spec.target)}` : "no target is declared"),
+      fact(
+        "Class",
+        classChip(job.service_class),
+        job.service_class === null
+          ? "not in the plan"
+          : job.service_class === 0
+            ? "served first"
+            : `served after ${counted(job.service_class, "class", "classes")}`,
+      ),
+      fact(
+        "Progress",
+        done === null ? number(job.iterations_done, 4) : bar(done, "progress"),
+        total
+          ? `iteration ${number(job.iterations_done, 5)} of ${number(total, 5)}`
+          : "the length of the run is not declared",
+      ),
+      fact(
+        job.spec?.metric?.name ?? "Metric",
+        number(job.last_metric),
+        job.spec?.target ? `target ${number(job.spec.target)}` : "no target is declared",
+      ),
       fact("Hosts", String(hostsOf(job).length || "–"), names(hostsOf(job))),
     ),
   );
@@ -73,10 +94,25 @@ function why(job, explained, problem) {
     "Why it waits",
     h("p", { class: "answer", role: "status" }, answer(job, explained, waits, ports)),
     h("p", null, h("span", { class: "muted" }, `${explained.policy} says: `), explained.reason),
-    explained.recordedAt === undefined ? null : h("p", { class: "muted" }, `As it was recorded at ${moment(explained.recordedAt)}.`),
+    explained.recordedAt === undefined
+      ? null
+      : h("p", { class: "muted" }, `As it was recorded at ${moment(explained.recordedAt)}.`),
     waits.length > 0 ? waitTable(waits.slice(0, MOST_PORTS)) : null,
-    waits.length > MOST_PORTS ? h("details", null, h("summary", null, counted(waits.length - MOST_PORTS, "more port")), waitTable(waits.slice(MOST_PORTS))) : null,
-    explained.problems.length > 0 ? h("ul", { class: "problems" }, explained.problems.map((text) => h("li", null, text))) : null,
+    waits.length > MOST_PORTS
+      ? h(
+          "details",
+          null,
+          h("summary", null, counted(waits.length - MOST_PORTS, "more port")),
+          waitTable(waits.slice(MOST_PORTS)),
+        )
+      : null,
+    explained.problems.length > 0
+      ? h(
+          "ul",
+          { class: "problems" },
+          explained.problems.map((text) => h("li", null, text)),
+        )
+      : null,
   );
 }
 
@@ -86,19 +122,29 @@ function answer(job, explained, waits, ports) {
   if (waits.length === 0) {
     const shared = ports.filter((port) => port.alike_count > 0);
     if (shared.length === 0) return `${job.id} does not wait: no other job is before it, or beside it, at its ports.`;
-    return [`${job.id} waits for nobody. It shares ${shared[0].port} with `, ...linked(shared[0].alike, shared[0].alike_count), "."];
+    return [
+      `${job.id} waits for nobody. It shares ${shared[0].port} with `,
+      ...linked(shared[0].alike, shared[0].alike_count),
+      ".",
+    ];
   }
   const worst = waits[0];
   return [
     `${job.id} waits at ${worst.port} for `,
     ...linked(worst.before, worst.before_count),
-    `, which ${worst.before_count === 1 ? "needs" : "need"} ${duration(worst.seconds_before)} of this port for all that ${worst.before_count === 1 ? "is" : "are"} left. ${job.id} itself needs ${duration(worst.own_seconds_left)} there.`.replace(" that are left", " that is left"),
+    `, which ${worst.before_count === 1 ? "needs" : "need"} ${duration(worst.seconds_before)} of this port for all that ${worst.before_count === 1 ? "is" : "are"} left. ${job.id} itself needs ${duration(worst.own_seconds_left)} there.`.replace(
+      " that are left",
+      " that is left",
+    ),
   ];
 }
 
 function linked(entries, all) {
   const shown = entries.slice(0, MOST_NAMED);
-  const parts = shown.flatMap((one, i) => [i === 0 ? "" : i === shown.length - 1 && all === shown.length ? " and " : ", ", one.job === "another job" ? one.job : jobLink(one.job)]);
+  const parts = shown.flatMap((one, i) => [
+    i === 0 ? "" : i === shown.length - 1 && all === shown.length ? " and " : ", ",
+    one.job === "another job" ? one.job : jobLink(one.job),
+  ]);
   return all > shown.length ? [...parts, ` and ${all - shown.length} more`] : parts;
 }
 
@@ -109,7 +155,15 @@ function waitTable(ports) {
     h(
       "table",
       { class: "plain", "aria-label": "who is before it, by port" },
-      h("thead", null, h("tr", null, ["Port", "Before it", "For", "Beside it", "Its own need"].map((text) => h("th", { scope: "col" }, text)))),
+      h(
+        "thead",
+        null,
+        h(
+          "tr",
+          null,
+          ["Port", "Before it", "For", "Beside it", "Its own need"].map((text) => h("th", { scope: "col" }, text)),
+        ),
+      ),
       h(
         "tbody",
         null,
@@ -118,10 +172,34 @@ function waitTable(ports) {
             "tr",
             { key: port.port },
             h("th", { scope: "row" }, port.port),
-            h("td", null, h("ul", { class: "inline" }, port.before.slice(0, MOST_NAMED).map((one) => h("li", null, classChip(one.service_class), " ", one.job === "another job" ? one.job : jobLink(one.job), h("span", { class: "muted" }, ` ${duration(one.seconds_left)}`)))), port.before_count > MOST_NAMED ? `and ${port.before_count - MOST_NAMED} more` : null),
+            h(
+              "td",
+              null,
+              h(
+                "ul",
+                { class: "inline" },
+                port.before
+                  .slice(0, MOST_NAMED)
+                  .map((one) =>
+                    h(
+                      "li",
+                      null,
+                      classChip(one.service_class),
+                      " ",
+                      one.job === "another job" ? one.job : jobLink(one.job),
+                      h("span", { class: "muted" }, ` ${duration(one.seconds_left)}`),
+                    ),
+                  ),
+              ),
+              port.before_count > MOST_NAMED ? `and ${port.before_count - MOST_NAMED} more` : null,
+            ),
             h("td", null, duration(port.seconds_before)),
             h("td", null, port.alike_count === 0 ? "nobody" : linked(port.alike, port.alike_count)),
-            h("td", null, `${duration(port.own_seconds_left)}; ${duration(port.own_seconds_per_iteration)} an iteration`),
+            h(
+              "td",
+              null,
+              `${duration(port.own_seconds_left)}; ${duration(port.own_seconds_per_iteration)} an iteration`,
+            ),
           ),
         ),
       ),
@@ -143,7 +221,14 @@ function known(job, explained) {
         fact(
           `Reaches ${NAMES[name] ?? name}`,
           `at ${number(one.iteration)}`,
-          [typeof one.low === "number" && typeof one.high === "number" ? `between ${number(one.low)} and ${number(one.high)} with 80 %` : null, typeof one.metric === "number" ? `metric ${number(one.metric)}` : null].filter(Boolean).join("; ") || null,
+          [
+            typeof one.low === "number" && typeof one.high === "number"
+              ? `between ${number(one.low)} and ${number(one.high)} with 80 %`
+              : null,
+            typeof one.metric === "number" ? `metric ${number(one.metric)}` : null,
+          ]
+            .filter(Boolean)
+            .join("; ") || null,
         ),
       ),
     ),
@@ -154,7 +239,9 @@ function known(job, explained) {
 function points(source, job) {
   const history = source.state.history?.jobs?.[job.id];
   if (history === undefined) return source.state.lines.get(job.id) ?? [];
-  const kept = history.iterations_done.map((done, i) => [done, history.metric[i]]).filter(([done, value]) => done !== null && value !== null);
+  const kept = history.iterations_done
+    .map((done, i) => [done, history.metric[i]])
+    .filter(([done, value]) => done !== null && value !== null);
   const line = source.state.lines.get(job.id) ?? [];
   const last = kept.at(-1)?.[0] ?? -Infinity;
   return [...kept, ...line.filter(([done]) => done > last)];
@@ -173,7 +260,13 @@ function metricChart(source, job) {
       stamp: `${shown.length} ${shown.at(-1)} ${next?.iteration}`,
       label: `${name} by iteration, now ${number(job.last_metric)}${hasMetric ? `; ${number(next.metric)} is expected at iteration ${number(next.iteration)}` : ""}`,
       traces: (colour) => [
-        { x: shown.map((point) => point[0]), y: shown.map((point) => point[1]), mode: "lines", name, line: { color: colour("accent"), width: 2 } },
+        {
+          x: shown.map((point) => point[0]),
+          y: shown.map((point) => point[1]),
+          mode: "lines",
+          name,
+          line: { color: colour("accent"), width: 2 },
+        },
         ...(hasMetric ? targetTraces(next, colour) : []),
       ],
       layout: { xaxis: { title: { text: "iteration" } }, yaxis: { title: { text: name } } },
@@ -182,8 +275,27 @@ function metricChart(source, job) {
 }
 
 function targetTraces(next, colour) {
-  const error = typeof next.low === "number" && typeof next.high === "number" ? { type: "data", symmetric: false, array: [Math.max(0, next.high - next.iteration)], arrayminus: [Math.max(0, next.iteration - next.low)], color: colour("warn"), thickness: 3 } : undefined;
-  return [{ x: [next.iteration], y: [next.metric], mode: "markers", name: `${next.name === "target" ? "target" : next.name}, expected (80 % interval)`, marker: { color: colour("warn"), size: 9 }, error_x: error }];
+  const error =
+    typeof next.low === "number" && typeof next.high === "number"
+      ? {
+          type: "data",
+          symmetric: false,
+          array: [Math.max(0, next.high - next.iteration)],
+          arrayminus: [Math.max(0, next.iteration - next.low)],
+          color: colour("warn"),
+          thickness: 3,
+        }
+      : undefined;
+  return [
+    {
+      x: [next.iteration],
+      y: [next.metric],
+      mode: "markers",
+      name: `${next.name === "target" ? "target" : next.name}, expected (80 % interval)`,
+      marker: { color: colour("warn"), size: 9 },
+      error_x: error,
+    },
+  ];
 }
 
 function classes(source, job) {
@@ -197,10 +309,29 @@ function classes(source, job) {
     "Its class over time",
     h(
       "div",
-      { class: "strip", role: "img", "aria-label": `class now ${intervals.at(-1).service}, ${counted(changes, "change")} since ${when(from)}` },
-      intervals.map((one) => h("span", { class: `strip-part class-${one.service}`, title: `class ${one.service} from ${when(one.from)}`, style: { width: `${(((one.to - one.from) / (to - from)) * 100).toFixed(2)}%` } }, (one.to - one.from) / (to - from) > 0.06 ? String(one.service) : null)),
+      {
+        class: "strip",
+        role: "img",
+        "aria-label": `class now ${intervals.at(-1).service}, ${counted(changes, "change")} since ${when(from)}`,
+      },
+      intervals.map((one) =>
+        h(
+          "span",
+          {
+            class: `strip-part class-${one.service}`,
+            title: `class ${one.service} from ${when(one.from)}`,
+            style: { width: `${(((one.to - one.from) / (to - from)) * 100).toFixed(2)}%` },
+          },
+          (one.to - one.from) / (to - from) > 0.06 ? String(one.service) : null,
+        ),
+      ),
     ),
-    h("p", { class: "muted ends" }, h("span", null, when(from)), h("span", null, counted(changes, "change")), h("span", null, source.isRecorded ? when(to) : "now")),
+    h(
+      "p",
+      { class: "muted ends" },
+      h("span", null, when(from)),
+      h("span", null, counted(changes, "change")),
+      h("span", null, source.isRecorded ? when(to) : "now"),
+    ),
   );
 }
-

@@ -23,8 +23,20 @@ export function makePage(redraw) {
     columns: [
       { name: "link", title: "Link", sort: (one) => one.name, cell: (one) => one.name },
       { name: "rate", title: "Rate", sort: (one) => one.bps, cell: (one) => rate(one.bps) },
-      { name: "use", title: "In use", sort: (one) => one.use, cell: (one) => loadBar(one.load, one.bps, one.name, one.total === null ? "" : `${rate(one.total)}, ${percent(one.use)}`) },
-      { name: "problem", title: "Problem", wide: false, sort: (one) => one.problems[0] ?? null, cell: (one) => one.problems.join("; ") || "–" },
+      {
+        name: "use",
+        title: "In use",
+        sort: (one) => one.use,
+        cell: (one) =>
+          loadBar(one.load, one.bps, one.name, one.total === null ? "" : `${rate(one.total)}, ${percent(one.use)}`),
+      },
+      {
+        name: "problem",
+        title: "Problem",
+        wide: false,
+        sort: (one) => one.problems[0] ?? null,
+        cell: (one) => one.problems.join("; ") || "–",
+      },
     ],
   });
 
@@ -53,7 +65,16 @@ export function makePage(redraw) {
 
 function picture(network, places, all) {
   if (network.switches.length === 0) return empty("No switch has connected, and the settings name none.");
-  return [graph(network, places, all), places.isDense ? h("p", { class: "muted" }, "A square is a host, in the colour of the class of which it receives most, and the fuller the more.") : null];
+  return [
+    graph(network, places, all),
+    places.isDense
+      ? h(
+          "p",
+          { class: "muted" },
+          "A square is a host, in the colour of the class of which it receives most, and the fuller the more.",
+        )
+      : null,
+  ];
 }
 
 function graph(network, places, all) {
@@ -63,13 +84,28 @@ function graph(network, places, all) {
   const text = `${counted(network.hosts.length, "host")}, ${counted(network.switches.length, "switch", "switches")}, ${counted(network.links.length, "link")}; ${counted(busy, "direction")} more than half in use`;
   return h(
     "svg",
-    { class: places.isDense ? "graph dense" : "graph", viewBox: `0 0 ${places.width} ${places.height}`, role: "img", "aria-label": text },
-    h("g", null, all.filter((one) => !places.isDense || isInner(one)).map((one) => line(one, places))),
+    {
+      class: places.isDense ? "graph dense" : "graph",
+      viewBox: `0 0 ${places.width} ${places.height}`,
+      role: "img",
+      "aria-label": text,
+    },
+    h(
+      "g",
+      null,
+      all.filter((one) => !places.isDense || isInner(one)).map((one) => line(one, places)),
+    ),
     places.isDense ? h("g", null, squares(network, places, all)) : null,
     h(
       "g",
       null,
-      [...places.nodes].map(([name, at]) => (at.kind === "switch" ? switchNode(name, at, ready.get(name)) : places.isDense ? null : hostNode(name, at, alive.get(name)))),
+      [...places.nodes].map(([name, at]) =>
+        at.kind === "switch"
+          ? switchNode(name, at, ready.get(name))
+          : places.isDense
+            ? null
+            : hostNode(name, at, alive.get(name)),
+      ),
     ),
   );
 }
@@ -114,7 +150,15 @@ function line(one, places) {
   const isIdle = top === null;
   return h(
     "line",
-    { key: one.name, class: isIdle ? "link" : `link stroke-${top}`, x1: from.x + dx, y1: from.y + dy, x2: to.x + dx, y2: to.y + dy, "stroke-width": isIdle ? 1 : (1 + (one.use ?? 0) * 5).toFixed(1) },
+    {
+      key: one.name,
+      class: isIdle ? "link" : `link stroke-${top}`,
+      x1: from.x + dx,
+      y1: from.y + dy,
+      x2: to.x + dx,
+      y2: to.y + dy,
+      "stroke-width": isIdle ? 1 : (1 + (one.use ?? 0) * 5).toFixed(1),
+    },
     h("title", null, `${one.name}: ${one.total === null ? "not counted" : `${rate(one.total)}, ${percent(one.use)}`}`),
   );
 }
@@ -131,7 +175,13 @@ function switchNode(name, at, isReady) {
 
 function hostNode(name, at, isAlive) {
   const kind = isAlive ? "node host" : "node host silent";
-  return h("g", { key: name, class: kind, transform: `translate(${at.x} ${at.y})` }, h("circle", { r: 8 }), h("text", { "text-anchor": "middle", y: 24 }, name), h("title", null, `host ${name}${isAlive ? "" : ": its agent is silent"}`));
+  return h(
+    "g",
+    { key: name, class: kind, transform: `translate(${at.x} ${at.y})` },
+    h("circle", { r: 8 }),
+    h("text", { "text-anchor": "middle", y: 24 }, name),
+    h("title", null, `host ${name}${isAlive ? "" : ": its agent is silent"}`),
+  );
 }
 
 function switchPart(one, known) {
@@ -140,12 +190,36 @@ function switchPart(one, known) {
   return section(
     `Switch ${shortDpid(one.dpid)}`,
     facts(
-      fact("State", one.ready ? badge("ready", "good") : badge(one.connected ? "not ready" : "gone", "bad"), one.reason),
-      fact("Queues", one.ports.length === 0 ? "not probed" : `${count(proven)} of ${counted(one.ports.length, "port")} proven`, one.ports.length > 0 ? "test packets went through each port's queues and were counted" : null),
-      known?.rules === null || known?.rules === undefined ? null : fact("Rules", number(known.rules, 5), known.bundles ? "changed as a whole (bundles)" : null),
+      fact(
+        "State",
+        one.ready ? badge("ready", "good") : badge(one.connected ? "not ready" : "gone", "bad"),
+        one.reason,
+      ),
+      fact(
+        "Queues",
+        one.ports.length === 0 ? "not probed" : `${count(proven)} of ${counted(one.ports.length, "port")} proven`,
+        one.ports.length > 0 ? "test packets went through each port's queues and were counted" : null,
+      ),
+      known?.rules === null || known?.rules === undefined
+        ? null
+        : fact("Rules", number(known.rules, 5), known.bundles ? "changed as a whole (bundles)" : null),
       known?.repairs ? fact("Repairs", String(known.repairs), "changes by other programs that were undone") : null,
     ),
-    refused.length > 0 ? h("ul", { class: "problems" }, refused.map((port) => h("li", null, h("strong", null, `port ${port.port} (${port.name})`), `: ${port.problem}`))) : null,
-    one.problems.length > 0 ? h("ul", { class: "problems" }, one.problems.map((problem) => h("li", null, problem))) : null,
+    refused.length > 0
+      ? h(
+          "ul",
+          { class: "problems" },
+          refused.map((port) =>
+            h("li", null, h("strong", null, `port ${port.port} (${port.name})`), `: ${port.problem}`),
+          ),
+        )
+      : null,
+    one.problems.length > 0
+      ? h(
+          "ul",
+          { class: "problems" },
+          one.problems.map((problem) => h("li", null, problem)),
+        )
+      : null,
   );
 }

@@ -17,7 +17,13 @@ export function makePage() {
     wants: () => ["network"],
     render: (source) => {
       const { state } = source;
-      return [source.reached ? race(source) : null, inForce(source), waiting(state), ports(state), state.status !== null || state.problems.length > 0 ? section("Problems", problems(state.problems)) : null];
+      return [
+        source.reached ? race(source) : null,
+        inForce(source),
+        waiting(state),
+        ports(state),
+        state.status !== null || state.problems.length > 0 ? section("Problems", problems(state.problems)) : null,
+      ];
     },
   };
 }
@@ -26,7 +32,11 @@ function inForce(source) {
   const { state } = source;
   const { plan, status } = state;
   const running = liveJobs(state);
-  if (plan === null) return section("In force", empty(running.length === 0 ? "No job is registered, so there is no plan yet." : "There is no plan yet."));
+  if (plan === null)
+    return section(
+      "In force",
+      empty(running.length === 0 ? "No job is registered, so there is no plan yet." : "There is no plan yet."),
+    );
   const over = overBound(plan);
   const since = source.isRecorded ? `since ${moment(state.planSince)}` : `since ${clock(state.planSince)}`;
   return section(
@@ -34,13 +44,24 @@ function inForce(source) {
     facts(
       fact("Policy", plan.policy, since),
       fact("State", mode(state), plan.degraded ?? null),
-      fact("Jobs", String(running.length), `in ${counted(plan.order.length, "band")}, ${counted(new Set(Object.values(plan.classes)).size, "class", "classes")}`),
+      fact(
+        "Jobs",
+        String(running.length),
+        `in ${counted(plan.order.length, "band")}, ${counted(new Set(Object.values(plan.classes)).size, "class", "classes")}`,
+      ),
       fact(
         "Above the lower bound",
         over === null ? "–" : percent(over - 1, over < 1.1 ? 1 : 0),
-        over === null ? "not known" : `jobs wait ${duration(plan.objective_seconds)} in the mean; no order gets below ${duration(plan.lower_bound_seconds)}`,
+        over === null
+          ? "not known"
+          : `jobs wait ${duration(plan.objective_seconds)} in the mean; no order gets below ${duration(plan.lower_bound_seconds)}`,
       ),
-      status && fact("Plans", number(status.plans, 4), `${counted(status.plan_errors, "error")}; report to rule ${duration(status.report_to_rule.p50_seconds)}`),
+      status &&
+        fact(
+          "Plans",
+          number(status.plans, 4),
+          `${counted(status.plan_errors, "error")}; report to rule ${duration(status.report_to_rule.p50_seconds)}`,
+        ),
     ),
     contention(state),
   );
@@ -48,43 +69,65 @@ function inForce(source) {
 
 function mode(state) {
   if (state.status?.paused || state.settings?.pause) return badge("paused: nothing is enforced", "warn");
-  if (state.status !== null && state.status.enforce.length === 0) return badge("observing: nothing is enforced", "quiet");
+  if (state.status !== null && state.status.enforce.length === 0)
+    return badge("observing: nothing is enforced", "quiet");
   return badge("the order is enforced", "good");
 }
 
 function contention(state) {
   const shared = contended(state);
   if (shared === null) return null;
-  if (shared.size === 0) return h("p", { class: "note" }, "Ordering cannot help here: no two jobs send or receive at the same port.");
+  if (shared.size === 0)
+    return h("p", { class: "note" }, "Ordering cannot help here: no two jobs send or receive at the same port.");
   const busiest = [...shared].sort((a, b) => b[1].length - a[1].length)[0];
-  return h("p", { class: "note" }, `Jobs meet at ${counted(shared.size, "port")}. Most meet at ${busiest[0]}: ${names(busiest[1])}.`);
+  return h(
+    "p",
+    { class: "note" },
+    `Jobs meet at ${counted(shared.size, "port")}. Most meet at ${busiest[0]}: ${names(busiest[1])}.`,
+  );
 }
 
 function race(source) {
-  return section("Jobs over time", h("p", { class: "answer" }, reachedSentence(source)), timeline(source), h("p", { class: "muted" }, h("span", { class: "reached example" }), " 90 % of convergence, and the time from arrival to there"));
+  return section(
+    "Jobs over time",
+    h("p", { class: "answer" }, reachedSentence(source)),
+    timeline(source),
+    h(
+      "p",
+      { class: "muted" },
+      h("span", { class: "reached example" }),
+      " 90 % of convergence, and the time from arrival to there",
+    ),
+  );
 }
 
 function waiting(state) {
   const order = new Map((state.plan?.order ?? []).flatMap((band, i) => band.map((job) => [job, i])));
-  const jobs = liveJobs(state).sort((a, b) => (order.get(a.id) ?? Infinity) - (order.get(b.id) ?? Infinity) || compareNames(a.id, b.id));
+  const jobs = liveJobs(state).sort(
+    (a, b) => (order.get(a.id) ?? Infinity) - (order.get(b.id) ?? Infinity) || compareNames(a.id, b.id),
+  );
   if (jobs.length === 0) return section("Jobs in their order", empty("No job is running."));
   return section(
     "Jobs in their order",
     h(
       "ol",
       { class: "queue" },
-      jobs.slice(0, MOST_JOBS).map((job) =>
-        h(
-          "li",
-          { key: job.id },
-          classChip(job.service_class),
-          h("span", { class: "queue-name" }, jobLink(job.id), h("span", { class: "muted" }, job.spec?.model ?? "")),
-          sparkline(state.lines.get(job.id) ?? [], nextTarget(job), job.spec?.metric?.name ?? "metric"),
-          bar(share(job), `progress of ${job.id}`),
+      jobs
+        .slice(0, MOST_JOBS)
+        .map((job) =>
+          h(
+            "li",
+            { key: job.id },
+            classChip(job.service_class),
+            h("span", { class: "queue-name" }, jobLink(job.id), h("span", { class: "muted" }, job.spec?.model ?? "")),
+            sparkline(state.lines.get(job.id) ?? [], nextTarget(job), job.spec?.metric?.name ?? "metric"),
+            bar(share(job), `progress of ${job.id}`),
+          ),
         ),
-      ),
     ),
-    jobs.length > MOST_JOBS ? h("p", null, h("a", { href: "#/jobs" }, `${counted(jobs.length - MOST_JOBS, "more job")}`)) : null,
+    jobs.length > MOST_JOBS
+      ? h("p", null, h("a", { href: "#/jobs" }, `${counted(jobs.length - MOST_JOBS, "more job")}`))
+      : null,
   );
 }
 
@@ -97,7 +140,14 @@ function ports(state) {
     h(
       "ul",
       { class: "ports" },
-      busiest.map((one) => h("li", { key: one.name }, h("span", { class: "port-name" }, one.name), loadBar(one.load, one.bps, one.name, `${percent(one.use)} of ${rate(one.bps)}`))),
+      busiest.map((one) =>
+        h(
+          "li",
+          { key: one.name },
+          h("span", { class: "port-name" }, one.name),
+          loadBar(one.load, one.bps, one.name, `${percent(one.use)} of ${rate(one.bps)}`),
+        ),
+      ),
     ),
     legend(classesOf(state)),
   );

@@ -8,7 +8,12 @@ import { classesOf } from "./overview.js";
 
 const MOST_BANDS = 100;
 const MOST_IN_BAND = 40;
-const MARKS = { earlier: ["↑", "goes earlier"], later: ["↓", "goes later"], same: ["", "same place"], new: ["", "not in the other plan"] };
+const MARKS = {
+  earlier: ["↑", "goes earlier"],
+  later: ["↓", "goes later"],
+  same: ["", "same place"],
+  new: ["", "not in the other plan"],
+};
 
 export const title = "Plan";
 
@@ -36,7 +41,12 @@ export function makePage(redraw) {
       return [
         source.may("GET /v1/plan") ? chooser(source, compare, other) : null,
         problem && h("p", { class: "bad-news", role: "alert" }, problem),
-        h("div", { class: other === null ? "" : "beside" }, column(source, plan, other, "In force"), other === null ? null : column(source, other, plan, "Dry run, not applied")),
+        h(
+          "div",
+          { class: other === null ? "" : "beside" },
+          column(source, plan, other, "In force"),
+          other === null ? null : column(source, other, plan, "Dry run, not applied"),
+        ),
         legend(classesOf(source.state), false),
       ];
     },
@@ -52,7 +62,16 @@ function chooser(source, compare, other) {
       "div",
       { class: "field" },
       h("label", { for: "other-policy" }, "Compare with the plan of"),
-      h("select", { id: "other-policy", value: other?.policy ?? "", on: { change: (event) => compare(source, event.target.value) } }, h("option", { value: "" }, "no other policy"), policies.map((name) => h("option", { value: name }, name))),
+      h(
+        "select",
+        {
+          id: "other-policy",
+          value: other?.policy ?? "",
+          on: { change: (event) => compare(source, event.target.value) },
+        },
+        h("option", { value: "" }, "no other policy"),
+        policies.map((name) => h("option", { value: name }, name)),
+      ),
     ),
   );
 }
@@ -60,23 +79,61 @@ function chooser(source, compare, other) {
 function column(source, plan, other, name) {
   const over = overBound(plan);
   const isInForce = name === "In force";
-  const bands = other === null ? plan.order.map((band) => band.map((job) => ({ job, service: plan.classes[job], move: "same" }))) : compared(plan, other);
+  const bands =
+    other === null
+      ? plan.order.map((band) => band.map((job) => ({ job, service: plan.classes[job], move: "same" })))
+      : compared(plan, other);
   const moved = bands.flat().filter((one) => one.move !== "same").length;
   const when = source.isRecorded ? moment(source.state.planSince) : clock(source.state.planSince);
   return section(
     `${name}: ${plan.policy}`,
     facts(
-      isInForce ? fact("Number", String(plan.epoch), `since ${when}`) : fact("Moves", counted(moved, "job"), "have another place than in force"),
-      fact("Jobs wait in the mean", duration(plan.objective_seconds), over === null ? null : `${percent(over - 1, 1)} above the lower bound of ${duration(plan.lower_bound_seconds)}`),
+      isInForce
+        ? fact("Number", String(plan.epoch), `since ${when}`)
+        : fact("Moves", counted(moved, "job"), "have another place than in force"),
+      fact(
+        "Jobs wait in the mean",
+        duration(plan.objective_seconds),
+        over === null ? null : `${percent(over - 1, 1)} above the lower bound of ${duration(plan.lower_bound_seconds)}`,
+      ),
       fact("Inversions", String(plan.inversions ?? 0), "pairs that meet at a port and share a class"),
     ),
-    bands.length === 0 ? empty("No job is in the plan.") : h("ol", { class: "bands", start: "0" }, bands.slice(0, MOST_BANDS).map((band, i) => h("li", { key: i }, band.slice(0, MOST_IN_BAND).map((one) => entry(plan, one)), band.length === 1 ? h("span", { class: "reason" }, plan.reasons?.[band[0].job] ?? null) : null, band.length > MOST_IN_BAND ? ` and ${band.length - MOST_IN_BAND} more` : null))),
-    bands.length > MOST_BANDS ? h("p", { class: "muted" }, `and ${counted(bands.length - MOST_BANDS, "more band")}`) : null,
-    isInForce && plan.errors?.length > 0 ? h("ul", { class: "problems" }, plan.errors.map((error) => h("li", null, error))) : null,
+    bands.length === 0
+      ? empty("No job is in the plan.")
+      : h(
+          "ol",
+          { class: "bands", start: "0" },
+          bands.slice(0, MOST_BANDS).map((band, i) =>
+            h(
+              "li",
+              { key: i },
+              band.slice(0, MOST_IN_BAND).map((one) => entry(plan, one)),
+              band.length === 1 ? h("span", { class: "reason" }, plan.reasons?.[band[0].job] ?? null) : null,
+              band.length > MOST_IN_BAND ? ` and ${band.length - MOST_IN_BAND} more` : null,
+            ),
+          ),
+        ),
+    bands.length > MOST_BANDS
+      ? h("p", { class: "muted" }, `and ${counted(bands.length - MOST_BANDS, "more band")}`)
+      : null,
+    isInForce && plan.errors?.length > 0
+      ? h(
+          "ul",
+          { class: "problems" },
+          plan.errors.map((error) => h("li", null, error)),
+        )
+      : null,
   );
 }
 
 function entry(plan, one) {
   const [mark, words] = MARKS[one.move];
-  return h("span", { key: one.job, class: `place ${one.move}`, title: plan.reasons?.[one.job] ?? null }, classChip(one.service), jobLink(one.job), mark && h("span", { class: "mark" }, h("span", { "aria-hidden": "true" }, mark), h("span", { class: "hidden" }, words)));
+  return h(
+    "span",
+    { key: one.job, class: `place ${one.move}`, title: plan.reasons?.[one.job] ?? null },
+    classChip(one.service),
+    jobLink(one.job),
+    mark &&
+      h("span", { class: "mark" }, h("span", { "aria-hidden": "true" }, mark), h("span", { class: "hidden" }, words)),
+  );
 }

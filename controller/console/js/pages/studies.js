@@ -15,8 +15,20 @@ export function makePage() {
     wants: () => [],
     render: ({ state }) => {
       const all = studies(state);
-      if (all.length === 0) return empty("No job belongs to a stage. Optuna and Ray Tune register stages by their callbacks.");
-      return all.map((stage) => section(stage.id, h("p", null, badge(stage.state, stage.state === "running" ? "good" : "quiet"), ` ${counted(stage.jobs.length, "trial")}`), trials(state, stage)));
+      if (all.length === 0)
+        return empty("No job belongs to a stage. Optuna and Ray Tune register stages by their callbacks.");
+      return all.map((stage) =>
+        section(
+          stage.id,
+          h(
+            "p",
+            null,
+            badge(stage.state, stage.state === "running" ? "good" : "quiet"),
+            ` ${counted(stage.jobs.length, "trial")}`,
+          ),
+          trials(state, stage),
+        ),
+      );
     },
   };
 }
@@ -28,24 +40,45 @@ function trials(state, stage) {
     h(
       "table",
       { class: "plain", "aria-label": `trials of ${stage.id}` },
-      h("thead", null, h("tr", null, ["Rank", "Trial", "Class", "State", "Metric", "Progress"].map((text) => h("th", { scope: "col" }, text)))),
+      h(
+        "thead",
+        null,
+        h(
+          "tr",
+          null,
+          ["Rank", "Trial", "Class", "State", "Metric", "Progress"].map((text) => h("th", { scope: "col" }, text)),
+        ),
+      ),
       h(
         "tbody",
         null,
-        stage.jobs.slice(0, MOST_TRIALS).map((job, i) =>
-          h(
-            "tr",
-            { key: job.id },
-            h("td", null, typeof job.last_metric === "number" ? String(i + 1) : "–"),
-            h("th", { scope: "row" }, jobLink(job.id)),
-            h("td", null, classChip(job.service_class)),
-            h("td", null, jobState(job)),
-            h("td", null, h("span", { class: "metric" }, sparkline(state.lines.get(job.id) ?? [], nextTarget(job), job.spec?.metric?.name ?? "metric"), h("span", null, number(job.last_metric)))),
-            h("td", null, bar(share(job), `progress of ${job.id}`)),
+        stage.jobs
+          .slice(0, MOST_TRIALS)
+          .map((job, i) =>
+            h(
+              "tr",
+              { key: job.id },
+              h("td", null, typeof job.last_metric === "number" ? String(i + 1) : "–"),
+              h("th", { scope: "row" }, jobLink(job.id)),
+              h("td", null, classChip(job.service_class)),
+              h("td", null, jobState(job)),
+              h(
+                "td",
+                null,
+                h(
+                  "span",
+                  { class: "metric" },
+                  sparkline(state.lines.get(job.id) ?? [], nextTarget(job), job.spec?.metric?.name ?? "metric"),
+                  h("span", null, number(job.last_metric)),
+                ),
+              ),
+              h("td", null, bar(share(job), `progress of ${job.id}`)),
+            ),
           ),
-        ),
       ),
     ),
-    stage.jobs.length > MOST_TRIALS ? h("p", { class: "muted" }, `and ${counted(stage.jobs.length - MOST_TRIALS, "more trial")}`) : null,
+    stage.jobs.length > MOST_TRIALS
+      ? h("p", { class: "muted" }, `and ${counted(stage.jobs.length - MOST_TRIALS, "more trial")}`)
+      : null,
   );
 }

@@ -15,7 +15,9 @@ function library() {
     const script = document.createElement("script");
     script.src = SOURCE;
     script.addEventListener("load", () => done(globalThis.Plotly));
-    script.addEventListener("error", () => failed(new Error("the chart library is not installed with this controller")));
+    script.addEventListener("error", () =>
+      failed(new Error("the chart library is not installed with this controller")),
+    );
     document.head.append(script);
   });
   return loading;
@@ -28,7 +30,13 @@ const drawn = new WeakMap();
  * colour of the style sheet. `layout` is added to the layout. `stamp` changes when the data do: nothing is drawn twice.
  */
 export function chart({ key, label, traces, layout = {}, stamp }) {
-  return h("div", { key, class: "chart", role: "img", "aria-label": label, keep: (node) => draw(node, traces, layout, `${stamp} ${scheme()}`) });
+  return h("div", {
+    key,
+    class: "chart",
+    role: "img",
+    "aria-label": label,
+    keep: (node) => draw(node, traces, layout, `${stamp} ${scheme()}`),
+  });
 }
 
 function scheme() {
@@ -43,7 +51,11 @@ async function draw(node, traces, layout, stamp) {
   try {
     const plotly = await library();
     if (!node.isConnected || drawn.get(node) !== stamp) return;
-    await plotly.react(inner, traces(colourOf(node)), merged(base(node), layout), { displaylogo: false, displayModeBar: false, responsive: true });
+    await plotly.react(inner, traces(colourOf(node)), merged(base(node), layout), {
+      displaylogo: false,
+      displayModeBar: false,
+      responsive: true,
+    });
   } catch (error) {
     inner.textContent = error.message;
   }
@@ -64,7 +76,12 @@ function colourOf(node) {
 
 function base(node) {
   const colour = colourOf(node);
-  const axis = { gridcolor: colour("line"), zerolinecolor: colour("line"), linecolor: colour("line"), automargin: true };
+  const axis = {
+    gridcolor: colour("line"),
+    zerolinecolor: colour("line"),
+    linecolor: colour("line"),
+    automargin: true,
+  };
   return {
     margin: { l: 56, r: 16, t: 8, b: 40 },
     paper_bgcolor: "rgba(0,0,0,0)",

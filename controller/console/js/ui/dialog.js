@@ -23,12 +23,27 @@ export async function askForToken(problem) {
     await open("Token", (dialog) =>
       h(
         "form",
-        { method: "dialog", autocomplete: "off", on: { submit: () => (token = dialog.querySelector("input").value.trim()) } },
+        {
+          method: "dialog",
+          autocomplete: "off",
+          on: { submit: () => (token = dialog.querySelector("input").value.trim()) },
+        },
         h("h2", null, "This controller asks for a token"),
         problem && h("p", { class: "bad-news", role: "alert" }, `It was refused: ${problem}`),
         h("label", { for: "token" }, "Token"),
-        h("input", { id: "token", type: "password", autocomplete: "off", spellcheck: "false", required: true, autofocus: true }),
-        h("p", { class: "muted" }, "It is kept in this page alone, and is gone when the page is closed or loaded again."),
+        h("input", {
+          id: "token",
+          type: "password",
+          autocomplete: "off",
+          spellcheck: "false",
+          required: true,
+          autofocus: true,
+        }),
+        h(
+          "p",
+          { class: "muted" },
+          "It is kept in this page alone, and is gone when the page is closed or loaded again.",
+        ),
         h("div", { class: "actions" }, h("button", { class: "main", type: "submit" }, "Continue")),
       ),
     );
@@ -44,7 +59,12 @@ export async function confirm(title, content, yes) {
       { method: "dialog" },
       h("h2", null, title),
       content,
-      h("div", { class: "actions" }, h("button", { value: "no", autofocus: true }, "Cancel"), h("button", { class: "main", value: "yes" }, yes)),
+      h(
+        "div",
+        { class: "actions" },
+        h("button", { value: "no", autofocus: true }, "Cancel"),
+        h("button", { class: "main", value: "yes" }, yes),
+      ),
     ),
   );
   return answer === "yes";

@@ -17,12 +17,18 @@ const AS_PROPERTY = new Set(["value", "checked", "disabled", "selected", "indete
  * description may save the work of both.
  */
 export function h(tag, props, ...children) {
-  return { tag, props: props ?? {}, children: children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false) };
+  return {
+    tag,
+    props: props ?? {},
+    children: children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false),
+  };
 }
 
 /** Makes the children of `parent` equal to the described ones. */
 export function patch(parent, described) {
-  const children = [described].flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
+  const children = [described]
+    .flat(Infinity)
+    .filter((child) => child !== null && child !== undefined && child !== false);
   const keyed = new Map();
   for (const node of parent.childNodes) if (node[KEY] !== undefined) keyed.set(node[KEY], node);
   let at = parent.firstChild;
@@ -73,13 +79,15 @@ function update(node, child) {
   else {
     patch(node, child.children);
     // The options of a list must be there before its value can be set.
-    if (node.localName === "select" && "value" in attributes && node.value !== attributes.value) node.value = attributes.value;
+    if (node.localName === "select" && "value" in attributes && node.value !== attributes.value)
+      node.value = attributes.value;
   }
 }
 
 function setAttributes(node, attributes, hasStyle) {
   for (const name of node.getAttributeNames()) {
-    if (!(name in attributes) && !(name === "style" && hasStyle) && OF_PEOPLE[node.localName] !== name) node.removeAttribute(name);
+    if (!(name in attributes) && !(name === "style" && hasStyle) && OF_PEOPLE[node.localName] !== name)
+      node.removeAttribute(name);
   }
   for (const [name, value] of Object.entries(attributes)) {
     if (AS_PROPERTY.has(name) && node.localName !== "option") {

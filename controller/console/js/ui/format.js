@@ -10,7 +10,10 @@ export function number(value, digits = 3) {
   const size = Math.abs(value);
   if (size !== 0 && (size >= 1e15 || size < 1e-6)) return value.toExponential(digits - 1);
   const whole = size >= 10 ** (digits - 1);
-  return new Intl.NumberFormat("en", whole ? { maximumFractionDigits: 0 } : { maximumSignificantDigits: digits }).format(value);
+  return new Intl.NumberFormat(
+    "en",
+    whole ? { maximumFractionDigits: 0 } : { maximumSignificantDigits: digits },
+  ).format(value);
 }
 
 /** Returns a count: a whole number with separators. */
@@ -65,7 +68,9 @@ function parts(value, size, large, small) {
 
 /** Returns a share between 0 and 1 in percent. */
 export function percent(share, digits = 0) {
-  return isNumber(share) ? `${new Intl.NumberFormat("en", { maximumFractionDigits: digits }).format(share * 100)} %` : NOTHING;
+  return isNumber(share)
+    ? `${new Intl.NumberFormat("en", { maximumFractionDigits: digits }).format(share * 100)} %`
+    : NOTHING;
 }
 
 /** Returns the time of day of seconds since the Unix epoch, with the date where it is not today. */

@@ -6,7 +6,14 @@ import { className, counted, percent } from "./format.js";
 /** A class with its colour and its number. */
 export function classChip(service) {
   const isKnown = service !== null && service !== undefined;
-  return h("span", { class: `chip ${isKnown ? `class-${service}` : "class-none"}`, title: isKnown ? className(service) : "not in the plan" }, isKnown ? String(service) : "–");
+  return h(
+    "span",
+    {
+      class: `chip ${isKnown ? `class-${service}` : "class-none"}`,
+      title: isKnown ? className(service) : "not in the plan",
+    },
+    isKnown ? String(service) : "–",
+  );
 }
 
 /** A word with a colour of meaning: good, warn, bad or quiet. */
@@ -27,7 +34,14 @@ export function bar(share, label, text = percent(share)) {
   if (share === null) return h("span", { class: "muted" }, "–");
   return h(
     "span",
-    { class: "bar", role: "meter", "aria-label": label, "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": Math.round(share * 100) },
+    {
+      class: "bar",
+      role: "meter",
+      "aria-label": label,
+      "aria-valuemin": 0,
+      "aria-valuemax": 100,
+      "aria-valuenow": Math.round(share * 100),
+    },
     h("span", { class: "bar-fill", style: { width: `${(share * 100).toFixed(1)}%` } }),
     h("span", { class: "bar-text" }, text),
   );
@@ -36,12 +50,19 @@ export function bar(share, label, text = percent(share)) {
 /** A bar of the load of a link by class, against its rate in bit/s. */
 export function loadBar(load, bps, label, text) {
   if (load === null || !bps) return h("span", { class: "muted" }, "not counted");
-  const shares = Object.entries(load).filter(([, value]) => value > 0).sort(([a], [b]) => a.localeCompare(b));
+  const shares = Object.entries(load)
+    .filter(([, value]) => value > 0)
+    .sort(([a], [b]) => a.localeCompare(b));
   return h(
     "span",
     { class: "bar load", role: "img", "aria-label": `${label}: ${text}` },
     shares.map(([name, value]) =>
-      h("span", { key: name, class: `load-part class-${name}`, title: className(name), style: { width: `${Math.min(100, (value / bps) * 100).toFixed(2)}%` } }),
+      h("span", {
+        key: name,
+        class: `load-part class-${name}`,
+        title: className(name),
+        style: { width: `${Math.min(100, (value / bps) * 100).toFixed(2)}%` },
+      }),
     ),
     h("span", { class: "bar-text" }, text),
   );
@@ -49,7 +70,13 @@ export function loadBar(load, bps, label, text) {
 
 /** A fact: what it is, its value, and a sentence on it. */
 export function fact(name, value, more = null, kind = "") {
-  return h("div", { class: `fact ${kind}` }, h("dt", null, name), h("dd", null, value), more === null ? null : h("dd", { class: "more" }, more));
+  return h(
+    "div",
+    { class: `fact ${kind}` },
+    h("dt", null, name),
+    h("dd", null, value),
+    more === null ? null : h("dd", { class: "more" }, more),
+  );
 }
 
 /** A list of facts. */
@@ -60,7 +87,12 @@ export function facts(...items) {
 /** A part of a page with a heading. */
 export function section(title, ...children) {
   const id = `section-${title.toLowerCase().replace(/[^a-z0-9]+/g, "-")}`;
-  return h("section", { class: "panel" }, h("h2", null, title), h("div", { class: "panel-body", "data-part": id }, children));
+  return h(
+    "section",
+    { class: "panel" },
+    h("h2", null, title),
+    h("div", { class: "panel-body", "data-part": id }, children),
+  );
 }
 
 /** What a page says where it has nothing to show. */
@@ -79,7 +111,9 @@ export function legend(classes, withOther = true) {
   return h(
     "ul",
     { class: "legend", "aria-label": "colours of the classes" },
-    [...all, ...(withOther ? ["other"] : [])].map((name) => h("li", null, h("span", { class: `swatch class-${name}`, "aria-hidden": "true" }), className(name))),
+    [...all, ...(withOther ? ["other"] : [])].map((name) =>
+      h("li", null, h("span", { class: `swatch class-${name}`, "aria-hidden": "true" }), className(name)),
+    ),
   );
 }
 

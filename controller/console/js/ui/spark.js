@@ -24,8 +24,22 @@ export function sparkline(points, target, label) {
   const text = `${label}: ${number(ys.at(-1))}${ahead ? `, ${number(target.metric)} is expected at iteration ${number(target.iteration)}` : ""}`;
   return h(
     "svg",
-    { class: "spark", width: WIDTH, height: HEIGHT, viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": text },
-    ahead && h("line", { class: "spark-interval", x1: x(target.low ?? target.iteration), x2: x(target.high ?? target.iteration), y1: y(target.metric), y2: y(target.metric) }),
+    {
+      class: "spark",
+      width: WIDTH,
+      height: HEIGHT,
+      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+      role: "img",
+      "aria-label": text,
+    },
+    ahead &&
+      h("line", {
+        class: "spark-interval",
+        x1: x(target.low ?? target.iteration),
+        x2: x(target.high ?? target.iteration),
+        y1: y(target.metric),
+        y2: y(target.metric),
+      }),
     ahead && h("circle", { class: "spark-target", cx: x(target.iteration), cy: y(target.metric), r: 2.5 }),
     h("path", { class: "spark-line", d: path }),
   );

@@ -27,11 +27,17 @@ export function makeTable({ label, columns, key, text, sortBy, descending = fals
 
   function arrange(rows) {
     const wanted = view.filter.trim().toLowerCase().split(/\s+/).filter(Boolean);
-    const kept = wanted.length === 0 ? [...rows] : rows.filter((row) => wanted.every((word) => text(row).toLowerCase().includes(word)));
+    const kept =
+      wanted.length === 0
+        ? [...rows]
+        : rows.filter((row) => wanted.every((word) => text(row).toLowerCase().includes(word)));
     const value = byName.get(view.sortBy)?.sort;
     if (value === undefined) return kept;
     const sign = view.descending ? -1 : 1;
-    return kept.map((row) => [value(row), row]).sort(([a], [b]) => order(a, b, sign)).map(([, row]) => row);
+    return kept
+      .map((row) => [value(row), row])
+      .sort(([a], [b]) => order(a, b, sign))
+      .map(([, row]) => row);
   }
 
   function header(column) {
@@ -44,8 +50,21 @@ export function makeTable({ label, columns, key, text, sortBy, descending = fals
     const arrow = isSorted ? (view.descending ? " ▾" : " ▴") : "";
     return h(
       "th",
-      { key: column.name, scope: "col", class: column.wide === false ? "wide" : null, title: column.help ?? null, "aria-sort": isSorted ? (view.descending ? "descending" : "ascending") : null },
-      column.sort === undefined ? column.title : h("button", { class: "sort", type: "button", on: { click: sort } }, column.title, h("span", { "aria-hidden": "true" }, arrow)),
+      {
+        key: column.name,
+        scope: "col",
+        class: column.wide === false ? "wide" : null,
+        title: column.help ?? null,
+        "aria-sort": isSorted ? (view.descending ? "descending" : "ascending") : null,
+      },
+      column.sort === undefined
+        ? column.title
+        : h(
+            "button",
+            { class: "sort", type: "button", on: { click: sort } },
+            column.title,
+            h("span", { "aria-hidden": "true" }, arrow),
+          ),
     );
   }
 
@@ -57,8 +76,17 @@ export function makeTable({ label, columns, key, text, sortBy, descending = fals
     const all = arranged(rows);
     const isShort = all.length <= DRAW_ALL;
     const from = isShort ? 0 : Math.max(0, Math.floor(view.top / ROW_HEIGHT) - SPARE_ROWS);
-    const to = isShort ? all.length : Math.min(all.length, Math.ceil((view.top + view.height) / ROW_HEIGHT) + SPARE_ROWS);
-    const gap = (lines) => (lines > 0 ? h("tr", { key: lines === from ? " before" : " after", class: "gap", "aria-hidden": "true" }, h("td", { colspan: columns.length, style: { height: `${lines * ROW_HEIGHT}px` } })) : null);
+    const to = isShort
+      ? all.length
+      : Math.min(all.length, Math.ceil((view.top + view.height) / ROW_HEIGHT) + SPARE_ROWS);
+    const gap = (lines) =>
+      lines > 0
+        ? h(
+            "tr",
+            { key: lines === from ? " before" : " after", class: "gap", "aria-hidden": "true" },
+            h("td", { colspan: columns.length, style: { height: `${lines * ROW_HEIGHT}px` } }),
+          )
+        : null;
     const scrolled = (event) => {
       const top = event.currentTarget.scrollTop;
       if (Math.abs(top - view.top) < ROW_HEIGHT * (SPARE_ROWS / 2)) return;
@@ -72,13 +100,29 @@ export function makeTable({ label, columns, key, text, sortBy, descending = fals
       h(
         "div",
         { class: "tools" },
-        h("input", { type: "search", "aria-label": `filter ${label}`, placeholder: "Filter", value: view.filter, on: { input: (event) => ((view.filter = event.target.value), redraw()) } }),
+        h("input", {
+          type: "search",
+          "aria-label": `filter ${label}`,
+          placeholder: "Filter",
+          value: view.filter,
+          on: { input: (event) => ((view.filter = event.target.value), redraw()) },
+        }),
         filters,
-        h("span", { class: "muted", role: "status" }, all.length === rows.length ? count(rows.length) : `${count(all.length)} of ${count(rows.length)}`),
+        h(
+          "span",
+          { class: "muted", role: "status" },
+          all.length === rows.length ? count(rows.length) : `${count(all.length)} of ${count(rows.length)}`,
+        ),
       ),
       h(
         "div",
-        { class: isShort ? "scroll" : "scroll long", tabindex: isShort ? null : "0", role: isShort ? null : "group", "aria-label": isShort ? null : label, on: isShort ? {} : { scroll: scrolled } },
+        {
+          class: isShort ? "scroll" : "scroll long",
+          tabindex: isShort ? null : "0",
+          role: isShort ? null : "group",
+          "aria-label": isShort ? null : label,
+          on: isShort ? {} : { scroll: scrolled },
+        },
         h(
           "table",
           { "aria-label": label, "aria-rowcount": all.length + 1 },
@@ -91,7 +135,17 @@ export function makeTable({ label, columns, key, text, sortBy, descending = fals
               h(
                 "tr",
                 { key: key(row), "aria-rowindex": from + i + 2 },
-                columns.map((column, at) => h(at === 0 ? "th" : "td", { scope: at === 0 ? "row" : null, class: column.wide === false ? "wide" : null, "data-title": column.title }, column.cell(row))),
+                columns.map((column, at) =>
+                  h(
+                    at === 0 ? "th" : "td",
+                    {
+                      scope: at === 0 ? "row" : null,
+                      class: column.wide === false ? "wide" : null,
+                      "data-title": column.title,
+                    },
+                    column.cell(row),
+                  ),
+                ),
               ),
             ),
             gap(all.length - to),
@@ -104,7 +158,9 @@ export function makeTable({ label, columns, key, text, sortBy, descending = fals
 
 /** Compares two values; what is not known comes last. */
 function order(a, b, sign) {
-  const [leftMissing, rightMissing] = [a, b].map((value) => value === null || value === undefined || Number.isNaN(value));
+  const [leftMissing, rightMissing] = [a, b].map(
+    (value) => value === null || value === undefined || Number.isNaN(value),
+  );
   if (leftMissing || rightMissing) return leftMissing - rightMissing;
   return sign * (typeof a === "string" ? compareNames(a, b) : a - b);
 }

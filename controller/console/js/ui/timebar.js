@@ -53,12 +53,41 @@ export class TimeBar {
     return h(
       "footer",
       { class: "timebar", "aria-label": "time of the recorded runs" },
-      h("button", { type: "button", class: "main", on: { click: () => (this.isPlaying ? this.pause() : this.play()) } }, this.isPlaying ? "Pause" : "Play"),
-      h("input", { type: "range", min: "0", max: String(this.seconds), step: "0.1", value: String(Math.round(this.time * 10) / 10), "aria-label": "moment of the run", "aria-valuetext": `${moment(this.time)} of ${moment(this.seconds)}`, on: { input: (event) => this.go(Number(event.target.value)) } }),
+      h(
+        "button",
+        { type: "button", class: "main", on: { click: () => (this.isPlaying ? this.pause() : this.play()) } },
+        this.isPlaying ? "Pause" : "Play",
+      ),
+      h("input", {
+        type: "range",
+        min: "0",
+        max: String(this.seconds),
+        step: "0.1",
+        value: String(Math.round(this.time * 10) / 10),
+        "aria-label": "moment of the run",
+        "aria-valuetext": `${moment(this.time)} of ${moment(this.seconds)}`,
+        on: { input: (event) => this.go(Number(event.target.value)) },
+      }),
       h("output", { class: "time" }, `${moment(this.time)} / ${moment(this.seconds)}`),
-      h("button", { type: "button", "aria-label": "one second back", on: { click: () => this.go(this.time - STEP_SECONDS) } }, "−1 s"),
-      h("button", { type: "button", "aria-label": "one second on", on: { click: () => this.go(this.time + STEP_SECONDS) } }, "+1 s"),
-      h("select", { "aria-label": "speed", value: String(this.speed), on: { change: (event) => ((this.speed = Number(event.target.value)), this.go(this.time)) } }, SPEEDS.map((speed) => h("option", { value: String(speed) }, `${speed} ×`))),
+      h(
+        "button",
+        { type: "button", "aria-label": "one second back", on: { click: () => this.go(this.time - STEP_SECONDS) } },
+        "−1 s",
+      ),
+      h(
+        "button",
+        { type: "button", "aria-label": "one second on", on: { click: () => this.go(this.time + STEP_SECONDS) } },
+        "+1 s",
+      ),
+      h(
+        "select",
+        {
+          "aria-label": "speed",
+          value: String(this.speed),
+          on: { change: (event) => ((this.speed = Number(event.target.value)), this.go(this.time)) },
+        },
+        SPEEDS.map((speed) => h("option", { value: String(speed) }, `${speed} ×`)),
+      ),
     );
   }
 }

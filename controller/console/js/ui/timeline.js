@@ -13,7 +13,11 @@ export function timeline(source) {
   const jobs = Object.entries(reached)
     .filter(([, at]) => at.arrival <= now)
     .sort(([a, left], [b, right]) => left.arrival - right.arrival || compareNames(a, b));
-  return h("ol", { class: "timeline" }, jobs.map(([id, at]) => row(state, id, at, now, span)));
+  return h(
+    "ol",
+    { class: "timeline" },
+    jobs.map(([id, at]) => row(state, id, at, now, span)),
+  );
 }
 
 function row(state, id, at, now, span) {
@@ -24,16 +28,37 @@ function row(state, id, at, now, span) {
     .filter((one) => one.to > one.from);
   const passed = (time) => time !== null && time !== undefined && time <= now;
   const isOver = passed(at.end);
-  const words = [`arrived at ${moment(at.arrival)}`, passed(at.t90) ? `90 % after ${duration(at.t90 - at.arrival)}` : null, isOver ? `ended after ${duration(at.end - at.arrival)}` : null].filter(Boolean).join(", ");
+  const words = [
+    `arrived at ${moment(at.arrival)}`,
+    passed(at.t90) ? `90 % after ${duration(at.t90 - at.arrival)}` : null,
+    isOver ? `ended after ${duration(at.end - at.arrival)}` : null,
+  ]
+    .filter(Boolean)
+    .join(", ");
   return h(
     "li",
     { key: id },
-    h("span", { class: "timeline-name" }, classChip(isOver ? null : (state.jobs.get(id)?.service_class ?? null)), jobLink(id)),
+    h(
+      "span",
+      { class: "timeline-name" },
+      classChip(isOver ? null : (state.jobs.get(id)?.service_class ?? null)),
+      jobLink(id),
+    ),
     h(
       "span",
       { class: "track", role: "img", "aria-label": `${id}: ${words}` },
       h("span", { class: "run-part", style: { left: left(at.arrival), width: left(until - at.arrival) } }),
-      parts.map((one, i) => h("span", { key: i, class: `run-part class-${one.service}`, style: { left: left(one.from), width: left(one.to - one.from) } }, (one.to - one.from) / span > LEAST_NUMBERED ? String(one.service) : null)),
+      parts.map((one, i) =>
+        h(
+          "span",
+          {
+            key: i,
+            class: `run-part class-${one.service}`,
+            style: { left: left(one.from), width: left(one.to - one.from) },
+          },
+          (one.to - one.from) / span > LEAST_NUMBERED ? String(one.service) : null,
+        ),
+      ),
       passed(at.t90) ? h("span", { class: "reached", title: words, style: { left: left(at.t90) } }) : null,
     ),
     h("span", { class: "timeline-time" }, passed(at.t90) ? duration(at.t90 - at.arrival) : ""),
@@ -45,5 +70,9 @@ export function reachedSentence({ reached, now }) {
   const all = Object.values(reached).filter((at) => at.arrival <= now);
   const there = all.filter((at) => at.t90 !== null && at.t90 <= now);
   const mean = there.reduce((sum, at) => sum + at.t90 - at.arrival, 0) / there.length;
-  return [h("strong", null, `${there.length} of ${counted(all.length, "job")}`), " reached 90 % of convergence", there.length > 0 ? [", after ", h("strong", null, duration(mean)), " in the mean."] : "."];
+  return [
+    h("strong", null, `${there.length} of ${counted(all.length, "job")}`),
+    " reached 90 % of convergence",
+    there.length > 0 ? [", after ", h("strong", null, duration(mean)), " in the mean."] : ".",
+  ];
 }
