@@ -66,11 +66,11 @@ def test_from_the_menu_to_a_job_that_waits(visits: Visits, cluster: Cluster) -> 
 def test_what_would_help_is_asked_by_enter(visits: Visits, cluster: Cluster) -> None:
     page = visits(cluster).go("jobs/vision-large", "Job vision-large")
     expect(part(page, "What would help")).to_be_visible()
-    _tab_to(page, "Weight")
+    _tab_to(page, "Weight: more counts more")
     page.keyboard.type("100")
     page.keyboard.press("Enter")
     expect(part(page, "What would help").get_by_role("status")).to_contain_text("With weight 100")
-    assert _focused(page) == "Weight"
+    assert _focused(page) == "Weight: more counts more"
 
 
 def test_a_policy_is_chosen_by_its_letters_and_arrows(visits: Visits, cluster: Cluster) -> None:

@@ -65,7 +65,7 @@ def test_the_table_is_scrolled_by_the_keyboard(visits: Visits, busy: Controller)
 def test_pages_name_the_first_and_count_the_others(visits: Visits, busy: Controller) -> None:
     visit = visits(busy)
     page = visit.go("", "Overview")
-    expect(part(page, "Jobs in their order").get_by_role("link", name="988 more jobs")).to_be_visible()
+    expect(part(page, "Jobs in their order").get_by_role("link", name="all 1,000 jobs")).to_be_visible()
     visit.go("plan", "Plan")
     expect(part(page, "In force")).to_be_visible()
     assert part(page, "In force").get_by_role("link").count() < JOBS

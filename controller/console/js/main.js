@@ -68,7 +68,9 @@ function draw() {
       onTheme: nextTheme,
     }),
   );
-  if (isNew && document.activeElement !== document.body) document.querySelector("main").focus();
+  if (!isNew) return;
+  scrollTo(0, 0);
+  if (document.activeElement !== document.body) document.querySelector("main").focus({ preventScroll: true });
 }
 
 function nextTheme() {

@@ -29,6 +29,7 @@ export class Live {
     this.state = emptyState();
     this.connection = { isOpen: false, since: Date.now() / 1000, problem: null };
     this.isRecorded = false;
+    this.openedAt = this.now;
   }
 
   /** The time now, in seconds since the Unix epoch. */

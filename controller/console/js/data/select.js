@@ -163,6 +163,23 @@ export function compared(plan, other) {
   );
 }
 
+/** Returns whether the order is enforced; null where it is not known. */
+export function isEnforced(state) {
+  if (state.status?.paused || state.settings?.pause) return false;
+  return state.status === null ? null : state.status.enforce.length > 0;
+}
+
+/** Returns the changes of a job's class, `[time, class]`: those of the last hour, and those that came since. */
+export function classHistory(state, id) {
+  const known = state.classes.get(id) ?? [];
+  const columns = state.history?.jobs?.[id];
+  const { since, step_seconds: step } = state.history ?? {};
+  const past = (columns?.service_class ?? [])
+    .map((service, i) => [since + i * step, service])
+    .filter(([time, service]) => service !== null && (known.length === 0 || time < known[0][0]));
+  return [...past, ...known].filter(([, service], i, all) => i === 0 || all[i - 1][1] !== service);
+}
+
 /** Returns the intervals in which a job had a class: from, to and the class; the last one ends at `now`. */
 export function classIntervals(log, now) {
   return log.map(([from, service], i) => ({ from, to: i + 1 < log.length ? log[i + 1][0] : now, service }));

@@ -54,7 +54,14 @@ export function makePage(redraw) {
         section(
           "Events",
           filter(),
-          shown.length === 0 ? empty("Nothing has happened since this page was opened.") : lines(source, shown),
+          source.isRecorded
+            ? null
+            : h(
+                "p",
+                { class: "muted" },
+                `Since this page was opened at ${clock(source.openedAt)}. The audit goes further back.`,
+              ),
+          shown.length === 0 ? empty("Nothing has happened.") : lines(source, shown),
         ),
         source.may("GET /v1/audit") ? section("Audit", auditPart(trail, problem)) : null,
       ];

@@ -1,9 +1,9 @@
 /** One job: why it waits, what is known of it, and what would help. */
 
-import { classIntervals, hostsOf, nextTarget, share } from "../data/select.js";
+import { classHistory, classIntervals, hostsOf, isEnforced, nextTarget, share } from "../data/select.js";
 import { chart } from "../ui/chart.js";
 import { h } from "../ui/dom.js";
-import { clock, counted, duration, moment, names, number } from "../ui/format.js";
+import { clock, count, counted, duration, moment, names, number } from "../ui/format.js";
 import { badge, bar, classChip, empty, fact, facts, jobLink, jobState, section } from "../ui/parts.js";
 import { makeWhatIf } from "./what_if.js";
 
@@ -41,12 +41,12 @@ export function makePage(redraw, [id]) {
       return [
         header(source, job),
         isLive
-          ? why(job, explained, problem)
+          ? why(source.state, job, explained, problem)
           : section("Why it waits", empty(`The job is ${job.state}: it is not in the plan.`)),
+        isLive && source.may("GET /v1/plan") ? whatIf.render(source, job, explained) : null,
         known(job, explained),
         metricChart(source, job),
         classes(source, job),
-        isLive && source.may("GET /v1/plan") ? whatIf.render(source, job, explained) : null,
       ];
     },
   };
@@ -65,14 +65,14 @@ function header(source, job) {
         job.service_class === null
           ? "not in the plan"
           : job.service_class === 0
-            ? "served first"
-            : `served after ${counted(job.service_class, "class", "classes")}`,
+            ? "goes first"
+            : `goes after ${counted(job.service_class, "class", "classes")}`,
       ),
       fact(
         "Progress",
         done === null ? number(job.iterations_done, 4) : bar(done, "progress"),
         total
-          ? `iteration ${number(job.iterations_done, 5)} of ${number(total, 5)}`
+          ? `iteration ${count(Math.floor(job.iterations_done))} of ${count(total)}`
           : "the length of the run is not declared",
       ),
       fact(
@@ -85,7 +85,7 @@ function header(source, job) {
   );
 }
 
-function why(job, explained, problem) {
+function why(state, job, explained, problem) {
   if (problem !== null) return section("Why it waits", empty(problem));
   if (explained === null) return section("Why it waits", empty("Asking the controller."));
   const ports = explained.ports ?? [];
@@ -93,6 +93,7 @@ function why(job, explained, problem) {
   return section(
     "Why it waits",
     h("p", { class: "answer", role: "status" }, answer(job, explained, waits, ports)),
+    remarks(state, job).map((text) => h("p", { class: "note" }, text)),
     h("p", null, h("span", { class: "muted" }, `${explained.policy} says: `), explained.reason),
     explained.recordedAt === undefined
       ? null
@@ -116,6 +117,20 @@ function why(job, explained, problem) {
   );
 }
 
+/** Returns what else a reader of the answer must know. */
+function remarks(state, job) {
+  const silent = hostsOf(job).filter((name) => state.hosts.get(name)?.alive === false);
+  const isOff = isEnforced(state) === false;
+  return [
+    isOff
+      ? "Nothing is enforced now: this is the order in which jobs would be served."
+      : "A port serves the classes in their order. A job that waits goes on with what the classes before it leave.",
+    silent.length > 0
+      ? `No agent reports from ${names(silent)}, so what is known of the job there is from before.`
+      : null,
+  ].filter(Boolean);
+}
+
 /** Returns one sentence that answers the question. */
 function answer(job, explained, waits, ports) {
   if (ports.length === 0) return `${job.id} has no known traffic yet, so it waits for nobody.`;
@@ -132,10 +147,7 @@ function answer(job, explained, waits, ports) {
   return [
     `${job.id} waits at ${worst.port} for `,
     ...linked(worst.before, worst.before_count),
-    `, which ${worst.before_count === 1 ? "needs" : "need"} ${duration(worst.seconds_before)} of this port for all that ${worst.before_count === 1 ? "is" : "are"} left. ${job.id} itself needs ${duration(worst.own_seconds_left)} there.`.replace(
-      " that are left",
-      " that is left",
-    ),
+    `, which ${worst.before_count === 1 ? "needs" : "need"} ${duration(worst.seconds_before)} of this port for all that is left. ${job.id} itself needs ${duration(worst.own_seconds_left)} there.`,
   ];
 }
 
@@ -154,7 +166,7 @@ function waitTable(ports) {
     { class: "scroll" },
     h(
       "table",
-      { class: "plain", "aria-label": "who is before it, by port" },
+      { class: "plain waits", "aria-label": "who is before it, by port" },
       h(
         "thead",
         null,
@@ -299,7 +311,7 @@ function targetTraces(next, colour) {
 }
 
 function classes(source, job) {
-  const log = source.state.classes.get(job.id) ?? [];
+  const log = classHistory(source.state, job.id);
   if (log.length === 0) return null;
   const intervals = classIntervals(log, source.now);
   const [from, to] = [intervals[0].from, Math.max(source.now, intervals[0].from + 1)];

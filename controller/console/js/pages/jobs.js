@@ -32,7 +32,7 @@ export function makePage(redraw) {
         cell: (job) => classChip(job.service_class),
         help: "Class 0 is served first",
       },
-      { name: "state", title: "State", sort: (job) => job.state, cell: jobState },
+      { name: "state", title: "State", wide: false, sort: (job) => job.state, cell: jobState },
       {
         name: "model",
         title: "Model",
@@ -57,7 +57,7 @@ export function makePage(redraw) {
       { name: "metric", title: "Metric", sort: (job) => job.last_metric, cell: metric },
       {
         name: "target",
-        title: "Next target",
+        title: "Next target, at iteration",
         wide: false,
         sort: (job) => nextTarget(job)?.iteration ?? null,
         cell: target,
@@ -65,7 +65,7 @@ export function makePage(redraw) {
       },
       {
         name: "traffic",
-        title: "Sends",
+        title: "Sends an iteration",
         help: "The bytes of one iteration",
         wide: false,
         sort: sent,

@@ -55,12 +55,41 @@ export function makePage(redraw) {
       const all = directions(network);
       if (drawn.network !== network) drawn = { network, parts: picture(network, placesOf(network), all) };
       return [
-        section("Links by load and class", drawn.parts, legend(classesOf(state))),
+        section(
+          "Links by load and class",
+          h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "the graph" }, drawn.parts),
+          nodeLegend(),
+          loads(state, all),
+        ),
         ...network.switches.map((one) => switchPart(one, state.switches.get(one.dpid))),
         section("All links", links(all)),
       ];
     },
   };
+}
+
+function nodeLegend() {
+  return h(
+    "ul",
+    { class: "legend", "aria-label": "signs of hosts and switches" },
+    h(
+      "li",
+      null,
+      h("span", { class: "sign alive", "aria-hidden": "true" }),
+      "its agent reports, or the switch is ready",
+    ),
+    h("li", null, h("span", { class: "sign gone", "aria-hidden": "true" }), "it does not"),
+  );
+}
+
+/** The colours of the lines, or why they have none. */
+function loads(state, all) {
+  if (all.some((one) => one.load !== null)) return legend(classesOf(state));
+  return h(
+    "p",
+    { class: "note" },
+    "No load is shown: no switch counts traffic by class. Only a switch that the order is enforced at does.",
+  );
 }
 
 function picture(network, places, all) {

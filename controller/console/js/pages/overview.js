@@ -1,13 +1,13 @@
 /** What is in force, what is busy, and what is wrong. */
 
-import { contended, directions, liveJobs, nextTarget, overBound, share } from "../data/select.js";
+import { contended, directions, isEnforced, liveJobs, nextTarget, overBound, share } from "../data/select.js";
 import { h } from "../ui/dom.js";
-import { clock, compareNames, counted, duration, moment, names, number, percent, rate } from "../ui/format.js";
+import { clock, compareNames, count, counted, duration, moment, names, number, percent, rate } from "../ui/format.js";
 import { badge, bar, classChip, empty, fact, facts, jobLink, legend, loadBar, problems, section } from "../ui/parts.js";
 import { sparkline } from "../ui/spark.js";
 import { reachedSentence, timeline } from "../ui/timeline.js";
 
-const MOST_JOBS = 12;
+const MOST_JOBS = 20;
 const MOST_PORTS = 12;
 
 export const title = "Overview";
@@ -44,6 +44,7 @@ function inForce(source) {
     facts(
       fact("Policy", plan.policy, since),
       fact("State", mode(state), plan.degraded ?? null),
+      reporting(state),
       fact(
         "Jobs",
         String(running.length),
@@ -68,10 +69,25 @@ function inForce(source) {
 }
 
 function mode(state) {
-  if (state.status?.paused || state.settings?.pause) return badge("paused: nothing is enforced", "warn");
-  if (state.status !== null && state.status.enforce.length === 0)
-    return badge("observing: nothing is enforced", "quiet");
-  return badge("the order is enforced", "good");
+  if (isEnforced(state) !== false) return badge("the order is enforced", "good");
+  return state.status?.enforce.length === 0
+    ? badge("observing: nothing is enforced", "quiet")
+    : badge("paused: nothing is enforced", "warn");
+}
+
+/** How many agents report, and how many switches are ready. */
+function reporting({ hosts, switches }) {
+  if (hosts.size === 0) return null;
+  const alive = [...hosts.values()].filter((host) => host.alive).length;
+  const ready = [...switches.values()].filter((one) => one.ready).length;
+  const isWhole = alive === hosts.size;
+  return fact(
+    "Agents",
+    isWhole ? `all ${count(alive)} report` : badge(`${count(alive)} of ${count(hosts.size)} report`, "warn"),
+    switches.size === 0
+      ? "no switch has connected"
+      : `${count(ready)} of ${counted(switches.size, "switch", "switches")} ready`,
+  );
 }
 
 function contention(state) {
@@ -125,9 +141,12 @@ function waiting(state) {
           ),
         ),
     ),
-    jobs.length > MOST_JOBS
-      ? h("p", null, h("a", { href: "#/jobs" }, `${counted(jobs.length - MOST_JOBS, "more job")}`))
-      : null,
+    jobs.length > MOST_JOBS ? h("p", null, h("a", { href: "#/jobs" }, `all ${count(jobs.length)} jobs`)) : null,
+    h(
+      "p",
+      { class: "muted" },
+      "First served first. The number is the class: class 0 goes first. The line is the metric so far; the bar above it says when the next target is expected (80 % interval). Percent are of the whole run.",
+    ),
   );
 }
 

@@ -47,6 +47,9 @@ export function makePage(redraw) {
           column(source, plan, other, "In force"),
           other === null ? null : column(source, other, plan, "Dry run, not applied"),
         ),
+        other === null
+          ? null
+          : h("p", { class: "muted" }, "↑ and ↓ mark jobs that go earlier or later here than in the plan beside it."),
         legend(classesOf(source.state), false),
       ];
     },
@@ -102,7 +105,7 @@ function column(source, plan, other, name) {
       ? empty("No job is in the plan.")
       : h(
           "ol",
-          { class: "bands", start: "0" },
+          { class: "bands" },
           bands.slice(0, MOST_BANDS).map((band, i) =>
             h(
               "li",

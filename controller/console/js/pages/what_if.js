@@ -4,15 +4,27 @@ import { h } from "../ui/dom.js";
 import { counted, duration, number } from "../ui/format.js";
 import { classChip, section } from "../ui/parts.js";
 
+const HEAVIER = [2, 4];
+const SAME_SECONDS = 1;
+const SAME_SHARE = 0.02;
+
 export function makeWhatIf(id, redraw) {
   let result = null;
   let problem = null;
   let isAsking = false;
 
-  async function ask(source, event) {
+  async function submitted(source, event) {
     event.preventDefault();
     const wanted = Object.fromEntries([...new FormData(event.target)].filter(([, value]) => value !== ""));
-    if (Object.keys(wanted).length === 0) return;
+    if (Object.keys(wanted).length === 0) {
+      [result, problem] = [null, "Fill in a weight or a target, or choose a policy."];
+      redraw();
+      return;
+    }
+    await ask(source, wanted);
+  }
+
+  async function ask(source, wanted) {
     isAsking = true;
     redraw();
     try {
@@ -37,11 +49,14 @@ export function makeWhatIf(id, redraw) {
   function render(source, job, explained) {
     if (source.isRecorded) return null;
     const policies = source.state.status?.policies ?? [];
+    const weight = job.spec?.weight ?? 1;
     const form = h(
       "form",
-      { class: "row", on: { submit: (event) => ask(source, event) } },
-      field("weight", "Weight", { placeholder: number(job.spec?.weight ?? 1) }),
-      field("target", "Target", { placeholder: job.spec?.target ? number(job.spec.target) : "none" }),
+      { class: "row", on: { submit: (event) => submitted(source, event) } },
+      field("weight", "Weight: more counts more", { placeholder: number(weight) }),
+      field("target", `Target: ${job.spec?.metric?.name ?? "metric"} that is enough`, {
+        placeholder: job.spec?.target ? number(job.spec.target) : "none",
+      }),
       h(
         "div",
         { class: "field" },
@@ -57,20 +72,36 @@ export function makeWhatIf(id, redraw) {
     );
     return section(
       "What would help",
-      h("p", { class: "muted" }, "The controller plans again with the change, and applies nothing."),
+      h(
+        "p",
+        null,
+        HEAVIER.map((times) => [
+          h(
+            "button",
+            {
+              type: "button",
+              disabled: isAsking,
+              on: { click: () => ask(source, { weight: String(weight * times) }) },
+            },
+            `Try weight ${number(weight * times)}`,
+          ),
+          " ",
+        ]),
+        h("span", { class: "muted" }, "The controller plans again with the change, and applies nothing."),
+      ),
       form,
-      outcome(job, explained),
+      outcome(source, explained),
     );
   }
 
-  function outcome(job, explained) {
+  function outcome(source, explained) {
     if (problem !== null) return h("p", { class: "bad-news", role: "alert" }, problem);
     if (result === null || explained === null) return null;
     const { wanted, explained: other } = result;
     const change = Object.entries(wanted)
       .map(([name, value]) => `${name} ${value}`)
       .join(", ");
-    const [before, after] = [waits(explained), waits(other)];
+    const jobs = source.state.plan?.order.flat().length ?? null;
     return h(
       "div",
       { class: "outcome", role: "status" },
@@ -81,9 +112,16 @@ export function makeWhatIf(id, redraw) {
         classChip(explained.service_class),
         " → ",
         classChip(other.service_class),
-        verdict(explained, other, before, after),
+        verdict(explained, other, jobs),
       ),
       h("p", { class: "muted" }, other.reason),
+      "weight" in wanted || "target" in wanted
+        ? h(
+            "p",
+            { class: "muted" },
+            `To have it so, register the job again with ${change.replace(/, policy .*/, "")}: in its job file, or with PUT /v1/jobs/${id}. What it gains, others wait for.`,
+          )
+        : null,
     );
   }
 
@@ -94,12 +132,11 @@ function waits(explained) {
   return Math.max(0, ...(explained.ports ?? []).map((port) => port.seconds_before));
 }
 
-function verdict(now, other, before, after) {
-  const fewer = now.jobs_before.length - other.jobs_before.length;
-  const jobs =
-    fewer === 0
-      ? "as many jobs are before it"
-      : `${counted(Math.abs(fewer), fewer > 0 ? "fewer job is" : "more job is", fewer > 0 ? "fewer jobs are" : "more jobs are")} before it`;
-  if (Math.abs(before - after) < 1e-9) return ` It would wait as now: ${jobs}.`;
-  return ` It would wait ${after < before ? "less" : "longer"}: ${duration(after)} in the place of ${duration(before)} are before it at its busiest port, and ${jobs}.`;
+function verdict(now, other, jobs) {
+  const [before, after] = [waits(now), waits(other)];
+  const change = after - before;
+  const isSame = Math.abs(change) <= Math.max(SAME_SECONDS, SAME_SHARE * before);
+  const how = isSame ? "as now" : change < 0 ? "less" : "longer";
+  const place = `${counted(other.jobs_before.length, "job")} of all ${jobs ?? ""} would go first, now ${now.jobs_before.length}`;
+  return ` It would wait ${how}: ${duration(after)} in the place of ${duration(before)} are before it at the port where most is before it. ${place}.`;
 }

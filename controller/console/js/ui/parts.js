@@ -112,7 +112,12 @@ export function legend(classes, withOther = true) {
     "ul",
     { class: "legend", "aria-label": "colours of the classes" },
     [...all, ...(withOther ? ["other"] : [])].map((name) =>
-      h("li", null, h("span", { class: `swatch class-${name}`, "aria-hidden": "true" }), className(name)),
+      h(
+        "li",
+        null,
+        h("span", { class: `swatch class-${name}`, "aria-hidden": "true" }),
+        name === "0" ? `${className(name)}, goes first` : className(name),
+      ),
     ),
   );
 }
