@@ -29,6 +29,10 @@ from controller.access.audit.files import AuditError
 from controller.access.audit.log import AuditLog
 from controller.access.certificates.contexts import CertificateError, TlsContext
 from controller.api import ApiServer, ServerError, Services, monitoring, register
+from controller.api.calls.state import all_problems
+from controller.api.live.feed import MOST_STREAMS
+from controller.api.live.sampler import Sampler
+from controller.api.live.sources import Sources
 from controller.config.config import Config, ConfigError
 from controller.config.current import CurrentSettings
 from controller.config.file import read_settings
@@ -128,8 +132,12 @@ class Trainyard(RyuApp):
             metrics,
             callers,
             certificate_problems=certificates.problems,
+            certificate_ends=certificates.ends,
             audit=self._audit,
         )
+        services.feed.most_streams = min(MOST_STREAMS, files // 4)
+        self._sources = Sources(services, all_problems)
+        self._sampler = Sampler(services)
         self._workers = services.workers
         register(kwargs["wsgi"], services)
         try:
@@ -159,9 +167,11 @@ class Trainyard(RyuApp):
                 Step("the API takes no more requests", 0.5, self._server.close),
                 *([Step("monitoring ends", 0.5, self._monitoring.close)] if self._monitoring is not None else []),
                 Step("hosts that wait for a plan are answered", 0.5, self._loop.host_plans.close),
+                Step("streams of events end", 0.5, self._sources.stop),
                 Step("requests are answered", FINISH_SECONDS + 1.0, partial(self._server.drain, FINISH_SECONDS)),
                 Step("what was answered is written into the journal", 3.0, self._journal.flush),
                 Step("no more plans are made", 0.5, self._loop.stop),
+                Step("no more samples are taken", 0.5, self._sampler.stop),
                 Step("switches are let go", 0.5, self._dataplane.close),
                 Step("the journal is closed", 1.0, self._journal.stop),
                 Step("the audit is written", 1.0, self._audit.stop),
@@ -184,6 +194,8 @@ class Trainyard(RyuApp):
         self._audit.add({"who": "trainyard", "role": "controller", "action": "start", "outcome": "done"})
         self._workers.start()
         self._loop.start()
+        self._sources.start()
+        self._sampler.start()
         self._watchdog.start()
         if self._monitoring is not None:
             hub.spawn(self._monitoring)

@@ -241,6 +241,20 @@ class Snapshot:
     acknowledging: frozenset[str] = frozenset()
 
 
+class Prediction(NamedTuple):
+    """When a policy expects a job to reach a target: the metric there, and the iteration, counted from the job's start.
+
+    ``target`` is t90 or t95 (90 % or 95 % of convergence), or target (the value that the job declares). ``low`` and
+    ``high`` are the ends of the 80 % interval of ``iteration``.
+    """
+
+    target: Literal["t90", "t95", "target"]
+    metric: float
+    iteration: float
+    low: float
+    high: float
+
+
 @dataclass(frozen=True, slots=True)
 class Ordering:
     """A policy's answer: bands of job ids, first served first; the jobs of one band share.
@@ -249,6 +263,7 @@ class Ordering:
     key that it gets back with the next snapshot, so that the policy itself keeps no state. ``watch`` gives, for
     a job, the metric value whose crossing should cause a new plan at once. ``until`` is the moment, in the
     snapshot's clock, from which the order may be another though nothing has happened; infinite: there is none.
+    ``predictions`` say when jobs reach their targets, for people; a policy that predicts nothing has none.
     """
 
     policy: str
@@ -257,6 +272,7 @@ class Ordering:
     memory: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     watch: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     until: float = math.inf
+    predictions: Mapping[str, tuple[Prediction, ...]] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def by_id(jobs: Iterable[Job]) -> dict[str, Job]:

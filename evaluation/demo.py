@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -79,7 +80,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     show(result, document, knows)
     Console().print(f"[dim]summary, plot and logs: {options.results}[/dim]")
+    print_last(f"both runs, side by side: {replay_command(options.results)}")
     return 0
+
+
+def replay_command(results: Path) -> str:
+    """Returns the command that plays both runs in a browser, for a terminal in the checkout."""
+    folder = results.resolve()
+    shown = folder.relative_to(checkout.ROOT) if folder.is_relative_to(checkout.ROOT) else folder
+    return f".venv/bin/trainyard console {shlex.quote(str(shown))}"
+
+
+def print_last(line: str) -> None:
+    """Print a line in one piece, so that it can be copied."""
+    Console().print(line, soft_wrap=True, markup=False, highlight=False)
 
 
 def demo_summary(result: LabResult, command: str) -> dict[str, object]:

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 
 from controller.model import Host
 from simulator.jobs import SimJob, Workload
+from simulator.network import PAYLOAD_SHARE
 from simulator.workloads.transfers import barrier_lane, tasks
 from topologies.experiments.declaration import Declaration, declared
 from topologies.experiments.earlier import EarlierJob
 from topologies.experiments.experiment import PLAIN, Experiment, JobPlan
 
-PAYLOAD_SHARE = 1448 / 1514
-"""Of what a link carries, TCP's own bytes: a full frame has 14 bytes of Ethernet's, 20 of IP's and 32 of TCP's."""
 _NOTHING: Mapping[str, Declaration] = {}
 
 

@@ -25,6 +25,10 @@ from simulator.errors import InputError
 _SRC, _DST, _BYTES = attrgetter("src"), attrgetter("dst"), attrgetter("bytes")
 
 
+PAYLOAD_SHARE = 1448 / 1514
+"""Of what a link carries, TCP's own bytes: a full frame has 14 bytes of Ethernet's, 20 of IP's and 32 of TCP's."""
+
+
 class Network(ABC):
     """Links with capacities, and the path of each pair of hosts.
 

@@ -15,21 +15,26 @@ _READERS = (Role.OPERATOR, Role.VIEWER)
 
 
 class Access(Enum):
-    """Who may make a call. The value has the roles in order; the name says what the call does."""
+    """Who may make a call; the name says what the call does.
 
-    OPEN = tuple(Role)
+    The value has the roles in order, and whether the call asks who the caller is.
+    """
+
+    OPEN = (tuple(Role), False)
     """Anybody, without a token."""
-    OPERATE = (Role.OPERATOR,)
-    READ = _READERS
-    READ_JOB = (*_READERS, Role.TENANT)
-    CHANGE_JOB = (Role.OPERATOR, Role.TENANT, Role.HOST)
-    READ_HOST = (*_READERS, Role.HOST)
-    REPORT = (Role.OPERATOR, Role.HOST)
+    KNOWN = (tuple(Role), True)
+    """Every caller that is known."""
+    OPERATE = ((Role.OPERATOR,), True)
+    READ = (_READERS, True)
+    READ_JOB = ((*_READERS, Role.TENANT), True)
+    CHANGE_JOB = ((Role.OPERATOR, Role.TENANT, Role.HOST), True)
+    READ_HOST = ((*_READERS, Role.HOST), True)
+    REPORT = ((Role.OPERATOR, Role.HOST), True)
 
     @property
     def roles(self) -> tuple[Role, ...]:
         """The roles that may make the call."""
-        return tuple(self.value)
+        return tuple(self.value[0])
 
     def require(self, caller: Caller, call: str) -> None:
         """Raises HttpError 403, with the reason in words, where the caller's role may not make the call."""

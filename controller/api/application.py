@@ -9,10 +9,12 @@ from ryu.app.wsgi import ControllerBase, WSGIApplication
 from controller.api.dispatch import Api
 from controller.api.routes import MONITORING
 from controller.api.services import Services
+from controller.console.static import static_files
 
 
 def register(wsgi: WSGIApplication, services: Services) -> None:
     """Answer every path of ``wsgi`` that is not registered yet."""
+    static_files()  # read now: files of a later version would not fit together with these
     api = Api(services)
 
     class Everything(ControllerBase):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from http import HTTPStatus
 from typing import Any
+
+import eventlet.wsgi
 
 from controller.access.caller import ANYBODY
 from controller.access.requests_in_progress import MOST, RequestsInProgress
@@ -18,7 +20,7 @@ from controller.api.bodies.query import check_known, parse
 from controller.api.errors import from_refusal, problem
 from controller.api.http import Call, HttpError, Reply
 from controller.api.openapi import document
-from controller.api.routes import ROUTES, Route, check_names, pattern
+from controller.api.routes import CONSOLE, ROUTES, Route, check_names, pattern
 from controller.api.services import Services
 from controller.refusals import Refused
 
@@ -30,6 +32,9 @@ MORE = "trainyard.more"
 """Key of the WSGI environment for a callable that returns whether too much of the body is unread to keep the
 connection.
 """
+
+CONNECTION = "trainyard.connection"
+"""Key of the WSGI environment for the client's connection, which a stream writes to by itself."""
 
 StartResponse = Callable[[str, list[tuple[str, str]]], object]
 
@@ -46,7 +51,7 @@ class Api:
         self._by_path: dict[str, dict[str, Route]] = {}
         own = () if is_public else (Route("GET", "/openapi.json", self.openapi, Access.READ_JOB, {200: None}),)
         described = (*routes, *own)
-        for route in described:
+        for route in (*described, *(() if is_public else CONSOLE)):
             self._by_path.setdefault(route.path, {})[route.method] = route
         self._patterns = [(pattern(path), path) for path in self._by_path]
         self._described = described
@@ -143,13 +148,50 @@ class Api:
         return Reply(HTTPStatus.OK, self._document[1])
 
 
+class Streamed:
+    """A body that is written while the server iterates over it, in the place of the server.
+
+    The server would collect small parts, put each into a chunk of its own, and try again to write to a client that has
+    not taken the last part. ``on_close`` is called when the server is done with it.
+    """
+
+    def __init__(
+        self, connection: Any, status: HTTPStatus, headers: Mapping[str, str], write: Callable[[Any], None]
+    ) -> None:
+        self._connection = connection
+        lines = (f"HTTP/1.1 {int(status)} {status.phrase}", *(f"{name}: {value}" for name, value in headers.items()))
+        self._head = "".join(f"{line}\r\n" for line in (*lines, "")).encode("latin-1")
+        self._write = write
+        self.on_close: Callable[[], None] = lambda: None
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Write all, and yield nothing. Raises nothing: the server would write a second head into the stream."""
+        try:
+            self._connection.sendall(self._head)
+            self._write(self._connection)
+        except OSError as error:
+            LOG.debug("a stream has ended: %s", error)
+        except Exception:
+            LOG.exception("a stream has failed")
+        # Without this the server would add a head and a body of its own.
+        eventlet.wsgi.WSGI_LOCAL.already_handled = True
+        return iter(())
+
+    def close(self) -> None:
+        """The server is done with it."""
+        self.on_close()
+
+
 def send(reply: Reply, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
     """Start the WSGI response. Returns the parts of the body."""
     if CLOSE in environ and (reply.close or environ[MORE]()):
         environ[CLOSE]()
     status = HTTPStatus(reply.status)
-    body = [reply.body, *reply.parts]
     headers = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", **reply.headers}
+    if reply.stream is not None and environ.get("REQUEST_METHOD") != "HEAD":
+        headers |= {"Content-Type": reply.content_type, "Connection": "close"}
+        return Streamed(environ[CONNECTION], status, headers, reply.stream)
+    body = [reply.body, *reply.parts]
     if status not in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED):
         headers |= {"Content-Type": reply.content_type, "Content-Length": str(sum(map(len, body)))}
     start_response(f"{int(status)} {status.phrase}", list(headers.items()))

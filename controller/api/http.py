@@ -20,7 +20,8 @@ class Reply:
     """A reply. ``close`` ends the connection after it, because a part of the request is unread.
 
     ``waited`` is how many seconds the reply was held back because the client asked for that. A large body comes as
-    ``parts``, which follow ``body`` and are neither joined nor sent at once.
+    ``parts``, which follow ``body`` and are neither joined nor sent at once. ``stream`` writes a body of any length to
+    the client's connection by itself, and returns when the connection is to be ended.
     """
 
     status: int
@@ -30,6 +31,7 @@ class Reply:
     close: bool = False
     waited: float = 0.0
     parts: Sequence[bytes] = ()
+    stream: Callable[[Any], None] | None = None
 
     @classmethod
     def of(

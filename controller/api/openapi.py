@@ -160,6 +160,8 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
     if HTTPStatus.NOT_MODIFIED in route.answers:
         text = "The known entity tag; the answer is 304 as long as it is still valid"
         optional.append(("If-None-Match", "header", text, {"type": "string"}))
+    if route.header is not None:
+        optional.append((route.header[0], "header", route.header[1], {"type": "string"}))
     for name, location, text, schema in optional:
         parameters.append({"name": name, "in": location, "required": False, "description": text, "schema": schema})
     return parameters
@@ -169,7 +171,7 @@ def _answer(route: Route, status: int) -> dict[str, Any]:
     answer: dict[str, Any] = {"description": _TITLES[status]}
     model = route.answers[status]
     if model is not None:
-        answer["content"] = _content(JSON, model)
+        answer["content"] = _content(route.media_type, model)
     elif status == HTTPStatus.OK:
         answer["content"] = {route.media_type: {"schema": {"type": "object" if route.media_type == JSON else "string"}}}
     if HTTPStatus.NOT_MODIFIED in route.answers:

@@ -7,22 +7,34 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from controller.api.access import Access
-from controller.api.calls import audit, families, jobs, plans, reload, state
+from controller.api.calls import audit, console, explain, families, jobs, plans, reload, state
+from controller.api.exposition.metrics import read_metrics
 from controller.api.http import Call, Reply
+from controller.api.live.history import KEPT_SECONDS, read_history
+from controller.api.live.network import read_network
+from controller.api.live.stream import MEDIA_TYPE, follow_events
 from controller.api.services import Services
+from controller.events.rings import SAMPLE_SECONDS
 from controller.refusals import Invalid
 from controller.wire import (
+    MAX_METRIC,
+    MAX_POSITIVE,
+    MIN_POSITIVE,
     NAME_PATTERN,
     AuditTrail,
+    CallerView,
+    EventDocument,
     Explanation,
     FamilyList,
     FamilyRuns,
+    HistoryView,
     HostPlan,
     HostReport,
     JobList,
     JobSpec,
     JobState,
     Message,
+    Network,
     Peers,
     PlanView,
     Readiness,
@@ -51,7 +63,8 @@ class Route:
 
     ``answers`` has the model of each success status (None: no model, and for 204 and 304 no body). ``refusals`` are the
     error statuses of the handler itself, beside those that all such calls have. ``query`` has the query parameters by
-    name. A call that may answer 304 accepts ``If-None-Match`` and sends an entity tag.
+    name. A call that may answer 304 accepts ``If-None-Match`` and sends an entity tag. ``header`` names another header
+    that the call looks at, and describes it.
     """
 
     method: str
@@ -63,6 +76,7 @@ class Route:
     body: type[Message] | None = None
     query: Mapping[str, Parameter] = field(default_factory=dict)
     media_type: str = "application/json"
+    header: tuple[str, str] | None = None
 
     @property
     def name(self) -> str:
@@ -84,7 +98,16 @@ RELOAD = "/v1/reload"
 REPORTS = "/v1/hosts/{host}/reports"
 _OF_USER = {"user": Parameter("Only the family of this user")}
 
+
+def read_caller(_services: Services, call: Call) -> Reply:
+    """Read who calls, and which calls the caller's role may make."""
+    role = call.caller.role
+    calls = tuple(route.name for route in ROUTES if role in route.access.roles)
+    return Reply.of(CallerView(name=call.caller.name, role=role.value, calls=calls))
+
+
 ROUTES: tuple[Route, ...] = (
+    Route("GET", "/v1/caller", read_caller, Access.KNOWN, {200: CallerView}),
     Route("GET", "/v1/jobs", jobs.list_jobs, Access.READ_JOB, {200: JobList}),
     Route("GET", "/v1/jobs/{id}", jobs.get_job, Access.READ_JOB, {200: JobState}, (404,)),
     Route(
@@ -97,7 +120,25 @@ ROUTES: tuple[Route, ...] = (
         body=JobSpec,
     ),
     Route("DELETE", "/v1/jobs/{id}", jobs.delete_job, Access.CHANGE_JOB, {204: None}, (404,)),
-    Route("GET", "/v1/jobs/{id}/explain", jobs.explain, Access.READ_JOB, {200: Explanation}, (404, 409)),
+    Route(
+        "GET",
+        "/v1/jobs/{id}/explain",
+        explain.explain,
+        Access.READ_JOB,
+        {200: Explanation},
+        (403, 404, 409),
+        query={
+            "policy": Parameter("The name of a policy: as this policy would order the jobs now. Not for tenants"),
+            "weight": Parameter(
+                "As if the job had this weight. Not for tenants",
+                {"type": "number", "minimum": MIN_POSITIVE, "maximum": MAX_POSITIVE},
+            ),
+            "target": Parameter(
+                "As if the job declared this target. Not for tenants",
+                {"type": "number", "minimum": -MAX_METRIC, "maximum": MAX_METRIC},
+            ),
+        },
+    ),
     Route(
         "PUT",
         "/v1/stages/{id}",
@@ -155,8 +196,38 @@ ROUTES: tuple[Route, ...] = (
             ),
         },
     ),
+    Route(
+        "GET",
+        "/v1/events",
+        follow_events,
+        Access.READ_JOB,
+        {200: EventDocument},
+        header=("Last-Event-ID", "The id of the last event that the client has; 0 asks for all that is kept"),
+        media_type=MEDIA_TYPE,
+    ),
+    Route(
+        "GET",
+        "/v1/history",
+        read_history,
+        Access.READ_JOB,
+        {200: HistoryView},
+        (404,),
+        query={
+            "since": Parameter(
+                "From this time on, in seconds since the Unix epoch; without it, the whole hour",
+                {"type": "number", "minimum": 0},
+            ),
+            "step": Parameter(
+                "The seconds of a step, rounded up to a multiple of 5; without it 5, or more for a large answer",
+                {"type": "number", "minimum": SAMPLE_SECONDS, "maximum": KEPT_SECONDS},
+            ),
+            "jobs": Parameter("Only these jobs, with commas between them"),
+            "ports": Parameter("Only these ports, with commas between them"),
+        },
+    ),
+    Route("GET", "/v1/network", read_network, Access.READ, {200: Network}),
     Route("GET", "/v1/status", state.status, Access.READ, {200: Status}),
-    Route("GET", "/metrics", state.metrics, Access.READ, {200: None}, media_type="text/plain"),
+    Route("GET", "/metrics", read_metrics, Access.READ, {200: None}, media_type="text/plain"),
     Route("GET", "/healthz", state.healthz, Access.OPEN, {200: Readiness}),
     Route("GET", "/readyz", state.readyz, Access.OPEN, {200: Readiness}),
 )
@@ -166,15 +237,21 @@ MONITORING = tuple(
 )
 """The calls at the address for monitoring, where nobody needs a token."""
 
+CONSOLE = (
+    Route("GET", "/", console.console_page, Access.OPEN, {200: None, 304: None}),
+    Route("GET", "/console/{path}", console.console_file, Access.OPEN, {200: None, 304: None}, (404,)),
+)
+"""The calls for the console's static files. They are for browsers, so the description of the API leaves them out."""
+
 _NAME = re.compile(NAME_PATTERN)
-FAMILY = "name"
-"""The part of a path that names a family. It may have slashes; its call checks it."""
+_FREE = ("name", "path")
+"""The parts of a path that name a family, or a file of the console. They may have slashes; their calls check them."""
 
 
 def pattern(path: str) -> re.Pattern[str]:
     """Returns a path template as a regular expression.
 
-    Each name in braces matches anything but a slash, and the name of a family matches anything.
+    Each name in braces matches anything but a slash, and the name of a family or a file matches anything.
     """
     parts = re.split(r"\{(\w+)\}", path)
     text = "".join(re.escape(part) if i % 2 == 0 else _group(part) for i, part in enumerate(parts))
@@ -182,7 +259,7 @@ def pattern(path: str) -> re.Pattern[str]:
 
 
 def _group(part: str) -> str:
-    return rf"(?P<{part}>[\s\S]+)" if part == FAMILY else f"(?P<{part}>[^/]+)"
+    return rf"(?P<{part}>[\s\S]+)" if part in _FREE else f"(?P<{part}>[^/]+)"
 
 
 def check_names(parts: Mapping[str, str]) -> None:
@@ -194,7 +271,7 @@ def check_names(parts: Mapping[str, str]) -> None:
             "with a letter or digit",
         )
         for part, name in parts.items()
-        if part != FAMILY and _NAME.fullmatch(name) is None
+        if part not in _FREE and _NAME.fullmatch(name) is None
     ]
     if errors:
         raise Invalid(errors)

@@ -16,6 +16,8 @@ from controller.registry.shares import HOST_ENTRIES
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9_-])?")
 """What may be the name of a job in a sentence: dots at its end belong to the sentence."""
+ANOTHER = "another job"
+"""Stands where a tenant may not see a job's name."""
 Running = tuple[str, Declared]
 """A job that has not ended: its id and what was declared of it."""
 
@@ -32,7 +34,7 @@ def without_others(caller: Caller, text: str, user_of: Mapping[str, str | None])
 
     def shown(match: re.Match[str]) -> str:
         name = match.group()
-        return name if name not in user_of or may_see(caller, name, user_of[name]) else "another job"
+        return name if name not in user_of or may_see(caller, name, user_of[name]) else ANOTHER
 
     return _NAME.sub(shown, text)
 

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import TypeVar
 
 import requests
+import urllib3
 from pydantic import ValidationError
 
 from controller.cli.output import CommandError
 from controller.wire import Message, Problem
+from controller.wire.event_stream import Sent, lines, sent_events
 
 TIMEOUT_SECONDS = 30.0
+"""A stream that is silent for so long has ended: twice as long as between two signs of life."""
 WRONG_INPUT = (HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY)
+NOT_NOW = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE)
 Answer = TypeVar("Answer", bound=Message)
+
+
+class UnreachableError(CommandError):
+    """The controller does not answer now; it may later."""
+
+
+class ForbiddenError(CommandError):
+    """The caller's role may not make the call."""
 
 
 class Client:
@@ -66,6 +79,16 @@ class Client:
         """Remove what is at ``path``."""
         self._ask("DELETE", path, query)
 
+    def follow(self, path: str, last: str) -> Iterator[Sent]:
+        """Yields the server-sent events at ``path`` after the id ``last``, which may be empty, until the stream ends.
+
+        Raises UnreachableError where no stream can be had now, and CommandError where it never will.
+        """
+        headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": last} if last else {})
+        reply = self._ask("GET", path, None, headers=headers, stream=True)
+        with reply, contextlib.suppress(urllib3.exceptions.HTTPError, OSError):
+            yield from sent_events(lines(reply.raw.read1))
+
     def _understood(self, reply: requests.Response, model: type[Answer]) -> Answer:
         try:
             return model.model_validate_json(reply.content)
@@ -73,9 +96,17 @@ class Client:
             raise CommandError(f"{self._url} answers, but not as a Trainyard controller does") from None
 
     def _ask(
-        self, method: str, path: str, query: Mapping[str, str] | None, body: str | None = None
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        body: str | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        stream: bool = False,
     ) -> requests.Response:
-        headers = {"Content-Type": "application/json"} if body is not None else None
+        if body is not None:
+            headers = {"Content-Type": "application/json"}
         try:
             with self._session as session:
                 reply = session.request(
@@ -86,21 +117,29 @@ class Client:
                     headers=headers,
                     timeout=TIMEOUT_SECONDS,
                     verify=self._verify,
+                    stream=stream,
                 )
         except requests.exceptions.SSLError as error:
             raise CommandError(
                 f"{self._url}: its certificate is not trusted; name its authority by --ca ({_root(error)})"
             ) from None
         except requests.exceptions.ConnectionError as error:
-            raise CommandError(f"no controller answers at {self._url}: {_root(error)}") from None
+            raise UnreachableError(f"no controller answers at {self._url}: {_root(error)}") from None
         except requests.exceptions.Timeout:
-            raise CommandError(f"{self._url} did not answer within {TIMEOUT_SECONDS:g} s") from None
+            raise UnreachableError(f"{self._url} did not answer within {TIMEOUT_SECONDS:g} s") from None
         except (requests.exceptions.RequestException, ValueError) as error:
             raise CommandError(f"{self._url}: {error}", 2) from None
         if not reply.ok:
             status = 2 if reply.status_code in WRONG_INPUT else 1
-            raise CommandError(f"{self._url}: {_detail(reply)}", status)
+            raise _kind(reply.status_code)(f"{self._url}: {_detail(reply)}", status)
         return reply
+
+
+def _kind(status: int) -> type[CommandError]:
+    """Returns the error that an HTTP status stands for."""
+    if status == HTTPStatus.FORBIDDEN:
+        return ForbiddenError
+    return UnreachableError if status in NOT_NOW else CommandError
 
 
 def _detail(reply: requests.Response) -> str:

@@ -15,20 +15,23 @@ from collections.abc import Sequence
 from importlib.metadata import entry_points, version
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from controller.cli import (
     audit_command,
     certs_command,
     constraints_command,
+    events_command,
+    explain_command,
     families_command,
     pause_command,
     reload_command,
     token_command,
 )
+from controller.cli.console import command as console_command
 from controller.cli.extras import what_is_missing
 from controller.cli.ordering import order_options
 from controller.cli.output import CommandError, fail, show_document, show_facts, show_table
+from controller.cli.top import command as top_command
 
 if TYPE_CHECKING:
     from controller.cli.client import Client
@@ -78,15 +81,15 @@ def parser(given: Sequence[str] = ()) -> argparse.ArgumentParser:
     plan.add_argument("--policy", metavar="NAME", help="plan by this policy, without applying it")
     plan.set_defaults(run=run_plan)
 
-    explain = commands.add_parser("explain", parents=[remote], help="why a job has its class")
-    explain.add_argument("job", metavar="JOB", help="the name of the job")
-    explain.set_defaults(run=run_explain)
-
+    explain_command.add_command(commands, remote, _client)
     families_command.add_command(commands, remote, _client)
 
     audit_command.add_command(commands, remote, _client)
+    console_command.add_command(commands, remote, _client)
+    events_command.add_command(commands, remote, _client)
     pause_command.add_command(commands, remote, _client)
     reload_command.add_command(commands, remote, _client)
+    top_command.add_command(commands, remote, _client)
 
     probe = commands.add_parser("probe", parents=[remote], help="the switches, and whether their queues are proven")
     probe.set_defaults(run=run_probe)
@@ -220,33 +223,6 @@ def run_plan(options: argparse.Namespace) -> int:
         for job in band
     ]
     return show_table(("band", "class", "job", "reason"), rows)
-
-
-def run_explain(options: argparse.Namespace) -> int:
-    """Show why a job has its class."""
-    from controller.wire import Explanation
-
-    answer = _client(options).get(f"/v1/jobs/{quote(options.job)}/explain", Explanation)
-    if options.json:
-        return show_document(answer)
-    port = "no demand"
-    if answer.bottleneck_port is not None:
-        port = f"{answer.bottleneck_port}, {answer.bottleneck_seconds_per_iteration:.4g} s an iteration"
-    return show_facts(
-        [
-            ("job", answer.job),
-            ("policy", answer.policy),
-            ("class", f"{answer.service_class} (band {answer.position})"),
-            ("reason", answer.reason),
-            ("before it", ", ".join(answer.jobs_before) or "none"),
-            ("bottleneck", port),
-            ("iterations", f"{answer.iterations_done:g} done, {answer.iterations_left:g} left"),
-            *([("target", f"{answer.target:.4g}")] if answer.target is not None else []),
-            *([("diverged", "yes: its metric or its loss is no finite number")] if answer.diverged else []),
-            *([("family", answer.earlier_runs)] if answer.earlier_runs is not None else []),
-            *(("problem", problem) for problem in answer.problems),
-        ]
-    )
 
 
 def run_probe(options: argparse.Namespace) -> int:

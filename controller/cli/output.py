@@ -21,7 +21,7 @@ class CommandError(Exception):
 
 def fail(message: str, status: int, prefix: str = "trainyard: ") -> int:
     """Writes what went wrong to stderr, and returns the exit status."""
-    sys.stderr.write("".join(f"{prefix}{line}\n" for line in _clean(message, keep_lines=True).splitlines()))
+    sys.stderr.write("".join(f"{prefix}{line}\n" for line in clean(message, keep_lines=True).splitlines()))
     return status
 
 
@@ -32,8 +32,9 @@ def show_document(message: BaseModel) -> int:
 
 
 def show_json(document: dict[str, object]) -> int:
-    """Prints one JSON document that is no message of the API, and returns the exit status 0."""
+    """Prints one JSON document that is no message of the API, at once, and returns the exit status 0."""
     sys.stdout.write(json.dumps(document, indent=2) + "\n")
+    sys.stdout.flush()
     return 0
 
 
@@ -44,7 +45,7 @@ def value_text(value: Any) -> str:
 
 def show_table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
     """Prints columns with titles, and returns the exit status 0."""
-    cells = [[_clean(str(cell)) for cell in row] for row in rows]
+    cells = [[clean(str(cell)) for cell in row] for row in rows]
     if sys.stdout.isatty():
         from rich.console import Console
         from rich.table import Table
@@ -68,6 +69,12 @@ def show_lines(lines: Iterable[str]) -> int:
     return 0
 
 
+def show_line(line: str) -> None:
+    """Prints a line at once: whoever reads it may wait for it."""
+    sys.stdout.write(clean(line) + "\n")
+    sys.stdout.flush()
+
+
 def show_beside(line: str) -> None:
     """Prints a line on stderr, where it does not mix with what is kept of stdout."""
     sys.stderr.write(f"{line}\n")
@@ -77,10 +84,12 @@ def show_facts(facts: Sequence[tuple[str, str]]) -> int:
     """Prints names and values, one pair on a line, and returns the exit status 0."""
     width = max(len(name) for name, _ in facts)
     for name, value in facts:
-        sys.stdout.write(f"{_clean(name).ljust(width)}  {_clean(value)}\n")
+        sys.stdout.write(f"{clean(name).ljust(width)}  {clean(value)}\n")
     return 0
 
 
-def _clean(text: str, *, keep_lines: bool = False) -> str:
-    """Replaces characters that are not printable: text from the network must not control the terminal."""
+def clean(text: str, *, keep_lines: bool = False) -> str:
+    """Returns the text with ? for each character that is not printable: text from the network must not control the
+    terminal.
+    """
     return "".join(char if char.isprintable() or (keep_lines and char == "\n") else "?" for char in text)

@@ -149,10 +149,22 @@ class Dataplane:
         The class None is all other traffic. The counts never fall, even if a switch reconnects or its queues are made
         anew.
         """
+        self._count()
+        return self._bytes.totals()
+
+    def port_bytes(self, *, anew: bool = True) -> dict[tuple[int, int], dict[int | None, int]]:
+        """Returns the bytes that each port has sent, by (datapath id, port number) and service class; see above.
+
+        Without ``anew`` no switch is asked: the counts are those that were read last.
+        """
+        if anew:
+            self._count()
+        return self._bytes.by_port()
+
+    def _count(self) -> None:
         threads = [hub.spawn(session.count) for session in self._sessions.values() if session.ready]
         for thread in threads:
             thread.wait()
-        return self._bytes.totals()
 
     # Ryu's events, handed on by the app.
 

@@ -76,6 +76,9 @@ class Network(Protocol):
     def class_bytes(self) -> dict[tuple[int, int | None], int]:
         """Returns bytes by switch and class."""
 
+    def port_bytes(self, *, anew: bool = True) -> dict[tuple[int, int], dict[int | None, int]]:
+        """Returns bytes by switch and port, and by class; without ``anew`` those that are known already."""
+
 
 class Loop:
     """Keeps the network and the hosts' plans equal to what the policy says. ``clock``: seconds since the epoch."""
@@ -123,6 +126,7 @@ class Loop:
         self._wake = eventlet.event.Event()
         self._period_changed = eventlet.event.Event()
         self._threads: list[eventlet.greenthread.GreenThread] = []
+        self._listeners: list[Callable[[], None]] = []
         store.add_source(self._dump)
         registry.subscribe(self.trigger)
         dataplane.subscribe(lambda _reason: self.trigger(Trigger.SWITCH, time.monotonic()))
@@ -136,6 +140,13 @@ class Loop:
         for thread in self._threads:
             thread.kill()
         self._threads = []
+
+    def subscribe(self, listener: Callable[[], None]) -> None:
+        """Call ``listener`` after each turn, whether its plan is in force or refused, and after other settings.
+
+        The loop waits for it, so it must be quick.
+        """
+        self._listeners.append(listener)
 
     def trigger(self, reason: str, received_at: float) -> None:
         """Ask for a plan soon. ``received_at``: when the trigger arrived, by ``time.monotonic``."""
@@ -175,6 +186,7 @@ class Loop:
         self._pause()
         changed, self._period_changed = self._period_changed, eventlet.event.Event()
         changed.send()
+        self._tell()
 
     def _pause(self) -> None:
         """Hand on whether all is paused. The gates follow in ``_keep_gates``, which is woken next."""
@@ -182,11 +194,16 @@ class Loop:
         self._dataplane.set_paused(is_paused)
         self.host_plans.set_paused(is_paused or "host" not in self._current.config.enforce)
 
-    def dry_run(self, policy: Policy) -> tuple[Plan, Snapshot]:
-        """Returns the plan that ``policy`` would make now, and its snapshot. Raises what the policy raises."""
+    def dry_run(
+        self, policy: Policy, change: Callable[[Snapshot], Snapshot] = lambda known: known
+    ) -> tuple[Plan, Snapshot]:
+        """Returns the plan that ``policy`` would make now, and its snapshot. Raises what the policy raises.
+
+        ``change`` returns what the plan is made of, from what is known. It is pure.
+        """
 
         def act() -> tuple[Plan, Snapshot]:
-            snapshot = self._take_snapshot()
+            snapshot = change(self._take_snapshot())
             made: Plan = eventlet.tpool.execute(
                 plan, snapshot, self._made, policy=policy, assign=self._current.config.assign
             )
@@ -250,8 +267,6 @@ class Loop:
     def _note_fit(self, fitted: Fitted) -> None:
         """Remember how the flows fit into the switches' tables, and log a change of that."""
         before, self.fitted = self.fitted, fitted
-        self._metrics.degraded.set(fitted.step is Step.MARKED)
-        self._metrics.flow_rules.set(fitted.rules)
         if fitted.step is not (before.step if before is not None else Step.LINKS):
             LOG.log(logging.INFO if fitted.step is Step.LINKS else logging.WARNING, "%s", self.distinction)
 
@@ -334,7 +349,6 @@ class Loop:
         old = self.plan
         self.epoch += old is None or new.classes != old.classes or new.ordering.policy != old.ordering.policy
         self.plan, self.snapshot, self.refusals = new, snapshot, ()
-        self._metrics.jobs.set(len(self.classes))
         self.host_plans.update(new.ordering.policy, new_marks, degraded=snapshot.degraded)
         self._store.put(KIND, ID, in_steps(self._record(new)))
         self._store.remove(KIND, REFUSED_ID)
@@ -397,6 +411,11 @@ class Loop:
         elif failure is None and self.failure is not None:
             LOG.info("plans are made and applied again")
         self.failure = failure
+        self._tell()
+
+    def _tell(self) -> None:
+        for listener in self._listeners:
+            listener()
 
     def _record(self, recorded: Plan) -> Steps[str]:
         texts = yield from texts_of(**to_record(recorded, self.host_plans.record()))

@@ -1,31 +1,40 @@
-"""The controller's own counters and latencies, for Prometheus and for ``GET /v1/status``."""
+"""What happens in the controller, counted and timed, for Prometheus and for ``GET /v1/status``.
+
+Only what happens is here. What is now, such as the number of jobs, is read when Prometheus asks (see
+``controller.api.exposition``). A label that has few values has all of them from the start, so that the first increase
+is seen, too.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import get_args
 
 from prometheus_client import (
     CollectorRegistry,
     Counter,
-    Gauge,
     GCCollector,
     Histogram,
-    Info,
     PlatformCollector,
     ProcessCollector,
+    disable_created_metrics,
 )
-from prometheus_client.core import CounterMetricFamily
 from prometheus_client.exposition import generate_latest
-from prometheus_client.registry import Collector
+
+from controller.registry.triggers import Trigger
+from controller.wire import ReportAnswer
 
 MAX_SAMPLES = 10_000
 _LATENCY_BUCKETS = (0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0)
 _REQUEST_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 20.0)
 REFUSED = "refused"
-"""Count a request that reached no call under this name."""
+"""Count a request that reached no call under this route."""
+OTHER = "other"
+"""Count a request under this method where its route is no call's."""
+PROOFS = ("certificate", "oidc", "slowed", "token")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,105 +71,73 @@ def _rank(ordered: list[float], quantile: float) -> float:
     return ordered[max(0, -int(-quantile * len(ordered) // 1) - 1)]
 
 
-class ClassBytes(Collector):
-    """Bytes that switches have sent by class, as a Prometheus counter; the dataplane counts them."""
-
-    def __init__(self) -> None:
-        self._counts: dict[tuple[str, str], int] = {}
-
-    def merge(self, counts: Mapping[str, Mapping[str, int]]) -> None:
-        """Merge the present counts by datapath id and class; a switch that is left out keeps its counts."""
-        for dpid, classes in counts.items():
-            for service_class, count in classes.items():
-                self._counts[dpid, service_class] = count
-
-    def collect(self) -> Iterable[CounterMetricFamily]:
-        """Yields the counts as Prometheus reads them."""
-        family = CounterMetricFamily(
-            "trainyard_switch_class_bytes",
-            "Bytes that a switch has sent by class; 'other' is all other traffic",
-            labels=["dpid", "service_class"],
-        )
-        for labels, count in self._counts.items():
-            family.add_metric(labels, count)
-        yield family
-
-
 class Metrics:
-    """All metrics, in a collector registry of their own."""
+    """All that is counted and timed, in a collector registry of its own."""
 
     def __init__(self) -> None:
+        # When a series began says nothing that an operator asks, and doubles the number of series.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = registry = CollectorRegistry()
         self.plans = Counter("trainyard_plans", "Plans made", registry=registry)
-        self.plan_causes = Counter(
-            "trainyard_plan_causes", "What plans were made for; several may share a plan", ["cause"], registry=registry
+        self.plan_causes = _counter(
+            registry,
+            "trainyard_plan_causes",
+            "What plans were made for; several causes may share a plan",
+            cause=tuple(Trigger),
         )
         self.plan_errors = Counter("trainyard_plan_errors", "Plans that failed", registry=registry)
         self.apply_errors = Counter("trainyard_apply_errors", "Changes that a switch refused", registry=registry)
         self.flow_mods = Counter("trainyard_flow_mods", "Rules added, changed or deleted", registry=registry)
         self.gate_renewals = Counter("trainyard_gate_renewals", "Gates kept open", registry=registry)
         self.gate_errors = Counter("trainyard_gate_errors", "Rounds of renewal that failed", registry=registry)
-        self.reports = Counter("trainyard_reports", "Batches of hosts, by outcome", ["status"], registry=registry)
+        self.reports = _counter(
+            registry,
+            "trainyard_reports",
+            "Batches of hosts: taken, or merged before (duplicate)",
+            status=get_args(ReportAnswer.model_fields["status"].annotation),
+        )
         self.requests = Counter(
             "trainyard_http_requests",
-            "Requests answered, by call and status; 'unknown' is what no call is at, 'refused' what is no HTTP",
-            ["call", "status"],
+            "Requests answered, by route and status; the route 'unknown' stands for all paths without a call, "
+            "'refused' for what is no HTTP",
+            ["method", "route", "status"],
             registry=registry,
         )
         self.request_seconds = Histogram(
-            "trainyard_http_request_seconds",
+            "trainyard_http_request_duration_seconds",
             "From a request's head until its answer is made, the coming of its body included, the time that a long "
             "poll is held back left out",
-            ["call"],
+            ["method", "route", "status_class"],
             registry=registry,
             buckets=_REQUEST_BUCKETS,
         )
-        self.wrong_tokens = Counter(
+        self.wrong_tokens = _counter(
+            registry,
             "trainyard_wrong_tokens",
             "Requests refused for what they showed: a token, a token of the identity provider (oidc), a client "
             "certificate; 'slowed': not looked at, because too many of the address were wrong before",
-            ["proof"],
+            proof=PROOFS,
+        )
+        self.reloads = _counter(
+            registry,
+            "trainyard_reloads",
+            "Tries to read the settings again: done or refused",
+            outcome=("done", "refused"),
+        )
+        self.events = Counter(
+            "trainyard_events", "Events for those who follow GET /v1/events", ["event"], registry=registry
+        )
+        self.event_gaps = Counter(
+            "trainyard_event_gaps",
+            "How often a client of GET /v1/events was told that it has missed events",
             registry=registry,
         )
-        self.journal_degraded = Gauge(
-            "trainyard_journal_degraded", "1 while the journal cannot be written", registry=registry
-        )
-        self.settings = Info("trainyard_settings", "The settings file in force, by its SHA-256", registry=registry)
-        self.settings_loaded = Gauge(
-            "trainyard_settings_loaded_timestamp_seconds",
-            "When the settings in force were read, in seconds since 1970",
-            registry=registry,
-        )
-        self.reloads = Counter(
-            "trainyard_reloads", "Tries to read the settings again: done or refused", ["outcome"], registry=registry
-        )
-        self.paused = Gauge(
-            "trainyard_paused", "1 while an operator has paused: nothing is enforced", registry=registry
-        )
-        self.audit_degraded = Gauge(
-            "trainyard_audit_degraded", "1 while the audit file cannot be written", registry=registry
-        )
-        self.audit_lost = Counter(
-            "trainyard_audit_lost_records", "Records of the audit that were lost since the start", registry=registry
-        )
-        self.jobs = Gauge("trainyard_jobs", "Jobs in the plan in force", registry=registry)
-        self.degraded = Gauge(
-            "trainyard_degraded_to_marked",
-            "1 while switches look at hosts' marks because the flows need more rules than table_budget",
-            registry=registry,
-        )
-        self.flow_rules = Gauge(
-            "trainyard_flow_rules", "Rules that the jobs' flows need at one switch, at most", registry=registry
-        )
-        self.switches_ready = Gauge("trainyard_switches_ready", "Switches that are ready for rules", registry=registry)
-        self.class_bytes = ClassBytes()
-        registry.register(self.class_bytes)
         self.plan_seconds = Histogram(
-            "trainyard_plan_seconds", "Time to make a plan", registry=registry, buckets=_LATENCY_BUCKETS
+            "trainyard_plan_duration_seconds", "Time to make a plan", registry=registry, buckets=_LATENCY_BUCKETS
         )
         self.report_to_plan = Samples(
             Histogram(
-                "trainyard_report_to_plan_seconds",
+                "trainyard_trigger_to_plan_seconds",
                 "From a trigger's arrival until its plan was applied, rules changed or not",
                 registry=registry,
                 buckets=_LATENCY_BUCKETS,
@@ -189,17 +166,32 @@ class Metrics:
         GCCollector(registry=registry)
 
     def answered(self, call: str, status: int, seconds: float) -> None:
-        """Count a request that reached the application, and note how long its answer took."""
-        self.requests.labels(call=call, status=str(int(status))).inc()
-        self.request_seconds.labels(call=call).observe(max(seconds, 0.0))
+        """Count a request that reached the application, and note how long its answer took.
+
+        ``call`` is a method and a route, such as ``GET /v1/jobs/{id}``, or ``unknown``.
+        """
+        method, _, route = call.rpartition(" ")
+        method = method or OTHER
+        self.requests.labels(method=method, route=route, status=str(int(status))).inc()
+        duration = self.request_seconds.labels(method=method, route=route, status_class=f"{int(status) // 100}xx")
+        duration.observe(max(seconds, 0.0))
 
     def refused(self, status: HTTPStatus) -> None:
         """Count a request that was answered without reaching the application."""
-        self.requests.labels(call=REFUSED, status=str(int(status))).inc()
+        self.requests.labels(method=OTHER, route=REFUSED, status=str(int(status))).inc()
 
     def text(self) -> bytes:
-        """Returns all metrics in Prometheus's text format."""
+        """Returns all that is counted and timed in Prometheus's text format."""
         return generate_latest(self.registry)
+
+
+def _counter(registry: CollectorRegistry, name: str, meaning: str, **values: Iterable[str]) -> Counter:
+    """Returns a counter with one label, which has all of its values from the start."""
+    ((label, each),) = values.items()
+    counter = Counter(name, meaning, [label], registry=registry)
+    for value in each:
+        counter.labels(value)
+    return counter
 
 
 def counted(counter: Counter) -> float:

@@ -7,7 +7,8 @@ in the snapshot.
 
 **What it returns.** An ``Ordering``: bands of job ids, first served first. The jobs of one band share the network.
 Every job of the snapshot stands in exactly one band, and ``reasons`` has a sentence for it; otherwise ``PlanError``
-refuses the plan. ``until`` and ``watch`` say when the order may change although no job comes or goes.
+refuses the plan. ``until`` and ``watch`` say when the order may change although no job comes or goes. ``predictions``
+tell people when jobs are expected to reach their targets; they decide nothing.
 
 **Options.** They are keyword arguments of the constructor. Annotate each with ``Number``, ``Whole``, ``Choice``,
 ``Truth`` or ``HostName``, and let it check the value. The error for a mistyped option then lists the options that

@@ -59,6 +59,7 @@ from controller.policies.parts import aims
 from controller.policies.parts.ageing import age
 from controller.policies.parts.aims import Aim
 from controller.policies.parts.options import MOST, Choice, Number, Whole
+from controller.policies.parts.predictions import predictions
 
 _VARIANT = Choice(("index", "median", "gain", "remaining", "attained"))
 _AMOUNT, _UNCERTAIN, _PERIODS = Number(), Number(above=True), Whole(1, int(MOST))
@@ -148,7 +149,8 @@ class Jpas(Policy):
         bottlenecks = load_matrix(snapshot).bottlenecks()
         remembered = aims.crossings(snapshot.jobs, memory)
         earlier = [earlier_runs(job) for job in snapshot.jobs]
-        known = fits(aims.judged(snapshot.jobs, remembered), earlier)
+        judged = aims.judged(snapshot.jobs, remembered)
+        known = fits(judged, earlier)
         judged_by = {
             job.id: aims.aim(job, fitted, remembered.get(job.id))
             for job, fitted in zip(snapshot.jobs, known, strict=True)
@@ -185,6 +187,11 @@ class Jpas(Policy):
             # Ageing and new fits happen once in a period.
             until=snapshot.now + snapshot.period,
             watch={job: standing.watch for job, standing in standings.items() if standing.watch is not None},
+            predictions={
+                job.id: predictions(job, fitted)
+                for job, fitted in zip(judged, known, strict=True)
+                if fitted is not None
+            },
         )
 
     def _service(self, snapshot: Snapshot, bottlenecks: Floats, known: Sequence[fit.Fit | None]) -> Floats:

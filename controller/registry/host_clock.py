@@ -34,6 +34,11 @@ class HostClock:
         """Seconds. Of the latest batches the fastest one shows best how the two clocks differ."""
         return min(self._recent, default=0.0)
 
+    @property
+    def known_offset(self) -> float | None:
+        """The offset in seconds. None: there is no sample yet that is believed."""
+        return self.offset if self._recent else None
+
     def note(self, sent_at: float, now: float) -> None:
         """Add the sample of a batch: ``sent_at`` is by the host's clock, ``now`` by the controller's."""
         sample = now - sent_at

@@ -15,6 +15,8 @@ from controller.registry import records
 from controller.registry.families import KeptFamilies
 from controller.registry.job.record import JobRecord
 
+JobListener = Callable[[str, str | None], None]
+"""Is called with the id of a job and its user."""
 MAX_ENDED = 1_000
 FORGET_ENDED_SECONDS = 3600.0
 MAX_TOMBSTONES = 10_000
@@ -37,6 +39,7 @@ class Jobs:
         self._tombstones = state.tombstones
         self._store = store
         self._clock = clock
+        self._listeners: list[JobListener] = []
         self._lost = {job.id for job in self.live() if job.lost_since is not None}
         self.owners = Owners()
         self.families = KeptFamilies(state.families, store)
@@ -49,6 +52,13 @@ class Jobs:
 
     def __contains__(self, job_id: str) -> bool:
         return job_id in self._records
+
+    def subscribe(self, listener: JobListener) -> None:
+        """Call ``listener`` at each change of a job that others may see, reports and its removal included.
+
+        It is called for each job of each report, in the middle of a change: it may note the job, and no more.
+        """
+        self._listeners.append(listener)
 
     def get(self, job_id: str) -> JobRecord | None:
         """Returns a job; None where there is none."""
@@ -82,6 +92,7 @@ class Jobs:
                 self.owners.add(job.id, job.spec.claims)
             if job.lost_since is not None:
                 self._lost.add(job.id)
+            self._tell(job)
         return [job.id for job in admitted]
 
     def hosts_of(self, job_id: str) -> frozenset[str] | None:
@@ -115,6 +126,7 @@ class Jobs:
         self._store.replace_points(job_id, ())
         self.owners.add(job_id, spec.claims)
         records.save_job(self._store, job)
+        self._tell(job)
 
     def replace_spec(self, job: JobRecord, spec: Declared, *, arrival: float | None, registrar: str | None) -> None:
         """Give a job that runs another spec. ``arrival`` of None leaves it as it is."""
@@ -129,6 +141,7 @@ class Jobs:
             records.save_seen(self._store, job)
         self.owners.add(job.id, spec.claims)
         records.save_job(self._store, job)
+        self._tell(job)
 
     def release_flows(self, job_id: str, spec: Declared) -> Steps[None]:
         """Take connections that other jobs were seen with, but that ``spec`` declares, away from those jobs."""
@@ -148,6 +161,7 @@ class Jobs:
             job.is_given_up = job.lost_since is not None
             self.families.keep(job, self._clock())
         self._bury(job)
+        self._tell(job)
 
     def remove_waiting(self, job_id: str) -> bool:
         """Remove a job that waits for its host; returns whether there was one."""
@@ -169,12 +183,14 @@ class Jobs:
         self._lost.discard(job.id)
         records.save_job(self._store, job)
         self.families.keep(job, ended_at)
+        self._tell(job)
 
     def lose(self, job: JobRecord, now: float) -> None:
         """Note that a job is lost."""
         job.lost_since = now
         self._lost.add(job.id)
         records.save_job(self._store, job)
+        self._tell(job)
 
     def return_lost(self, host: str, reported: Collection[str]) -> bool:
         """Bring back the lost jobs that a host which was heard of just now speaks for; returns whether there were any.
@@ -190,6 +206,7 @@ class Jobs:
             job.lost_since = None
             self._lost.discard(job.id)
             records.save_job(self._store, job)
+            self._tell(job)
         return bool(back)
 
     def forget_old(self, now: float) -> None:
@@ -222,6 +239,7 @@ class Jobs:
         """Note what every report changes."""
         if self.has(job):
             records.save_tally(self._store, job)
+            self._tell(job)
 
     def save_seen(self, job: JobRecord) -> None:
         """Note the connections that hosts found."""
@@ -229,6 +247,10 @@ class Jobs:
             records.save_seen(self._store, job)
 
     # Inside ------------------------------------------------------------------------------------------------------
+
+    def _tell(self, job: JobRecord) -> None:
+        for listener in self._listeners:
+            listener(job.id, job.spec.user)
 
     def _new_run(self, job_id: str, spec: Declared, arrival: float, now: float) -> JobRecord:
         """Returns a record that knows when the run before it was over, as far as that is remembered."""

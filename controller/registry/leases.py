@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 from controller.registry.host_record import HostRecord
 from controller.registry.job.record import JobRecord
 
+AgentWord = Literal["reporting", "silent", "none"]
 HANDOVER_SECONDS = 45.0
 """A new agent has this long to report the connections that the agent before it found; then those are forgotten.
 
@@ -34,6 +36,12 @@ class Leases:
         agent = self.agents.get(host)
         return agent is not None and agent.alive(self._steady(), self.seconds)
 
+    def agent(self, host: str) -> AgentWord:
+        """Returns whether the host's agent reports, is silent for longer than a lease, or was never heard of."""
+        if self.is_alive(host):
+            return "reporting"
+        return "silent" if host in self.agents else "none"
+
     def acknowledging(self) -> frozenset[str]:
         """Returns the hosts that mark acknowledgements and whose leases run."""
         now = self._steady()
@@ -42,6 +50,11 @@ class Leases:
             for host, agent in self.agents.items()
             if agent.marks_acknowledgements and agent.alive(now, self.seconds)
         )
+
+    def clock_offset(self, host: str) -> float | None:
+        """Returns what to add to a host's times to get the controller's, in seconds; None before it has reported."""
+        agent = self.agents.get(host)
+        return agent.clock.known_offset if agent is not None else None
 
     def now(self) -> float:
         """Returns the time by which leases run."""

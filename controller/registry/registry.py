@@ -21,9 +21,9 @@ from controller.pieces import Steps
 from controller.refusals import NotFound
 from controller.registry.admission import check_claims, check_room, check_spec
 from controller.registry.job.record import JobRecord
-from controller.registry.job.view import JobView
-from controller.registry.jobs import Jobs
-from controller.registry.leases import Leases
+from controller.registry.job.view import JobDescription, JobProgress, JobView
+from controller.registry.jobs import JobListener, Jobs
+from controller.registry.leases import AgentWord, Leases
 from controller.registry.records import dump, load, save_host
 from controller.registry.report_merge import BatchOrigin
 from controller.registry.reports import BatchOutcome, Reports
@@ -107,6 +107,10 @@ class Registry:
     def subscribe(self, listener: Listener) -> None:
         """Call ``listener(trigger, received_at)`` at every change that cannot wait for the period."""
         self._listeners.append(listener)
+
+    def subscribe_to_jobs(self, listener: JobListener) -> None:
+        """Call ``listener`` at each change of a job; see ``Jobs.subscribe``."""
+        self._jobs.subscribe(listener)
 
     # Jobs and stages ---------------------------------------------------------------------------------------------
 
@@ -197,6 +201,32 @@ class Registry:
         """Yields all jobs, those that ended lately included; each as it is at that moment."""
         return (job.state(classes.get(job.id)) for job in list(self._jobs))
 
+    def has_job(self, job_id: str) -> bool:
+        """Returns whether there is a job of this name, which may have ended lately."""
+        return job_id in self._jobs
+
+    def progress(self, job_id: str) -> JobProgress | None:
+        """Returns how a job fares; None where there is none."""
+        job = self._jobs.get(job_id)
+        return job.progress() if job is not None else None
+
+    def description(self, job_id: str) -> JobDescription | None:
+        """Returns what a job is; None where there is none."""
+        job = self._jobs.get(job_id)
+        return job.description() if job is not None else None
+
+    def progress_and_bytes(self) -> Iterator[tuple[JobProgress, float | None]]:
+        """Yields how each job that has not ended fares, and the bytes that it has sent; None: nobody counts them."""
+        return ((job.progress(), job.sent_total) for job in self._jobs.live())
+
+    def stages(self) -> dict[str, tuple[str, ...]]:
+        """Returns the stages that were put, or that running jobs name, with their running jobs in order."""
+        members: dict[str, list[str]] = {stage: [] for stage in self._stages.names}
+        for job in self._jobs.live():
+            if job.stage is not None:
+                members.setdefault(job.stage, []).append(job.id)
+        return {stage: tuple(sorted(jobs)) for stage, jobs in sorted(members.items())}
+
     def live_job(self, job_id: str) -> Job | None:
         """Returns a job that runs, as the policies see it; None where there is none."""
         job = self._jobs.get(job_id)
@@ -238,6 +268,14 @@ class Registry:
     def host_alive(self, host: str) -> bool:
         """Returns whether the host's lease runs."""
         return self._leases.is_alive(host)
+
+    def agents(self) -> Iterator[AgentWord]:
+        """Yields of each host whether its agent reports, is silent, or was never heard of."""
+        return map(self._leases.agent, list(self.hosts))
+
+    def clock_offset(self, host: str) -> float | None:
+        """Returns what to add to a host's times to get the controller's, in seconds; None before it has reported."""
+        return self._leases.clock_offset(host)
 
     def acknowledging(self) -> frozenset[str]:
         """Returns the hosts that mark acknowledgements and whose leases run."""

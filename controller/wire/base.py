@@ -20,7 +20,8 @@ MAX_BYTES = 1e18
 Bytes = Annotated[float, Field(ge=0, le=MAX_BYTES)]
 Seconds = Annotated[float, Field(ge=0, le=1e12)]
 Iterations = Annotated[float, Field(ge=0, le=1e15)]
-Positive = Annotated[float, Field(ge=1e-9, le=1e9)]
+MIN_POSITIVE, MAX_POSITIVE = 1e-9, 1e9
+Positive = Annotated[float, Field(ge=MIN_POSITIVE, le=MAX_POSITIVE)]
 MAX_METRIC = 1e30
 MetricValue = Annotated[float, Field(ge=-MAX_METRIC, le=MAX_METRIC)]
 

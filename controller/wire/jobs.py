@@ -103,6 +103,19 @@ class JobSpec(Message):
     job, or to the operators."""
 
 
+class PredictedTarget(Message):
+    """When a job is expected to reach a target."""
+
+    metric: float | None
+    """The value of the metric at the target. null: it is not known."""
+    iteration: float | None
+    """The iteration, from the start of the job, as a median. null: it is not known."""
+    low: float | None
+    """The iteration before which it comes with a chance of 10 %."""
+    high: float | None
+    """The iteration before which it comes with a chance of 90 %."""
+
+
 class JobState(Message):
     """A job as ``GET /v1/jobs/{id}`` shows it: its spec, and what is known of it now."""
 
@@ -133,6 +146,8 @@ class JobState(Message):
     """Over how many of the latest iterations the demand was measured."""
     problems: Annotated[tuple[str, ...], Field(strict=False)] = ()
     """Where the measured demand differs much from the declared one."""
+    targets: dict[str, PredictedTarget] = Field(default_factory=dict)
+    """The targets that the policy predicts, as in the event job."""
 
 
 class JobList(Message):

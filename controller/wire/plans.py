@@ -102,6 +102,40 @@ class PlanView(Message):
     """Why switches use the marks alone although the settings say classified. null: they do not."""
 
 
+class JobAtPort(Message):
+    """Another job at a port that a job uses."""
+
+    job: str
+    """The name of the job. For a tenant that may not see it: another job."""
+    service_class: int
+    """Its class. Class 0 is served first."""
+    seconds_left: float
+    """How long the port needs, at its rate, for all iterations that the job has left."""
+
+
+class PortWait(Message):
+    """What a job waits for at a port that it uses."""
+
+    port: str
+    """The host and the direction, such as node1 egress; or a link between switches, and its direction."""
+    own_seconds_per_iteration: float
+    """How long the port needs, at its rate, for one iteration of the job."""
+    own_seconds_left: float
+    """How long it needs for all iterations that the job has left."""
+    seconds_before: float
+    """How long it needs for all jobs that are served before the job: those of smaller class numbers."""
+    before: Annotated[tuple[JobAtPort, ...], Field(strict=False)]
+    """The jobs that are served before the job, most seconds first, at most 16."""
+    before_count: int
+    """How many there are."""
+    alike: Annotated[tuple[JobAtPort, ...], Field(strict=False)]
+    """The jobs of the same class, which share the port with the job, most seconds first, at most 16."""
+    alike_count: int
+    """How many there are."""
+    after_count: int
+    """How many jobs are served after the job: those of larger class numbers."""
+
+
 class Explanation(Message):
     """Body of ``GET /v1/jobs/{id}/explain``: why the job has its class, with the numbers."""
 
@@ -135,6 +169,8 @@ class Explanation(Message):
     """What earlier runs of its family said when the plan was made, in a sentence; also why they are ignored."""
     problems: Annotated[tuple[str, ...], Field(strict=False)] = ()
     """Where the measured demand differs much from the declared one."""
+    ports: Annotated[tuple[PortWait, ...], Field(strict=False)] = ()
+    """What the job waits for at the ports that its demand loads: the ports with the longest wait first, at most 16."""
 
 
 class Settings(Message):

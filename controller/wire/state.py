@@ -26,6 +26,18 @@ class Problem(Message):
     """Each field that is at fault, with what is wrong (detail). Of a file also its name and the line."""
 
 
+class CallerView(Message):
+    """Body of ``GET /v1/caller``: who calls."""
+
+    name: str
+    """The name of the token, of the certificate, of the person at the identity provider, or of the host."""
+    role: Literal["operator", "viewer", "tenant", "host"]
+    """The role of the caller. Where no token is set, everybody is an operator."""
+    calls: Annotated[tuple[str, ...], Field(strict=False)]
+    """The calls that this role may make, each a method and a path. Tenants and hosts may make a call only for what is
+    their own."""
+
+
 class PortState(Message):
     """The result of the probe at one port of a switch."""
 
@@ -73,6 +85,9 @@ class HostState(Message):
     """Whether the lease of its agent runs."""
     marks_acknowledgements: bool = False
     """Whether its agent marks acknowledgements now."""
+    clock_offset_seconds: float | None = None
+    """How far the host's clock is behind the controller's, in seconds, with the time that its fastest report took.
+    Below 0: it is ahead. null: it has not reported."""
 
 
 class LatencyState(Message):
@@ -140,6 +155,8 @@ class Status(Message):
     """When the settings in force were read, in seconds since 1970-01-01 UTC."""
     paused: bool = False
     """Whether an operator has paused: plans are made, and nothing is enforced."""
+    policies: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    """The policies that can be chosen, in alphabetical order."""
     enforce: Annotated[tuple[str, ...], Field(strict=False)] = ()
     """Where the order is enforced by the settings: switch, host. Empty: the controller only observes."""
 

@@ -17,9 +17,11 @@ from evaluation.bench import (
     agent,
     agreement,
     callbacks,
+    console,
     control,
     curve_fits,
     demo_agreement,
+    events,
     large_jobs,
     openflow_fuzz,
     ordering,
@@ -43,6 +45,8 @@ BENCHES: Mapping[str, Callable[[Path, Path | None], Bench]] = {
     "openflow-fuzz": openflow_fuzz.run,
     "large-jobs": large_jobs.run,
     "tls-renewal": tls_renewal.run,
+    "events": events.run,
+    "console": console.run,
     "reload": reloads.run,
 }
 

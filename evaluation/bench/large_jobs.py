@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from evaluation.bench.figures import Bench, Figure
 from evaluation.bench.support.api_client import Controller
+from evaluation.bench.support.bare_switch_process import DPID, SETTINGS, bare_switch
 
 HOSTS = 4096
 TASKS = 4096
@@ -36,7 +37,6 @@ PLANNED_SECONDS = 1.5
 AFTER_SECONDS = 0.02
 IN_FORCE_SECONDS = 120.0
 LIMIT_MS = 100.0
-_DPID = 1
 
 Act = Callable[[], object]
 
@@ -175,30 +175,17 @@ def _ask(controller: Controller, method: str, path: str, body: Any = None, statu
 def _running(folder: Path) -> Iterator[Controller]:
     """A controller with a journal, and a switch that every server is plugged into."""
     hosts = [
-        {"name": f"h{n}", "address": f"10.0.{n // 250}.{n % 250 + 1}", "switch": f"{_DPID:#x}", "port": n + 1}
+        {"name": f"h{n}", "address": f"10.0.{n // 250}.{n % 250 + 1}", "switch": f"{DPID:#x}", "port": n + 1}
         for n in range(HOSTS)
     ]
-    settings: dict[str, Any] = {
-        "queues": "existing",
-        "probe": False,
-        "table_budget": 100_000,
-        "journal": str(folder / "journal.db"),
-    }
+    settings: dict[str, Any] = SETTINGS | {"table_budget": 100_000, "journal": str(folder / "journal.db")}
     controller = Controller(folder, token=False, hosts=hosts, **settings)
-    switch: subprocess.Popen[bytes] | None = None
     try:
         controller.start()
-        openflow: Any = controller.settings["openflow"]
-        port = str(openflow["port"])
-        switch = subprocess.Popen([sys.executable, "-m", "evaluation.bench.bare_switch", port, str(_DPID)])
-        while not controller.session.get(controller.url + "/readyz", timeout=10).ok:
-            time.sleep(0.05)
-        yield controller
+        with bare_switch(controller):
+            yield controller
     finally:
         controller.stop()
-        if switch is not None:
-            switch.kill()
-            switch.wait()
 
 
 @contextmanager

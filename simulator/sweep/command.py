@@ -1,4 +1,4 @@
-"""``trainyard sim``: simulate policies on a coflow trace or on a generated workload.
+"""``trainyard sim``: simulate policies on a coflow trace, a generated workload, or the recording of a cluster.
 
 Exit status: 0 done, 1 failed, 2 wrong input. Results are written at the end, whole or not at all.
 """
@@ -10,6 +10,7 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ from simulator.workloads.coflow_trace import DEFAULT_PORT_RATE_BPS
 from simulator.workloads.transfers import ARCHITECTURES
 
 if TYPE_CHECKING:
+    from simulator.recorded.estimate import Estimate
     from simulator.reports.measures import Measures
     from simulator.reports.results import Results
     from simulator.sweep.request import Request
@@ -42,7 +44,7 @@ FAILED, WRONG_INPUT, INTERRUPTED = 1, 2, 130
 
 def add_command(commands: Any) -> None:
     """Add ``sim`` to ``trainyard``'s subcommands (argparse's subparsers)."""
-    parser = commands.add_parser("sim", help="simulate policies on a coflow trace or on a workload of jobs")
+    parser = commands.add_parser("sim", help="simulate policies on a coflow trace, a workload of jobs or a recording")
     add_options(parser)
     parser.set_defaults(run=run)
 
@@ -64,12 +66,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--trace", type=Path, metavar="FILE", help="a coflow trace (coflow-benchmark format); -: the standard input"
     )
     what.add_argument(
+        "--events", type=Path, metavar="FILE",
+        help="a recording of a cluster: the events.jsonl of the lab, or what trainyard events --json printed",
+    )  # fmt: skip
+    what.add_argument(
         "--workload", metavar="NAME", help="; ".join(f"{name}: {text}" for name, (_, text) in NAMED.items())
     )
+    parser.add_argument(
+        "--followed", metavar="P",
+        help="of --events: the policy that the network followed, where it is another than the recording says",
+    )  # fmt: skip
     network = parser.add_argument_group("network and controller")
     network.add_argument(
         "--port-rate", type=rate, default=DEFAULT_PORT_RATE_BPS, metavar="BPS",
-        help="rate of every port each way, bit/s (default 1e9)",
+        help="rate of every port each way, bit/s (default 1e9); of --events: of those whose rate was not recorded",
     )  # fmt: skip
     network.add_argument(
         "--network", type=Path, metavar="FILE",
@@ -157,7 +167,7 @@ def run(options: argparse.Namespace) -> int:
     from simulator.sweep.sweep import SweepError
 
     try:
-        wanted = request(options)
+        wanted = with_fit(request(options))
         runs = simulate(wanted, options)
         tell(wanted, runs, options)
     except (InputError, PolicyError) as error:
@@ -169,6 +179,17 @@ def run(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         return _fail("stopped; nothing was written", INTERRUPTED)
     return 0
+
+
+def with_fit(wanted: Request) -> Request:
+    """Returns the request with what only a simulation shows of a recording."""
+    from simulator.compiling import prepare
+    from simulator.sweep import recorded_request
+
+    if wanted.followed is None or wanted.followed.why is not None:
+        return wanted
+    prepare(_say)
+    return replace(wanted, tasks=recorded_request.with_fit(wanted.tasks))
 
 
 def simulate(wanted: Request, options: argparse.Namespace) -> list[Run]:
@@ -198,16 +219,49 @@ def tell(wanted: Request, runs: list[Run], options: argparse.Namespace) -> None:
         if options.html is not None:
             contents[options.html] = html.page(results).encode()
         files.write_all(contents)
+    estimate = _estimate(wanted, runs, options)
     if options.json:
         from simulator.reports.document import dumps
 
-        sys.stdout.write(dumps(results.document()))
-    else:
-        from rich.console import Console
+        more = {} if estimate is None else {"recording": estimate.document()}
+        sys.stdout.write(dumps(results.document() | more))
+        return
+    from rich.console import Console
 
-        from simulator.reports.table import tables
+    from simulator.recorded import tables as recorded_tables
+    from simulator.reports.table import tables
 
+    if estimate is None:
         Console().print(*tables(results))
+    else:
+        Console().print(recorded_tables.head(estimate), *tables(results), *recorded_tables.tables(estimate))
+
+
+def _estimate(wanted: Request, runs: Sequence[Run], options: argparse.Namespace) -> Estimate | None:
+    """Returns what a recording says; None: nothing was recorded."""
+    from simulator.recorded.estimate import Estimate
+    from simulator.recorded.observed import observed
+    from simulator.recorded.source import Recorded, reading
+    from simulator.reports.measures import measure
+    from simulator.sweep.recorded_request import said
+    from simulator.sweep.sweep import facts_before, network_of
+
+    task = wanted.tasks[0]
+    if wanted.followed is None or not isinstance(task.source, Recorded):
+        return None
+    recording, recorded = reading(task.source)
+    network = network_of(task)
+    outcome = observed(recorded, network, wanted.followed.policy)
+    return Estimate(
+        recording=recording,
+        recorded=recorded,
+        policy=wanted.followed.policy,
+        observed=measure(recorded.workload.jobs, network, outcome, facts_before(task)),
+        runs={run.task.policy: run.measures for run in runs},
+        limits=said(task.limits),
+        port_rate_bps=options.port_rate,
+        why=wanted.followed.why,
+    )
 
 
 def _results(wanted: Request, runs: Sequence[Run]) -> Results:

@@ -14,10 +14,14 @@ from controller.policies.registry import PolicyError, available, make, option_va
 from simulator import graph_file
 from simulator.errors import InputError
 from simulator.limits import Limits
+from simulator.recorded import source as recorded_source
+from simulator.recorded.source import Recorded
+from simulator.sweep.recorded_request import Followed, followed, recorded_limits
+from simulator.sweep.sources import Source, build
 from simulator.sweep.sweep import Task, network_of
 from simulator.workloads import catalogue, coflow_trace
 from simulator.workloads.arrivals import flows
-from simulator.workloads.catalogue import Source, Trace
+from simulator.workloads.catalogue import Trace
 from simulator.workloads.coflow_trace import DEFAULT_PORT_RATE_BPS
 from simulator.workloads.training import Training
 from simulator.workloads.tuning import Tuning
@@ -42,7 +46,10 @@ COARSE_MADD: Mapping[str, float] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is to be simulated: ``tasks`` by load, then seed, then policy. ``loads`` is (None,) for a trace."""
+    """What is to be simulated: ``tasks`` by load, then seed, then policy. ``loads`` is (None,) for what was recorded.
+
+    ``followed`` is what the network of a recording followed; None: there is no recording.
+    """
 
     tasks: tuple[Task, ...]
     policies: tuple[str, ...]
@@ -51,6 +58,7 @@ class Request:
     baseline: str
     detail: bool
     title: str
+    followed: Followed | None = None
 
 
 def request(options: argparse.Namespace) -> Request:
@@ -58,20 +66,30 @@ def request(options: argparse.Namespace) -> Request:
     policies = tuple(available()) if options.policy == [EVERY_POLICY] else tuple(options.policy)
     if twice := sorted({policy for policy in policies if policies.count(policy) > 1}):
         raise InputError(f"--policy {twice[0]} is given twice; once is enough")
+    limits = _limits(options)
+    source = _source(options)
+    known = followed(source, options.followed) if isinstance(source, Recorded) else None
+    if isinstance(source, Recorded) and known is not None:
+        limits = recorded_limits(source, limits, options)
+        if known.why is None:
+            policies = (known.policy, *(policy for policy in policies if policy != known.policy))
     settings = _settings(options.option, policies)
+    if known is not None and known.why is None:
+        settings[known.policy] = dict(known.options) | settings[known.policy]
     for policy in policies:
         make(policy, settings[policy])
-    baseline = options.baseline or ("fair" if "fair" in policies else policies[0])
+    baseline = options.baseline or _usual_baseline(policies, known)
     if baseline not in policies:
         raise InputError(f"--baseline {baseline}: it must be one of the policies given: {', '.join(policies)}")
     for given, name in ((options.html, "--html"), (options.plots, "--plots")):
         if given is not None:
             check_target(given, name, folder=name == "--plots")
-    limits = _limits(options)
-    source = _trace(options) if options.trace is not None else _workload(options)
-    traced = isinstance(source, Trace)
-    loads: tuple[float | None, ...] = (None,) if isinstance(source, Trace) else options.load or (source.load,)
-    seeds: tuple[int, ...] = (0,) if traced else options.seeds or (1 if options.seed is None else options.seed,)
+    is_fixed = isinstance(source, Trace | Recorded)
+    loads: tuple[float | None, ...] = (None,)
+    seeds: tuple[int, ...] = (0,)
+    if not isinstance(source, Trace | Recorded):
+        loads = options.load or (source.load,)
+        seeds = options.seeds or (1 if options.seed is None else options.seed,)
     usual = {
         policy: replace(limits, quantum=_quantum(options, source, policy, settings[policy])) for policy in policies
     }
@@ -80,7 +98,7 @@ def request(options: argparse.Namespace) -> Request:
     tasks = tuple(
         Task(
             _at(source, load, seed), policy, settings[policy], usual[policy], options.offline, load,
-            None if traced else seed,
+            None if is_fixed else seed,
             timeline=pictures and seed == seeds[0] and load == loads[0], graph=graph,
         )
         for load in loads
@@ -89,8 +107,23 @@ def request(options: argparse.Namespace) -> Request:
     )  # fmt: skip
     for task in tasks[:: len(policies)]:
         network_of(task)
-    title = source.source if isinstance(source, Trace) else options.workload
-    return Request(tasks, policies, loads, seeds, baseline, detail=options.detail or not traced, title=title)
+    return Request(
+        tasks,
+        policies,
+        loads,
+        seeds,
+        baseline,
+        detail=options.detail or not isinstance(source, Trace),
+        title=source.source if isinstance(source, Trace | Recorded) else options.workload,
+        followed=known,
+    )
+
+
+def _usual_baseline(policies: tuple[str, ...], known: Followed | None) -> str:
+    """Returns what was recorded, or fair sharing, or else the first policy."""
+    if known is not None and known.why is None:
+        return known.policy
+    return "fair" if "fair" in policies else policies[0]
 
 
 def check_target(path: Path, name: str, *, folder: bool) -> None:
@@ -108,11 +141,25 @@ def check_target(path: Path, name: str, *, folder: bool) -> None:
         raise InputError(f"{name} {path}: the folder {there} cannot be written to")
 
 
-def _trace(options: argparse.Namespace) -> Trace:
+def _source(options: argparse.Namespace) -> Source:
+    """Returns what is to be simulated. Raises InputError."""
+    if options.followed is not None and options.events is None:
+        raise InputError("--followed is for --events; nothing else was recorded")
+    if options.trace is not None:
+        _refuse_generated(options, "a trace")
+        return Trace(str(options.trace), coflow_trace.read(options.trace), options.port_rate)
+    if options.events is not None:
+        _refuse_generated(options, "a recording")
+        if options.offline:
+            raise InputError("--offline is not for --events; jobs arrive when they did, or nothing could be compared")
+        return recorded_source.read(options.events, options.port_rate)
+    return _workload(options)
+
+
+def _refuse_generated(options: argparse.Namespace, what: str) -> None:
     for name in ("hosts", "jobs", "load", "seed", "seeds", "workers", "iterations", "architecture", "sync", "eta"):
         if getattr(options, name) is not None:
-            raise InputError(f"--{name} is for --workload; a trace says that itself")
-    return Trace(str(options.trace), coflow_trace.read(options.trace), options.port_rate)
+            raise InputError(f"--{name} is for --workload; {what} says that itself")
 
 
 def _workload(options: argparse.Namespace) -> Training | Tuning:
@@ -149,7 +196,7 @@ def _needs_server(changes: Mapping[str, Any]) -> bool:
 
 
 def _at(source: Source, load: float | None, seed: int) -> Source:
-    return source if isinstance(source, Trace) or load is None else replace(source, load=load, seed=seed)
+    return source if isinstance(source, Trace | Recorded) or load is None else replace(source, load=load, seed=seed)
 
 
 def _limits(options: argparse.Namespace) -> Limits:
@@ -176,7 +223,7 @@ def _quantum(options: argparse.Namespace, source: Source, policy: str, settings:
     coarse = COARSE if options.rates == "maxmin" else COARSE_MADD
     if not (isinstance(source, Trace) and instant and plain and policy in coarse) or options.offline or settings:
         return 0.0
-    return coarse[policy] if flows(catalogue.build(source, options.offline).workload) >= MANY_FLOWS else 0.0
+    return coarse[policy] if flows(build(source, options.offline).workload) >= MANY_FLOWS else 0.0
 
 
 def _settings(given: list[str], policies: tuple[str, ...]) -> dict[str, dict[str, object]]:

@@ -29,7 +29,7 @@ from simulator.limits import Limits
 from simulator.network import Graph, Hose, Network
 from simulator.reports.measures import Facts, Measures, measure
 from simulator.sweep.facts import facts_of
-from simulator.workloads.catalogue import Source, build
+from simulator.sweep.sources import Source, build
 
 POLL_SECONDS = 0.2
 Progress = Callable[[Sequence[float]], None]
@@ -96,7 +96,7 @@ def run_task(task: Task, progress: Callable[[float], None] = lambda _share: None
         progress=progress,
     )
     jobs = [*scenario.workload.jobs, *(follower.submitted if follower is not None else ())]
-    known = _facts(task.source, task.offline, task.graph)
+    known = facts_before(task)
     facts = {job.id: known[job.id] if job.id in known else facts_of(job, hosts, network) for job in jobs}
     return Run(task, measure(jobs, network, outcome, facts))
 
@@ -104,6 +104,11 @@ def run_task(task: Task, progress: Callable[[float], None] = lambda _share: None
 def network_of(task: Task) -> Network:
     """What a task's flows cross. Raises InputError where its graph does not fit its workload."""
     return _network(task.source, task.offline, task.graph)
+
+
+def facts_before(task: Task) -> Mapping[str, Facts]:
+    """Returns the facts of the jobs that a task's workload starts with."""
+    return _facts(task.source, task.offline, task.graph)
 
 
 @lru_cache(maxsize=1)

@@ -129,6 +129,7 @@ def test_the_base_installation_is_the_agent_and_reports(base: Environment, tmp_p
     ("arguments", "extra"),
     [
         (["jobs"], "client"),
+        (["console"], "client"),
         (["order", "--policy", "fair", "snapshot.json"], "simulator"),
         (["sim", "--workload", "training-light", "--policy", "fair"], "simulator"),
         (["certs", "folder"], "controller"),
@@ -182,6 +183,8 @@ def test_the_controller_and_its_client_run(source: Path, for_controllers: list[s
         wait_until(answers, 60, what="the controller's first answer")
         done = environment.run("trainyard", "jobs", "--url", url, "--json")
         assert (done.returncode, json.loads(done.stdout)["jobs"]) == (0, []), done.stderr
+        for path in ("/", "/console/vendor/plotly.min.js"):
+            assert requests.get(url + path, timeout=10).ok, path
     finally:
         controller.terminate()
         controller.wait(30)

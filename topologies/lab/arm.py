@@ -25,6 +25,8 @@ from topologies.fork_server import ForkedProcess, Program
 from topologies.lab import arm_values, earlier_jobs, nic_queues
 from topologies.lab.controller_process import URL, ControllerProcess
 from topologies.lab.meters import Meter, Use
+from topologies.lab.recording.reached import add_reached, moments
+from topologies.lab.recording.recorder import ArmRecorder
 from topologies.lab.results import ArmResult, PolicyChoice
 from topologies.studies.process import TunerProcess, all_ended, arrived_jobs, read_studies
 from topologies.trainer.results import done_file
@@ -154,13 +156,14 @@ class Agents:
 class Running:
     """An arm whose controller and agents run; its jobs come to ``meeting``.
 
-    ``before``: the controller's state without jobs. ``jobs``: their processes, and ``stops`` what else is to be stopped
-    before these; whoever starts them adds them here.
+    ``recorder`` writes what a replay needs. ``before``: the controller's state without jobs. ``jobs``: their processes,
+    and ``stops`` what else is to be stopped before these; whoever starts them adds them here.
     """
 
     controller: ControllerProcess
     agents: Agents
     meeting: Meeting
+    recorder: ArmRecorder
     before: Status
     jobs: list[ForkedProcess]
     stops: list[Callable[[], None]]
@@ -181,7 +184,7 @@ class Running:
 
     def begin(self) -> float:
         """Announce the start, and return it, in seconds since the epoch."""
-        start = time.time() + START_SECONDS
+        self.recorder.zero = start = time.time() + START_SECONDS
         self.meeting.begin(start)
         return start
 
@@ -221,6 +224,8 @@ def running(
         period_seconds=planned.period_seconds,
     )
     agents = Agents(emulation, folder)
+    recorder = ArmRecorder(controller, folder, choice.name)
+    recorder.start()
     reporters: list[ForkedProcess] = []
     jobs: list[ForkedProcess] = []
     stops: list[Callable[[], None]] = []
@@ -233,13 +238,13 @@ def running(
         wait_for_hosts(controller, agents)
         meeting = Meeting(folder / "meeting")
         meeting.folder.mkdir()
-        yield Running(controller, agents, meeting, controller.status(), jobs, stops)
+        yield Running(controller, agents, meeting, recorder, controller.status(), jobs, stops)
     except BaseException:
         # The first error counts, not the errors that follow from it.
         with contextlib.suppress(LabError, OSError, subprocess.TimeoutExpired):
-            _close(stops, [*jobs, *reporters], controller, folder, results)
+            _close(stops, [*jobs, *reporters], controller, recorder, results)
         raise
-    _close(stops, [*jobs, *reporters], controller, folder, results)
+    _close(stops, [*jobs, *reporters], controller, recorder, results)
 
 
 def run_arm(
@@ -283,11 +288,13 @@ def _run_arm(
         seconds = time.time() - start
         after = run.finish()
     arrived = set(arrived_jobs(experiment, results))
+    jobs = {job.id: arm_values.job_result(job, results, experiment) for job in experiment.jobs if job.id in arrived}
+    add_reached(results, moments(jobs, {job.id: job.arrival for job in experiment.jobs}))
     return ArmResult(
         experiment=experiment.name,
         seed=experiment.seed,
         policy=choice.name,
-        jobs={job.id: arm_values.job_result(job, results, experiment) for job in experiment.jobs if job.id in arrived},
+        jobs=jobs,
         control=arm_values.control(after),
         bytes_by_class=arm_values.bytes_by_class(run.before, after, experiment.queues - 1),
         cpu_idle_share=1.0 - use.busy_share,
@@ -373,15 +380,17 @@ def _close(
     stops: Iterable[Callable[[], None]],
     processes: Iterable[ForkedProcess],
     controller: ControllerProcess,
-    folder: Path,
+    recorder: ArmRecorder,
     results: Path,
 ) -> None:
     """End the arm's processes, and keep their files."""
+    recorder.ask_last()
     try:
         _stop(stops, processes)
     finally:
         controller.stop()
-        _keep(folder, results)
+        recorder.stop()
+        _keep(recorder.folder, results)
 
 
 def _keep(folder: Path, results: Path) -> None:

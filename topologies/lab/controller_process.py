@@ -9,14 +9,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import requests
+import urllib3
 
 from controller.wire import Status
+from controller.wire.event_stream import Sent, lines, sent_events
 from topologies import checkout, management
 from topologies.box.processors import at_once
 from topologies.emulation import OPENFLOW_PORT, Emulation, inventory
@@ -24,12 +26,17 @@ from topologies.errors import LabError
 
 API_PORT = 8080
 URL = f"http://{management.ROOT_ADDRESS}:{API_PORT}"
+CHOSEN_BY = "TRAINYARD_LAB_TOKEN"
+"""Names the environment variable that may have the token of operators, so that somebody can watch a run. Without it
+each controller has a secret one."""
 GATE_PERIODS = 5
 """The gate lives for so many periods, so several renewals may be late before the priorities end."""
 
 _ANSWER_SECONDS = 10.0
 _POLL_SECONDS = 0.2
 _STOP_SECONDS = 10.0
+_STREAM_SECONDS = 40.0
+"""A stream that is silent for so long has ended. There is a sign of life each 15 s."""
 
 
 class ControllerSilentError(LabError):
@@ -65,7 +72,7 @@ class ControllerProcess:
         folder.mkdir(parents=True, exist_ok=True)
         self.journal = folder / "journal.sqlite"
         self.log = folder / "controller.log"
-        self._token = secrets.token_hex(16)
+        self._token = os.environ.get(CHOSEN_BY) or secrets.token_hex(16)
         self._host_tokens = {host: secrets.token_hex(16) for host in emulation.hosts}
         self._config = folder / "controller.yaml"
         document = self._settings(classes, period_seconds) | settings
@@ -73,9 +80,13 @@ class ControllerProcess:
         self._config.write_text(json.dumps(document, indent=1))  # JSON is YAML
         self._config.chmod(0o600)
         self._process: subprocess.Popen[bytes] | None = None
-        self._session = requests.Session()
-        self._session.headers["Authorization"] = f"Bearer {self._token}"
-        self._session.trust_env = False
+        self._session = self._new_session()
+
+    def _new_session(self) -> requests.Session:
+        session = requests.Session()
+        session.headers["Authorization"] = f"Bearer {self._token}"
+        session.trust_env = False
+        return session
 
     def _settings(self, classes: int, period_seconds: float) -> dict[str, Any]:
         own_queues = self._emulation.own_queues
@@ -174,15 +185,19 @@ class ControllerProcess:
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         """Make one call as the operator. Returns the answer's JSON, None for no body. Raises LabError."""
-        answer = self._ask(method, path, body)
-        try:
-            return answer.json() if answer.content else None
-        except requests.JSONDecodeError as error:
-            raise LabError(f"{method} {path}: the controller's answer is not JSON: {error}") from error
+        return _json(self._ask(method, path, body))
 
-    def _ask(self, method: str, path: str, body: Any = None) -> requests.Response:
+    def reader(self) -> Callable[[str], Any]:
+        """Returns what reads the JSON at a path, as ``call`` does, over a connection of its own, for another thread."""
+        session = self._new_session()
+        return lambda path: _json(self._ask("GET", path, session=session))
+
+    def _ask(
+        self, method: str, path: str, body: Any = None, *, session: requests.Session | None = None
+    ) -> requests.Response:
+        used = session if session is not None else self._session
         try:
-            answer = self._session.request(method, self._url + path, json=body, timeout=self._answer_seconds)
+            answer = used.request(method, self._url + path, json=body, timeout=self._answer_seconds)
         except requests.RequestException as error:
             if self._process is not None:
                 _alive = self.pid
@@ -193,6 +208,23 @@ class ControllerProcess:
         if not answer.ok:
             raise LabError(f"{method} {path}: {answer.status_code} {answer.text.strip()[:500]}")
         return answer
+
+    def events(self, last: str) -> Iterator[Sent]:
+        """Yields the events after the id ``last`` until the stream ends. Raises ControllerSilentError.
+
+        It has a connection of its own, and may run in another thread.
+        """
+        session = self._new_session()
+        session.headers["Last-Event-ID"] = last
+        try:
+            answer = session.get(f"{self._url}/v1/events", stream=True, timeout=_STREAM_SECONDS)
+            if not answer.ok:
+                raise ControllerSilentError(f"GET /v1/events: {answer.status_code} {answer.text.strip()[:500]}")
+            yield from sent_events(lines(answer.raw.read1))
+        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+            raise ControllerSilentError(f"GET /v1/events: the stream has ended ({type(error).__name__})") from error
+        finally:
+            session.close()
 
     def stop(self) -> None:
         """Stop the controller as an operator would, by SIGTERM."""
@@ -217,3 +249,12 @@ class ControllerProcess:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def _json(answer: requests.Response) -> Any:
+    """Returns the JSON of an answer; None without a body. Raises LabError where it is something else."""
+    try:
+        return answer.json() if answer.content else None
+    except requests.JSONDecodeError as error:
+        asked = f"{answer.request.method} {answer.request.path_url}"
+        raise LabError(f"{asked}: the controller's answer is not JSON: {error}") from error

@@ -69,6 +69,7 @@ class AuditLog:
         self._files = AuditFiles(path) if path is not None else None
         self._tail: deque[Link] = deque(maxlen=TAIL)
         self._waiting: deque[Line] = deque()
+        self._listeners: list[Callable[[Link], None]] = []
         self._unsaid = 0
         self.lost = 0
         """How many records were lost since the start."""
@@ -84,6 +85,10 @@ class AuditLog:
         """Returns the audit of a controller that has no file for it."""
         return cls(None, max_bytes=_NO_LIMIT, keep=None, clock=clock)
 
+    def subscribe(self, listener: Callable[[Link], None]) -> None:
+        """Call ``listener`` with each record that is added. It must neither wait nor raise anything."""
+        self._listeners.append(listener)
+
     def add(self, content: Mapping[str, Any]) -> None:
         """Add a record, whose time is now. It does not wait, and raises nothing that depends on the disk."""
         if len(self._waiting) >= self._most_waiting:
@@ -95,6 +100,8 @@ class AuditLog:
             self._tail.append(line.link)
             if self._files is not None:
                 self._waiting.append(line)
+            for listener in self._listeners:
+                listener(line.link)
         if self._waiting and not self._wake.ready():
             self._wake.send()
 
@@ -108,7 +115,7 @@ class AuditLog:
         """What an operator should know, in a sentence; None: nothing."""
         if self.failure is not None:
             lost = f", {self.lost} were lost" if self.lost else ""
-            return f"the audit file cannot be written, {len(self._waiting)} records wait{lost}: {self.failure}"
+            return f"the audit file cannot be written: {self.failure}; {len(self._waiting)} records wait{lost}"
         return None
 
     def newest(self, limit: int) -> list[Link]:

@@ -13,6 +13,7 @@ from controller.api.http import HttpError
 MAX_QUERY = 20
 """Limits the number of parameters of a query."""
 _DECIMAL = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?")
+_REAL = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,3})?")
 
 
 def parse(text: str) -> dict[str, str]:
@@ -47,6 +48,19 @@ def number(query: Mapping[str, str], name: str, low: float, high: float, default
         return default
     if _DECIMAL.fullmatch(text) is None or not low <= float(text) <= high:
         raise _invalid([(name, f"{text[:20]!r} is no number from {low:g} to {high:g}, such as {default:g} or 2.5")])
+    return float(text)
+
+
+def real(query: Mapping[str, str], name: str, low: float, high: float) -> float | None:
+    """Returns the value of a parameter that may be negative and have an exponent, or None if it is not given.
+
+    Raises HttpError as ``number``.
+    """
+    text = query.get(name)
+    if text is None:
+        return None
+    if _REAL.fullmatch(text) is None or not low <= float(text) <= high:
+        raise _invalid([(name, f"{text[:20]!r} is no number from {low:g} to {high:g}, such as 0.9 or 1.5e-3")])
     return float(text)
 
 

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from functools import partial
 from http import HTTPStatus
+from typing import Any
 
 from controller.access.caller import Caller
 from controller.api.auth import check_host_privileges, require_free, require_involved, require_known, require_own
 from controller.api.bodies.body import read_job, read_stage
-from controller.api.http import Call, HttpError, Reply
+from controller.api.http import Call, Reply
 from controller.api.services import Services
-from controller.api.tenants import check_bounds, may_see, require_name, require_seen, without_others
-from controller.families.sentence import sentence
-from controller.model import by_id
-from controller.ordering.loads import busiest_port
+from controller.api.tenants import check_bounds, may_see, require_name, require_seen
+from controller.events.changes import targets_data
 from controller.pieces import Steps
-from controller.refusals import Unavailable
 from controller.registry.registry import Change
 from controller.steps import in_steps
-from controller.wire import Explanation, StageState
+from controller.wire import StageState
 
 _STATUS = {
     Change.CREATED: HTTPStatus.CREATED,
@@ -58,7 +56,7 @@ def put_job(services: Services, call: Call) -> Reply:
     )
     services.journal.commit()
     state = registry.job_state(job_id, services.loop.classes.get(job_id))
-    return Reply(_STATUS[change], in_steps(state.to_json()).encode())
+    return Reply(_STATUS[change], in_steps(state.to_json(_targets(services, job_id))).encode())
 
 
 def list_jobs(services: Services, call: Call) -> Reply:
@@ -74,7 +72,7 @@ def _listed(services: Services, caller: Caller) -> Steps[list[bytes]]:
             continue
         if len(parts) > 1:
             parts.append(b",")
-        parts.append((yield from state.to_json()).encode())
+        parts.append((yield from state.to_json(_targets(services, state.id))).encode())
         yield
     return [*parts, b"]}"]
 
@@ -84,7 +82,13 @@ def get_job(services: Services, call: Call) -> Reply:
     job_id = call.path["id"]
     require_seen(call.caller, job_id, services.registry.job_user(job_id))
     state = services.registry.job_state(job_id, services.loop.classes.get(job_id))
-    return Reply(HTTPStatus.OK, in_steps(state.to_json()).encode())
+    return Reply(HTTPStatus.OK, in_steps(state.to_json(_targets(services, job_id))).encode())
+
+
+def _targets(services: Services, job_id: str) -> dict[str, Any]:
+    """Returns the targets that the plan in force predicts for a job."""
+    plan = services.loop.plan
+    return targets_data(plan.ordering.predictions.get(job_id, ())) if plan is not None else {}
 
 
 def delete_job(services: Services, call: Call) -> Reply:
@@ -112,43 +116,3 @@ def delete_stage(services: Services, call: Call) -> Reply:
     in_steps(services.registry.delete_stage_in_steps(call.path["id"], call.received_at))
     services.journal.commit()
     return Reply(HTTPStatus.NO_CONTENT)
-
-
-def explain(services: Services, call: Call) -> Reply:
-    """Explain why a job has its class, with the numbers."""
-    job_id = call.path["id"]
-    require_seen(call.caller, job_id, services.registry.job_user(job_id))
-    state = services.registry.job_state(job_id)
-    if state.state in ("ended", "lost"):
-        raise HttpError(HTTPStatus.CONFLICT, f"job {job_id} is {state.state}: it is not in the plan")
-    plan, snapshot = services.loop.plan, services.loop.snapshot
-    if plan is None or snapshot is None:
-        raise Unavailable("there is no plan yet; ask again in a second")
-    job = by_id(snapshot.jobs).get(job_id)
-    if job is None:
-        raise Unavailable(f"job {job_id} is not in the plan yet; ask again in a second")
-    port, seconds = busiest_port(job, snapshot)
-    bands = plan.ordering.bands
-    users = {other: services.registry.job_user(other) for band in bands for other in band}
-    position = next(i for i, band in enumerate(bands) if job_id in band)
-    return Reply.of(
-        Explanation(
-            job=job_id,
-            policy=plan.ordering.policy,
-            service_class=plan.classes[job_id],
-            position=position,
-            jobs_before=tuple(
-                other for band in bands[:position] for other in band if may_see(call.caller, other, users[other])
-            ),
-            reason=without_others(call.caller, plan.ordering.reasons[job_id], users),
-            bottleneck_port=f"{port.host} {port.direction}" if port is not None else None,
-            bottleneck_seconds_per_iteration=seconds,
-            iterations_done=job.iterations_done,
-            iterations_left=job.iterations_left,
-            target=job.target,
-            diverged=job.diverged,
-            family=job.family.name if job.family is not None else None,
-            earlier_runs=sentence(job.family) if job.family is not None else None,
-            problems=state.problems,
-        )
-    )

@@ -13,6 +13,7 @@ from controller.api.bodies.query import number
 from controller.api.http import Call, Reply
 from controller.api.services import Services
 from controller.declared.json_texts import texts_of, with_members
+from controller.loop.loop import Loop
 from controller.planner import Plan
 from controller.policies.base import Policy
 from controller.policies.registry import PolicyError, make
@@ -78,13 +79,18 @@ def get_plan(services: Services, call: Call) -> Reply:
             raise Unavailable("; ".join(("no plan is in force yet; ask again in a second", *loop.refusals)))
         is_applied = not loop.refusals and "switch" in services.config.enforce
         return _view(services, loop.plan, loop.settings.policy, applied=is_applied)
+    policy = policy_named(loop, name)
+    plan, _ = loop.dry_run(policy)
+    return _view(services, plan, policy, applied=False)
+
+
+def policy_named(loop: Loop, name: str) -> Policy:
+    """Returns the policy in force if it has this name, else the policy of this name. Raises Invalid."""
     current = loop.settings.policy
     try:
-        policy = current if name == current.name else make(name)
-        plan, _ = loop.dry_run(policy)
+        return current if name == current.name else make(name)
     except PolicyError as error:
         raise Invalid([("policy", str(error))]) from error
-    return _view(services, plan, policy, applied=False)
 
 
 def get_settings(services: Services, _call: Call) -> Reply:

@@ -10,10 +10,10 @@ from controller.api.http import Call, HttpError, Reply
 from controller.api.services import Services
 from controller.dataplane.values import SwitchStatus
 from controller.loop.metrics import Samples, counted
+from controller.policies.registry import available
 from controller.wire import HostState, LatencyState, PortState, Readiness, Status, SwitchState
 
 LOG = logging.getLogger("trainyard.api")
-TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def healthz(_services: Services, _call: Call) -> Reply:
@@ -26,16 +26,23 @@ def readyz(services: Services, _call: Call) -> Reply:
 
     Where enforce names host alone, at least one agent reports. Where it is empty, the status is observing.
     """
-    enforce = services.config.enforce
-    if not enforce:
-        return Reply.of(Readiness(status="observing", problems=tuple(_causeless(_problems(services)))))
-    if "switch" in enforce and not services.dataplane.switches():
-        missing = _causeless(_switch_problems(services)) or ["no switch has connected"]
+    missing = missing_to_be_ready(services)
+    if missing:
         raise HttpError(HTTPStatus.SERVICE_UNAVAILABLE, "; ".join(missing), headers={"Retry-After": "1"})
-    if "switch" not in enforce and not any(map(services.registry.host_alive, services.registry.hosts)):
-        raise HttpError(HTTPStatus.SERVICE_UNAVAILABLE, "no agent reports", headers={"Retry-After": "1"})
-    problems = _causeless(_problems(services))
+    problems = _causeless(all_problems(services))
+    if not services.config.enforce:
+        return Reply.of(Readiness(status="observing", problems=tuple(problems)))
     return Reply.of(Readiness(status="degraded" if problems else "ready", problems=tuple(problems)))
+
+
+def missing_to_be_ready(services: Services) -> list[str]:
+    """Returns why nothing of what is to enforce the order does so, as sentences; empty: the controller is ready."""
+    enforce = services.config.enforce
+    if "switch" in enforce and not services.dataplane.switches():
+        return _causeless(_switch_problems(services)) or ["no switch has connected"]
+    if enforce and "switch" not in enforce and not any(map(services.registry.host_alive, services.registry.hosts)):
+        return ["no agent reports"]
+    return []
 
 
 def _causeless(problems: list[str]) -> list[str]:
@@ -51,7 +58,7 @@ def status(services: Services, _call: Call) -> Reply:
         sample.labels["cause"]: int(sample.value)
         for family in metrics.plan_causes.collect()
         for sample in family.samples
-        if sample.name.endswith("_total")
+        if sample.name.endswith("_total") and sample.value
     }
     return Reply.of(
         Status(
@@ -60,7 +67,7 @@ def status(services: Services, _call: Call) -> Reply:
             plan_age_seconds=max(0.0, loop.now() - loop.plan.made_at) if loop.plan is not None else None,
             jobs=len(loop.classes),
             journal=_journal_state(services),
-            problems=tuple(_problems(services)),
+            problems=tuple(all_problems(services)),
             plans=int(counted(metrics.plans)),
             plan_causes=causes,
             plan_errors=int(counted(metrics.plan_errors)),
@@ -69,13 +76,14 @@ def status(services: Services, _call: Call) -> Reply:
             report_to_rule=_latency(metrics.report_to_rule),
             change_to_rule=_latency(metrics.change_to_rule),
             report_to_plan=_latency(metrics.report_to_plan),
-            bytes_by_class=_class_bytes(services),
+            bytes_by_class=class_bytes(services),
             hosts=tuple(
                 HostState(
                     name=name,
                     address=host.address,
                     alive=services.registry.host_alive(name),
                     marks_acknowledgements=name in acknowledging,
+                    clock_offset_seconds=services.registry.clock_offset(name),
                 )
                 for name, host in services.registry.hosts.items()
             ),
@@ -86,27 +94,14 @@ def status(services: Services, _call: Call) -> Reply:
             settings_sha256=services.reloader.sha256 if services.reloader is not None else None,
             settings_loaded_at=services.reloader.loaded_at if services.reloader is not None else None,
             paused=loop.settings.is_paused,
+            policies=tuple(sorted(available())),
             enforce=services.config.enforce,
         )
     )
 
 
-def metrics(services: Services, _call: Call) -> Reply:
-    """Read all metrics in the format of Prometheus."""
-    services.metrics.class_bytes.merge(_class_bytes(services))
-    services.metrics.journal_degraded.set(services.store.failure is not None)
-    if services.reloader is not None:
-        services.metrics.settings.info({"sha256": services.reloader.sha256 or ""})
-        services.metrics.settings_loaded.set(services.reloader.loaded_at)
-    services.metrics.paused.set(services.loop.settings.is_paused)
-    services.metrics.audit_degraded.set(services.audit.failure is not None)
-    services.metrics.audit_lost.inc(services.audit.lost - counted(services.metrics.audit_lost))
-    used = services.dataplane.switches() if "switch" in services.config.enforce else ()
-    services.metrics.switches_ready.set(len(used))
-    return Reply(HTTPStatus.OK, services.metrics.text(), content_type=TEXT)
-
-
-def _problems(services: Services) -> list[str]:
+def all_problems(services: Services) -> list[str]:
+    """Returns what an operator should look at, a sentence each, with its cause behind a colon."""
     problems = ["an operator has paused, so nothing is enforced"] if services.loop.settings.is_paused else []
     problems += _switch_problems(services)
     problems += [
@@ -156,7 +151,8 @@ def _latency(samples: Samples) -> LatencyState:
     return LatencyState(count=latency.count, p50_seconds=latency.p50, p99_seconds=latency.p99, max_seconds=latency.max)
 
 
-def _class_bytes(services: Services) -> dict[str, dict[str, int]]:
+def class_bytes(services: Services) -> dict[str, dict[str, int]]:
+    """Returns the bytes that each switch has sent by class, by datapath id; empty where they cannot be read."""
     result: dict[str, dict[str, int]] = {}
     try:
         counts = services.dataplane.class_bytes()
@@ -177,15 +173,20 @@ def _switch(status: SwitchStatus) -> SwitchState:
         reason=status.reason,
         rules=status.rules,
         bundles=status.bundles,
-        ports=tuple(
-            PortState(
-                port=port.port,
-                name=port.name,
-                packets={str(queue): count for queue, count in port.packets.items()},
-                problem=port.problem,
-            )
-            for port in status.ports
-        ),
+        ports=port_states(status),
         problems=status.problems,
         repairs=status.repairs,
+    )
+
+
+def port_states(status: SwitchStatus) -> tuple[PortState, ...]:
+    """Returns the proofs of a switch's ports as the API shows them."""
+    return tuple(
+        PortState(
+            port=port.port,
+            name=port.name,
+            packets={str(queue): count for queue, count in port.packets.items()},
+            problem=port.problem,
+        )
+        for port in status.ports
     )

@@ -18,7 +18,7 @@ import eventlet.wsgi
 from eventlet.green import ssl
 
 from controller.api.auth import CERTIFICATE
-from controller.api.dispatch import CLOSE, MORE
+from controller.api.dispatch import CLOSE, CONNECTION, MORE
 from controller.api.errors import MEDIA_TYPE, problem
 from controller.api.http import HttpError
 from controller.api.http11 import head as http_head
@@ -173,6 +173,7 @@ class Protocol(eventlet.wsgi.HttpProtocol):
             "eventlet.minimum_write_chunk_size": WRITE_BYTES,
             CLOSE: self.close_after,
             MORE: body.has_more,
+            CONNECTION: self.connection,
         }
         for name, value in head.headers.items():
             if name == "content-length":

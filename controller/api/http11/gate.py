@@ -10,7 +10,7 @@ from typing import Any
 import eventlet
 from eventlet import hubs
 
-from controller.api.dispatch import CLOSE, StartResponse, send
+from controller.api.dispatch import CLOSE, StartResponse, Streamed, send
 from controller.api.errors import problem
 from controller.api.http import HttpError
 from controller.steps import Pause
@@ -77,6 +77,9 @@ class Gate:
             self._answering.discard(thread)
         if self.is_closed():  # it was closed during the request
             environ.get(CLOSE, lambda: None)()
+        if isinstance(body, Streamed):
+            body.on_close = self._sent
+            return body
         return _Answer(body, self._sent)
 
     def close(self) -> None:

@@ -14,6 +14,8 @@ import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
 from typing import Any, get_type_hints
 
 MOST = 1e9
@@ -129,6 +131,7 @@ class Described:
         return f"{self.name} ({self.kind}; {ends})" if self.kind is not None else f"{self.name} ({ends})"
 
 
+@cache  # for a class without a constructor, inspect copies the list of all modules at each call
 def describe(policy: type) -> Mapping[str, Described] | None:
     """Returns the options that a policy's constructor takes, by name; None where it takes any."""
     parameters = list(inspect.signature(policy).parameters.values())
@@ -138,7 +141,7 @@ def describe(policy: type) -> Mapping[str, Described] | None:
         hints = get_type_hints(inspect.getattr_static(policy, "__init__"), include_extras=True)
     except Exception:  # Another package's policy may have types that exist only for a type checker.
         hints = {}
-    return {
+    found = {
         parameter.name: Described(
             parameter.name,
             _kind(hints.get(parameter.name)),
@@ -149,6 +152,7 @@ def describe(policy: type) -> Mapping[str, Described] | None:
         for parameter in parameters
         if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
     }
+    return MappingProxyType(found)
 
 
 def _kind(hint: Any) -> str | None:

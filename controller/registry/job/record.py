@@ -20,7 +20,7 @@ from controller.registry.job.history import History
 from controller.registry.job.measured_demand import Measured, Measurement, disagreements
 from controller.registry.job.sent_counts import SentCounts
 from controller.registry.job.traffic import Finding, FoundTraffic
-from controller.registry.job.view import JobView, StateWord
+from controller.registry.job.view import JobDescription, JobProgress, JobView, StateWord
 
 LOG = logging.getLogger("trainyard.registry")
 MAX_SEEN_FLOWS = 4096
@@ -154,6 +154,11 @@ class JobRecord:
     def sent(self) -> dict[str, float]:
         """Bytes of this run by host, summed over the host's counts."""
         return {host: counts.total for host, counts in sorted(self._sent.items())}
+
+    @property
+    def sent_total(self) -> float | None:
+        """Bytes of this run over all hosts; None where no host counts them."""
+        return sum(counts.total for counts in self._sent.values()) if self._sent else None
 
     def merge_sent(self, host: str, count: str, sent: float) -> bool:
         """Merge one of a host's counts of bytes, each of which only grows; returns whether it grew."""
@@ -313,6 +318,25 @@ class JobRecord:
             measured_demand=() if demand is None else demand.demand,
             measured_iterations=0.0 if demand is None else demand.iterations,
             problems=self.problems,
+        )
+
+    def description(self) -> JobDescription:
+        """Returns what the job is."""
+        measured = self.measured.value
+        return JobDescription(self.spec, self.arrival, self.stage, () if measured is None else measured.demand)
+
+    def progress(self) -> JobProgress:
+        """Returns how the job fares."""
+        measured = self.history.last_measured
+        return JobProgress(
+            id=self.id,
+            user=self.spec.user,
+            state=self._state_word(),
+            iterations_done=self.history.iterations_done,
+            iterations_total=self.spec.iterations,
+            last_metric=measured.metric if measured else None,
+            last_report=self.last_report,
+            diverged=self.diverged,
         )
 
     def _state_word(self) -> StateWord:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 from controller.declared.declared import Declared
 from controller.declared.demand_texts import texts_of
@@ -14,6 +14,28 @@ from controller.model import Demand
 from controller.pieces import Steps
 
 StateWord = Literal["waiting", "running", "ended", "lost"]
+
+
+class JobProgress(NamedTuple):
+    """How a job fares, as a value that is made for each report: no more of it than events and histories need."""
+
+    id: str
+    user: str | None
+    state: StateWord
+    iterations_done: float
+    iterations_total: float | None
+    last_metric: float | None
+    last_report: float | None
+    diverged: bool
+
+
+class JobDescription(NamedTuple):
+    """What a job is. ``measured`` is the demand of an iteration as hosts have measured it; empty: they have not."""
+
+    spec: Declared
+    arrival: float
+    stage: str | None
+    measured: Sequence[Demand]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +56,8 @@ class JobView:
     measured_iterations: float
     problems: tuple[str, ...]
 
-    def to_json(self) -> Steps[str]:
-        """Returns the text of a ``wire.JobState``; yields where others may go on."""
+    def to_json(self, targets: Mapping[str, Any]) -> Steps[str]:
+        """Returns the text of a ``wire.JobState`` with its predicted targets; yields where others may go on."""
         measured = yield from texts_of(self.measured_demand)
         rest = {
             "arrival": self.arrival,
@@ -48,6 +70,7 @@ class JobView:
             "connections": self.connections,
             "measured_iterations": self.measured_iterations,
             "problems": self.problems,
+            "targets": targets,
         }
         text = json.dumps(rest, separators=(",", ":"), ensure_ascii=False)
         return with_members(text, id=json.dumps(self.id), spec=self.spec.text, measured_demand=measured.as_specs)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from simulator.recorded.source import Recorded, reading
 from simulator.workloads import curves
 from topologies.experiments.experiment import Experiment, JobPlan
 from topologies.lab.lab import run_arms
@@ -96,6 +98,48 @@ def test_the_queues_are_proven_and_jobs_measured_alone(result: LabResult) -> Non
     (alone,) = result.alone_seconds.values()
     for job in experiment().jobs:
         assert 0.08 < alone[job.id] < 0.6
+
+
+def test_what_happened_is_recorded(result: LabResult, results_dir: Path) -> None:
+    for arm in result.arms:
+        (file,) = results_dir.glob(f"*/{arm.policy}/events.jsonl")
+        events = [json.loads(line) for line in file.read_text().splitlines()]
+        ids = [event["id"] for event in events]
+        assert ids == list(range(ids[0], ids[0] + len(ids)))
+        switches = [event["data"] for event in events if event["event"] == "switch"]
+        assert any(data["ready"] for data in switches)
+        jobs = [event for event in events if event["event"] == "job"]
+        assert {event["data"]["id"] for event in jobs} == {"ps", "ring"}
+        assert 0 < min(event["time"] for event in jobs) < max(event["time"] for event in jobs) < arm.seconds + 10
+        assert max(event["data"]["progress"]["iterations_done"] for event in jobs) == ITERATIONS
+        plans = [event["data"] for event in events if event["event"] == "plan"]
+        assert {plan["policy"] for plan in plans} == {arm.policy}
+        assert any(len(plan["classes"]) == 2 for plan in plans)
+        facts = json.loads(file.with_name("facts.json").read_text())
+        assert facts["title"] == arm.policy
+        assert facts["seconds"] == pytest.approx(arm.seconds, abs=20)
+        assert set(facts["jobs"]) == {"ps", "ring"}
+        assert len(facts["network"]["hosts"]) == len(facts["status"]["hosts"]) > 0
+        assert set(facts["history"]["jobs"]) <= {"ps", "ring"}
+        told = [json.loads(line) for line in file.with_name("explanations.jsonl").read_text().splitlines()]
+        assert {line["job"] for line in told} <= {"ps", "ring"}
+        assert all(line["explanation"]["policy"] == arm.policy for line in told)
+
+
+def test_a_recording_says_what_the_jobs_of_the_arm_did(result: LabResult, results_dir: Path) -> None:
+    for arm in result.arms:
+        (file,) = results_dir.glob(f"*/{arm.policy}/events.jsonl")
+        recording, recorded = reading(Recorded(str(file), file.read_text(), 1.0))
+        assert (recording.policy, recording.period, recorded.left_out) == (arm.policy, 0.5, {})
+        assert recorded.unknown_rates == ()
+        for job in experiment().jobs:
+            found = recorded.estimated[job.id]
+            assert (found.iterations, found.is_whole) == (ITERATIONS, True)
+            assert found.compute_seconds <= job.compute_seconds
+            measured = arm.jobs[job.id].jct_seconds
+            assert measured is not None
+            # An event comes up to a second late, and these jobs take a few.
+            assert found.seconds == pytest.approx(measured, abs=2.5)
 
 
 def test_progress_is_told(result: LabResult, events: list[LabEvent]) -> None:

@@ -63,6 +63,9 @@ class MemoryNetwork:
     def class_bytes(self) -> dict[tuple[int, int | None], int]:
         return {}
 
+    def port_bytes(self, *, anew: bool = True) -> dict[tuple[int, int], dict[int | None, int]]:
+        return {}
+
 
 def one_rule_a_job(_snapshot: Snapshot, classes: Mapping[str, int]) -> frozenset[Rule]:
     return frozenset(Rule(1, Table.CLASSIFY, 10 + k, Match(), job=job) for job, k in classes.items())

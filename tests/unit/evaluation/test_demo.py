@@ -53,6 +53,14 @@ def test_the_demo_leaves_a_table_a_plot_and_a_summary(kernel: FakeKernel, tmp_pa
     assert "95 : 1" in told.out
     assert all(name in told.out for name in document["policies"]["fair"]["jobs"])
     assert "About five minutes" in " ".join(told.err.split())
+    last = told.out.splitlines()[-1]
+    assert last == f"both runs, side by side: .venv/bin/trainyard console {tmp_path / 'out'}", "in one line"
+
+
+def test_the_command_for_the_replay_is_that_of_the_checkout(tmp_path: Path) -> None:
+    assert demo.replay_command(ROOT / "results" / "demo") == ".venv/bin/trainyard console results/demo"
+    assert demo.replay_command(tmp_path / "my demo") == f".venv/bin/trainyard console '{tmp_path / 'my demo'}'"
+    assert (ROOT / ".venv" / "bin" / "trainyard").exists()
 
 
 def test_it_ends_within_six_minutes_even_if_no_job_does() -> None:

@@ -135,6 +135,40 @@ def test_packages_that_cannot_be_had_are_one_line_and_the_rest_goes_on(checkout:
     assert log_of(second) == f"{NOISE}\n"
 
 
+def without_prometheus(checkout: Checkout) -> Path:
+    """It is missing until apt-get installs it. Returns the file with the commands that were run, a line each."""
+    with_environment(checkout)
+    ran, there = checkout.folder / "ran", checkout.folder / "there"
+    checkout.command("dpkg-query", f'[ "$4" != prometheus ] || [ -e {there} ] || exit 1; echo -n install ok installed')
+    checkout.command("systemctl", f'echo systemctl "$@" >>{ran}')
+    checkout.command("apt-get", f'echo apt-get "$@" >>{ran}; [ "$1" = update ] || touch {there}')
+    return ran
+
+
+def test_the_service_of_prometheus_is_masked_before_it_is_installed(checkout: Checkout) -> None:
+    ran = without_prometheus(checkout)
+    done = checkout.set_up()
+    assert (done.returncode, lines(done)) == (0, ["setup: installing prometheus", "setup: done"])
+    masked, updated, installed = ran.read_text().splitlines()
+    assert masked == "systemctl mask prometheus.service"
+    assert updated == "apt-get update"
+    assert installed == "apt-get install -y --no-install-recommends prometheus"
+    assert lines(checkout.set_up()) == []
+    assert len(ran.read_text().splitlines()) == 3, "one that is there, perhaps an operator's own, is left alone"
+
+
+def test_prometheus_whose_service_would_start_is_not_installed(checkout: Checkout) -> None:
+    ran = without_prometheus(checkout)
+    checkout.fails("systemctl")
+    done = checkout.set_up()
+    assert done.returncode == 0
+    first, second = lines(done)
+    assert first.startswith("setup: prometheus is not installed, because its service could not be masked and would")
+    assert log_of(first) == f"{NOISE}\n"
+    assert second == "setup: done"
+    assert not ran.exists(), "there is nothing else to install"
+
+
 def test_who_wants_the_lab_is_told_at_once_that_it_is_not_there(checkout: Checkout) -> None:
     with_environment(checkout)
     checkout.command("dpkg-query", 'case "$4" in mininet) exit 1 ;; *) echo -n install ok installed ;; esac')

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import socket
@@ -43,6 +44,11 @@ def test_the_life_of_a_job(yard: Controller) -> None:
     assert why["bottleneck_port"] == "h1 ingress"
     assert why["bottleneck_seconds_per_iteration"] == pytest.approx(0.008)
     assert "arrived" in why["reason"]
+    wait_until(lambda: yard.call("GET", "/v1/jobs/life/explain").json()["iterations_done"] == 5, what="the next plan")
+    waits = {port["port"]: port for port in yard.call("GET", "/v1/jobs/life/explain").json()["ports"]}
+    assert set(waits) == {"h1 ingress", "h2 egress"}
+    assert waits["h2 egress"]["own_seconds_per_iteration"] == pytest.approx(0.008)
+    assert waits["h2 egress"]["own_seconds_left"] == pytest.approx(45 * 0.008), "5 of 50 iterations are done"
     yard.call("POST", "/v1/hosts/h1/reports", batch({"job": "life", "ended": True}))
     assert yard.call("GET", "/v1/jobs/life").json()["state"] == "ended"
     assert_problem(yard.call("GET", "/v1/jobs/life/explain"), 409, "job life is ended")
@@ -111,6 +117,16 @@ def test_state_and_metrics(yard: Controller) -> None:
     assert_problem(yard.call("GET", "/readyz", token="wrong"), 503, "no switch has connected")
 
 
+def test_the_status_says_how_far_a_hosts_clock_is_off(yard: Controller) -> None:
+    def offset() -> float | None:
+        hosts = yard.call("GET", "/v1/status").json()["hosts"]
+        return next(host["clock_offset_seconds"] for host in hosts if host["name"] == "h3")
+
+    assert offset() is None
+    yard.call("POST", "/v1/hosts/h3/reports", batch() | {"sent_at": time.time() - 5.0})
+    assert offset() == pytest.approx(5.0, abs=1.0)
+
+
 def refs(node: Any) -> Iterator[str]:
     if isinstance(node, dict):
         for key, value in node.items():
@@ -136,7 +152,7 @@ def test_openapi_describes_every_call(yard: Controller) -> None:
             declared = {p["name"] for p in operation["parameters"] if p["in"] == "path"}
             assert declared == set(re.findall(r"\{(\w+)\}", path))
             assert operation["responses"]
-    assert len(names) == sum(len(operations) for operations in document["paths"].values()) == 23
+    assert len(names) == sum(len(operations) for operations in document["paths"].values()) == 27
     assert document["components"]["schemas"]["JobSpec"]["additionalProperties"] is False
 
 
@@ -156,7 +172,12 @@ def test_openapi_describes_itself_and_the_long_poll(yard: Controller) -> None:
             if takes or tells:
                 told[f"{method} {path}"] = (takes, tells)
     polled = (["If-None-Match"], ["200", "304"])
-    assert told == {"get /v1/hosts/{host}/plan": polled, "get /v1/hosts/{host}/peers": polled}
+    resumed = (["Last-Event-ID"], [])
+    assert told == {
+        "get /v1/hosts/{host}/plan": polled,
+        "get /v1/hosts/{host}/peers": polled,
+        "get /v1/events": resumed,
+    }
     for path in ("plan", "peers"):
         reply = yard.call("GET", f"/v1/hosts/h1/{path}")
         again = yard.call("GET", f"/v1/hosts/h1/{path}", headers={"If-None-Match": reply.headers["ETag"]})
@@ -308,7 +329,7 @@ def test_a_slow_sender_does_not_hold_up_others(yard: Controller) -> None:
             slow[0].recv(100)
         slow[0].settimeout(15)
         assert slow[0].recv(100).startswith(b"HTTP/1.1 408 "), "the head's deadline must end the connection"
-        wait_until(lambda: 'call="refused",status="408"} 50.0' in yard.call("GET", "/metrics").text)
+        wait_until(lambda: 'route="refused",status="408"} 50.0' in yard.call("GET", "/metrics").text)
     finally:
         for connection in slow:
             connection.close()
@@ -357,6 +378,9 @@ def test_tls(tmp_path: Path) -> None:
         assert yard.call("PUT", "/v1/jobs/a", spec(5000), verify=str(certificate)).status_code == 201
         assert b"problem" not in yard.raw(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
         assert yard.call("GET", "/v1/jobs/a", verify=str(certificate)).ok
+        last = {"Last-Event-ID": "0"}
+        with yard.call("GET", "/v1/events", verify=str(certificate), stream=True, headers=last) as stream:
+            assert "event: audit" in itertools.islice(stream.iter_lines(1, decode_unicode=True), 10)
         silent.close()
     finally:
         yard.stop()

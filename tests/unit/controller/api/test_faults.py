@@ -53,15 +53,21 @@ def test_a_long_query_is_no_failure(yard: Controller) -> None:
 
 
 def test_every_form_of_a_target_is_answered_alike(yard: Controller) -> None:
-    def ask(line: str, token: str | None = OPERATOR) -> tuple[int, dict[str, Any]]:
+    def read(line: str, token: str | None = OPERATOR) -> tuple[int, bytes]:
         header = f"Authorization: Bearer {token}\r\n" if token else ""
         answer = yard.raw(f"{line} HTTP/1.1\r\nHost: x\r\n{header}Connection: close\r\n\r\n".encode())
         head, _, rest = answer.partition(b"\r\n\r\n")
-        return int(head.split()[1]), json.loads(rest)
+        return int(head.split()[1]), rest
+
+    def ask(line: str, token: str | None = OPERATOR) -> tuple[int, dict[str, Any]]:
+        status, rest = read(line, token)
+        return status, json.loads(rest)
 
     assert ask("GET http://yard/v1/jobs")[1] == {"jobs": []}
-    assert ask("GET HTTP://yard")[1]["detail"].startswith("there is nothing at '/'")
-    assert ask("GET http://yard?x=1")[0] == 404
+    assert ask("GET http://yard/v2")[1]["detail"].startswith("there is nothing at '/v2'")
+    page = read("GET /")
+    assert page[0] == 200
+    assert read("GET HTTP://yard") == read("GET http://yard?x=1") == page
     assert ask("GET http://yard/v1/jobs", None)[0] == 401
     assert ask("OPTIONS *", None)[0] == 401
     status, problem = ask("OPTIONS *")

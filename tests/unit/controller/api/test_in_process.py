@@ -1,86 +1,30 @@
-"""The API on a real socket in this process, over a network in memory: where settings or parts must be as no switch,
-and no start of a controller, makes them."""
+"""The API in this process: where settings or parts must be as no switch, and no start of a controller, makes them."""
 
 from __future__ import annotations
 
-import contextlib
 import re
 import socket
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import eventlet
 import eventlet.tpool
 import pytest
-import requests
 
 from controller.access.caller import ANYBODY
-from controller.api import ApiServer, Services
 from controller.api.audited import Auditor, Observed
-from controller.api.dispatch import Api
 from controller.api.http import Call, Reply
 from controller.api.http11 import connection, gate
 from controller.api.routes import ROUTES
 from controller.cli.main import main
 from controller.dataplane.values import PortProof, SwitchStatus
 from controller.declared.declared import Declared
-from controller.process.callers import callers_of
 from controller.registry import admission, stages
 from controller.steps import in_steps
 from controller.wire import JobSpec
 from tests.support.controller.api_cases import assert_problem, spec
-from tests.support.controller.yard import Yard
-
-
-class Served:
-    """The API over the parts of ``yard``."""
-
-    def __init__(self, yard: Yard) -> None:
-        self.yard = yard
-        services: Any = Services(
-            yard.current,
-            yard.registry,
-            yard.network,
-            yard.loop,
-            yard.store,
-            yard.journal,
-            yard.metrics,
-            callers_of(yard.config.api, yard.config.host_map()),
-        )
-        self.services = services
-        self._server = ApiServer(Api(services), yard.config.api, refused=yard.metrics.refused)
-        self._thread = eventlet.spawn(self._server)
-        self.url = f"http://127.0.0.1:{self._server.address[1]}"
-
-    def call(self, method: str, path: str, body: Any = None) -> requests.Response:
-        # In a thread of its own: who waits in this one would keep the server from answering.
-        return eventlet.tpool.execute(self._ask, method, path, body)
-
-    def _ask(self, method: str, path: str, body: Any) -> requests.Response:
-        with requests.Session() as session:
-            session.trust_env = False
-            return session.request(method, self.url + path, json=body, timeout=15)
-
-    def stop(self) -> None:
-        eventlet.sleep(0.01)  # the connections that the client has closed end first
-        self._thread.kill()
-        self._server.server.close()
-        self.yard.stop()
-
-
-@contextlib.contextmanager
-def served(*, is_planning: bool = True, **settings: Any) -> Iterator[Served]:
-    """The API over a new yard, whose loop makes plans where it should."""
-    yard = Yard(**{"api": {"port": 0}} | settings)
-    yard = yard.start() if is_planning else yard
-    made = Served(yard)
-    try:
-        yield made
-    finally:
-        made.stop()
-
+from tests.support.controller.served import served
 
 PROOF = PortProof(1, "s1-eth1", {0: 3})
 LEFT = PortProof(2, "s1-eth2", {}, "port s1-eth2 has queues that are not Trainyard's")

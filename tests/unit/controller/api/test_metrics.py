@@ -31,7 +31,8 @@ def samples(yard: Controller) -> dict[str, float]:
 
 
 def requests(call: str, status: int) -> str:
-    return f'trainyard_http_requests_total{{call="{call}",status="{status}"}}'
+    method, _, route = call.rpartition(" ")
+    return f'trainyard_http_requests_total{{method="{method or "other"}",route="{route}",status="{status}"}}'
 
 
 AUTH = b"Authorization: Bearer " + OPERATOR.encode() + b"\r\n"
@@ -76,7 +77,8 @@ def test_what_is_refused_is_counted_by_its_status(yard: Controller, sent: bytes,
 
 def test_the_time_that_a_long_poll_is_held_back_is_no_duration(yard: Controller) -> None:
     wait_until(lambda: yard.call("GET", "/v1/hosts/h1/plan").status_code == 200)
-    call = 'trainyard_http_request_seconds{}{{call="GET /v1/hosts/{{host}}/plan"}}'
+    name = "trainyard_http_request_duration_seconds{}"
+    call = name + '{{method="GET",route="/v1/hosts/{{host}}/plan",status_class="{}"}}'
     tag = yard.call("GET", "/v1/hosts/h1/plan").headers["ETag"]
     before = samples(yard)
     began = time.monotonic()
@@ -91,10 +93,15 @@ def test_the_time_that_a_long_poll_is_held_back_is_no_duration(yard: Controller)
     waiter.join()
     waited = time.monotonic() - began
     after = samples(yard)
-    count, total = call.format("_count"), call.format("_sum")
-    assert after[count] - before[count] == 2
-    assert after[total] - before[total] < waited / 2, "the two were held back nearly all of the time"
-    assert after['trainyard_http_request_seconds_count{call="PUT /v1/jobs/{id}"}'] >= 1
+    risen = {
+        (part, status): after[name] - before.get(name, 0.0)
+        for part in ("_count", "_sum")
+        for status in ("2xx", "3xx")
+        for name in [call.format(part, status)]
+    }
+    assert (risen["_count", "2xx"], risen["_count", "3xx"]) == (1, 1)
+    assert risen["_sum", "2xx"] + risen["_sum", "3xx"] < waited / 2, "the two were held back nearly all of the time"
+    assert after[f'{name.format("_count")}{{method="PUT",route="/v1/jobs/{{id}}",status_class="2xx"}}'] >= 1
     yard.call("DELETE", "/v1/jobs/polled")
 
 
@@ -119,6 +126,6 @@ def test_what_strangers_send_makes_no_new_series(yard: Controller) -> None:
     before = samples(yard).keys()
     ask(2)
     assert samples(yard).keys() == before
-    labels = {match for name in before for match in re.findall(r'call="([^"]*)"', name)}
-    assert {"refused", "unknown"} < labels
-    assert all(re.fullmatch(r"[A-Z]+ /[a-z0-9_/{}.]+|refused|unknown", label) for label in labels)
+    labels = {match for name in before for match in re.findall(r'method="([^"]*)",route="([^"]*)"', name)}
+    assert {("other", "refused"), ("other", "unknown")} < labels
+    assert all(re.fullmatch(r"[A-Z]+ /[a-z0-9_/{}.]+|other (refused|unknown)", " ".join(label)) for label in labels)

@@ -17,7 +17,7 @@ import pytest
 
 from controller.cli.main import main
 from controller.cli.output import fail, show_facts, show_table
-from controller.wire import Explanation, Message, PlanView
+from controller.wire import Explanation, JobAtPort, Message, PlanView, PortWait
 from evaluation.bench.support.api_client import OPERATOR, Controller, free_port
 from evaluation.bench.support.waiting import wait_until
 
@@ -127,6 +127,25 @@ def test_what_a_job_declares_and_is_measured_otherwise_is_said(run: Any) -> None
         assert "problem     it declares 1 byte" in run("explain", "a", "--url", url)[1]
 
 
+def test_what_a_job_waits_for_is_said(run: Any) -> None:
+    others = tuple(JobAtPort(job=f"j{i}", service_class=i // 2, seconds_left=9.0 - i) for i in range(6))
+    wait = PortWait(
+        port="h1 ingress", own_seconds_per_iteration=0.1, own_seconds_left=1.0, seconds_before=30.0, before=others,
+        before_count=20, alike=others[4:], alike_count=2, after_count=3,
+    )  # fmt: skip
+    answer = Explanation(
+        job="a", policy="fifo", service_class=2, position=6, jobs_before=(), reason="it came last",
+        bottleneck_port="h1 ingress", bottleneck_seconds_per_iteration=0.1, iterations_done=1.0, iterations_left=10.0,
+        ports=(wait, wait.model_copy(update={"before": (), "alike": ()})),
+    )  # fmt: skip
+    with answering(answer) as url:
+        said = run("explain", "a", "--url", url)[1]
+    jobs = "j0 (class 0) 9 s, j1 (class 0) 8 s, j2 (class 1) 7 s, j3 (class 1) 6 s, 16 more"
+    assert f"waits       at h1 ingress for: {jobs}\n" in said
+    assert "shares      h1 ingress with: j4 (class 2) 5 s, j5 (class 2) 4 s\n" in said
+    assert said.count("h1 ingress") == 3, "nothing is said of a port without others"
+
+
 def test_a_jobs_target_and_its_divergence_are_said(run: Any, yard: Controller) -> None:
     body = {"tasks": [{"role": "worker", "host": "h3"}], "target": 0.92}
     yard.call("PUT", "/v1/jobs/aimed", body)
@@ -148,6 +167,16 @@ def test_explain(run: Any) -> None:
     assert err.count("\n") == 1
     assert "there is no job nobody" in err
     assert run("explain", "../status")[0] == 2
+
+
+def test_explain_as_it_would_be(run: Any) -> None:
+    status, out, _ = run("explain", "a", "--policy", "fair", "--weight", "2", "--target", "0.5")
+    assert status == 0
+    assert out.startswith("applied     no: as it would be with policy fair and weight 2 and target 0.5\n")
+    assert "policy      fair\n" in out and "target      0.5\n" in out
+    status, out, err = run("explain", "a", "--weight", "-1")
+    assert (status, out) == (2, "")
+    assert "weight: '-1' is no number" in err
 
 
 def test_probe_fails_without_a_switch(run: Any) -> None:

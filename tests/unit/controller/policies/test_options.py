@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import tracemalloc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -121,3 +122,16 @@ def test_the_options_of_other_packages_are_described_as_far_as_they_say(name: st
 def test_what_a_policy_of_another_package_takes_is_given_to_it() -> None:
     assert vars(make("anything", {"x": 1}, policies=THEIRS))["given"] == (("x", 1),)
     assert vars(make("theirs", {"deep": {"a": [1.0]}}, policies=THEIRS))["given"] == (None, {"a": [1.0]}, True)
+
+
+@pytest.mark.parametrize("name", ["fifo", "jpas"])
+def test_a_policy_is_made_again_with_little_memory(name: str) -> None:
+    """Large short-lived parts between what the controller keeps would leave holes in the memory of the process."""
+    make(name)
+    tracemalloc.start()
+    try:
+        make(name)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 8_000

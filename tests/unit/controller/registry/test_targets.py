@@ -26,7 +26,7 @@ def world() -> World:
 
 
 def state(world: World, job: str = "a") -> JobState:
-    return JobState.model_validate_json(whole(world.registry.job_state(job).to_json()))
+    return JobState.model_validate_json(whole(world.registry.job_state(job).to_json({})))
 
 
 def test_a_target_reaches_the_policies_and_the_api(world: World) -> None:

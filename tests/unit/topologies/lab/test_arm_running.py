@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import signal
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from controller.wire.event_stream import Sent
 from topologies.errors import LabError
 from topologies.lab import arm
+from topologies.lab.controller_process import ControllerSilentError
 from topologies.lab.results import PolicyChoice
 
 PLANNED = SimpleNamespace(link_bps=1e8, queues=8, period_seconds=1.0)
@@ -33,6 +38,18 @@ class Controller:
 
     def wait_ready(self) -> None:
         DID.append("ready")
+
+    def events(self, _last: str) -> Iterator[Sent]:
+        return iter((Sent("5", '{"id":5,"event":"host","time":100.5,"data":{}}'),))
+
+    def reader(self) -> Callable[[str], Any]:
+        def read(path: str) -> Any:
+            if path == "/v1/network":
+                raise ControllerSilentError("it is gone")
+            DID.append(f"asked for {path}")
+            return {"jobs": [{"id": "a", "state": "running"}]}
+
+        return read
 
     def status(self) -> SimpleNamespace:
         return SimpleNamespace(jobs=0, hosts=self.hosts)
@@ -93,7 +110,8 @@ def test_an_arm_that_ends_well_leaves_its_logs_and_nothing_else(emulation: Simpl
         run.meeting.arrive("a")
         run.wait_until_ready(frozenset({"a"}), lambda: None, seconds=0.0, who="the ranks")
         assert run.meeting.announced() is None
-        assert run.begin() == pytest.approx(run.meeting.announced(), abs=0.001)
+        began = run.begin()
+        assert began == pytest.approx(run.meeting.announced(), abs=0.001)
         assert run.finish().jobs == 0
         assert DID[-2:] == ["tuner stopped", "job SIGTERM"]
     assert DID[:2] == ["jpas {'a': 1} here 7 1", "ready"]
@@ -101,6 +119,15 @@ def test_an_arm_that_ends_well_leaves_its_logs_and_nothing_else(emulation: Simpl
     assert DID.count("job SIGTERM") == 1
     assert (results / "controller" / "metrics.txt").read_text() == "metrics"
     assert (results / "controller" / "controller.log").read_text() == "started"
+    first, *_ = (results / "events.jsonl").read_text().splitlines()
+    assert first == f'{{"id": 5, "event": "host", "time": {round(100.5 - began, 3)}, "data": {{}}}}'
+    facts = json.loads((results / "facts.json").read_text())
+    assert facts["title"] == "jpas"
+    assert facts["started_at"] == began
+    assert facts["jobs"] == {"a": {"id": "a", "state": "running"}}, "and the rest is missing, as the controller is"
+    assert DID.index("asked for /v1/jobs") < DID.index("controller stopped")
+    assert (results / "explanations.jsonl").read_text() == ""
+    assert not list(results.glob("*.part"))
     assert not list(emulation.folder.iterdir())
 
 

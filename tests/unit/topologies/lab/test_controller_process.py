@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from controller.wire import EventDocument
 from evaluation.bench.support.api_client import free_port
 from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.family_runs import rising
@@ -21,6 +23,7 @@ from topologies.experiments.earlier import EarlierJob
 from topologies.experiments.experiment import JobPlan
 from topologies.lab import earlier_jobs
 from topologies.lab.controller_process import ControllerProcess
+from topologies.lab.recording.events import EventRecorder
 from topologies.trainer.specs import job_spec
 
 CURVES = [tuple(rising(end=0.94 + 0.005 * i, scale=10.0 + i / 2)) for i in range(3)]
@@ -109,6 +112,48 @@ def test_a_policy_of_another_folder_is_found_beside_those_that_are_installed(sta
     controller = start("curious", EARLIER, plugins=str(curious.install(tmp_path / "plugins")))
     assert explained(controller)["reason"] == "resnet, 3 before, target None"
     assert controller.call("PATCH", "/v1/settings", {"policy": "jpas"})["policy"] == "jpas"
+
+
+def test_who_chooses_a_token_can_watch_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def token(folder: str) -> str:
+        ControllerProcess(Network(), tmp_path / folder, "fifo", classes=7, period_seconds=0.5)  # type: ignore[arg-type]
+        return str(json.loads((tmp_path / folder / "controller.yaml").read_text())["api"]["token"])
+
+    assert token("first") != token("second")
+    monkeypatch.setenv("TRAINYARD_LAB_TOKEN", "look")
+    assert token("third") == "look"
+
+
+def test_events_are_recorded_over_a_restart_with_times_from_the_start_of_the_experiment(
+    start: Start, tmp_path: Path
+) -> None:
+    controller = start("fifo")
+    recorder = EventRecorder(controller.events, tmp_path)
+    recorder.start()
+    zero = time.time()
+    explained(controller)
+    part = tmp_path / "events.jsonl.part"
+    wait_until(lambda: part.exists() and '"event":"plan"' in part.read_text(), what="the recorder follows")
+    controller.stop()
+    wait_until(lambda: f'"id":"{JOB.id}"' in part.read_text(), what="the job's event")
+    controller.start()
+    assert controller.wait(lambda: controller.try_status() is not None, 60.0), controller.last_words()
+    assert controller.call("PATCH", "/v1/settings", {"policy": "las"})["policy"] == "las"
+    time.sleep(0.5)
+    controller.stop()
+    recorder.stop(zero)
+    documents = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
+    for document in documents:
+        EventDocument.model_validate(document)
+        assert list(document) == ["id", "event", "time", "data"]
+    ids = [document["id"] for document in documents]
+    assert ids == sorted(set(ids))
+    kinds = [document["event"] for document in documents]
+    assert kinds.count("gap") == 1, "at the restart"
+    assert kinds.index("job") < kinds.index("gap")
+    assert [d["data"]["policy"] for d in documents if d["event"] == "plan"][-1] == "las"
+    assert all(-60 < document["time"] < time.time() - zero for document in documents)
+    assert not part.exists()
 
 
 def test_a_journal_that_cannot_be_written_is_an_error_of_the_lab(tmp_path: Path) -> None:

@@ -91,6 +91,10 @@ def test_explain_names_no_jobs_of_others(yard: RolesYard) -> None:
     assert explained("board").json()["jobs_before"] == ["secret-name", "vision-1"]
     assert explained("vision").json()["jobs_before"] == ["vision-1"]
     assert "secret-name" not in explained("vision").text
+    (seen, *_), (own, *_) = explained("board").json()["ports"], explained("vision").json()["ports"]
+    assert {other["job"] for other in seen["before"]} == {"secret-name", "vision-1"}
+    assert {other["job"] for other in own["before"]} == {"another job", "vision-1"}
+    assert own["seconds_before"] == pytest.approx(seen["seconds_before"], rel=0.1), "numbers are told"
 
 
 def test_a_reason_names_no_jobs_of_others() -> None:

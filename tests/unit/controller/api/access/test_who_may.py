@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import socket
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,15 @@ from typing import Any
 import pytest
 
 from controller.access.requests_in_progress import MOST
-from controller.api.routes import ROUTES
+from controller.api.routes import CONSOLE, ROUTES
+from controller.console import PAGE
 from evaluation.bench.support.waiting import wait_until
 from tests.support.controller.api_cases import assert_problem, batch, spec
 from tests.support.controller.roles_yard import ROLES, RolesYard
+from tests.support.controller.served import served
 
 MATRIX = """
+GET    /v1/caller                   operator viewer tenant host
 GET    /v1/jobs                     operator viewer tenant
 GET    /v1/jobs/{id}                operator viewer tenant
 PUT    /v1/jobs/{id}                operator        tenant host
@@ -34,13 +38,26 @@ GET    /v1/settings                 operator viewer
 PATCH  /v1/settings                 operator
 POST   /v1/reload                   operator
 GET    /v1/audit                    operator
+GET    /v1/events                   operator viewer tenant
+GET    /v1/history                  operator viewer tenant
+GET    /v1/network                  operator viewer
 GET    /v1/status                   operator viewer
 GET    /metrics                     operator viewer
 GET    /healthz                     operator viewer tenant host
 GET    /readyz                      operator viewer tenant host
 GET    /openapi.json                operator viewer tenant
+GET    /                            operator viewer tenant host
+GET    /console/{path}              operator viewer tenant host
 """
 CALLS = {tuple(line.split()[:2]): set(line.split()[2:]) for line in MATRIX.strip().splitlines()}
+OPEN = ("/healthz", "/readyz", "/", "/console/{path}")
+FOR_BROWSERS = ("/", "/console/{path}")
+"""The description of the API leaves out what has no data."""
+
+
+def place(path: str) -> str:
+    names = {"{id}": "vision-1", "{host}": "h1", "{name}": "f", "{path}": PAGE}
+    return functools.reduce(lambda at, name: at.replace(name, names[name]), names, path)
 
 
 def body_of(method: str, path: str) -> Any:
@@ -54,22 +71,23 @@ def body_of(method: str, path: str) -> Any:
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize(("method", "path"), CALLS)
 def test_each_role_may_make_its_calls_and_no_other(yard: RolesYard, role: str, method: str, path: str) -> None:
-    at = path.replace("{id}", "vision-1").replace("{host}", "h1").replace("{name}", "f")
-    reply = yard.by(ROLES[role], method, at, body_of(method, path))
+    at = place(path)
+    # Events have no end, and nothing of them is read here.
+    reply = yard.by(ROLES[role], method, at, body_of(method, path), stream=path == "/v1/events")
     if role in CALLS[method, path]:
         assert reply.status_code not in (401, 403, 405, 429, 500), reply.text
     else:
         assert_problem(reply, 403, f"{method} {path} is for: operator")
         assert yard.tokens[ROLES[role]] not in reply.text
+    reply.close()
     yard.by("night", "DELETE", "/v1/jobs/vision-1")
     yard.by("night", "DELETE", "/v1/stages/vision-1")
 
 
 @pytest.mark.parametrize(("method", "path"), CALLS)
 def test_without_a_token_nobody_may(yard: RolesYard, method: str, path: str) -> None:
-    at = path.replace("{id}", "vision-1").replace("{host}", "h1").replace("{name}", "f")
-    reply = yard.call(method, at, body_of(method, path), headers={"Authorization": None})
-    if path in ("/healthz", "/readyz"):
+    reply = yard.call(method, place(path), body_of(method, path), headers={"Authorization": None})
+    if path in OPEN:
         assert reply.status_code in (200, 503)
     else:
         assert_problem(reply, 401, "a bearer token is required")
@@ -77,19 +95,35 @@ def test_without_a_token_nobody_may(yard: RolesYard, method: str, path: str) -> 
 
 
 def test_the_table_and_the_description_say_the_same(yard: RolesYard) -> None:
-    table = {(route.method, route.path): set(route.access.roles) for route in ROUTES}
+    table = {(route.method, route.path): set(route.access.roles) for route in (*ROUTES, *CONSOLE)}
     assert table == {call: roles for call, roles in CALLS.items() if call[1] != "/openapi.json"}
     described = yard.call("GET", "/openapi.json").json()["paths"]
-    for (method, path), allowed in CALLS.items():
+    told = {call: roles for call, roles in CALLS.items() if call[1] not in FOR_BROWSERS}
+    for (method, path), allowed in told.items():
         refusals = described[path][method.lower()]["responses"]
         assert allowed == set(ROLES) or "403" in refusals
-        assert ("429" in refusals) is (path not in ("/healthz", "/readyz"))
+        assert ("429" in refusals) is (path not in OPEN)
     roles = {
         (method.upper(), path): set(operation["x-roles"])
         for path, methods in described.items()
         for method, operation in methods.items()
     }
-    assert roles == CALLS
+    assert roles == told
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_each_caller_is_told_who_it_is_and_what_it_may(yard: RolesYard, role: str) -> None:
+    said = yard.by(ROLES[role], "GET", "/v1/caller").json()
+    assert (said["name"], said["role"]) == (ROLES[role], role)
+    untold = {"GET /openapi.json", *(f"GET {path}" for path in FOR_BROWSERS)}
+    assert set(said["calls"]) == {" ".join(call) for call, roles in CALLS.items() if role in roles} - untold
+
+
+def test_where_no_token_is_set_everybody_is_an_operator() -> None:
+    with served(is_planning=False) as api:
+        said = api.call("GET", "/v1/caller").json()
+    assert (said["name"], said["role"]) == ("anybody", "operator")
+    assert "POST /v1/reload" in said["calls"]
 
 
 def test_a_wrong_tokens_file_is_refused_at_the_start(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_a_jobs_text_is_that_of_its_state() -> None:
     spec = job_spec(model='a "model" größer', demand=[{"src": "h1", "dst": "h2", "bytes": 7}])
     world.registry.put_job("a", spec, 0.0)
     world.tell(jobs=[progress("a", (1, 0.5))])
-    state = JobState.model_validate_json(whole(world.registry.job_state("a", 3).to_json()))
+    state = JobState.model_validate_json(whole(world.registry.job_state("a", 3).to_json({})))
     assert state.spec == spec
     assert (state.id, state.service_class, state.last_metric, state.state) == ("a", 3, 0.5, "running")
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from prometheus_client.parser import text_string_to_metric_families
-
 from controller.dataplane.queues.byte_counts import ByteCounts
-from controller.loop.metrics import Metrics
 from tests.support.controller.dataplane.dataplane_world import connect, make_plane, ready
 
 
@@ -21,6 +18,7 @@ def test_counters_that_begin_anew_go_on_where_they_were() -> None:
     assert counts.totals() == {(1, 0): 490, (1, None): 50, (2, 0): 7}
     counts.update(1, {(1, 1): (2, 90), (2, 1): (2, 150)})
     assert counts.totals()[1, 0] == 590, "a port that was away has sent 50 more"
+    assert counts.by_port() == {(1, 1): {0: 440, None: 50}, (1, 2): {0: 150}, (2, 1): {0: 7}}
 
 
 def test_ports_that_are_gone_do_not_fill_the_memory() -> None:
@@ -29,6 +27,7 @@ def test_ports_that_are_gone_do_not_fill_the_memory() -> None:
         counts.update(1, {(port, 1): (1, 10)})
     assert counts.totals() == {(1, 0): 1000}
     assert len(counts._last[1]) <= 10
+    assert len(counts.by_port()) <= 10
 
 
 def test_a_switch_that_is_away_or_makes_its_queues_anew_takes_no_bytes_back() -> None:
@@ -37,41 +36,14 @@ def test_a_switch_that_is_away_or_makes_its_queues_anew_takes_no_bytes_back() ->
     ready(plane)
     before = plane.class_bytes()
     assert set(before.values()) == {600}
+    ports = {(1, port): {each: 300 for _, each in before} for port in (1, 2)}
+    assert plane.port_bytes() == ports
     switch._counts = dict.fromkeys(switch._counts, 1)
+    assert plane.port_bytes(anew=False) == ports, "the switch was not asked"
     assert plane.class_bytes() == dict.fromkeys(before, 800), "two ports have sent a packet of 100 B since"
     plane.disconnected(switch)
     assert plane.class_bytes() == dict.fromkeys(before, 800)
     plane.close()
-
-
-def test_they_are_shown_as_a_counter() -> None:
-    metrics = Metrics()
-    metrics.class_bytes.merge({"0000000000000001": {"0": 5, "other": 7}})
-    metrics.class_bytes.merge({})
-    families = {family.name: family for family in text_string_to_metric_families(metrics.text().decode())}
-    family = families["trainyard_switch_class_bytes"]
-    assert family.type == "counter"
-    assert [(sample.name, sample.labels["service_class"], sample.value) for sample in family.samples] == [
-        ("trainyard_switch_class_bytes_total", "0", 5.0),
-        ("trainyard_switch_class_bytes_total", "other", 7.0),
-    ]
-
-
-def test_nothing_that_only_rises_is_a_gauge() -> None:
-    shown = text_string_to_metric_families(Metrics().text().decode())
-    ours = (family for family in shown if family.name.startswith("trainyard_"))
-    gauges = {family.name for family in ours if family.type == "gauge" and not family.name.endswith("_created")}
-    assert gauges == {
-        "trainyard_audit_degraded",
-        "trainyard_journal_degraded",
-        "trainyard_paused",
-        "trainyard_settings_info",
-        "trainyard_settings_loaded_timestamp_seconds",
-        "trainyard_jobs",
-        "trainyard_degraded_to_marked",
-        "trainyard_flow_rules",
-        "trainyard_switches_ready",
-    }
 
 
 def test_queues_and_ports_that_a_switch_cannot_have_count_nothing() -> None:

@@ -1,0 +1,1 @@
+"""``trainyard top``: what a running controller does, in a terminal."""

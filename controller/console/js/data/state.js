@@ -1,0 +1,181 @@
+/**
+ * What is known of a cluster, and how an event changes it. The same code follows a running controller and replays a
+ * recorded run.
+ */
+
+const LOG_LENGTH = 2000;
+const CLASS_LOG_LENGTH = 500;
+const POINTS = 256;
+
+/** Returns the state before anything is known. Documents that are not known, or that the caller may not read, are null. */
+export function emptyState() {
+  return {
+    time: null,
+    caller: null,
+    status: null,
+    plan: null,
+    settings: null,
+    network: null,
+    history: null,
+    jobs: new Map(),
+    stages: new Map(),
+    hosts: new Map(),
+    switches: new Map(),
+    problems: [],
+    log: [],
+    lines: new Map(),
+    classes: new Map(),
+    planSince: null,
+  };
+}
+
+/** Puts documents of the API into the state. */
+export function load(state, documents, time) {
+  const { status, plan, settings, network, jobs, caller, past } = documents;
+  if (caller !== undefined) state.caller = caller;
+  if (status !== undefined) takeStatus(state, status);
+  if (settings !== undefined) state.settings = settings;
+  if (network !== undefined) takeNetwork(state, network);
+  if (jobs !== undefined) takeJobs(state, jobs?.jobs ?? []);
+  if (plan !== undefined) takePlan(state, plan, time);
+  if (past) takePast(state, past);
+  state.time = time;
+}
+
+function takeStatus(state, status) {
+  state.status = status;
+  if (status === null) return;
+  state.problems = [...status.problems];
+  state.hosts = new Map(status.hosts.map((host) => [host.name, host]));
+  state.switches = new Map(status.switches.map((one) => [one.dpid, one]));
+}
+
+function takeNetwork(state, network) {
+  state.network = network;
+  if (network === null || state.status !== null) return;
+  state.hosts = new Map(network.hosts.map((host) => [host.name, host]));
+  state.switches = new Map(network.switches.map((one) => [one.dpid, one]));
+}
+
+function takeJobs(state, jobs) {
+  const before = state.jobs;
+  state.jobs = new Map(jobs.map((job) => [job.id, { ...job, targets: before.get(job.id)?.targets ?? {} }]));
+  for (const id of state.lines.keys()) if (!state.jobs.has(id)) state.lines.delete(id);
+}
+
+function takePlan(state, plan, time) {
+  state.plan = plan;
+  if (plan === null) return;
+  state.planSince = time - (plan.age_seconds ?? 0);
+  noteClasses(state, plan.classes, time);
+}
+
+/** Fills the lines of metrics from the history, as far as they go back. */
+function takePast(state, history) {
+  for (const [id, columns] of Object.entries(history.jobs)) {
+    if (!state.jobs.has(id)) continue;
+    state.lines.delete(id);
+    columns.iterations_done.forEach((done, i) => {
+      if (done !== null && columns.metric[i] !== null)
+        notePoint(state, { id, iterations_done: done, last_metric: columns.metric[i] });
+    });
+  }
+}
+
+/** Changes the state by an event: a document of `GET /v1/events`. */
+export function apply(state, event) {
+  state.time = event.time;
+  const isNews = CHANGES[event.event]?.(state, event.data, event.time) !== false;
+  if (!isNews) return;
+  state.log.push(event);
+  if (state.log.length > LOG_LENGTH) state.log.splice(0, state.log.length - LOG_LENGTH);
+}
+
+/** What each kind of event changes. Returns false where the event is not worth a line of its own: mere progress. */
+const CHANGES = {
+  plan(state, data, time) {
+    const before = state.plan ?? { reasons: {}, errors: [], inversions: 0, options: {}, objective_seconds: null };
+    state.plan = { ...before, ...data };
+    state.planSince = time;
+    for (const [id, job] of state.jobs) job.service_class = data.classes[id] ?? null;
+    noteClasses(state, data.classes, time);
+  },
+  job(state, data, time) {
+    if (data.state === "removed") {
+      state.jobs.delete(data.id);
+      state.lines.delete(data.id);
+      return true;
+    }
+    const before = state.jobs.get(data.id) ?? unknownJob(data.id, time);
+    const { progress, ...rest } = data;
+    const after = { ...before, ...rest, ...(progress ?? {}) };
+    state.jobs.set(data.id, after);
+    notePoint(state, after);
+    return before.state !== data.state;
+  },
+  stage(state, data) {
+    state.stages.set(data.id, data);
+  },
+  host(state, data) {
+    if (data.state === "removed") state.hosts.delete(data.name);
+    else {
+      const before = state.hosts.get(data.name) ?? { name: data.name, address: null };
+      state.hosts.set(data.name, {
+        ...before,
+        alive: data.state === "alive",
+        marks_acknowledgements: data.marks_acknowledgements,
+      });
+    }
+  },
+  switch(state, data) {
+    state.switches.set(data.dpid, { ports: [], rules: null, ...state.switches.get(data.dpid), ...data });
+  },
+  settings(state, data) {
+    state.settings = { ...state.settings, ...data };
+    if (state.status !== null && typeof data.pause === "boolean")
+      state.status = { ...state.status, paused: data.pause };
+  },
+  problem(state, data) {
+    const kind = (text) => text.split(": ")[0];
+    state.problems = state.problems.filter((problem) => kind(problem) !== kind(data.problem));
+    if (data.state === "appeared") state.problems.push(data.problem);
+  },
+};
+
+function unknownJob(id, time) {
+  return {
+    id,
+    spec: null,
+    arrival: time,
+    iterations_done: 0,
+    last_metric: null,
+    service_class: null,
+    measured_demand: [],
+    problems: [],
+    targets: {},
+  };
+}
+
+function notePoint(state, job) {
+  if (typeof job.last_metric !== "number") return;
+  const line = state.lines.get(job.id) ?? [];
+  const last = line[line.length - 1];
+  if (last !== undefined && last[0] >= job.iterations_done) return;
+  line.push([job.iterations_done, job.last_metric]);
+  // A long line keeps its shape with every other point.
+  state.lines.set(
+    job.id,
+    line.length > POINTS ? line.filter((_point, i) => i % 2 === 0 || i === line.length - 1) : line,
+  );
+}
+
+function noteClasses(state, classes, time) {
+  for (const [id, service] of Object.entries(classes)) {
+    const log = state.classes.get(id) ?? [];
+    if (log.length > 0 && log[log.length - 1][1] === service) continue;
+    log.push([time, service]);
+    if (log.length > CLASS_LOG_LENGTH) log.shift();
+    state.classes.set(id, log);
+  }
+  for (const id of state.classes.keys()) if (!(id in classes) && !state.jobs.has(id)) state.classes.delete(id);
+}

@@ -1,0 +1,161 @@
+/** What has happened since the page was opened, and who has changed what. */
+
+import { jobOf, sentence } from "../data/sentences.js";
+import { h } from "../ui/dom.js";
+import { clock, counted, moment } from "../ui/format.js";
+import { badge, empty, jobLink, section } from "../ui/parts.js";
+
+const MOST_LINES = 200;
+const KINDS = ["plan", "job", "stage", "host", "switch", "settings", "problem", "audit", "gap"];
+const OUTCOMES = { done: "good", refused: "warn", failed: "bad" };
+
+export const title = "Events and audit";
+
+export function makePage(redraw) {
+  const hidden = new Set();
+  let trail = null;
+  let problem = null;
+  let isAsked = false;
+
+  function askForAudit(source) {
+    if (isAsked || !source.may("GET /v1/audit")) return;
+    isAsked = true;
+    source.api.get("/v1/audit?limit=100").then(
+      (document) => ((trail = document), redraw()),
+      (error) => ((problem = error.message), redraw()),
+    );
+  }
+
+  const filter = () =>
+    h(
+      "fieldset",
+      { class: "row" },
+      h("legend", { class: "hidden" }, "kinds of events"),
+      KINDS.map((kind) =>
+        h(
+          "label",
+          { key: kind, class: "check" },
+          h("input", {
+            type: "checkbox",
+            checked: !hidden.has(kind),
+            on: { change: (event) => (event.target.checked ? hidden.delete(kind) : hidden.add(kind), redraw()) },
+          }),
+          kind,
+        ),
+      ),
+    );
+
+  return {
+    wants: () => [],
+    render: (source) => {
+      askForAudit(source);
+      const shown = source.state.log.filter((event) => !hidden.has(event.event));
+      return [
+        section(
+          "Events",
+          filter(),
+          source.isRecorded
+            ? null
+            : h(
+                "p",
+                { class: "muted" },
+                `Since this page was opened at ${clock(source.openedAt)}. The audit goes further back.`,
+              ),
+          shown.length === 0 ? empty("Nothing has happened.") : lines(source, shown),
+        ),
+        source.may("GET /v1/audit") ? section("Audit", auditPart(trail, problem)) : null,
+      ];
+    },
+  };
+}
+
+function lines(source, shown) {
+  const when = source.isRecorded ? moment : clock;
+  const newest = shown.slice(-MOST_LINES).reverse();
+  return h(
+    "div",
+    { class: "scroll long", tabindex: "0", role: "group", "aria-label": "events, the newest first" },
+    h(
+      "table",
+      { class: "plain", "aria-label": `${counted(newest.length, "event")}, the newest first` },
+      h(
+        "thead",
+        null,
+        h(
+          "tr",
+          null,
+          ["Time", "Kind", "What"].map((text) => h("th", { scope: "col" }, text)),
+        ),
+      ),
+      h(
+        "tbody",
+        null,
+        newest.map((event) =>
+          h(
+            "tr",
+            { key: event.id },
+            h("td", { class: "time" }, when(event.time)),
+            h("td", null, badge(event.event)),
+            h("td", null, what(event)),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+function what(event) {
+  const job = jobOf(event);
+  return job === null ? sentence(event) : [jobLink(job), sentence(event).slice(job.length)];
+}
+
+function auditPart(trail, problem) {
+  if (problem !== null) return empty(problem);
+  if (trail === null) return empty("Asking the controller.");
+  if (trail.records.length === 0) return empty("Nobody has changed anything yet.");
+  return h(
+    "div",
+    { class: "scroll long", tabindex: "0", role: "group", "aria-label": "audit, the newest first" },
+    h(
+      "table",
+      { class: "plain", "aria-label": "records of the audit" },
+      h(
+        "thead",
+        null,
+        h(
+          "tr",
+          null,
+          ["Time", "Who", "From", "What", "Outcome", "Change"].map((text) => h("th", { scope: "col" }, text)),
+        ),
+      ),
+      h(
+        "tbody",
+        null,
+        [...trail.records]
+          .reverse()
+          .map((one) =>
+            h(
+              "tr",
+              { key: one.number },
+              h("td", { class: "time" }, clock(one.time)),
+              h("td", null, `${one.who} (${one.role})`),
+              h("td", null, one.address ?? "–"),
+              h("td", null, one.path ? `${one.action.split(" ")[0]} ${one.path}` : one.action),
+              h("td", null, badge(one.outcome, OUTCOMES[one.outcome]), one.detail ? ` ${one.detail}` : null),
+              h("td", null, change(one)),
+            ),
+          ),
+      ),
+    ),
+  );
+}
+
+function change(one) {
+  if (one.before === null && one.after === null) return "–";
+  return h(
+    "details",
+    null,
+    h("summary", null, "before and after"),
+    h("pre", null, `${JSON.stringify(one.before, null, 1)}\n→\n${JSON.stringify(one.after, null, 1)}`),
+  );
+}

@@ -1,0 +1,86 @@
+/** What is around each page: the menu, the state of the connection, and the choice of recorded runs. */
+
+import { h } from "./dom.js";
+import { counted, duration } from "./format.js";
+import { badge } from "./parts.js";
+
+/** Returns the whole page. `content` are the columns: one, or one for each recorded run. */
+export function shell({ sources, menu, path, heading, content, timebar, chooser, theme, onTheme }) {
+  const source = sources[0];
+  return [
+    h(
+      "header",
+      { class: "top" },
+      h(
+        "a",
+        { class: "brand", href: "#/" },
+        h("img", { src: "console/icons/trainyard.svg", alt: "", width: 28, height: 28 }),
+        "Trainyard",
+      ),
+      h("div", { class: "signs" }, source.isRecorded ? chooser : signs(source)),
+      h("button", { type: "button", class: "quiet-button", on: { click: onTheme } }, `Theme: ${theme}`),
+    ),
+    h(
+      "nav",
+      { class: "menu", "aria-label": "pages" },
+      h(
+        "ul",
+        null,
+        menu.map((entry) =>
+          h(
+            "li",
+            { key: entry.path },
+            h("a", { href: `#/${entry.path}`, "aria-current": entry.path === path ? "page" : null }, entry.title),
+          ),
+        ),
+      ),
+    ),
+    h(
+      "main",
+      { id: "main", tabindex: "-1" },
+      h("h1", null, heading),
+      source.isRecorded ? null : connection(source),
+      content.length === 1
+        ? content[0]
+        : h(
+            "div",
+            { class: "side-by-side" },
+            content.map((column, i) =>
+              h(
+                "div",
+                { key: i, class: "run", role: "group", "aria-label": sources[i].title },
+                h("p", { class: "run-title" }, sources[i].title),
+                column,
+              ),
+            ),
+          ),
+    ),
+    timebar,
+  ];
+}
+
+function signs({ state }) {
+  const { plan, status, problems, caller } = state;
+  return [
+    plan && badge(plan.policy),
+    status?.paused
+      ? badge("paused", "warn")
+      : status !== null && status.enforce.length === 0
+        ? badge("observing")
+        : null,
+    problems.length > 0 ? badge(counted(problems.length, "problem"), "warn") : null,
+    caller === null
+      ? null
+      : h("span", { class: "muted" }, caller.name === "anybody" ? caller.role : `${caller.name}, ${caller.role}`),
+  ];
+}
+
+function connection(source) {
+  if (source.connection.isOpen) return null;
+  const away = Math.max(0, source.now - source.connection.since);
+  const text =
+    source.connection.problem === null
+      ? "Connecting."
+      : `No connection for ${duration(Math.round(away))}: ${source.connection.problem}. What you see is from before. Trying again.`;
+  return h("p", { class: "bad-news", role: "status" }, text);
+}

@@ -1,0 +1,47 @@
+"""A Chromium for all tests of the console's pages, and visits that fail at their end if a page did what it must not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from evaluation.bench.support.api_client import Controller
+from evaluation.bench.support.browser import chromium
+from tests.support.browser.cluster import Cluster, running_cluster
+from tests.support.browser.visit import Visit
+from tests.support.controller.console_process import Console
+from tests.support.controller.roles_yard import RolesYard
+
+expect.set_options(timeout=20_000)
+
+Visits = Callable[..., Visit]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """What tests that change nothing look at."""
+    with running_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def visits(browser: Browser) -> Iterator[Visits]:
+    """Begins a visit to a controller: with the token of the operator or of another name, where it asks for one."""
+    begun: list[Visit] = []
+
+    def visit(yard: Controller | Console, name: str = "night", **options: Any) -> Visit:
+        token = yard.tokens[name] if isinstance(yard, RolesYard) else None
+        begun.append(Visit(browser, yard.url, token=token, **options))
+        return begun[-1]
+
+    yield visit
+    assert [fault for one in begun for fault in one.end()] == []

@@ -1,0 +1,155 @@
+"""Changes by an operator, which are shown before they are made; and what happens meanwhile, which appears by itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from evaluation.bench.support.waiting import wait_until
+from tests.browser.conftest import Visits
+from tests.support.browser.axe import findings
+from tests.support.browser.cluster import Cluster, running_cluster
+from tests.support.browser.pages import fact, part, rows
+from tests.support.controller.api_cases import spec
+
+
+@pytest.fixture(scope="module")
+def changing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with running_cluster(tmp_path_factory.mktemp("changing")) as cluster:
+        yield cluster
+
+
+def test_what_another_policy_would_change_is_shown_before_it_does(visits: Visits, changing: Cluster) -> None:
+    page = visits(changing).go("settings", "Settings")
+    there = changing.call("GET", "/v1/plan?policy=fifo").json()["classes"]
+    here = changing.plan()["classes"]
+    moves = [f"{job}: class {here[job]} → {there[job]}" for job in here if here[job] != there[job]]
+    page.get_by_label("Policy").select_option("fifo")
+    page.get_by_label("Period in seconds").fill("2")
+    dialog = _press(page, "Show what would change", "Change the settings?")
+    expect(dialog).to_contain_text("policy: sincronia → fifo")
+    expect(dialog).to_contain_text("period: 1 s → 2 s")
+    expect(dialog).to_contain_text(f"{len(moves)} jobs would have another class")
+    assert sorted(dialog.get_by_role("listitem").all_inner_texts()[2:]) == sorted(moves)
+    dialog.get_by_role("button", name="Cancel").click()
+    expect(dialog).to_have_count(0)
+    assert changing.call("GET", "/v1/settings").json()["policy"] == "sincronia"
+    dialog = _press(page, "Show what would change", "Change the settings?")
+    dialog.get_by_role("button", name="Change").click()
+    expect(page.get_by_role("status").filter(has_text="Done.")).to_be_visible()
+    settings = changing.call("GET", "/v1/settings").json()
+    assert (settings["policy"], settings["period_seconds"]) == ("fifo", 2.0)
+    expect(fact(part(page, "In force"), "Policy")).to_contain_text("fifo")
+    expect(page.locator(".signs")).to_contain_text("fifo")
+    changing.call("PATCH", "/v1/settings", {"policy": "sincronia", "period_seconds": 1.0})
+
+
+def test_a_setting_that_cannot_be_is_refused_with_the_reason(visits: Visits, changing: Cluster) -> None:
+    page = visits(changing, expected=["status of 422 .*/v1/settings"]).go("settings", "Settings")
+    page.get_by_label("Period in seconds").fill("3000")
+    _press(page, "Show what would change", "Change the settings?").get_by_role("button", name="Change").click()
+    expect(page.get_by_role("status").filter(has_text="period_seconds: ")).to_be_visible()
+    assert changing.call("GET", "/v1/settings").json()["period_seconds"] == 1.0
+
+
+def test_pause_and_resume_are_asked_before_they_happen(visits: Visits, changing: Cluster) -> None:
+    page = visits(changing).go("settings", "Settings")
+    _press(page, "Pause", "Pause?").get_by_role("button", name="Cancel").click()
+    assert changing.call("GET", "/v1/status").json()["paused"] is False
+    dialog = _press(page, "Pause", "Pause?")
+    expect(dialog).to_contain_text("nothing is enforced")
+    dialog.get_by_role("button", name="Pause").click()
+    expect(fact(part(page, "In force"), "Enforcement")).to_contain_text("paused")
+    expect(page.locator(".signs")).to_contain_text("paused")
+    wait_until(lambda: changing.call("GET", "/v1/status").json()["paused"], what="the pause")
+    _press(page, "Resume", "Resume?").get_by_role("button", name="Resume").click()
+    expect(fact(part(page, "In force"), "Enforcement")).to_contain_text("on")
+    expect(page.locator(".signs")).not_to_contain_text("paused")
+    wait_until(lambda: not changing.call("GET", "/v1/status").json()["paused"], what="the end of the pause")
+
+
+def test_what_happens_appears_by_itself(visits: Visits, changing: Cluster) -> None:
+    visit = visits(changing)
+    page = visit.go("events", "Events and audit")
+    expect(page.get_by_text("Nothing has happened.")).to_be_visible()
+    changing.call("PUT", "/v1/jobs/newcomer", spec(5100))
+    lines = page.get_by_role("group", name="events, the newest first").locator("tbody tr")
+    waiting = lines.filter(has_text="newcomer is waiting")
+    expect(waiting).to_have_count(1)
+    expect(lines.filter(has_text=re.compile(r"sincronia put plan \d+ in force"))).not_to_have_count(0)
+    changing.report(1, "newcomer")
+    expect(lines.filter(has_text="newcomer is running")).to_have_count(1)
+    page.get_by_role("checkbox", name="job").uncheck()
+    expect(waiting).to_have_count(0)
+    visit.go("jobs", "Jobs")
+    row = page.get_by_role("row").filter(has_text="newcomer")
+    expect(row).to_contain_text("running")
+    for step in range(2, 4):
+        changing.report(step, "newcomer")
+        expect(row.get_by_role("meter", name="progress of newcomer")).to_have_attribute("aria-valuenow", str(2 * step))
+    expect(row.get_by_role("img", name=re.compile("^accuracy: 0.57"))).to_be_visible()
+    changing.call("DELETE", "/v1/jobs/newcomer")
+    expect(row).to_have_count(0)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_metric_of_a_job_is_drawn_as_it_comes(visits: Visits, changing: Cluster, scheme: str) -> None:
+    page = visits(changing, scheme=scheme).go("jobs/vision-small", "Job vision-small")
+    before = changing.call("GET", "/v1/jobs/vision-small").json()["iterations_done"]
+    expect(part(page, "Why it waits").get_by_role("status")).to_be_visible()
+    for step in (1, 2):
+        changing.report(before + step, "vision-small")
+        progress = fact(part(page, "State"), "Progress")
+        expect(progress).to_contain_text(f"iteration {before + step:.0f} of 50")
+    chart = page.get_by_role("img", name="accuracy by iteration, now 0.")
+    expect(chart.locator("svg.main-svg").first).to_be_visible()
+    expect(chart.locator(".scatterlayer path.js-line")).to_have_count(1)
+    assert findings(page) == []
+
+
+def test_what_was_unfolded_stays_so_when_something_happens(visits: Visits, changing: Cluster) -> None:
+    page = visits(changing).go("events", "Events and audit")
+    record = page.get_by_role("row").filter(has_text="PUT /v1/jobs/lonely")
+    expect(record.locator("pre")).to_be_hidden()
+    record.get_by_text("before and after").click()
+    expect(record.locator("pre")).to_be_visible()
+    changing.report(4, "vision-small")
+    changing.call("PUT", "/v1/jobs/passer-by", spec(5101))
+    expect(page.get_by_role("cell", name="passer-by is waiting")).to_be_visible()
+    expect(record.locator("pre")).to_be_visible()
+    changing.call("DELETE", "/v1/jobs/passer-by")
+
+
+def test_a_problem_appears_and_goes_by_itself(visits: Visits, changing: Cluster) -> None:
+    page = visits(changing).go("", "Overview")
+    problems = part(page, "Problems").get_by_role("listitem")
+    expect(problems).to_have_count(1)
+    changing.call("PATCH", "/v1/settings", {"pause": True})
+    expect(problems.filter(has_text="an operator has paused")).to_have_count(1)
+    changing.call("PATCH", "/v1/settings", {"pause": False})
+    expect(problems).to_have_count(1)
+
+
+def test_after_a_restart_of_the_controller_the_page_goes_on(visits: Visits, changing: Cluster) -> None:
+    expected = [r"net::ERR_\w+ ", r"status of 503 "]
+    page = visits(changing, expected=expected).go("jobs", "Jobs")
+    expect(rows(page, "jobs")).to_have_count(7)
+    changing.stop()
+    expect(page.get_by_role("status").filter(has_text="No connection for")).to_contain_text("Trying again.")
+    expect(rows(page, "jobs")).to_have_count(7)
+    changing.start()
+    expect(page.get_by_text("No connection for")).to_have_count(0, timeout=30_000)
+    expect(rows(page, "jobs")).to_have_count(0)
+    changing.call("PUT", "/v1/jobs/afterwards", spec(5100))
+    expect(rows(page, "jobs")).to_have_count(1)
+    expect(rows(page, "jobs").first).to_contain_text("afterwards")
+    page.get_by_role("link", name="Events and audit").click()
+    expect(page.get_by_role("cell", name="afterwards is waiting")).to_be_visible()
+
+
+def _press(page: Page, button: str, dialog: str) -> Locator:
+    page.get_by_role("button", name=button, exact=True).click()
+    return page.get_by_role("dialog", name=dialog)

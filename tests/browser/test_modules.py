@@ -1,0 +1,108 @@
+"""The console's pure modules, called in the browser: how numbers are written, and what events make of the state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.browser.conftest import Visits
+from tests.support.browser.cluster import Cluster
+
+CALL = "async ([module, name, values]) => (await import(`/console/js/${module}`))[name](...values)"
+NETWORK = {
+    "hosts": [{"name": f"h{i}"} for i in range(4)],
+    "switches": [{"dpid": dpid} for dpid in ("leaf1", "leaf2", "spine")],
+    "links": [
+        {"a": {"node": f"h{i}", "port": None}, "b": {"node": f"leaf{i % 2 + 1}", "port": i + 1}} for i in range(4)
+    ]
+    + [{"a": {"node": f"leaf{i}", "port": 9}, "b": {"node": "spine", "port": i}} for i in (1, 2)],
+}
+REPLAY = """async (events) => {
+  const { apply, emptyState } = await import("/console/js/data/state.js");
+  const state = emptyState();
+  for (const event of events) apply(state, event);
+  const jobs = [...state.jobs.values()].map((job) => [job.id, job.state, job.service_class, job.iterations_done]);
+  const { lines, log, problems, hosts } = state;
+  return { jobs, lines: [...lines], log: log.length, problems, hosts: [...hosts.keys()] };
+}"""
+
+
+@pytest.fixture
+def page(visits: Visits, cluster: Cluster) -> Page:
+    return visits(cluster).go("settings", "Settings")
+
+
+def call(page: Page, module: str, name: str, *values: Any) -> Any:
+    return page.evaluate(CALL, [module, name, list(values)])
+
+
+def test_numbers_have_the_units_that_people_use(page: Page) -> None:
+    said: list[tuple[str, list[Any], str]] = [
+        ("duration", [0.0000042], "4.2 µs"),
+        ("duration", [0.25], "250 ms"),
+        ("duration", [8.04], "8 s"),
+        ("duration", [59.9], "59.9 s"),
+        ("duration", [60], "1 min"),
+        ("duration", [3599.7], "1 h"),
+        ("duration", [4500], "1 h 15 min"),
+        ("duration", [90000], "1 d 1 h"),
+        ("duration", [-90], "-1 min 30 s"),
+        ("duration", [None], "–"),
+        ("bytes", [999], "999 B"),
+        ("bytes", [1.5e9], "1.5 GB"),
+        ("rate", [25e9], "25 Gbit/s"),
+        ("percent", [0.125, 1], "12.5 %"),
+        ("number", [0.12345], "0.123"),
+        ("number", [1234567], "1,234,567"),
+        ("moment", [61.27], "1:01.3"),
+        ("counted", [1, "job"], "1 job"),
+        ("counted", [2, "class", "classes"], "2 classes"),
+        ("names", [["a", "b", "c"]], "a, b and c"),
+        ("names", [["a", "b", "c", "d", "e"]], "a, b, c and 2 more"),
+    ]
+    found = [call(page, "ui/format.js", name, *values) for name, values, _ in said]
+    assert found == [text for *_, text in said]
+
+
+def test_switches_are_above_their_hosts_and_spines_above_leaves(page: Page) -> None:
+    places = page.evaluate(
+        "async (network) => [...(await import('/console/js/data/graph.js')).arrange(network).nodes]", NETWORK
+    )
+    at = {name: (place["x"], place["y"]) for name, place in places}
+    assert len(at) == 7
+    assert at["spine"][1] < at["leaf1"][1] == at["leaf2"][1] < min(at[f"h{i}"][1] for i in range(4))
+    assert len(set(at.values())) == 7, "no two at one place"
+    assert max(at["h0"][0], at["h2"][0]) < min(at["h1"][0], at["h3"][0]), "beside those of the same switch"
+
+
+def test_events_make_the_state(page: Page) -> None:
+    def job(done: float, state: str = "running", metric: float | None = None) -> dict[str, Any]:
+        progress = {"iterations_done": done, "last_metric": metric, "iterations_total": 50}
+        return {"id": "a", "state": state, "progress": progress, "service_class": None, "targets": {}}
+
+    plan = {"epoch": 3, "policy": "jpas", "order": [["a"]], "classes": {"a": 2}}
+    told: list[tuple[str, dict[str, Any]]] = [
+        ("job", job(0, "waiting")),
+        ("job", job(1, metric=0.1)),
+        ("job", job(2, metric=0.2)),
+        ("job", job(2, metric=0.2)),
+        ("plan", plan),
+        ("host", {"name": "h1", "state": "alive", "marks_acknowledgements": False}),
+        ("host", {"name": "h2", "state": "alive", "marks_acknowledgements": False}),
+        ("host", {"name": "h2", "state": "removed", "marks_acknowledgements": False}),
+        ("problem", {"problem": "no switch: gone", "state": "appeared"}),
+        ("problem", {"problem": "the journal is full: 3 MB", "state": "appeared"}),
+        ("problem", {"problem": "no switch: another cause", "state": "gone"}),
+        ("one of a later version", {}),
+    ]
+    events = [{"id": i, "event": kind, "time": float(i), "data": data} for i, (kind, data) in enumerate(told)]
+    state = page.evaluate(REPLAY, events)
+    assert state["jobs"] == [["a", "running", 2, 2]]
+    assert state["lines"] == [["a", [[1, 0.1], [2, 0.2]]]]
+    assert state["log"] == len(told) - 2, "progress alone is no news"
+    assert state["problems"] == ["the journal is full: 3 MB"]
+    assert state["hosts"] == ["h1"]
+    removal = {"id": 99, "event": "job", "time": 99.0, "data": job(2, "removed")}
+    assert page.evaluate(REPLAY, [*events, removal])["jobs"] == []

@@ -1,0 +1,1 @@
+"""What is recorded of an arm, so that ``trainyard console`` can play it: events, facts and explanations."""
